@@ -36,13 +36,15 @@ pub enum Left {
     /// Calls without a request, after errors in such calls have taken too many staging buffers out
     /// of use.
     AfterErrors,
+    /// A PMPI layer after the preload library has a function of the call's group.
+    Layer,
     /// A condition of the call itself or of this host: its communicator, window, file or request.
     Other,
 }
 
 impl Left {
     /// All of them, as the report lists them.
-    pub const ALL: [Left; 16] = [
+    pub const ALL: [Left; 17] = [
         Left::Policy,
         Left::Contiguous,
         Left::TooSmall,
@@ -58,6 +60,7 @@ impl Left {
         Left::PastTheCap,
         Left::UnseenCompletion,
         Left::AfterErrors,
+        Left::Layer,
         Left::Other,
     ];
 
@@ -79,6 +82,7 @@ impl Left {
             Left::PastTheCap => "left_past_the_cap",
             Left::UnseenCompletion => "left_unseen_completion",
             Left::AfterErrors => "left_after_errors",
+            Left::Layer => "left_to_a_layer",
             Left::Other => "left_other",
         }
     }
@@ -103,6 +107,7 @@ impl Left {
                 "had requests that a loaded object may complete where ddtc does not see it"
             }
             Left::AfterErrors => "had no request, after errors that keep 64 MiB of staging buffers in use",
+            Left::Layer => "were handed to a PMPI layer after this library",
             Left::Other => {
                 "were this host's for what they are: in place, or their communicator, window, file or request"
             }

@@ -10,6 +10,7 @@
 //! | [`faults`] | datatypes whose bytes a library is known to move wrongly |
 //! | [`fenced`] | memory between inaccessible pages |
 //! | [`places`] | compares where a library moves the bytes of a datatype with the definition |
+//! | [`layer`] | the groups of functions that a PMPI layer takes together |
 //! | [`left`] | why the preload library left a call to its host, in words |
 //! | [`loaded`] | an MPI library that this process loads by its file |
 //! | [`mpi_functions`] | functions that take a request, a status or a message, and what the preload library does about each |
@@ -19,6 +20,7 @@
 pub mod abi;
 pub mod faults;
 pub mod fenced;
+pub mod layer;
 pub mod left;
 pub mod library;
 pub mod loaded;

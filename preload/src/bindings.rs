@@ -9,6 +9,7 @@ use std::ffi::{CStr, CString, c_int, c_void};
 
 use ddtc::process::Awaited;
 use ddtc_hosts::left::Left;
+use ddtc_hosts::policy::Call;
 
 use crate::gpu;
 use crate::guard::guard;
@@ -53,7 +54,8 @@ pub(crate) fn may_be_covered(host: &Host) -> bool {
     static FIRST: Awaited<bool> = Awaited::new();
     *FIRST.get_or_init(|| {
         let all = CALLS.iter().all(|name| ours(name));
-        all && host.f.request_get_status.is_some() && host.f.test_cancelled.is_some()
+        let seen = all && !host.layers.take(Call::Message);
+        seen && host.f.request_get_status.is_some() && host.f.test_cancelled.is_some()
     })
 }
 

@@ -18,7 +18,7 @@ use crate::host::{HandleWord, Host};
 use crate::reentrancy::Inside;
 use crate::settings::settings;
 use crate::slow_path::{
-    CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PACKING, PERF, UNPROVEN, UNSEEN, proven, reasons, watch,
+    CHECK, COUNT, FOREIGN, GPU, LAYER, OPAQUE_GPU, PACKING, PERF, UNPROVEN, UNSEEN, proven, reasons, watch,
     watched_for,
 };
 use crate::table::{self, Found, TypeEntry};
@@ -226,6 +226,9 @@ unsafe fn watched<P: Count>(
     packed: *mut u8,
     watch: u32,
 ) -> Outcome {
+    if watch & LAYER != 0 {
+        return passed_for(Left::Layer);
+    }
     if watch & UNPROVEN != 0 {
         return to_be_met();
     }
@@ -300,6 +303,9 @@ fn to_be_met() -> Outcome {
 /// A call with a type that is not decoded: it is, if its uses have paid for that.
 #[cold]
 fn first_use<P: Count>(host: &'static Host, call: &Call<P>) -> Result<&'static TypeEntry, Outcome> {
+    if watched_for(LAYER) {
+        return Err(passed_for(Left::Layer));
+    }
     if !candidates::has(call.datatype & host.mask) {
         return Err(to_be_met());
     }

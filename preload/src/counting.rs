@@ -5,6 +5,7 @@
 
 use std::ffi::c_int;
 
+use ddtc_hosts::layer::Group as FunctionGroup;
 use ddtc_hosts::left::Left;
 use ddtc_hosts::policy::{Call, Class};
 
@@ -34,7 +35,8 @@ pub(crate) fn end(host: &'static Host, counted: Counted, code: c_int, given: imp
     // What the host has refused was nobody's to convert.
     if code == 0 && !outcome.converted && host.abi.is_some() {
         let given = given();
-        let used = given.used(host);
+        // Nothing is asked about a communicator that may be a layer's.
+        let used = if given.is_layers(host) { &given.types } else { given.used(host) };
         let why = |&datatype: &HandleWord| why(host, &given, datatype, outcome.noted);
         // That of the type which came closest to being converted.
         if let Some(left) = used.iter().filter_map(why).max_by_key(|&left| closeness(left)) {
@@ -63,6 +65,9 @@ fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Left>
     let handle = datatype & host.mask;
     if handle == 0 || handle == host.type_null || host.named(handle).is_some() {
         return None;
+    }
+    if given.is_layers(host) {
+        return Some(Left::Layer);
     }
     let entry = match table::find(handle) {
         Found::Unknown if candidates::has(handle) => {
@@ -97,11 +102,17 @@ fn closeness(left: Left) -> u8 {
         | Left::PastTheCap
         | Left::UnseenCompletion
         | Left::AfterErrors
+        | Left::Layer
         | Left::Other => 3,
     }
 }
 
 impl Arguments {
+    /// Says whether a PMPI layer takes calls of this kind.
+    fn is_layers(&self, host: &Host) -> bool {
+        if self.always { host.layers.have(FunctionGroup::Pack) } else { host.layers.take(self.call) }
+    }
+
     /// The types that this rank uses: a gather's receive type is the root's alone, so is a scatter's send type.
     fn used(&self, host: &'static Host) -> &[HandleWord] {
         let rooted = matches!(self.call, Call::Gather | Call::Scatter);

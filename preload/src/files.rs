@@ -62,6 +62,9 @@ pub(crate) fn forget(file: HandleWord) {
 pub(crate) unsafe fn viewed(host: &Host, file: HandleWord, etype: HandleWord, datarep: *const c_char) {
     // SAFETY: as the caller promises.
     let native = unsafe { CStr::from_ptr(datarep) } == c"native";
+    if host.layers.take(Call::FileRead) {
+        return;
+    }
     let view = View { element: element(host, etype) };
     let mut files = files();
     if !native {

@@ -25,20 +25,21 @@ type MoveFn = unsafe extern "C" fn(Ref, Ref, Ref, Ref, Ref, Ref, Ref, Ref);
 /// An argument of a Fortran function, which is always a reference.
 pub(crate) type Ref = *mut c_void;
 
-/// The host's function under its profiling name, or where it has none (Intel's `mpi_f08`) under its
-/// own, looked up once for the library that all calls are for.
-pub(crate) fn real(cell: &AtomicPtr<c_void>, host: &Host, profiling: &CStr, own: &str) -> *mut c_void {
+/// The function to which a call goes on: a PMPI layer's, or the host's under its profiling name, or
+/// where it has none (Intel's `mpi_f08`) under its own. Looked up once for the library that all calls
+/// are for.
+pub(crate) fn real(cell: &AtomicPtr<c_void>, host: &Host, profiling: &CStr, own: &CStr) -> *mut c_void {
     let cached = host.abi.is_some();
     let known = cell.load(Ordering::Acquire);
     if cached && !known.is_null() {
         return known;
     }
-    let mut found = host.function(profiling);
+    let mut found = host.layers_fortran(own, profiling).unwrap_or_else(|| host.function(profiling));
     if found.is_null() {
-        found = behind(own);
+        found = behind(&own.to_string_lossy());
     }
     if found.is_null() {
-        warn(format_args!("{own}: the host has no such function"));
+        warn(format_args!("{}: the host has no such function", own.to_string_lossy()));
     }
     if cached {
         cell.store(found, Ordering::Release);
@@ -146,7 +147,7 @@ macro_rules! spelled {
 macro_rules! host_function {
     ($host:ident, $p:literal, $name:expr) => {{
         static REAL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-        real(&REAL, $host, c_name!(concat!($p, $name)), $name)
+        real(&REAL, $host, c_name!(concat!($p, $name)), c_name!($name))
     }};
 }
 
@@ -183,18 +184,19 @@ macro_rules! next_function {
 }
 
 /// Runs a Fortran call with which a user of MPI begins or ends, `call`, which is given a place for
-/// its error code. Where C sees the call too, it is counted there.
+/// its error code. Where C sees the call too, it is counted there: `is_seen`.
 ///
 /// # Safety
 /// `ierror` must be null or a place for an error code.
 unsafe fn by_user(
     host: &'static Host,
+    is_seen: bool,
     counted: fn(&'static Host, User, &mut dyn FnMut() -> c_int) -> c_int,
     user: User,
     ierror: Ref,
     call: impl Fn(Ref),
 ) {
-    if !host.is_open_mpi() {
+    if is_seen {
         return call(ierror);
     }
     let mut own: c_int = 0;
@@ -223,10 +225,15 @@ macro_rules! by_user {
                 let Some(real) = (unsafe { std::mem::transmute::<*mut c_void, Option<Function>>(real) }) else {
                     return;
                 };
+                let (own, profiling) =
+                    (c_name!(concat!($($part),*)), c_name!(concat!($p, concat!($($part),*))));
+                // Open MPI's binding calls C by `PMPI_` names. The others' calls come by the wrappers of
+                // C, except where a layer's Fortran function calls what it likes.
+                let is_seen = !host.is_open_mpi() && host.layers_fortran(own, profiling).is_none();
                 // SAFETY: the caller's arguments.
                 unsafe {
                     let counted = |host, user, call: &mut dyn FnMut() -> c_int| epoch::$does(host, user, call);
-                    by_user(host, counted, User::$user, ierror, |ierror| real($($argument,)* ierror));
+                    by_user(host, is_seen, counted, User::$user, ierror, |ierror| real($($argument,)* ierror));
                 }
             }
         };

@@ -36,7 +36,7 @@ unsafe fn handle_in(host: &Host, datatype: Ref) -> Option<HandleWord> {
 pub unsafe extern "C" fn mpi_type_commit_f08_(datatype: Ref, ierror: Ref) {
     static REAL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
     let Some(host) = host() else { return };
-    let found = real(&REAL, host, c"pmpi_type_commit_f08_", "mpi_type_commit_f08_");
+    let found = real(&REAL, host, c"pmpi_type_commit_f08_", c"mpi_type_commit_f08_");
     // SAFETY: null is none, and any other address the function that the caller meant.
     let Some(theirs) = (unsafe { std::mem::transmute::<*mut c_void, Option<OfType>>(found) }) else { return };
     // SAFETY: the caller's handle.
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn mpi_type_commit_f08_(datatype: Ref, ierror: Ref) {
 pub unsafe extern "C" fn mpi_type_free_f08_(datatype: Ref, ierror: Ref) {
     static REAL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
     let Some(host) = host() else { return };
-    let found = real(&REAL, host, c"pmpi_type_free_f08_", "mpi_type_free_f08_");
+    let found = real(&REAL, host, c"pmpi_type_free_f08_", c"mpi_type_free_f08_");
     // SAFETY: null is none, and any other address the function that the caller meant.
     let Some(theirs) = (unsafe { std::mem::transmute::<*mut c_void, Option<OfType>>(found) }) else { return };
     // Before the library may give the value to a type of another thread.

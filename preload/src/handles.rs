@@ -61,9 +61,9 @@ impl From<HandleWord> for On {
 pub(crate) fn too_large(host: &Host, on: impl Into<On>) -> c_int {
     let code = host.abi.map_or(NO_HOST, |a| a.err_value_too_large);
     let (raise, handle) = match on.into() {
-        On::Comm(comm) => (host.f.comm_call_errhandler, comm),
-        On::File(file) => (host.f.file_call_errhandler, file),
-        On::Win(win) => (host.f.win_call_errhandler, win),
+        On::Comm(comm) => (host.next.comm_call_errhandler, comm),
+        On::File(file) => (host.next.file_call_errhandler, file),
+        On::Win(win) => (host.next.win_call_errhandler, win),
     };
     if let Some(raise) = raise {
         // SAFETY: raises the error as the host would on the communicator, file or window that was given.

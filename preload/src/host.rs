@@ -1,8 +1,10 @@
 //! The MPI library that the process runs: found in memory, told apart, and its functions.
 //!
-//! Nothing of MPI is linked. `RTLD_NEXT` is not enough: a Python module may have loaded libmpi with `RTLD_LOCAL`. So the object
-//! that called the wrapper is asked first, then the global scope, then every loaded object; all by `dlopen` with `RTLD_NOLOAD`,
-//! which loads nothing. Only `PMPI_` names are called, so no call of ours can come back as a wrapper's.
+//! Nothing of MPI is linked. `RTLD_NEXT` is not enough: a Python module may have loaded libmpi with
+//! `RTLD_LOCAL`. So the object that called the wrapper is asked first, then the global scope, then
+//! every loaded object; all by `dlopen` with `RTLD_NOLOAD`, which loads nothing. Calls of our own
+//! are made by `PMPI_` names alone, so none can come back as a wrapper's; calls of the program go
+//! on to a PMPI layer where there is one ([`crate::layers`]).
 
 mod registry;
 mod rules;
@@ -12,15 +14,17 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use ddtc::datatype::Named;
 use ddtc_hosts::abi::queries::{self, Queries};
 use ddtc_hosts::abi::{Abi, Flavour, Signs};
+use ddtc_hosts::layer::Group;
 use ddtc_hosts::policy::{Family, Library};
 
+use crate::layers::{Layers, Successors};
 use crate::loader::{Opened, object_of};
 use crate::named_range::{NO_RANGE, within_segments};
 use crate::scopes::{Place, find_scope};
 use crate::settings::{Choice, settings};
 pub(crate) use crate::signatures::HandleWord;
 use crate::signatures::{argument, counted_calls};
-use crate::slow_path::{COUNT, watch};
+use crate::slow_path::{COUNT, LAYER, watch};
 use crate::users::Users;
 use crate::warn::warn;
 
@@ -53,6 +57,10 @@ macro_rules! functions {
         }
 
         impl $functions {
+            /// The profiling names of the functions.
+            const PROFILING: &[&CStr] = &[$(c_name!(concat!("P", stringify!($name)))),*];
+
+            /// Returns the functions that `lookup` gives for their profiling names.
             fn find(lookup: &dyn Fn(&CStr) -> *mut c_void) -> $functions {
                 $functions {
                     $($field: {
@@ -216,6 +224,11 @@ functions! {
     category_get_events MPI_T_category_get_events (c_int, c_int, *mut c_int);
 }
 
+/// Returns the profiling names of all functions of MPI that this library wraps or asks.
+pub(crate) fn profiling_names() -> impl Iterator<Item = &'static CStr> {
+    Functions::PROFILING.iter().chain(CountedFunctions::PROFILING).copied()
+}
+
 impl Functions {
     /// Whether all that conversion needs is there.
     fn complete(&self) -> bool {
@@ -250,11 +263,23 @@ pub(crate) struct Host {
     pub(crate) handle_bytes: usize,
     pub(crate) family: Family,
     is_open_mpi: bool,
-    pub(crate) f: Functions,
-    /// Those with counts, in both forms.
-    pub(crate) counted: CountedFunctions,
-    /// Functions for calls without a type to convert: none while calls are counted, so that each goes where it is.
+    /// Whether commits of the program's types are told from those inside Open MPI by what the
+    /// wrapper of `MPI_Type_commit` sees. Not if a layer has messages: its types are found by their
+    /// descriptions.
+    shows_commits: bool,
+    /// Functions to which calls of the program go on: a layer's, or the MPI library's.
+    pub(crate) next: Functions,
+    /// Functions with counts to which calls of the program go on, in both forms.
+    pub(crate) next_counted: CountedFunctions,
+    /// As `next_counted`, for calls without a type to convert: none while calls are counted, so
+    /// that each goes where it is.
     pub(crate) direct: CountedFunctions,
+    /// Functions of the MPI library for calls of our own, by their profiling names.
+    pub(crate) f: Functions,
+    /// Functions of the MPI library with counts for calls of our own.
+    pub(crate) counted: CountedFunctions,
+    /// The PMPI layers after this library.
+    pub(crate) layers: Layers,
     /// The ABI; `None` if the host is not known, and then nothing is converted.
     pub(crate) abi: Option<&'static Abi>,
     /// `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
@@ -279,7 +304,7 @@ pub(crate) struct Host {
     pub(crate) users: Users,
 }
 
-const _: () = assert!(std::mem::offset_of!(Host, f) <= 64);
+const _: () = assert!(std::mem::offset_of!(Host, next) <= 64);
 
 impl Host {
     /// Describes the library that is found in a scope. `converts`: its calls may be converted; else
@@ -287,6 +312,14 @@ impl Host {
     fn in_scope(scope: &Opened, converts: bool) -> Host {
         let lookup = |name: &CStr| scope.symbol(name);
         let (f, counted) = (Functions::find(&lookup), CountedFunctions::find(&lookup));
+        let successors = Successors::new(scope);
+        let onwards = |name: &CStr| successors.of(name);
+        let (next, next_counted) = (Functions::find(&onwards), CountedFunctions::find(&onwards));
+        successors.look_for_fortran_packs();
+        let layers = successors.into_layers();
+        if layers.have(Group::Pack) {
+            watch(LAYER);
+        }
         let version = version(&f);
         let mut abi = if converts { detect(&f, scope, &version) } else { None };
         if abi.is_some() && !(f.complete() && counted.pack.is_some() && counted.unpack.is_some()) {
@@ -298,7 +331,7 @@ impl Host {
             watch(COUNT);
         }
         let none = |_: &CStr| std::ptr::null_mut();
-        let direct = if counting && converts { CountedFunctions::find(&none) } else { counted.clone() };
+        let direct = if counting && converts { CountedFunctions::find(&none) } else { next_counted.clone() };
         let library = Library::of(if converts { &version } else { "" });
         let family = library.family;
         let mut host = Host {
@@ -308,9 +341,14 @@ impl Host {
             handle_bytes: abi.map_or(0, |a| a.handle_bytes),
             family,
             is_open_mpi: abi.is_some_and(|a| a.flavour == Flavour::OpenMpi),
+            shows_commits: abi.is_some_and(|a| a.flavour == Flavour::OpenMpi)
+                && !layers.have(Group::Messages),
+            next,
+            next_counted,
+            direct,
             f,
             counted,
-            direct,
+            layers,
             abi,
             world: abi.map_or(0, |a| a.world),
             myself: abi.map_or(0, |a| a.myself),
@@ -329,29 +367,34 @@ impl Host {
             users: Users::new(),
         };
         if let Some(abi) = abi {
-            let global = Opened::global();
-            let data = |name: &str| data_in([global.as_ref(), Some(scope)], name);
-            host.named.extend(abi.named().filter(|&(handle, _)| handle != 0));
-            for (name, named) in abi.named_symbols() {
-                let handle = data(&format!("ompi_mpi_{name}"));
-                host.named.extend((handle != 0).then_some((handle, named)));
-            }
-            host.named.sort_unstable_by_key(|&(handle, _)| handle);
-            host.named_ranges = match abi.named_range() {
-                Some(range) => [(*range.start(), range.end() - range.start()), NO_RANGE],
-                None => within_segments(&host.named),
-            };
-            if !abi.world_symbol.is_empty() {
-                host.world = data(abi.world_symbol);
-                host.myself = data(abi.self_symbol);
-                host.type_null = data(abi.type_null_symbol);
-                host.request_null = data(abi.request_null_symbol);
-                host.comm_null = data(abi.comm_null_symbol);
-            }
-            host.packed = host.handle(Named::Packed).unwrap_or(0);
-            host.byte = host.handle(Named::Byte).unwrap_or(0);
+            host.take_handles(abi, scope);
         }
         host
+    }
+
+    /// Reads the predefined handles: constants of the ABI, or addresses of the library's objects.
+    fn take_handles(&mut self, abi: &'static Abi, scope: &Opened) {
+        let global = Opened::global();
+        let data = |name: &str| data_in([global.as_ref(), Some(scope)], name);
+        self.named.extend(abi.named().filter(|&(handle, _)| handle != 0));
+        for (name, named) in abi.named_symbols() {
+            let handle = data(&format!("ompi_mpi_{name}"));
+            self.named.extend((handle != 0).then_some((handle, named)));
+        }
+        self.named.sort_unstable_by_key(|&(handle, _)| handle);
+        self.named_ranges = match abi.named_range() {
+            Some(range) => [(*range.start(), range.end() - range.start()), NO_RANGE],
+            None => within_segments(&self.named),
+        };
+        if !abi.world_symbol.is_empty() {
+            self.world = data(abi.world_symbol);
+            self.myself = data(abi.self_symbol);
+            self.type_null = data(abi.type_null_symbol);
+            self.request_null = data(abi.request_null_symbol);
+            self.comm_null = data(abi.comm_null_symbol);
+        }
+        self.packed = self.handle(Named::Packed).unwrap_or(0);
+        self.byte = self.handle(Named::Byte).unwrap_or(0);
     }
 
     /// Returns whether the world was initialized, and whether it was finalized. Both may be asked
@@ -429,6 +472,17 @@ impl Host {
     #[inline]
     pub(crate) fn is_open_mpi(&self) -> bool {
         self.is_open_mpi
+    }
+
+    /// Says whether commits of the program's types are told from those that Open MPI makes inside.
+    #[inline]
+    pub(crate) fn shows_commits(&self) -> bool {
+        self.shows_commits
+    }
+
+    /// Returns a layer's function of this Fortran name.
+    pub(crate) fn layers_fortran(&self, name: &CStr, profiling: &CStr) -> Option<*mut c_void> {
+        Successors::new(&self.opened()?).of_fortran(name, profiling)
     }
 }
 

@@ -36,6 +36,7 @@ mod host;
 mod introspect;
 mod keyval;
 mod kin;
+mod layers;
 mod left;
 mod loader;
 mod messages;

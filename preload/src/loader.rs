@@ -72,6 +72,36 @@ fn program(address: *const c_void) -> String {
     unsafe { CStr::from_ptr(info.dli_fname) }.to_string_lossy().into_owned()
 }
 
+/// Returns where the segments of the object that holds an address begin and end in memory; none if
+/// no object holds it.
+pub(crate) fn segments_around(address: *const c_void) -> Vec<Range<u64>> {
+    let (at, mut found) = (address.addr() as u64, Vec::new());
+    each(|info| {
+        if segments_of(info).any(|segment| segment.contains(&at)) {
+            found.extend(segments_of(info));
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    found
+}
+
+/// Returns the objects on the stack other than this library, each once, the one that called it
+/// first.
+pub(crate) fn callers(ours: &str) -> Vec<String> {
+    let mut frames = [std::ptr::null_mut(); 64];
+    // SAFETY: an array with room for that many addresses.
+    let n = unsafe { libc::backtrace(frames.as_mut_ptr(), frames.len() as c_int) };
+    let mut objects: Vec<String> = Vec::new();
+    for &address in frames.iter().take(n.max(0) as usize) {
+        let object = object_of(address);
+        if object != ours && !object.is_empty() && !objects.contains(&object) {
+            objects.push(object);
+        }
+    }
+    objects
+}
+
 /// Where the segments of all loaded objects begin and end in memory.
 pub(crate) fn segments() -> Vec<Range<u64>> {
     let mut all = Vec::new();
@@ -164,5 +194,8 @@ mod tests {
         assert!(within((object_of as *const c_void).addr() as u64));
         assert!(!within((&raw const *allocated).addr() as u64));
         assert!(loads().0 > 0);
+        let around = segments_around(object_of as *const c_void);
+        assert!(around.iter().any(|s| s.contains(&((object_of as *const c_void).addr() as u64))));
+        assert!(segments_around(std::ptr::null()).is_empty());
     }
 }

@@ -16,11 +16,17 @@ use crate::settings::{Choice, settings};
 use crate::times::Runs;
 use crate::warn::warn;
 
-/// Returns the policy under this host.
+/// Returns the policy under this host: no calls that go to a PMPI layer.
 #[inline]
 pub(crate) fn policy(host: &Host) -> &'static Policy {
     static POLICY: Awaited<Policy> = Awaited::new();
-    POLICY.get_or_init(|| choose(&Library::of(&host.version)))
+    POLICY.get_or_init(|| {
+        let mut policy = choose(&Library::of(&host.version));
+        for call in Call::ALL.into_iter().filter(|&call| host.layers.take(call)) {
+            policy = Class::ALL.into_iter().fold(policy, |policy, class| policy.with_call(call, class, 0));
+        }
+        policy
+    })
 }
 
 /// Rules of the policy for a type.
@@ -57,7 +63,8 @@ impl Rules {
         let ((class, run), policy) = (Class::and_run(committed.nest()), policy(host));
         let calls = Call::ALL.into_iter().filter(|&call| policy.of(call, class) != 0);
         let calls: u32 = calls.map(|call| 1 << call as u32).sum();
-        let measured = settings().policy == Choice::Measure && class != Class::Dense;
+        let measured =
+            settings().policy == Choice::Measure && class != Class::Dense && !host.layers.take(Call::Message);
         let kin = kin.filter(|_| measured);
         let runs = || Runs::new(run, matches!(class, Class::TableShort | Class::TableLong));
         let found = || evidence::of(host, committed.near_hash(), runs(), kin.map(|kin| &kin.evidence));

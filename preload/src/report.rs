@@ -21,12 +21,12 @@ use crate::door::described;
 use crate::door::ready::{reads_descriptions, shut};
 use crate::evidence;
 use crate::guard::{PANICS, guard};
-use crate::host::{Host, others};
+use crate::host::{Host, others, profiling_names};
 use crate::policy::policy;
 use crate::reentrancy::Inside;
 use crate::settings::settings;
 use crate::warn::warn;
-use crate::{check, fortran_bridge, left, objects, reserve, spending, table, types};
+use crate::{check, fortran_bridge, layers, left, objects, reserve, spending, table, types};
 
 /// Returns this process's rank in the job and the number of ranks, as far as they can be known: by
 /// the world, while it is up and afterwards, or else by the launcher's variables.
@@ -204,6 +204,9 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
     let _ = writeln!(out, "mode {}, target {}", config.mode, config.level.name());
     if unseen {
         let _ = writeln!(out, "note this host's Fortran calls bypass its C functions and are not seen");
+    }
+    for note in host.layers.notes().chain(layers::hidden(profiling_names())) {
+        let _ = writeln!(out, "note {note}");
     }
     if let Some(why) = shut() {
         let _ = writeln!(out, "note nothing is moved inside this host: {why}");

@@ -4,9 +4,9 @@
 //! Nothing that is found here is kept loaded. A library that a program has opened, and closes, must
 //! go.
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_void};
 
-use crate::loader::{Opened, loaded_objects, object_of, symbol};
+use crate::loader::{Opened, callers, loaded_objects, object_of, symbol};
 
 /// Returns a scope in which `name` is found: that of the caller, the global one, or that of any
 /// loaded object.
@@ -84,11 +84,7 @@ pub(crate) fn ours(name: &CStr) -> bool {
     Opened::global().is_some_and(|scope| object_of(scope.symbol(name)) == own_object())
 }
 
-/// The object that called into us: the first one on the stack that is not this library.
+/// Returns the object that called into us: the first one on the stack that is not this library.
 fn caller(ours: &str) -> Option<String> {
-    let mut frames = [std::ptr::null_mut(); 64];
-    // SAFETY: an array with room for that many addresses.
-    let n = unsafe { libc::backtrace(frames.as_mut_ptr(), frames.len() as c_int) };
-    let stack = frames.get(..n.max(0) as usize)?;
-    stack.iter().map(|&address| object_of(address)).find(|object| object != ours && !object.is_empty())
+    callers(ours).into_iter().next()
 }

@@ -37,8 +37,12 @@ pub(crate) const SHADOW: u32 = 4096;
 /// Types made inside the host wait for a call of the program to be made something of.
 pub(crate) const UNSEEN: u32 = 8192;
 
+/// A PMPI layer after this library has a function that packs: `MPI_Pack` and `MPI_Unpack` are not
+/// converted.
+pub(crate) const LAYER: u32 = 16384;
+
 /// Reasons that concern every call that packs or unpacks; the others concern calls of some kinds.
-pub(crate) const PACKING: u32 = UNPROVEN | FOREIGN | GPU | OPAQUE_GPU | COUNT | CHECK | PERF;
+pub(crate) const PACKING: u32 = UNPROVEN | FOREIGN | GPU | OPAQUE_GPU | COUNT | CHECK | PERF | LAYER;
 
 /// All that makes a call leave the short path.
 static WATCH: AtomicU32 = AtomicU32::new(UNPROVEN);

@@ -75,7 +75,9 @@ pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
     if [0, host.type_null].contains(&handle) {
         return;
     }
-    if mode() == Mode::Lazy {
+    // Nothing is asked about a type that may be a layer's: it is looked at when a call that no
+    // layer takes uses it.
+    if mode() == Mode::Lazy || host.layers.take(policy::Call::Message) {
         // Of one that is decoded, which may be committed again, nobody asks there.
         candidates::note(handle);
     } else if matches!(table::find(handle), Found::Unknown) {
@@ -172,7 +174,10 @@ fn use_rules(host: &Host) -> UseRules {
     fn find(host: &Host) -> UseRules {
         let measured = settings().policy == Choice::Measure;
         let counts = |call| {
-            policy(host).any(call) || call == policy::Call::Message && measured || ready::may_open(host)
+            !host.layers.take(call)
+                && (policy(host).any(call)
+                    || call == policy::Call::Message && measured
+                    || ready::may_open(host))
         };
         let found = UseRules::new(settings().config.lazy_threshold == 0, measured, counts);
         RULES.store(found.word(), Relaxed);

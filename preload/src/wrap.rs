@@ -101,7 +101,7 @@ macro_rules! exported {
             #[inline(never)]
             unsafe fn converting(host: &'static Host, wanted: bool, $($argument: argument!($n, $kind)),*) -> c_int {
                 let forms =
-                    Forms { small: host.counted.$small, large: host.counted.$large, call: Call::$call, wanted };
+                    Forms { small: host.next_counted.$small, large: host.next_counted.$large, call: Call::$call, wanted };
                 // SAFETY: the caller's arguments.
                 unsafe { $file::$by(host, forms, $($argument),*) }
             }
@@ -116,7 +116,7 @@ counted_calls! { exported }
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_commit(datatype: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(type_commit) = host.f.type_commit else { return missing(host) };
+    let Some(type_commit) = host.next.type_commit else { return missing(host) };
     if datatype.is_null() {
         // SAFETY: the caller's argument, which the host refuses.
         return unsafe { type_commit(datatype) };
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn MPI_Type_commit(datatype: *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_free(datatype: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(type_free) = host.f.type_free else { return missing(host) };
+    let Some(type_free) = host.next.type_free else { return missing(host) };
     if !datatype.is_null() {
         // Before the host may give the value to a type of another thread.
         // SAFETY: a handle of the caller's, whatever its value.
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn MPI_Type_free(datatype: *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_dup(oldtype: HandleWord, newtype: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(type_dup) = host.f.type_dup else { return missing(host) };
+    let Some(type_dup) = host.next.type_dup else { return missing(host) };
     // SAFETY: the caller's arguments.
     let code = unsafe { type_dup(oldtype, newtype) };
     let old = oldtype & host.mask;

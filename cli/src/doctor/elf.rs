@@ -1,9 +1,10 @@
 //! Reads the file of a program or library without running it. Files are not trusted.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 
-use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _, ReadCache};
+use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _, ReadCache, SymbolKind};
 
 /// Facts that decide whether a library can be loaded into a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +17,17 @@ pub(crate) struct Elf {
     pub(crate) needed: Vec<String>,
     /// The value of the string symbol that was asked for.
     pub(crate) symbol: Option<String>,
+}
+
+/// Returns the names of the functions that a program or library has for others.
+///
+/// # Errors
+/// As [`Elf::read`].
+pub(super) fn functions(path: &Path) -> Result<BTreeSet<String>, String> {
+    let cache = ReadCache::new(File::open(path).map_err(|e| e.to_string())?);
+    let file = object::File::parse(&cache).map_err(|e| format!("no ELF file: {e}"))?;
+    let defined = file.dynamic_symbols().filter(|s| s.is_definition() && s.kind() == SymbolKind::Text);
+    Ok(defined.filter_map(|symbol| symbol.name().ok().map(str::to_owned)).collect())
 }
 
 impl Elf {

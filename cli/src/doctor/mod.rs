@@ -6,6 +6,7 @@
 pub(crate) mod elf;
 mod environment;
 mod find;
+mod layers;
 mod messages;
 mod rank;
 
@@ -98,6 +99,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let library = preload_library(&mut findings, args.library.as_deref());
     if let Some(program) = &args.program {
         look_at_program(&mut findings, program);
+    }
+    if let Some(library) = &library {
+        layers::look(&mut findings, args.program.as_deref(), library, args.seconds);
     }
     let mpi = mpi(&mut findings, args, library.as_deref());
     if let (Some(library), Some((mpi, version))) = (&library, &mpi) {

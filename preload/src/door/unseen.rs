@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use ddtc::engine::Mode;
 use ddtc::kind::Direction;
 use ddtc::object::runtime;
+use ddtc_hosts::policy::Call;
 
 use super::described::{COMPILE, Described, all, find, make};
 use super::description::{MOST, View, order, view};
@@ -23,6 +24,7 @@ use super::ready::{ENOUGH, by_itself};
 use super::standing::in_a_call_of_the_program;
 use crate::candidates;
 use crate::cuts::Entry;
+use crate::host::known;
 use crate::relative::ADDRESSES;
 use crate::slow_path::{UNSEEN, unwatch, watch, watched_for};
 use crate::spending;
@@ -139,7 +141,7 @@ fn may_make() -> bool {
 #[cold]
 pub(crate) unsafe fn choose(direction: Direction, convertor: Convertor, datatype: u64, size: u64) {
     // One that calls of the program's show is decoded once its uses have paid for that.
-    if order().is_none() || candidates::is_shown(datatype) {
+    if order().is_none() || candidates::is_shown(datatype) && is_decoded_by_uses() {
         return;
     }
     // SAFETY: the layout is proven where an order is, and the host has accepted it as committed.
@@ -171,6 +173,12 @@ pub(crate) unsafe fn choose(direction: Direction, convertor: Convertor, datatype
         }
         attend();
     }
+}
+
+/// Whether uses of types in messages count: not if a PMPI layer takes messages, whose types nobody
+/// decodes by their handles.
+fn is_decoded_by_uses() -> bool {
+    known().is_none_or(|host| !host.layers.take(Call::Message))
 }
 
 /// # Safety

@@ -211,7 +211,7 @@ macro_rules! tool {
 /// Calls a function of the host.
 macro_rules! call {
     ($host:ident.$f:ident($($arg:expr),*)) => {
-        match $host.f.$f {
+        match $host.next.$f {
             // SAFETY: the caller's arguments, an index replaced by the host's own.
             Some(f) => Ok(unsafe { f($($arg),*) }),
             None => Err($crate::handles::missing($host)),

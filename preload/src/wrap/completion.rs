@@ -204,7 +204,7 @@ macro_rules! exported {
             }
             // SAFETY: the caller's arguments.
             unsafe {
-                match known().and_then(|host| host.f.$call) {
+                match known().and_then(|host| host.next.$call) {
                     Some(of_host) if !requests::live() => of_host($($argument),*),
                     _ => looked_up($($argument),*),
                 }
@@ -229,7 +229,7 @@ exported! {
 /// As `MPI_Wait` (MPI 5.0, 3.7.3).
 unsafe fn wait(request: *mut c_void, status: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(wait) = host.f.wait else { return missing(host) };
+    let Some(wait) = host.next.wait else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
         let Some(batch) = Batch::take(host, 1, request) else { return wait(request, status) };
@@ -244,7 +244,7 @@ unsafe fn wait(request: *mut c_void, status: *mut c_void) -> c_int {
 /// As `MPI_Test` (MPI 5.0, 3.7.3).
 unsafe fn test(request: *mut c_void, flag: *mut c_int, status: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(test) = host.f.test else { return missing(host) };
+    let Some(test) = host.next.test else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
         let Some(batch) = Batch::take(host, 1, request) else { return test(request, flag, status) };
@@ -262,7 +262,7 @@ unsafe fn test(request: *mut c_void, flag: *mut c_int, status: *mut c_void) -> c
 /// As `MPI_Waitany` (MPI 5.0, 3.7.5).
 unsafe fn waitany(count: c_int, requests: *mut c_void, index: *mut c_int, status: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(waitany) = host.f.waitany else { return missing(host) };
+    let Some(waitany) = host.next.waitany else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
         let Some(batch) = Batch::take(host, count, requests) else {
@@ -285,7 +285,7 @@ unsafe fn testany(
     status: *mut c_void,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(testany) = host.f.testany else { return missing(host) };
+    let Some(testany) = host.next.testany else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
         let Some(batch) = Batch::take(host, count, requests) else {
@@ -302,7 +302,7 @@ unsafe fn testany(
 /// As `MPI_Waitall` (MPI 5.0, 3.7.5).
 unsafe fn waitall(count: c_int, requests: *mut c_void, statuses: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(waitall) = host.f.waitall else { return missing(host) };
+    let Some(waitall) = host.next.waitall else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
         let Some(batch) = Batch::take(host, count, requests) else {
@@ -318,7 +318,7 @@ unsafe fn waitall(count: c_int, requests: *mut c_void, statuses: *mut c_void) ->
 /// As `MPI_Testall` (MPI 5.0, 3.7.5).
 unsafe fn testall(count: c_int, requests: *mut c_void, flag: *mut c_int, statuses: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(testall) = host.f.testall else { return missing(host) };
+    let Some(testall) = host.next.testall else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
         let Some(batch) = Batch::take(host, count, requests) else {
@@ -388,7 +388,7 @@ unsafe fn waitsome(
     statuses: *mut c_void,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(waitsome) = host.f.waitsome else { return missing(host) };
+    let Some(waitsome) = host.next.waitsome else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
         let Some(batch) = Batch::take(host, incount, requests) else {
@@ -410,7 +410,7 @@ unsafe fn testsome(
     statuses: *mut c_void,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(testsome) = host.f.testsome else { return missing(host) };
+    let Some(testsome) = host.next.testsome else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
         let Some(batch) = Batch::take(host, incount, requests) else {
@@ -456,7 +456,7 @@ unsafe fn finish_some(
 /// As `MPI_Request_get_status` (MPI 5.0, 3.7.6).
 unsafe fn request_get_status(request: HandleWord, flag: *mut c_int, status: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(get_status) = host.f.request_get_status else { return missing(host) };
+    let Some(get_status) = host.next.request_get_status else { return missing(host) };
     // A word has room for any handle.
     let handle: *const c_void = (&raw const request).cast();
     // SAFETY: the caller's arguments.
@@ -480,7 +480,7 @@ pub unsafe extern "C" fn MPI_Request_get_status_any(
     status: *mut c_void,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(get_status) = host.f.request_get_status_any else {
+    let Some(get_status) = host.next.request_get_status_any else {
         // SAFETY: the caller's arguments.
         return unsafe { emulated::any(host, count, requests, index, flag, status) };
     };
@@ -506,7 +506,7 @@ pub unsafe extern "C" fn MPI_Request_get_status_all(
     statuses: *mut c_void,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(get_status) = host.f.request_get_status_all else {
+    let Some(get_status) = host.next.request_get_status_all else {
         // SAFETY: the caller's arguments.
         return unsafe { emulated::all(host, count, requests, flag, statuses) };
     };
@@ -534,7 +534,7 @@ pub unsafe extern "C" fn MPI_Request_get_status_some(
     statuses: *mut c_void,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(get_status) = host.f.request_get_status_some else {
+    let Some(get_status) = host.next.request_get_status_some else {
         // SAFETY: the caller's arguments.
         return unsafe { emulated::some(host, incount, requests, outcount, indices, statuses) };
     };
@@ -559,7 +559,7 @@ pub unsafe extern "C" fn MPI_Request_get_status_some(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Request_free(request: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(request_free) = host.f.request_free else { return missing(host) };
+    let Some(request_free) = host.next.request_free else { return missing(host) };
     // SAFETY: the caller's argument.
     unsafe {
         let Some(batch) = Batch::take(host, 1, request) else { return request_free(request) };

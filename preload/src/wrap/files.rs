@@ -168,7 +168,7 @@ pub unsafe extern "C" fn MPI_File_open(
     fh: *mut c_void,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(open) = host.f.file_open else { return missing(host) };
+    let Some(open) = host.next.file_open else { return missing(host) };
     // SAFETY: the caller's arguments; after a success the host has written a handle, which is as wide as an address in every ABI.
     unsafe {
         let code = open(comm, filename, amode, info, fh);
@@ -184,7 +184,7 @@ pub unsafe extern "C" fn MPI_File_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_File_close(fh: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(close) = host.f.file_close else { return missing(host) };
+    let Some(close) = host.next.file_close else { return missing(host) };
     // SAFETY: the caller's argument; before the call, which may give the handle's value to another thread's file.
     unsafe {
         if !fh.is_null() {
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn MPI_File_set_view(
     info: HandleWord,
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(set_view) = host.f.file_set_view else { return missing(host) };
+    let Some(set_view) = host.next.file_set_view else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
         let code = set_view(fh, disp, etype, filetype, datarep, info);

@@ -42,7 +42,7 @@ initializes! {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Finalize() -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(theirs) = host.f.finalize else { return missing(host) };
+    let Some(theirs) = host.next.finalize else { return missing(host) };
     // SAFETY: no arguments.
     finalize(host, User::World, || unsafe { theirs() })
 }
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn MPI_Finalize() -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Session_finalize(session: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(theirs) = host.f.session_finalize else { return missing(host) };
+    let Some(theirs) = host.next.session_finalize else { return missing(host) };
     // SAFETY: the caller's argument.
     finalize(host, User::Session, || unsafe { theirs(session) })
 }
@@ -64,5 +64,5 @@ pub unsafe extern "C" fn MPI_Abort(comm: HandleWord, code: c_int) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     report::so_far(host);
     // SAFETY: the caller's arguments.
-    host.f.abort.map_or(missing(host), |abort| unsafe { abort(comm, code) })
+    host.next.abort.map_or(missing(host), |abort| unsafe { abort(comm, code) })
 }

@@ -296,7 +296,8 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
         }
         // What is sent is packed, what is received is the host's: an exchange of two buffers.
         let Forms { call, wanted, .. } = forms;
-        let forms = Forms { small: host.counted.isendrecv, large: host.counted.isendrecv_c, call, wanted };
+        let forms =
+            Forms { small: host.next_counted.isendrecv, large: host.next_counted.isendrecv_c, call, wanted };
         start(host, request, staged, exchange(host, source), || {
             forward!(
                 N,
@@ -347,7 +348,7 @@ pub(super) unsafe fn imrecv<N: Count>(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Start(request: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(start) = host.f.start else { return missing(host) };
+    let Some(start) = host.next.start else { return missing(host) };
     if !requests::live() {
         // SAFETY: the caller's argument.
         return unsafe { start(request) };
@@ -361,7 +362,7 @@ pub unsafe extern "C" fn MPI_Start(request: *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Startall(count: c_int, requests: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(startall) = host.f.startall else { return missing(host) };
+    let Some(startall) = host.next.startall else { return missing(host) };
     if !requests::live() {
         // SAFETY: the caller's arguments.
         return unsafe { startall(count, requests) };

@@ -26,7 +26,7 @@ macro_rules! partitioned {
             request: *mut c_void,
         ) -> c_int {
             let Some(host) = host() else { return NO_HOST };
-            let Some(theirs) = host.f.$field else { return missing(host) };
+            let Some(theirs) = host.next.$field else { return missing(host) };
             if ready::may_open(host) {
                 unseen::attend_in_call();
                 types::wanted(host, datatype, count, Call::Message, const { UseKind::of(stringify!($name)) });

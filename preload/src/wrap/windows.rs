@@ -242,7 +242,7 @@ unsafe fn end(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_fence(assertion: c_int, win: HandleWord) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(fence) = host.f.win_fence else { return missing(host) };
+    let Some(fence) = host.next.win_fence else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
         if host.abi.is_some_and(|abi| assertion & abi.mode_noprecede != 0) {
@@ -260,7 +260,7 @@ macro_rules! ends {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($rank: c_int,)? win: HandleWord) -> c_int {
             let Some(host) = host() else { return NO_HOST };
-            let Some(call) = host.f.$field else { return missing(host) };
+            let Some(call) = host.next.$field else { return missing(host) };
             let (target, _) = (None::<c_int>$(.or(Some($rank)))?, ());
             // SAFETY: the caller's arguments.
             unsafe { end(host, win, target, || call($($rank,)? win)) }
@@ -283,7 +283,7 @@ ends! {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Win_free(win: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
-    let Some(free) = host.f.win_free else { return missing(host) };
+    let Some(free) = host.next.win_free else { return missing(host) };
     // SAFETY: the caller's argument; before the call, which may give the handle's value to another thread's window.
     unsafe {
         // Requests that the program gave up are the window's until they are completed.

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::setup::{Host, command_line, lossy, scratch, sessions};
 
 /// A doctor in an environment of its own: PATH is what the caller says, nothing of ddtc is set.
-fn doctor(path: &str) -> Command {
+pub(crate) fn doctor(path: &str) -> Command {
     let mut command = Command::new(command_line());
     for name in std::env::vars().map(|(name, _)| name).filter(|n| n.starts_with("DDTC_")) {
         command.env_remove(name);
@@ -23,7 +23,7 @@ fn doctor(path: &str) -> Command {
 }
 
 /// Returns what it prints, and whether it finds nothing wrong.
-fn said(command: &mut Command) -> (bool, String) {
+pub(crate) fn said(command: &mut Command) -> (bool, String) {
     let out = command.output().unwrap();
     let text = lossy(&out.stdout) + &lossy(&out.stderr);
     assert!(!text.contains("panicked"), "{text}");
@@ -32,7 +32,7 @@ fn said(command: &mut Command) -> (bool, String) {
 }
 
 /// That something is wrong, and that both texts are there: what, and what to do.
-fn finds(command: &mut Command, what: &str, remedy: &str) -> String {
+pub(crate) fn finds(command: &mut Command, what: &str, remedy: &str) -> String {
     let (well, text) = said(command);
     assert!(!well, "{what}\n{text}");
     let problem = text.lines().find(|l| l.starts_with("problem ") && l.contains(what));
@@ -43,7 +43,7 @@ fn finds(command: &mut Command, what: &str, remedy: &str) -> String {
     text
 }
 
-fn bin(host: Host) -> String {
+pub(crate) fn bin(host: Host) -> String {
     // `env`, `kill`, `getconf` are the system's.
     format!("{}:/usr/bin:/bin", host.root().join("bin").display())
 }

@@ -20,6 +20,7 @@ mod files;
 mod guide;
 mod hunt;
 mod install;
+mod layers;
 mod left;
 mod messages;
 mod misplaced;

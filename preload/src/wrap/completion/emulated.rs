@@ -83,7 +83,7 @@ pub(super) unsafe fn any(
             return 0;
         }
         // None is active: an empty status, as that of the null request.
-        let code = host.f.request_get_status.map_or(missing(host), |f| f(host.request_null, flag, status));
+        let code = host.next.request_get_status.map_or(missing(host), |f| f(host.request_null, flag, status));
         if code == 0 && status.addr() != arrays.abi.status_ignore {
             status::set_error(arrays.abi, status, 0);
         }

@@ -1,0 +1,143 @@
+//! PMPI layers: libraries, or a program, with functions of MPI of their own, before and after the
+//! preload library in the order in which the loader looks for functions.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ddtc_hosts::layer::Group;
+use ddtc_hosts::library::NAME;
+
+use super::Findings;
+use super::elf::{Elf, functions};
+use super::messages::ended;
+
+/// Looks at what the loader would load for a program, or for this one, under the preload library.
+pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Path, seconds: u64) {
+    let this = std::env::current_exe();
+    let Some(program) = program.or(this.as_deref().ok()) else { return };
+    let (Ok(ours), Some(objects)) = (functions(library), loaded(program, library, seconds)) else { return };
+    let file = |path: &Path| path.file_name().map(OsString::from);
+    let place = objects.iter().position(|object| file(object).is_some_and(|name| name == NAME));
+    for (i, object) in objects.iter().enumerate().filter(|&(i, _)| Some(i) != place) {
+        let Some(taken) = functions(object).ok().and_then(|theirs| Taken::new(&ours, &theirs)) else {
+            continue;
+        };
+        let shown = object.display();
+        if place.is_some_and(|place| i < place) {
+            let remedy = if i == 0 {
+                "link the layer as a shared library: then it comes after the preload library"
+            } else {
+                "name the preload library first in LD_PRELOAD"
+            };
+            let what = format!(
+                "{shown} takes {} before the preload library, which does not see these calls",
+                taken.functions
+            );
+            findings.wrong(&what, remedy);
+        } else {
+            findings.says(
+                "PMPI layer",
+                &format!("{shown} has {} and gets these calls{}", taken.functions, taken.left),
+            );
+        }
+    }
+}
+
+/// What a PMPI layer takes.
+struct Taken {
+    functions: String,
+    /// What is not converted for that, after a comma.
+    left: String,
+}
+
+impl Taken {
+    /// From the names of the preload library's functions and of another object's. `None`: that is
+    /// no layer. An MPI library has the functions' profiling names itself.
+    fn new(ours: &BTreeSet<String>, theirs: &BTreeSet<String>) -> Option<Taken> {
+        // Fortran's names may be in capitals, and are of no group.
+        let is_c = |name: &str| name.starts_with("MPI_") && name.contains(char::is_lowercase);
+        let is_layers = |name: &&String| is_c(name) && !theirs.contains(format!("P{name}").as_str());
+        let taken: Vec<&String> = ours.intersection(theirs).filter(is_layers).collect();
+        let functions = match taken[..] {
+            [] => return None,
+            [one] => one.clone(),
+            [first, _] => format!("{first} and another function"),
+            [first, ..] => format!("{first} and {} other functions", taken.len() - 1),
+        };
+        let groups: BTreeSet<Group> = taken.iter().filter_map(|name| Group::of_function(name)).collect();
+        let names: Vec<&str> = groups.into_iter().map(Group::name).collect();
+        let left = match names[..] {
+            [] => String::new(),
+            _ => format!(", so ddtc converts no calls of these groups: {}", names.join(", ")),
+        };
+        Some(Taken { functions, left })
+    }
+}
+
+/// The files of a program and of what is loaded with it, in the loader's order; none if the loader
+/// does not say. Nothing of the program runs.
+fn loaded(program: &Path, library: &Path, seconds: u64) -> Option<Vec<PathBuf>> {
+    let loader = Elf::read(program, "").ok()?.loader?;
+    let preloads = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    let preloads = if preloads.to_string_lossy().contains(NAME) {
+        preloads
+    } else {
+        // As `ddtc preload` does.
+        let mut all = library.as_os_str().to_owned();
+        all.push(":");
+        all.push(preloads);
+        all
+    };
+    let mut command = Command::new(loader);
+    command.arg("--list").arg(program).env("LD_PRELOAD", preloads);
+    let (_, out, _) = ended(&mut command, seconds).ok()?;
+    let others = out.lines().filter_map(|line| {
+        let line = line.trim().rsplit("=> ").next()?;
+        let path = line.rsplit_once(" (").map_or(line, |(path, _)| path);
+        path.starts_with('/').then(|| PathBuf::from(path))
+    });
+    Some(std::iter::once(program.to_path_buf()).chain(others).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    #[test]
+    fn what_a_layer_takes_is_named() {
+        let ours = set(&["MPI_Send", "MPI_Recv", "MPI_File_open", "MPI_Finalize", "other"]);
+        let taken = |theirs: &[&str]| {
+            Taken::new(&ours, &set(theirs)).map(|taken| format!("{}{}", taken.functions, taken.left))
+        };
+        assert_eq!(taken(&["main", "other"]), None);
+        assert_eq!(taken(&["MPI_Send", "PMPI_Send"]), None);
+        assert_eq!(taken(&["MPI_Probe"]), None);
+        assert_eq!(taken(&["MPI_Finalize", "MPI_Init"]).as_deref(), Some("MPI_Finalize"));
+        assert_eq!(
+            taken(&["MPI_File_open", "MPI_Finalize"]).as_deref(),
+            Some("MPI_File_open and another function, so ddtc converts no calls of these groups: files")
+        );
+        assert_eq!(
+            taken(&["MPI_Send", "MPI_Recv", "MPI_File_open"]).as_deref(),
+            Some(
+                "MPI_File_open and 2 other functions, so ddtc converts no calls of these groups: messages, files"
+            )
+        );
+    }
+
+    #[test]
+    fn the_loader_says_what_it_loads() {
+        let program = std::env::current_exe().unwrap();
+        let objects = loaded(&program, Path::new("/no/such/library.so"), 60).unwrap();
+        assert_eq!(objects[0], program);
+        let is_libc = |object: &PathBuf| object.to_string_lossy().contains("libc.so");
+        assert!(objects.iter().any(is_libc), "{objects:?}");
+        assert!(functions(objects.iter().find(|o| is_libc(o)).unwrap()).unwrap().contains("malloc"));
+    }
+}

@@ -1,0 +1,246 @@
+//! PMPI layers after this library: found once, and every call of a function that a layer has is
+//! handed to it.
+//!
+//! A PMPI layer is a library that defines functions of MPI and calls the MPI library by their
+//! `PMPI_` names: a profiler, or a library that translates communicators or requests. Without this
+//! library the program's calls would reach the layer, so this library hands them to it with the
+//! program's own arguments. What the program passes may be known to the layer alone. So if a layer
+//! has one function of a group ([`Group`]), nothing of that group is converted, and the MPI library
+//! is asked nothing about the objects of the group.
+//!
+//! All of this is decided when the MPI library is found, by the function pointers in
+//! [`crate::host::Host`] and by the policy. The wrappers themselves do not know about layers.
+
+use std::cell::{OnceCell, RefCell};
+use std::ffi::{CStr, CString, c_void};
+use std::ops::Range;
+
+use ddtc_hosts::layer::Group;
+use ddtc_hosts::policy::Call;
+
+use crate::loader::{Opened, callers, object_of, segments_around, symbol};
+
+/// The groups of functions that layers after this library take.
+#[derive(Default)]
+pub(crate) struct Layers {
+    /// A bit for each group.
+    groups: u8,
+    found: Vec<Found>,
+}
+
+/// What one layer has of one group.
+struct Found {
+    group: Group,
+    object: String,
+    /// One of the functions, and how many others there are.
+    function: String,
+    others: usize,
+}
+
+impl Layers {
+    /// Says whether a layer has a function of this group.
+    #[inline]
+    pub(crate) fn have(&self, group: Group) -> bool {
+        self.groups >> group as u8 & 1 != 0
+    }
+
+    /// Says whether calls are left unconverted because of a layer. Gets are completed by requests,
+    /// which belong to the messages.
+    pub(crate) fn take(&self, call: Call) -> bool {
+        Group::of_call(call).is_some_and(|group| self.have(group))
+            || call == Call::Get && self.have(Group::Messages)
+    }
+
+    fn add(&mut self, group: Group, object: String, function: &CStr) {
+        self.groups |= 1 << group as u8;
+        if let Some(known) = self.found.iter_mut().find(|f| f.group == group && f.object == object) {
+            known.others += 1;
+        } else {
+            let function = function.to_string_lossy().into_owned();
+            self.found.push(Found { group, object, function, others: 0 });
+        }
+    }
+
+    /// Returns a line of a report for each group that a layer takes.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
+        self.found.iter().map(|Found { group, object, function, others }| {
+            let functions = and_others(function, *others);
+            format!("{} are not converted: the PMPI layer {object} has {functions}", group.name())
+        })
+    }
+}
+
+fn and_others(function: &str, others: usize) -> String {
+    match others {
+        0 => function.to_owned(),
+        1 => format!("{function} and another function"),
+        _ => format!("{function} and {others} other functions"),
+    }
+}
+
+/// Names of which an object has one if it is the MPI library's own Fortran binding.
+const FORTRAN_BINDINGS: [&CStr; 5] =
+    [c"pmpi_init_", c"pmpi_init", c"pmpi_init__", c"PMPI_INIT", c"pmpi_init_f08_"];
+
+/// Finds the functions to which calls go on after this library.
+pub(crate) struct Successors<'a> {
+    /// The scope in which the MPI library was found.
+    library: &'a Opened,
+    /// Segments of the object that has the MPI library's `PMPI_Type_commit`.
+    of_library: Vec<Range<u64>>,
+    ours: String,
+    /// Scopes of the objects on the stack that reach an MPI library.
+    callers: OnceCell<Vec<Opened>>,
+    layers: RefCell<Layers>,
+}
+
+impl<'a> Successors<'a> {
+    /// Prepares the search. It must take place while the program's call is on the stack.
+    pub(crate) fn new(library: &'a Opened) -> Successors<'a> {
+        Successors {
+            library,
+            of_library: segments_around(library.symbol(c"PMPI_Type_commit")),
+            ours: object_of(Successors::new as *const c_void),
+            callers: OnceCell::new(),
+            layers: RefCell::default(),
+        }
+    }
+
+    /// Returns the function to which calls of a C function go on, given the function's profiling
+    /// name: a layer's, or the MPI library's own under the profiling name.
+    pub(crate) fn of(&self, profiling: &CStr) -> *mut c_void {
+        let own = self.library.symbol(profiling);
+        let Some(name) = without_first_letter(profiling) else { return own };
+        let Some(layer) = self.layer(name, own, &[profiling]) else { return own };
+        if let Some(group) = Group::of_function(&name.to_string_lossy()) {
+            self.layers.borrow_mut().add(group, object_of(layer), name);
+        }
+        layer
+    }
+
+    /// Returns a layer's function of this Fortran name.
+    pub(crate) fn of_fortran(&self, name: &CStr, profiling: &CStr) -> Option<*mut c_void> {
+        let names: Vec<&CStr> = FORTRAN_BINDINGS.into_iter().chain([profiling]).collect();
+        self.layer(name, std::ptr::null_mut(), &names)
+    }
+
+    /// Looks for layers that have Fortran's `MPI_PACK` or `MPI_UNPACK`, which this library exports.
+    pub(crate) fn look_for_fortran_packs(&self) {
+        for name in ["pack", "unpack"] {
+            let lower = ["", "_", "__", "_f08_"].map(|suffix| format!("mpi_{name}{suffix}"));
+            let upper = format!("MPI_{}", name.to_uppercase());
+            for (first, own) in lower.iter().map(|own| ("p", own)).chain([("P", &upper)]) {
+                let (Ok(own), Ok(profiling)) =
+                    (CString::new(own.as_str()), CString::new(format!("{first}{own}")))
+                else {
+                    continue;
+                };
+                if let Some(layer) = self.of_fortran(&own, &profiling) {
+                    self.layers.borrow_mut().add(Group::Pack, object_of(layer), &own);
+                }
+            }
+        }
+    }
+
+    /// Returns what was found.
+    pub(crate) fn into_layers(self) -> Layers {
+        self.layers.into_inner()
+    }
+
+    /// Returns the layer's function that a call of `name` would reach without this library: the
+    /// next one in the global scope, or if there is none the one in the scope of an object on the
+    /// stack. `own`: the MPI library's function under its profiling name. An object that has one of
+    /// `profiling` itself is an MPI library, of whichever ABI, and no layer.
+    fn layer(&self, name: &CStr, own: *mut c_void, profiling: &[&CStr]) -> Option<*mut c_void> {
+        let is_layers = |found: *mut c_void| {
+            let at = found.addr() as u64;
+            !found.is_null()
+                && found != own
+                && !self.of_library.iter().any(|segment| segment.contains(&at))
+                && {
+                    let object = object_of(found);
+                    object != self.ours && !has_any(&object, profiling)
+                }
+        };
+        let next = symbol(libc::RTLD_NEXT, name);
+        if !next.is_null() {
+            return Some(next).filter(|&next| is_layers(next));
+        }
+        let mut found = self.callers().iter().map(|caller| caller.symbol(name));
+        found.find(|&found| is_layers(found))
+    }
+
+    fn callers(&self) -> &[Opened] {
+        self.callers.get_or_init(|| {
+            let opened = callers(&self.ours).into_iter().filter_map(|object| Opened::loaded(&object));
+            opened.filter(|opened| !opened.symbol(c"PMPI_Type_commit").is_null()).collect()
+        })
+    }
+}
+
+/// Says whether an object has a function of one of these names itself.
+fn has_any(object: &str, names: &[&CStr]) -> bool {
+    Opened::loaded(object)
+        .is_some_and(|opened| names.iter().any(|name| !opened.function(object, name).is_null()))
+}
+
+/// Returns `MPI_X` for `PMPI_X`.
+fn without_first_letter(profiling: &CStr) -> Option<&CStr> {
+    CStr::from_bytes_with_nul(profiling.to_bytes_with_nul().get(1..)?).ok()
+}
+
+/// Returns a line of a report if functions that this library wraps are taken by another object
+/// before it: it does not see the program's calls of these. `profiling`: the profiling names of the
+/// functions that this library wraps or asks.
+pub(crate) fn hidden(profiling: impl Iterator<Item = &'static CStr>) -> Option<String> {
+    let ours = object_of(Successors::new as *const c_void);
+    let opened = Opened::loaded(&ours)?;
+    let mut hidden = profiling.filter_map(without_first_letter).filter_map(|name| {
+        let first = object_of(symbol(libc::RTLD_DEFAULT, name));
+        (first != ours && !opened.function(&ours, name).is_null()).then_some((name, first))
+    });
+    let (name, object) = hidden.next()?;
+    let functions = and_others(&name.to_string_lossy(), hidden.count());
+    Some(format!("{object} takes {functions} before this library, which does not see these calls"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_takes_whole_groups() {
+        let mut layers = Layers::default();
+        assert!(!Call::ALL.into_iter().any(|call| layers.take(call)));
+        layers.add(Group::Files, "/a.so".to_owned(), c"MPI_File_open");
+        assert!(layers.take(Call::FileRead) && !layers.take(Call::Message) && !layers.take(Call::Get));
+        layers.add(Group::Messages, "/a.so".to_owned(), c"MPI_Send");
+        layers.add(Group::Messages, "/a.so".to_owned(), c"MPI_Recv");
+        layers.add(Group::Messages, "/b.so".to_owned(), c"MPI_Wait");
+        layers.add(Group::Messages, "/a.so".to_owned(), c"MPI_Bcast");
+        assert!(layers.have(Group::Messages) && !layers.have(Group::Pack));
+        assert!(layers.take(Call::Alltoall) && layers.take(Call::Get));
+        assert!(!layers.take(Call::Put) && !layers.take(Call::Inside));
+        assert_eq!(
+            layers.notes().collect::<Vec<_>>(),
+            [
+                "files are not converted: the PMPI layer /a.so has MPI_File_open",
+                "messages are not converted: the PMPI layer /a.so has MPI_Send and 2 other functions",
+                "messages are not converted: the PMPI layer /b.so has MPI_Wait",
+            ]
+        );
+    }
+
+    #[test]
+    fn functions_that_nobody_has_are_no_layers() {
+        let global = Opened::global().unwrap();
+        let successors = Successors::new(&global);
+        assert!(successors.of(c"PMPI_Nobody_has_this").is_null());
+        assert!(successors.of_fortran(c"mpi_nobody_", c"pmpi_nobody_").is_none());
+        // The C library's own function, by a name that begins with another letter.
+        assert_eq!(without_first_letter(c"xstrlen"), Some(c"strlen"));
+        assert!(!has_any(&object_of(symbol(libc::RTLD_DEFAULT, c"strlen")), &[c"PMPI_Send"]));
+        successors.look_for_fortran_packs();
+        assert_eq!(successors.into_layers().notes().count(), 0);
+    }
+}
