@@ -85,8 +85,8 @@ static void files(const char *name) {
 static void windows(void) {
   MPI_Win window;
   int *kept = into;
-  /* Memory that the ranks share: with MPI_Win_create Open MPI 5.0.11 crashed in few of many runs
-   * in MPI_Finalize, in progress of shared memory. */
+  /* Memory of the MPI library's: with MPI_Win_create Open MPI 5.0.11 uses memory that it
+   * may have freed (docs/records/preload.md, "Windows"). */
   MPI_Win_allocate(EXTENT * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &into, &window);
   for (int round = 0; round < ROUNDS; round++) {
     fill(round);
