@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::kind::Kind;
-use crate::process::{Guard, Mutex};
+use crate::process::{Guard, Mutex, is_inconsistent};
 
 /// Calls and bytes of every kind while calls were counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,6 +79,10 @@ thread_local! {
 
 impl Drop for OwnShard {
     fn drop(&mut self) {
+        if is_inconsistent() {
+            // The lock may be taken for good.
+            return;
+        }
         let mut shards = shards();
         shards.gone.add(&self.0);
         shards.live.retain(|s| !Arc::ptr_eq(s, &self.0));

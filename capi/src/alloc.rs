@@ -112,6 +112,9 @@ pub(crate) unsafe extern "C" fn ddtc_set_allocator(hooks: *const Hooks) -> c_int
     if hooks.alloc.is_none() || hooks.free.is_none() {
         return ARG;
     }
+    if ddtc::process::is_inconsistent() {
+        return OTHER;
+    }
     let state = &ALLOCATOR.state;
     // A child must not find it half set. Nothing is allocated here.
     let _section = ddtc::process::section();

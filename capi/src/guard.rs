@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ddtc::error::Error;
+use ddtc::error::{Error, ErrorClass};
 use ddtc::object::Fault;
+use ddtc::process::is_inconsistent;
 
 /// Result of the body of an export.
 pub(crate) type Outcome = Result<(), Fault>;
@@ -14,9 +15,13 @@ thread_local! {
     static LAST: RefCell<Option<(c_int, String)>> = const { RefCell::new(None) };
 }
 
-/// Runs the body of an export: an error becomes its code, a panic class `Intern`.
+/// Runs the body of an export: an error becomes its code, a panic class `Intern`. In an inconsistent
+/// child the body does not run, since it could wait for a lock that nobody gives back.
 #[inline]
 pub(crate) fn guard(body: impl FnOnce() -> Outcome) -> c_int {
+    if is_inconsistent() {
+        return inconsistent();
+    }
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => 0,
         Ok(Err(fault)) => failed(fault),
@@ -26,6 +31,12 @@ pub(crate) fn guard(body: impl FnOnce() -> Outcome) -> c_int {
             failed(Error::internal("ddtc", "a check inside ddtc failed").into())
         }
     }
+}
+
+#[cold]
+fn inconsistent() -> c_int {
+    let rule = "must not be the child of a fork that has not waited for all threads of its parent";
+    failed(Error::new(ErrorClass::Other, "ddtc", "process", std::process::id(), rule).into())
 }
 
 #[cold]
@@ -56,7 +67,6 @@ pub(crate) fn last() -> Option<(c_int, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ddtc::error::ErrorClass;
 
     #[test]
     fn a_panic_becomes_a_class() {

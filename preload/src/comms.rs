@@ -7,6 +7,8 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ddtc::process::is_inconsistent;
+
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::keyval::Keyval;
@@ -180,6 +182,9 @@ unsafe extern "C" fn delete(
     value: *mut c_void,
     _extra: *mut c_void,
 ) -> c_int {
+    if is_inconsistent() {
+        return 0;
+    }
     guard(|| {
         // SAFETY: the value is an entry, as `accept` set it, and the host deletes an attribute once.
         if let Some(entry) = unsafe { value.cast::<Comm>().as_ref::<'static>() } {

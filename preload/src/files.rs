@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
 
-use ddtc::process::{Awaited, Guard, Lazy, Mutex};
+use ddtc::process::{Awaited, Guard, Lazy, Mutex, is_inconsistent};
 use ddtc_hosts::policy::Call;
 
 use crate::host::{HandleWord, Host};
@@ -52,6 +52,9 @@ pub(crate) fn opened(host: &Host, file: HandleWord, amode: c_int) {
 
 /// A file is about to be closed, or its view is no longer known.
 pub(crate) fn forget(file: HandleWord) {
+    if is_inconsistent() {
+        return;
+    }
     files().remove(&file);
 }
 
@@ -62,7 +65,7 @@ pub(crate) fn forget(file: HandleWord) {
 pub(crate) unsafe fn viewed(host: &Host, file: HandleWord, etype: HandleWord, datarep: *const c_char) {
     // SAFETY: as the caller promises.
     let native = unsafe { CStr::from_ptr(datarep) } == c"native";
-    if host.layers.take(Call::FileRead) {
+    if is_inconsistent() || host.layers.take(Call::FileRead) {
         return;
     }
     let view = View { element: element(host, etype) };

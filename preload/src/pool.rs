@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ddtc::process::{Guard, Mutex};
+use ddtc::process::{Guard, Mutex, is_inconsistent};
 use ddtc_hosts::left::Left;
 
 use crate::counted;
@@ -79,7 +79,8 @@ impl Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        self.empty(list_or_free);
+        // The lists of an inconsistent process may be locked for good.
+        self.empty(if is_inconsistent() { |block, size| free(&block, size) } else { list_or_free });
     }
 }
 

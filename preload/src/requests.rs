@@ -12,7 +12,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ddtc::process::{Latch, Latched};
+use ddtc::process::{Latch, Latched, is_inconsistent};
 use smallvec::SmallVec;
 
 use crate::guard::guard;
@@ -134,6 +134,10 @@ pub(crate) fn arrived() -> u64 {
 /// Takes out the operations of many handles.
 pub(crate) fn take_all(handles: impl Iterator<Item = u64>) -> Taken {
     let mut taken = Taken::new();
+    // Those of an inconsistent child are its parent's, and the table may be locked for good.
+    if is_inconsistent() {
+        return taken;
+    }
     if let Some(table) = table().as_mut() {
         for (i, handle) in handles.enumerate() {
             if let Some(operation) = table.live.remove(&handle) {

@@ -62,6 +62,11 @@ pub(crate) fn unwatch(reason: u32) {
     WATCH.fetch_and(!reason, Ordering::Relaxed);
 }
 
+/// No reason is left: calls are handed on, whatever was to be looked at.
+pub(crate) fn unwatch_all() {
+    WATCH.store(0, Ordering::Relaxed);
+}
+
 /// Says whether calls are watched for a reason.
 #[inline]
 pub(crate) fn watched_for(reason: u32) -> bool {

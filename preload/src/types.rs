@@ -14,7 +14,7 @@ use ddtc::committed::Committed;
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Engine, Mode};
 use ddtc::object::runtime;
-use ddtc::process::{Lazy, Mutex, Once};
+use ddtc::process::{Lazy, Mutex, Once, is_inconsistent};
 use ddtc_hosts::left::Left;
 use ddtc_hosts::policy;
 
@@ -227,6 +227,11 @@ unsafe extern "C" fn copy(
     out: *mut c_void,
     flag: *mut c_int,
 ) -> c_int {
+    if is_inconsistent() {
+        // SAFETY: the host gives a pointer to a flag (MPI 5.0, 7.7.4).
+        unsafe { flag.write(0) };
+        return 0;
+    }
     guard(|| {
         // SAFETY: the value is an entry, as `attach` set it; the old type lives during this call, and with it the entry.
         let (committed, rules) = unsafe {
@@ -250,6 +255,9 @@ unsafe extern "C" fn delete(
     value: *mut c_void,
     _extra: *mut c_void,
 ) -> c_int {
+    if is_inconsistent() {
+        return 0;
+    }
     guard(|| {
         // SAFETY: the value is an entry, as `attach` or `copy` set it, and the host deletes an attribute once.
         if let Some(entry) = unsafe { value.cast::<TypeEntry>().as_ref::<'static>() } {

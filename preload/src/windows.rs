@@ -10,7 +10,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use ddtc::process::{Awaited, Mutex};
+use ddtc::process::{Awaited, Mutex, is_inconsistent};
 use ddtc_hosts::policy::Call;
 
 use crate::candidates;
@@ -211,6 +211,9 @@ fn retire(sent: Taken<Buffer>) {
 /// call may complete them first.
 pub(crate) fn ending(win: HandleWord, target: Option<c_int>) -> Ending {
     let mut ending = Ending { sent: Vec::new(), fetched: Vec::new() };
+    if is_inconsistent() {
+        return ending;
+    }
     // Whoever owns one last frees its buffer, which is not done under the lock.
     let mut done = Vec::new();
     let mut windows = WINDOWS.lock();
@@ -250,6 +253,9 @@ impl Ending {
 
 /// A window is about to be freed, and its handle may be that of another one as soon as it is: it is forgotten.
 pub(crate) fn freeing(win: HandleWord) -> Option<Freeing> {
+    if is_inconsistent() {
+        return None;
+    }
     let window = WINDOWS.lock().remove(&win)?;
     STAGED.fetch_sub(window.len(), Ordering::Relaxed);
     Some(Freeing { win, window })

@@ -3,6 +3,7 @@
 mod arena;
 mod busy;
 mod child;
+mod entrance;
 mod limits;
 mod sections;
 

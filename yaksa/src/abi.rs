@@ -34,6 +34,10 @@ impl From<Error> for Code {
 /// Runs the body of an export: nothing unwinds into the caller.
 #[inline]
 pub(crate) fn guard(body: impl FnOnce() -> Result<()>) -> i32 {
+    if ddtc::process::is_inconsistent() {
+        // The body could wait for a lock that nobody gives back.
+        return Code::Internal as i32;
+    }
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => 0,
         Ok(Err(code)) => code as i32,

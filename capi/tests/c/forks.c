@@ -1,5 +1,5 @@
 /* Threads commit, free, set attributes, pack and configure while the main thread forks; every child goes on with everything.
- * DDTC_FORKS says how often. */
+ * DDTC_FORKS says how often. At last a fork handler waits for a thread that calls the library: the child of that fork is refused. */
 #include <ddtc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -92,8 +92,49 @@ static void heard(void *context, int level, const char *line)
     atomic_fetch_add((atomic_int *)context, line[0] != 0);
 }
 
+/* A handler that waits for a call of another thread, as one would that takes a lock which that thread holds. */
+static atomic_int holding, forking, called;
+
+static void hold(void)
+{
+    if (!atomic_load(&holding)) return;
+    atomic_store(&forking, 1);
+    while (!atomic_load(&called)) usleep(20000);
+}
+
+static void *call_meanwhile(void *argument)
+{
+    while (!atomic_load(&forking)) usleep(100);
+    life(0);
+    atomic_store(&called, 1);
+    return argument;
+}
+
+static void held_up(void)
+{
+    pthread_t thread;
+    ddtc_datatype t;
+    int status;
+    EQ(pthread_create(&thread, NULL, call_meanwhile, NULL), 0);
+    atomic_store(&holding, 1);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(SECONDS);
+        EQ(ddtc_type_contiguous(2, DDTC_TYPE_INT, &t), DDTC_ERR_OTHER);
+        _exit(0);
+    }
+    atomic_store(&holding, 0);
+    EQ(waitpid(child, &status, 0), child);
+    EQ(status, 0);
+    EQ(pthread_join(thread, NULL), 0);
+    life(0);
+}
+
 int main(void)
 {
+    /* Before the first call: it runs after the library's handlers. */
+    EQ(pthread_atfork(hold, NULL, NULL), 0);
     const char *number = getenv("DDTC_FORKS");
     int forks = number ? atoi(number) : 1000;
     pthread_t threads[THREADS];
@@ -123,6 +164,7 @@ int main(void)
     atomic_store(&stop, 1);
     for (int i = 0; i < THREADS; i++) EQ(pthread_join(threads[i], NULL), 0);
     TRUE(atomic_load(&lines) > 0);
+    held_up();
     OK(ddtc_type_free_keyval(&keyval));
     return 0;
 }

@@ -119,11 +119,16 @@ pub(crate) fn open(generic: [usize; 2]) {
     }
 }
 
-/// Shuts the door and forgets the library's functions.
-pub(super) fn close() {
+/// Shuts the door: no convertor that is prepared from now on gets a mover of ours.
+pub(crate) fn shut() {
     for direction in Direction::BOTH {
         GENERIC[direction as usize].store(0, Ordering::Release);
     }
+}
+
+/// Shuts the door and forgets the library's functions.
+pub(super) fn close() {
+    shut();
     for original in
         [&PREPARE_FOR_SEND, &PREPARE_FOR_RECV, &SET_POSITION, &GENERIC_POSITION, &RAW, &COMMIT, &COPY]
     {

@@ -13,12 +13,14 @@ use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-use ddtc::process::{Awaited, Mutex};
+use ddtc::process::{Awaited, Mutex, is_inconsistent, when_inconsistent};
 
 use super::Host;
+use crate::door::host::shut;
 use crate::loader::{Opened, loads};
 use crate::reserve;
 use crate::scopes::{Place, find_scope};
+use crate::slow_path::unwatch_all;
 use crate::spending;
 use crate::users::World;
 
@@ -28,6 +30,10 @@ use crate::users::World;
 static HOST: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
 /// The description of another library while all calls are for that, else null.
 static OTHER: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
+
+/// A description of the library that was found first, by which its calls are handed on: for an
+/// inconsistent child. Null before the first call.
+static HANDING_ON: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
 
 /// The description of the library that was found first, whose calls alone are converted.
 static FIRST: First = First { made: Awaited::new(), host: UnsafeCell::new(MaybeUninit::uninit()) };
@@ -96,10 +102,43 @@ pub(crate) fn known() -> Option<&'static Host> {
 /// Returns the library that all calls are for, or else that of the caller.
 #[cold]
 fn other_or_of_caller() -> Option<&'static Host> {
+    if is_inconsistent() {
+        return handing_on();
+    }
     // Where the initialization was not seen, this is one of the first calls after it.
     spending::begin();
     // SAFETY: null, or a description, which is never freed.
     unsafe { OTHER.load(Ordering::Acquire).as_ref() }.or_else(host_of_caller)
+}
+
+/// Has all calls handed on from now on: this process is the child of a fork in the middle of a
+/// section, so it must not look at anything that threads of its parent may have locked or half
+/// changed. The fork handler calls this.
+fn hand_on() {
+    not_all_are_for_first();
+    OTHER.store(std::ptr::null_mut(), Ordering::Release);
+    unwatch_all();
+    shut();
+}
+
+/// Returns the description by which an inconsistent child hands its calls on. If none was made
+/// before the fork, the calls are described by what is found now.
+fn handing_on() -> Option<&'static Host> {
+    // SAFETY: null, or a description, which is never freed.
+    unsafe { HANDING_ON.load(Ordering::Acquire).as_ref() }.or_else(|| {
+        let made = Box::leak(Box::new(Host::in_scope(&find_scope(c"PMPI_Type_commit")?, false)));
+        HANDING_ON.store(made, Ordering::Release);
+        Some(made)
+    })
+}
+
+/// Makes the description by which an inconsistent child hands its calls on.
+fn prepare_for_forks(scope: &Opened) {
+    static HAND_ON: fn() = hand_on;
+    if HANDING_ON.load(Ordering::Acquire).is_null() {
+        HANDING_ON.store(Box::leak(Box::new(Host::in_scope(scope, false))), Ordering::Release);
+        when_inconsistent(&HAND_ON);
+    }
 }
 
 /// Notes that all calls are for the library that was found first.
@@ -131,6 +170,9 @@ fn set_only(only: Option<&'static Host>) {
 /// it.
 #[cold]
 pub(crate) fn host_of_caller() -> Option<&'static Host> {
+    if is_inconsistent() {
+        return handing_on();
+    }
     // Before anything is allocated.
     reserve::set_aside();
     let host = described(&find_scope(c"PMPI_Type_commit")?);
@@ -152,6 +194,7 @@ pub(crate) fn host_of_caller() -> Option<&'static Host> {
 /// Returns the description of the library that is found in a scope, made now if there is none.
 fn described(scope: &Opened) -> &'static Host {
     let first = FIRST.get_or_init(|| Host::in_scope(scope, true));
+    prepare_for_forks(scope);
     let place = Place::of(scope);
     if !first_is_gone() {
         let here = first.place == place;
@@ -208,6 +251,9 @@ impl Host {
 
     /// Notes that the library has no user any more: it may be unloaded.
     pub(crate) fn unused(&self) {
+        if is_inconsistent() {
+            return;
+        }
         if FIRST.get().is_some_and(|first| std::ptr::eq(first, self)) {
             UNLOADS.store(loads().1, Ordering::Release);
         }

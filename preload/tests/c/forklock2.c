@@ -1,7 +1,8 @@
 /* Forks under a lock of the program that also guards its MPI calls.
  *
  * One thread exchanges messages of a derived type with itself. Each exchange holds a mutex, as
- * MPI_THREAD_SERIALIZED allows. The main thread forks children that only call _exit. Handlers of
+ * MPI_THREAD_SERIALIZED allows. The main thread forks children, of which every fourth makes, packs
+ * and frees a type and the others only call _exit. Handlers of
  * pthread_atfork, registered before MPI_Init, hold the mutex over each fork, as the manual page of
  * pthread_atfork recommends.
  *
@@ -38,12 +39,32 @@ static void *exchange(void *wrong)
         MPI_Isend(sent, 1, column, 0, 1, MPI_COMM_SELF, &requests[1]);
         MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
         unlock();
+        if (round % 16 == 0) /* The mutex is not fair: the forking thread could wait for seconds. */
+            usleep(200);
         *(int *)wrong += received[(BLOCKS - 1) * STRIDE] != round;
     }
     lock();
     MPI_Type_free(&column);
     unlock();
     return NULL;
+}
+
+/* Makes a type, packs by it and frees it. Returns the exit status of a child: 0 if all is right. */
+static int pack(void)
+{
+    enum { COLUMNS = 100 };
+    MPI_Datatype column;
+    float packed[COLUMNS], values[COLUMNS * STRIDE];
+    int position = 0, wrong = 0;
+    for (int i = 0; i < COLUMNS * STRIDE; i++)
+        values[i] = i;
+    MPI_Type_vector(COLUMNS, 1, STRIDE, MPI_FLOAT, &column);
+    MPI_Type_commit(&column);
+    MPI_Pack(values, 1, column, packed, sizeof packed, &position, MPI_COMM_SELF);
+    MPI_Type_free(&column);
+    for (int i = 0; i < COLUMNS; i++)
+        wrong |= packed[i] != i * STRIDE;
+    return wrong || position != sizeof packed;
 }
 
 int main(int argc, char **argv)
@@ -58,7 +79,7 @@ int main(int argc, char **argv)
         int status = -1;
         pid_t child = fork();
         if (child == 0)
-            _exit(0);
+            _exit(i % 4 == 0 ? pack() : 0);
         failed += child < 0 || waitpid(child, &status, 0) != child || status != 0;
     }
     finished = 1;

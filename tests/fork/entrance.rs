@@ -1,0 +1,198 @@
+//! Forks that a handler of the program holds up, and threads that wait at the entrance of a section
+//! meanwhile.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use ddtc::process::{Latch, Mutex, is_inconsistent, section, when_inconsistent};
+
+use crate::alone;
+use crate::child::{PATIENCE, Step};
+
+/// A handler that holds up the forks of its thread.
+struct Handler {
+    /// It runs.
+    began: AtomicBool,
+    /// It may return.
+    done: AtomicBool,
+}
+
+/// Registered before the library's handlers, so that it runs after them, as the handlers of a
+/// program that registers them at its start.
+static AFTER: Handler = Handler { began: AtomicBool::new(false), done: AtomicBool::new(false) };
+/// Registered after the library's handlers, so that it runs before them.
+static BEFORE: Handler = Handler { began: AtomicBool::new(false), done: AtomicBool::new(false) };
+
+thread_local! {
+    /// The handler that is to hold up the forks of this thread.
+    static HELD_UP: Cell<Option<&'static Handler>> = const { Cell::new(None) };
+}
+
+impl Handler {
+    fn run(&'static self) {
+        if HELD_UP.get().is_some_and(|held| std::ptr::eq(held, self)) {
+            self.began.store(true, SeqCst);
+            let start = Instant::now();
+            // As a lock of the program would: it sleeps.
+            while !self.done.load(SeqCst) && start.elapsed() < PATIENCE {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
+    /// Runs `fork`, whose thread this handler holds up until `meanwhile` has returned in another thread.
+    fn holds_up<T>(&'static self, meanwhile: impl FnOnce() + Send, fork: impl FnOnce() -> T) -> T {
+        self.began.store(false, SeqCst);
+        self.done.store(false, SeqCst);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !self.began.load(SeqCst) {
+                    std::thread::yield_now();
+                }
+                meanwhile();
+                self.done.store(true, SeqCst);
+            });
+            HELD_UP.set(Some(self));
+            let result = fork();
+            HELD_UP.set(None);
+            assert!(self.done.load(SeqCst), "the fork has waited for the thread");
+            result
+        })
+    }
+}
+
+extern "C" fn after() {
+    AFTER.run();
+}
+
+extern "C" fn before() {
+    BEFORE.run();
+}
+
+extern "C" fn register_after() {
+    // SAFETY: the handler is a function of this program.
+    assert_eq!(unsafe { libc::pthread_atfork(Some(after), None, None) }, 0);
+}
+
+/// Before `main`, so before the first section.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static REGISTER: extern "C" fn() = register_after;
+
+fn register_before() {
+    static REGISTERED: AtomicBool = AtomicBool::new(false);
+    enter_all();
+    if !REGISTERED.swap(true, SeqCst) {
+        // SAFETY: the handler is a function of this program.
+        assert_eq!(unsafe { libc::pthread_atfork(Some(before), None, None) }, 0);
+    }
+}
+
+/// Whether a child that is forked now is consistent, and the parent stays so.
+fn fork_is_consistent() -> bool {
+    let child = Step::new().run(|_| !is_inconsistent());
+    assert!(!is_inconsistent(), "the parent has all its threads");
+    child.is_ok()
+}
+
+static LATCH: Latch<u32> = Latch::new(0);
+static MUTEX: Mutex<u32> = Mutex::new(0);
+
+/// The first call registers the library's handlers.
+fn enter_all() {
+    drop(section());
+    *MUTEX.lock() += 1;
+    *LATCH.lock() += 1;
+}
+
+#[test]
+fn a_thread_enters_while_a_handler_of_the_program_holds_a_fork_up() {
+    let _alone = alone();
+    enter_all();
+    for enter in [|| drop(section()), || *MUTEX.lock() += 1, || *LATCH.lock() += 1] {
+        // Once a thread has entered, no other one waits.
+        let twice = || (0..2).for_each(|_| enter());
+        assert!(!AFTER.holds_up(twice, fork_is_consistent), "the child is marked");
+        assert!(fork_is_consistent(), "the next one is not");
+    }
+}
+
+/// The library's handler runs last: nobody waits for the entrance while another one holds the fork up.
+#[test]
+fn a_handler_that_runs_before_ours_holds_nobody_up() {
+    let _alone = alone();
+    register_before();
+    assert!(BEFORE.holds_up(enter_all, fork_is_consistent));
+}
+
+#[test]
+fn a_fork_goes_on_while_a_thread_stays_in_a_section() {
+    let _alone = alone();
+    for stay in [|held: &dyn Fn()| (section(), held()).1, |held: &dyn Fn()| (LATCH.lock(), held()).1] {
+        let ((tell, told), (go, gone)) = (channel(), channel::<()>());
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                stay(&|| {
+                    tell.send(()).unwrap();
+                    gone.recv_timeout(PATIENCE).unwrap();
+                });
+            });
+            told.recv_timeout(PATIENCE).unwrap();
+            assert!(!fork_is_consistent(), "the child is marked");
+            go.send(()).unwrap();
+        });
+        assert!(fork_is_consistent(), "the next one is not");
+    }
+}
+
+/// Two threads that fork, of which the second has what a handler of the first waits for.
+#[test]
+fn a_fork_goes_on_while_another_one_is_held_up() {
+    let _alone = alone();
+    enter_all();
+    let second = || assert!(!fork_is_consistent(), "the child is marked");
+    assert!(AFTER.holds_up(second, fork_is_consistent), "no thread was in a section");
+}
+
+/// Children of a marked child are marked too, and its forks wait for nobody.
+#[test]
+fn a_marked_child_is_told_and_hands_the_mark_on() {
+    let _alone = alone();
+    static TOLD: AtomicU32 = AtomicU32::new(0);
+    static NOTICE: fn() = || _ = TOLD.fetch_add(1, SeqCst);
+    when_inconsistent(&NOTICE);
+    enter_all();
+    let child = |_: &AtomicU32| {
+        let grandchild = Step::new().run(|_| is_inconsistent() && TOLD.load(SeqCst) == 1);
+        is_inconsistent() && TOLD.load(SeqCst) == 1 && grandchild.is_ok()
+    };
+    let step = Step::new();
+    let told = || AFTER.holds_up(|| drop(section()), || step.run(child));
+    assert_eq!(told(), Ok(()));
+    assert_eq!((TOLD.load(SeqCst), step.run(|_| TOLD.load(SeqCst) == 0)), (0, Ok(())));
+}
+
+/// A busy machine: threads that are in sections most of the time, and threads that never are, all
+/// of which want a processor.
+#[test]
+fn forks_among_spinning_threads_are_not_marked() {
+    let _alone = alone();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for n in 0..10 {
+            let stop = &stop;
+            scope.spawn(move || {
+                while !stop.load(SeqCst) {
+                    let _section = (n % 2 == 0).then(section);
+                    let _latched = (n == 0).then(|| LATCH.lock());
+                    (0..100).for_each(|_| std::hint::spin_loop());
+                }
+            });
+        }
+        let marked = (0..200).filter(|_| !fork_is_consistent()).count();
+        stop.store(true, SeqCst);
+        assert_eq!(marked, 0);
+    });
+}
