@@ -12,12 +12,14 @@ use ddtc_hosts::library::NAME;
 use super::Findings;
 use super::elf::{Elf, functions};
 use super::messages::ended;
+use super::stacks;
 
 /// Looks at what the loader would load for a program, or for this one, under the preload library.
 pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Path, seconds: u64) {
     let this = std::env::current_exe();
     let Some(program) = program.or(this.as_deref().ok()) else { return };
     let (Ok(ours), Some(objects)) = (functions(library), loaded(program, library, seconds)) else { return };
+    stacks::look(findings, &objects);
     let file = |path: &Path| path.file_name().map(OsString::from);
     let place = objects.iter().position(|object| file(object).is_some_and(|name| name == NAME));
     for (i, object) in objects.iter().enumerate().filter(|&(i, _)| Some(i) != place) {

@@ -9,6 +9,7 @@ mod find;
 mod layers;
 mod messages;
 mod rank;
+mod stacks;
 
 use std::error::Error;
 use std::ffi::OsString;

@@ -219,6 +219,13 @@ fn programs_that_it_cannot_go_under_are_said() {
     cc(&[], main, &folder.join("plain"));
     let (well, text) = said(&mut under("plain"));
     assert!(well && text.contains("64 bit, needs no MPI library by itself"), "{text}");
+    assert!(!text.contains("stacks  "), "{text}");
+    let threads = folder.join("libabt.so.1");
+    cc(&["-shared", "-fPIC", "-Wl,-soname,libabt.so.1"], "int threads;\n", &threads);
+    let linked = ["-Wl,--no-as-needed", threads.to_str().unwrap(), "-Wl,-rpath,$ORIGIN"];
+    cc(&linked, main, &folder.join("threads"));
+    let (well, text) = said(&mut under("threads"));
+    assert!(well && text.contains("libabt.so.1 has the user-level threads of Argobots"), "{text}");
     cc(&["-static"], main, &folder.join("static"));
     finds(&mut under("static"), "is linked statically", "shared library");
     cc(&["-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"], main, &folder.join("musl"));

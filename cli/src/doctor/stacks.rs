@@ -1,0 +1,52 @@
+//! Libraries of user-level threads, whose stacks may be too small for calls under the preload
+//! library.
+
+use std::path::{Path, PathBuf};
+
+use super::Findings;
+
+/// Beginnings of the file names of such libraries, each with its name and what makes its stacks
+/// larger. Argobots gives a thread 16 KiB unless it is told otherwise.
+const LIBRARIES: [(&str, &str, &str); 4] = [
+    ("libabt.so", "Argobots", "set ABT_THREAD_STACKSIZE=32768"),
+    ("libqthread.so", "Qthreads", LARGER),
+    ("libmyth.so", "MassiveThreads", LARGER),
+    ("libpth.so", "GNU Pth", LARGER),
+];
+
+const LARGER: &str = "make them larger";
+
+/// Says which of the objects of a program is such a library.
+pub(super) fn look(findings: &mut Findings, objects: &[PathBuf]) {
+    for object in objects {
+        if let Some(warning) = warning(object) {
+            findings.says("stacks", &warning);
+        }
+    }
+}
+
+fn warning(object: &Path) -> Option<String> {
+    let file = object.file_name()?.to_str()?;
+    let (_, name, remedy) = LIBRARIES.iter().find(|(start, ..)| file.starts_with(start))?;
+    Some(format!(
+        "{} has the user-level threads of {name}: a thread that calls MPI needs 12 KiB of stack more than \
+         without the preload library; if theirs are smaller than 32 KiB, {remedy}",
+        object.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_known_by_their_files() {
+        let of = |path: &str| warning(Path::new(path)).unwrap_or_default();
+        assert!(
+            of("/opt/lib/libabt.so.1")
+                .contains("/opt/lib/libabt.so.1 has the user-level threads of Argobots")
+        );
+        assert!(of("/opt/lib/libmyth.so").contains("MassiveThreads"));
+        assert_eq!((of("/lib/libabtest.so"), of("/libabt.so/libc.so.6")), (String::new(), String::new()));
+    }
+}
