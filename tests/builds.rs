@@ -123,3 +123,25 @@ fn what_is_installed_is_lean() {
         assert_eq!(beside.contains("riscv64"), package == "ddtc-cli", "tests ask for the same as others");
     }
 }
+
+/// Exceptions of the program pass the wrappers of the preload library.
+#[test]
+fn what_is_shipped_unwinds() {
+    let manifest = include_str!("../Cargo.toml");
+    let profile = |name: &str| {
+        let begin = format!("[profile.{name}]\n");
+        let section = manifest.split_once(&begin).expect("a profile").1;
+        section.split("\n[").next().expect("its lines").lines().collect::<Vec<_>>()
+    };
+    assert!(profile("release").contains(&"panic = \"unwind\""));
+    assert!(profile("dist").contains(&"inherits = \"release\""));
+    let others: Vec<&str> = manifest.lines().filter(|line| line.starts_with("panic")).collect();
+    assert_eq!(others, ["panic = \"unwind\""]);
+    for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/packaging")).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "sh") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(!text.contains("panic="), "{} changes how panics end", path.display());
+        }
+    }
+}

@@ -19,10 +19,10 @@ use crate::policy::Library;
 
 /// `MPI_Pack` of a library, with handles in 64-bit words (see [`crate::abi`]).
 pub type PackFn =
-    unsafe extern "C" fn(*const c_void, c_int, u64, *mut c_void, c_int, *mut c_int, u64) -> c_int;
+    unsafe extern "C-unwind" fn(*const c_void, c_int, u64, *mut c_void, c_int, *mut c_int, u64) -> c_int;
 /// `MPI_Unpack` of a library.
 pub type UnpackFn =
-    unsafe extern "C" fn(*const c_void, c_int, *mut c_int, *mut c_void, c_int, u64, u64) -> c_int;
+    unsafe extern "C-unwind" fn(*const c_void, c_int, *mut c_int, *mut c_void, c_int, u64, u64) -> c_int;
 
 /// Maximum number of bytes of the memory that a comparison maps for the instances and their reserve.
 pub const MAX_BYTES: i128 = 256 << 20;
@@ -305,7 +305,7 @@ mod tests {
         (0..4).flat_map(|i| (0..3).map(move |k| (i * step + k * 24 - 6, len))).collect()
     }
 
-    unsafe extern "C" fn pack(
+    unsafe extern "C-unwind" fn pack(
         user: *const c_void,
         _: c_int,
         handle: u64,
@@ -328,7 +328,7 @@ mod tests {
         0
     }
 
-    unsafe extern "C" fn unpack(
+    unsafe extern "C-unwind" fn unpack(
         packed: *const c_void,
         _: c_int,
         position: *mut c_int,

@@ -162,7 +162,7 @@ impl Probe {
 
     /// Frees the request unless the function under test has.
     fn end(self, freed: bool) {
-        requests::take_all(std::iter::once(self.handle));
+        requests::find_all(std::iter::once(self.handle)).into_iter().for_each(|found| drop(found.take()));
         if freed {
             return;
         }
@@ -202,20 +202,24 @@ unsafe fn tried(host: &'static Host, function: *mut c_void, arguments: &[Argumen
     // SAFETY: as the caller promises; every argument is a reference to memory of its own that is long enough.
     unsafe {
         match at[..] {
-            [a, b] => std::mem::transmute::<Ref, unsafe extern "C" fn(Ref, Ref)>(function)(a, b),
-            [a, b, c] => std::mem::transmute::<Ref, unsafe extern "C" fn(Ref, Ref, Ref)>(function)(a, b, c),
+            [a, b] => std::mem::transmute::<Ref, unsafe extern "C-unwind" fn(Ref, Ref)>(function)(a, b),
+            [a, b, c] => {
+                std::mem::transmute::<Ref, unsafe extern "C-unwind" fn(Ref, Ref, Ref)>(function)(a, b, c)
+            }
             [a, b, c, d] => {
-                std::mem::transmute::<Ref, unsafe extern "C" fn(Ref, Ref, Ref, Ref)>(function)(a, b, c, d);
+                std::mem::transmute::<Ref, unsafe extern "C-unwind" fn(Ref, Ref, Ref, Ref)>(function)(
+                    a, b, c, d,
+                );
             }
             [a, b, c, d, e] => {
-                std::mem::transmute::<Ref, unsafe extern "C" fn(Ref, Ref, Ref, Ref, Ref)>(function)(
+                std::mem::transmute::<Ref, unsafe extern "C-unwind" fn(Ref, Ref, Ref, Ref, Ref)>(function)(
                     a, b, c, d, e,
                 );
             }
             [a, b, c, d, e, f] => {
-                std::mem::transmute::<Ref, unsafe extern "C" fn(Ref, Ref, Ref, Ref, Ref, Ref)>(function)(
-                    a, b, c, d, e, f,
-                );
+                std::mem::transmute::<Ref, unsafe extern "C-unwind" fn(Ref, Ref, Ref, Ref, Ref, Ref)>(
+                    function,
+                )(a, b, c, d, e, f);
             }
             _ => {}
         }

@@ -163,7 +163,7 @@ pub(crate) fn end_epoch(host: &Host) {
 }
 
 /// A duplicate of a communicator is asked of the host by itself.
-unsafe extern "C" fn no_copy(
+unsafe extern "C-unwind" fn no_copy(
     _comm: HandleWord,
     _keyval: c_int,
     _extra: *mut c_void,
@@ -176,7 +176,7 @@ unsafe extern "C" fn no_copy(
     0
 }
 
-unsafe extern "C" fn delete(
+unsafe extern "C-unwind" fn delete(
     _comm: HandleWord,
     _keyval: c_int,
     value: *mut c_void,

@@ -20,8 +20,9 @@ fn end_epoch(host: &'static Host) {
     if host.abi.is_some()
         && let Some(_inside) = Inside::enter()
     {
+        // Errors of freed requests are raised, so the program's code may run.
+        requests::finish(host);
         guard(|| {
-            requests::finish(host);
             types::end_epoch(host);
             own_types::end_epoch(host);
             comms::end_epoch(host);

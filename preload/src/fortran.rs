@@ -19,9 +19,9 @@ use crate::users::User;
 use crate::warn::warn;
 use crate::{counting, epoch, report};
 
-type AbortFn = unsafe extern "C" fn(Ref, Ref, Ref);
+type AbortFn = unsafe extern "C-unwind" fn(Ref, Ref, Ref);
 /// `MPI_PACK` and `MPI_UNPACK`: every argument is a reference.
-type MoveFn = unsafe extern "C" fn(Ref, Ref, Ref, Ref, Ref, Ref, Ref, Ref);
+type MoveFn = unsafe extern "C-unwind" fn(Ref, Ref, Ref, Ref, Ref, Ref, Ref, Ref);
 /// An argument of a Fortran function, which is always a reference.
 pub(crate) type Ref = *mut c_void;
 
@@ -157,7 +157,7 @@ macro_rules! moving {
             /// # Safety
             /// As `MPI_PACK` and `MPI_UNPACK` (MPI 5.0, 5.2).
             #[unsafe(export_name = concat!($($part),*))]
-            pub unsafe extern "C" fn exported(
+            pub unsafe extern "C-unwind" fn exported(
                 a: Ref, b: Ref, c: Ref, d: Ref, e: Ref, f: Ref, comm: Ref, ierror: Ref,
             ) {
                 let Some(host) = host() else { return };
@@ -217,8 +217,8 @@ macro_rules! by_user {
             /// # Safety
             /// As the function of Fortran of this name (MPI 5.0, 11.2 and 11.3).
             #[unsafe(export_name = concat!($($part),*))]
-            pub unsafe extern "C" fn exported($($argument: Ref,)* ierror: Ref) {
-                type Function = unsafe extern "C" fn($(by_user!(@ $argument),)* Ref);
+            pub unsafe extern "C-unwind" fn exported($($argument: Ref,)* ierror: Ref) {
+                type Function = unsafe extern "C-unwind" fn($(by_user!(@ $argument),)* Ref);
                 let Some(host) = host_of_caller() else { return };
                 let real = $find!(host, $p, concat!($($part),*));
                 // SAFETY: null is none, and any other address the function that the caller meant.
@@ -269,7 +269,7 @@ macro_rules! abort {
             /// # Safety
             /// As `MPI_ABORT` (MPI 5.0, 9.5).
             #[unsafe(export_name = concat!($($part),*))]
-            pub unsafe extern "C" fn exported(comm: Ref, code: Ref, ierror: Ref) {
+            pub unsafe extern "C-unwind" fn exported(comm: Ref, code: Ref, ierror: Ref) {
                 let Some(host) = host() else { return };
                 let real = host_function!(host, $p, concat!($($part),*));
                 report::so_far(host);

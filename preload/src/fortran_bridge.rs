@@ -8,7 +8,7 @@ use ddtc::process::Awaited;
 use crate::host::{HandleWord, Host};
 
 /// `MPI_Type_f2c` or `MPI_Comm_f2c` of a host whose handles are addresses.
-pub(crate) type FromFortran = unsafe extern "C" fn(c_int) -> HandleWord;
+pub(crate) type FromFortran = unsafe extern "C-unwind" fn(c_int) -> HandleWord;
 
 /// Functions that convert a Fortran call of Open MPI.
 pub(crate) struct Bridge {

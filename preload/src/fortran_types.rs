@@ -15,7 +15,7 @@ use crate::host::{HandleWord, Host, host};
 use crate::{candidates, types};
 
 /// `MPI_Type_commit` and `MPI_Type_free`: a handle and an error code, both by reference.
-type OfType = unsafe extern "C" fn(Ref, Ref);
+type OfType = unsafe extern "C-unwind" fn(Ref, Ref);
 
 /// The C handle that a `TYPE(MPI_Datatype)` holds, or none under a library with other numbers.
 ///
@@ -33,7 +33,7 @@ unsafe fn handle_in(host: &Host, datatype: Ref) -> Option<HandleWord> {
 /// # Safety
 /// As `MPI_Type_commit` (MPI 5.0, 5.1.9).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mpi_type_commit_f08_(datatype: Ref, ierror: Ref) {
+pub unsafe extern "C-unwind" fn mpi_type_commit_f08_(datatype: Ref, ierror: Ref) {
     static REAL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
     let Some(host) = host() else { return };
     let found = real(&REAL, host, c"pmpi_type_commit_f08_", c"mpi_type_commit_f08_");
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn mpi_type_commit_f08_(datatype: Ref, ierror: Ref) {
 /// # Safety
 /// As `MPI_Type_free` (MPI 5.0, 5.1.9).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mpi_type_free_f08_(datatype: Ref, ierror: Ref) {
+pub unsafe extern "C-unwind" fn mpi_type_free_f08_(datatype: Ref, ierror: Ref) {
     static REAL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
     let Some(host) = host() else { return };
     let found = real(&REAL, host, c"pmpi_type_free_f08_", c"mpi_type_free_f08_");

@@ -30,9 +30,15 @@ use crate::warn::warn;
 
 pub(crate) use registry::{first_is_gone, host, host_of_caller, known, others};
 
-pub(crate) type CopyFn =
-    unsafe extern "C" fn(HandleWord, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
-pub(crate) type DeleteFn = unsafe extern "C" fn(HandleWord, c_int, *mut c_void, *mut c_void) -> c_int;
+pub(crate) type CopyFn = unsafe extern "C-unwind" fn(
+    HandleWord,
+    c_int,
+    *mut c_void,
+    *mut c_void,
+    *mut c_void,
+    *mut c_int,
+) -> c_int;
+pub(crate) type DeleteFn = unsafe extern "C-unwind" fn(HandleWord, c_int, *mut c_void, *mut c_void) -> c_int;
 
 /// A literal as a C string.
 macro_rules! c_name {
@@ -53,7 +59,7 @@ macro_rules! functions {
         #[allow(clippy::type_complexity, reason = "the signatures of MPI")]
         #[derive(Clone)]
         pub(crate) struct $functions {
-            $(pub(crate) $field: Option<unsafe extern "C" fn($($arg),*) -> c_int>,)*
+            $(pub(crate) $field: Option<unsafe extern "C-unwind" fn($($arg),*) -> c_int>,)*
         }
 
         impl $functions {
@@ -70,7 +76,7 @@ macro_rules! functions {
                         unsafe {
                             std::mem::transmute::<
                                 *mut c_void,
-                                Option<unsafe extern "C" fn($($arg),*) -> c_int>,
+                                Option<unsafe extern "C-unwind" fn($($arg),*) -> c_int>,
                             >(lookup(name))
                         }
                     },)*
@@ -115,6 +121,11 @@ functions! {
     graph_neighbors_count MPI_Graph_neighbors_count (HandleWord, c_int, *mut c_int);
     dist_graph_neighbors_count MPI_Dist_graph_neighbors_count (HandleWord, *mut c_int, *mut c_int, *mut c_int);
     comm_call_errhandler MPI_Comm_call_errhandler (HandleWord, c_int);
+    comm_create_errhandler MPI_Comm_create_errhandler (*mut c_void, *mut c_void);
+    win_create_errhandler MPI_Win_create_errhandler (*mut c_void, *mut c_void);
+    file_create_errhandler MPI_File_create_errhandler (*mut c_void, *mut c_void);
+    session_create_errhandler MPI_Session_create_errhandler (*mut c_void, *mut c_void);
+    errhandler_create MPI_Errhandler_create (*mut c_void, *mut c_void);
     file_open MPI_File_open (HandleWord, *const c_char, c_int, HandleWord, *mut c_void);
     file_close MPI_File_close (*mut c_void);
     file_set_view MPI_File_set_view (HandleWord, i64, HandleWord, HandleWord, *const c_char, HandleWord);

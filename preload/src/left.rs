@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use ddtc_hosts::left::Left;
 
 use crate::slow_path::{COUNT, watched_for};
+use crate::stack::here;
 
 static CALLS: [AtomicU64; Left::ALL.len()] = [const { AtomicU64::new(0) }; Left::ALL.len()];
 
@@ -29,8 +30,9 @@ pub(crate) struct Outcome {
 }
 
 thread_local! {
-    /// That of the call that this thread is in.
-    static NOW: Cell<Option<Outcome>> = const { Cell::new(None) };
+    /// That of the call that this thread is in, and where on the stack it is counted: a call that is
+    /// not deeper is a later one, after one that never returned.
+    static NOW: Cell<Option<(usize, Outcome)>> = const { Cell::new(None) };
 }
 
 /// A call of the program that is counted. Calls that the host makes inside are its own.
@@ -45,11 +47,12 @@ impl Counted {
 
     #[cold]
     fn open() -> Option<Counted> {
-        let open = |now: &Cell<Option<Outcome>>| {
-            if now.get().is_some() {
+        let open = |now: &Cell<Option<(usize, Outcome)>>| {
+            let place = here();
+            if now.get().is_some_and(|(outer, _)| place < outer) {
                 return None;
             }
-            now.set(Some(Outcome::default()));
+            now.set(Some((place, Outcome::default())));
             Some(Counted(()))
         };
         NOW.try_with(open).ok().flatten()
@@ -57,7 +60,7 @@ impl Counted {
 
     /// Returns the outcome so far.
     pub(crate) fn outcome(&self) -> Outcome {
-        NOW.try_with(Cell::get).ok().flatten().unwrap_or_default()
+        NOW.try_with(Cell::get).ok().flatten().map_or_else(Outcome::default, |(_, outcome)| outcome)
     }
 }
 
@@ -97,9 +100,9 @@ pub(crate) fn outside(set: u64, bytes: u64) -> bool {
 #[cold]
 fn change(change: impl FnOnce(&mut Outcome)) {
     let _ = NOW.try_with(|now| {
-        if let Some(mut outcome) = now.get() {
+        if let Some((place, mut outcome)) = now.get() {
             change(&mut outcome);
-            now.set(Some(outcome));
+            now.set(Some((place, outcome)));
         }
     });
 }

@@ -7,9 +7,11 @@
 #![allow(missing_docs, unreachable_pub, reason = "exported symbols are MPI's, nothing else is public")]
 
 mod bindings;
+mod calls;
 mod candidates;
 mod check;
 mod comms;
+mod completing;
 mod convert;
 mod counted;
 mod counting;
@@ -31,7 +33,9 @@ mod gapped;
 mod gpu;
 mod group;
 mod guard;
+mod handlers;
 mod handles;
+mod held;
 mod host;
 mod introspect;
 mod keyval;
@@ -67,6 +71,7 @@ mod signatures;
 mod slots;
 mod slow_path;
 mod spending;
+mod stack;
 mod staged;
 mod status;
 mod table;

@@ -1,7 +1,7 @@
 //! Arrays of counts and displacements for the host: the program's, or others where parts were moved together or the host has only the
 //! small form.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
 use ddtc::count::Count;
 
@@ -17,38 +17,36 @@ pub(crate) enum Numbers<N> {
     Large(Vec<i64>),
 }
 
-impl<N: Count> Numbers<N> {
+/// An array for the host that somebody else keeps. Owns nothing, since the call may never return.
+#[derive(Clone, Copy)]
+pub(crate) struct KeptNumbers(*const c_void);
+
+impl KeptNumbers {
     /// For the small form of a call.
-    pub(crate) fn small(&self) -> *const c_int {
-        match self {
-            Numbers::UserBuffer(at) => at.cast(),
-            Numbers::Small(own) => own.as_ptr(),
-            Numbers::Large(_) => std::ptr::null(),
-        }
+    pub(crate) fn small(self) -> *const c_int {
+        self.0.cast()
     }
 
     /// For its large form.
-    pub(crate) fn large(&self) -> *const i64 {
-        match self {
-            Numbers::UserBuffer(at) => at.cast(),
-            Numbers::Large(own) => own.as_ptr(),
-            Numbers::Small(_) => std::ptr::null(),
-        }
+    pub(crate) fn large(self) -> *const i64 {
+        self.0.cast()
     }
+}
 
+impl<N: Count> Numbers<N> {
     /// Moves an array that is not the program's into `staged`, where it lives as long as the operation.
-    pub(crate) fn kept_by(self, staged: &mut Staged) -> Numbers<N> {
+    pub(crate) fn kept_by(self, staged: &mut Staged) -> KeptNumbers {
         match self {
-            Numbers::UserBuffer(at) => Numbers::UserBuffer(at),
+            Numbers::UserBuffer(at) => KeptNumbers(at.cast()),
             Numbers::Small(own) => {
                 let at = own.as_ptr().cast();
                 staged.keep(Kept::Ints(own));
-                Numbers::UserBuffer(at)
+                KeptNumbers(at)
             }
             Numbers::Large(own) => {
                 let at = own.as_ptr().cast();
                 staged.keep(Kept::Longs(own));
-                Numbers::UserBuffer(at)
+                KeptNumbers(at)
             }
         }
     }
@@ -72,6 +70,13 @@ impl<N: Count> Numbers<N> {
         let narrowed = (0..usize::try_from(parts).ok()?).map(|i| c_int::try_from(number(i)).ok());
         narrowed.collect::<Option<_>>().map(Numbers::Small)
     }
+}
+
+/// Counts and displacements that somebody else keeps.
+#[derive(Clone, Copy)]
+pub(crate) struct KeptVector {
+    pub(crate) counts: KeptNumbers,
+    pub(crate) displs: KeptNumbers,
 }
 
 /// Counts and displacements of a buffer's parts.
@@ -142,7 +147,7 @@ impl<N: Count> Vector<N> {
     }
 
     /// Moves all arrays that are not the program's into `staged`, where they live as long as the operation.
-    pub(crate) fn kept_by(self, staged: &mut Staged) -> Vector<N> {
-        Vector { counts: self.counts.kept_by(staged), displs: self.displs.kept_by(staged), ..self }
+    pub(crate) fn kept_by(self, staged: &mut Staged) -> KeptVector {
+        KeptVector { counts: self.counts.kept_by(staged), displs: self.displs.kept_by(staged) }
     }
 }

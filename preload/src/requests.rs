@@ -1,12 +1,14 @@
 //! Requests of converted messages that the host has not completed yet.
 //!
 //! A handle says little: hosts give all small sends one handle, and freed values come back at once. So only requests that the host
-//! calls pending are here, each under a value that is its own while it is pending; an entry is taken out before the host is
-//! asked to complete it and put back if it is still pending. Entries of persistent requests stay until these are freed. No lock is
-//! held across a call of the host.
+//! calls pending are here, each under a value that is its own while it is pending. An operation stays here while the host is asked
+//! about it, since a call to the host may never return (see [`crate::calls`]), and has a serial number, by which a call that has
+//! returned finds its operation although another thread's may have the same handle by then. Entries of persistent requests stay
+//! until these are freed. No lock is held across a call of the host.
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::{c_int, c_void};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +17,6 @@ use std::time::{Duration, Instant};
 use ddtc::process::{Latch, Latched, is_inconsistent};
 use smallvec::SmallVec;
 
-use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::partial_element::RefusedMessage;
 use crate::staged::Staged;
@@ -29,11 +30,14 @@ pub(crate) struct Operation {
     exchange: bool,
     /// Started and not completed; always, unless it is persistent.
     pub(crate) active: bool,
+    /// That under which it is in the table.
+    serial: u64,
 }
 
 impl Operation {
     fn new(staged: Staged, persistent: bool, exchange: bool) -> Box<Operation> {
-        let mut operation = Box::new(Operation { staged, persistent, exchange, active: !persistent });
+        let mut operation =
+            Box::new(Operation { staged, persistent, exchange, active: !persistent, serial: 0 });
         operation.staged.forget_handles();
         operation
     }
@@ -59,6 +63,67 @@ impl Operation {
     /// Says whether anything follows from its success.
     pub(crate) fn unpacks(&self) -> bool {
         self.staged.unpacks()
+    }
+
+    /// After its success: unpacks what came.
+    ///
+    /// # Safety
+    /// The status must be that of its completion; the program's buffer must still belong to it.
+    unsafe fn unpack_completed(&self, host: &Host, at: *mut c_void) -> Option<RefusedMessage> {
+        // A collective call has nothing in its status but an error, and is never cancelled.
+        // SAFETY: the status of a completed receive, as the caller promises.
+        let cancelled = || self.receives() && unsafe { status::cancelled(host, at) };
+        if !self.active || cancelled() {
+            return None;
+        }
+        // SAFETY: as the caller promises.
+        unsafe { self.staged.unpack(at) }
+    }
+
+    /// Says whether the host is asked, once it is started, whether it is complete: then it is done
+    /// with. Complete sends and collective calls may all have one handle. The handle of a receive,
+    /// or of an exchange, is its own until the program has completed it.
+    pub(crate) fn may_be_done_at_once(&self) -> bool {
+        !(self.persistent || self.exchange || self.receives())
+    }
+}
+
+/// An operation in the table, and what a call asks of it. Owns nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Found {
+    /// Which of the handles of the call is its request's.
+    pub(crate) index: usize,
+    pub(crate) handle: u64,
+    serial: u64,
+    pub(crate) persistent: bool,
+    pub(crate) active: bool,
+    /// As [`Operation::receives`].
+    pub(crate) receives: bool,
+    /// As [`Operation::unpacks`].
+    pub(crate) unpacks: bool,
+}
+
+impl Found {
+    fn new(index: usize, handle: u64, operation: &Operation) -> Found {
+        let (receives, unpacks) = (operation.receives(), operation.unpacks());
+        let Operation { persistent, active, serial, .. } = *operation;
+        Found { index, handle, serial, persistent, active, receives, unpacks }
+    }
+
+    /// Takes the operation out of the table. None if another thread has ended it meanwhile, or this
+    /// call did before an error handler of the program ran, or in an inconsistent child.
+    pub(crate) fn take(self) -> Option<Box<Operation>> {
+        if is_inconsistent() {
+            return None;
+        }
+        let mut table = table();
+        let table = table.as_mut()?;
+        let taken = match table.live.entry(self.handle) {
+            Entry::Occupied(entry) if entry.get().serial == self.serial => Some(entry.remove()),
+            _ => table.displaced.remove(&self.serial),
+        };
+        table.count();
+        taken
     }
 }
 
@@ -92,8 +157,22 @@ impl Hasher for HandleHasher {
 #[derive(Default)]
 struct RequestTable {
     live: HashMap<u64, Box<Operation>, BuildHasherDefault<HandleHasher>>,
+    /// By their serial numbers, operations whose handle is another operation's by now. The call that
+    /// has completed them takes them out as soon as it returns; those that a program completes past
+    /// this library stay.
+    displaced: HashMap<u64, Box<Operation>>,
     /// Requests that the program freed while they were active.
-    freed: Vec<(u64, Box<Operation>)>,
+    freed: Vec<Freed>,
+    /// Operations that were ever in the table.
+    serials: u64,
+}
+
+/// A request that the program freed while it was active.
+struct Freed {
+    handle: u64,
+    operation: Box<Operation>,
+    /// A thread asks the host about it. If that call never returns, nobody asks again.
+    asked: bool,
 }
 
 /// Requests in the table, and those of them that the program freed: written under its lock, read without it.
@@ -113,8 +192,8 @@ impl RequestTable {
     }
 }
 
-/// Operations that a call has taken out of the table: which of its handles, and the handle. Most calls have one.
-pub(crate) type Taken = SmallVec<[(usize, u64, Box<Operation>); 2]>;
+/// Operations of one call. Most calls have one.
+pub(crate) type Operations = SmallVec<[Found; 2]>;
 
 /// Says whether any converted request is pending or persistent.
 #[inline]
@@ -131,77 +210,72 @@ pub(crate) fn arrived() -> u64 {
     ARRIVED.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Takes out the operations of many handles.
-pub(crate) fn take_all(handles: impl Iterator<Item = u64>) -> Taken {
-    let mut taken = Taken::new();
+/// Finds the operations of many handles.
+pub(crate) fn find_all(handles: impl Iterator<Item = u64>) -> Operations {
+    let mut found = Operations::new();
     // Those of an inconsistent child are its parent's, and the table may be locked for good.
     if is_inconsistent() {
-        return taken;
+        return found;
     }
-    if let Some(table) = table().as_mut() {
-        for (i, handle) in handles.enumerate() {
-            if let Some(operation) = table.live.remove(&handle) {
-                taken.push((i, handle, operation));
+    let mut arrived = false;
+    if let Some(table) = table().as_ref() {
+        for (index, handle) in handles.enumerate() {
+            if let Some(operation) = table.live.get(&handle) {
+                found.push(Found::new(index, handle, operation));
+                arrived |= operation.staged.is_empty();
             }
         }
-        table.count();
     }
-    if taken.iter().any(|(_, _, operation)| operation.staged.is_empty()) {
+    if arrived {
         let _ = ARRIVED.try_with(|arrived| arrived.set(arrived.get() + 1));
     }
-    taken
+    found
 }
 
 /// Puts an operation in, or back.
-pub(crate) fn put(handle: u64, operation: Box<Operation>) {
+pub(crate) fn put(handle: u64, mut operation: Box<Operation>) {
     let mut table = table();
     let table = table.get_or_insert_default();
-    // A stale owner of the value, which only a program that completes requests past this library leaves behind.
-    let stale = table.live.insert(handle, operation);
+    if operation.serial == 0 {
+        table.serials += 1;
+        operation.serial = table.serials;
+    }
+    if let Some(displaced) = table.live.insert(handle, operation) {
+        // The host may still write there.
+        table.displaced.insert(displaced.serial, displaced);
+    }
     table.count();
-    // The host may still write there.
-    std::mem::forget(stale);
 }
 
 /// Draws the consequences of how an operation came out; returns the error if the host would have refused its message.
 ///
 /// # Safety
-/// The operation must be that of the handle, and a status that of its completion.
-pub(crate) unsafe fn settle(
-    host: &'static Host,
-    handle: u64,
-    mut operation: Box<Operation>,
-    end: Completion,
-) -> Option<RefusedMessage> {
-    let (mut refused, seen) = (None, matches!(end, Completion::Seen(_)));
-    if matches!(end, Completion::Failed) && operation.active {
-        // SAFETY: the host is done with it; the program's buffer belongs to the receive until this call returns.
-        unsafe { operation.staged.unpack_truncated() };
+/// A status must be that of the operation's completion.
+pub(crate) unsafe fn settle(host: &'static Host, found: Found, end: Completion) -> Option<RefusedMessage> {
+    if matches!(end, Completion::Pending) {
+        return None;
     }
+    let mut operation = found.take()?;
+    let (mut refused, seen) = (None, matches!(end, Completion::Seen(_)));
+    let mut again = false;
     match end {
-        Completion::Pending => put(handle, operation),
-        Completion::Failed if !operation.persistent => {}
-        Completion::Failed => {
-            operation.active = false;
-            put(handle, operation);
+        Completion::Failed if operation.active => {
+            // SAFETY: the host is done with it; the program's buffer belongs to the receive until this call returns.
+            unsafe { operation.staged.unpack_truncated() };
         }
         Completion::Done(at) | Completion::Seen(at) => {
-            // A collective call has nothing in its status but an error, and is never cancelled.
-            // SAFETY: the status of a completed receive, as the caller promises.
-            let cancelled = || operation.receives() && unsafe { status::cancelled(host, at) };
-            if operation.active && !cancelled() {
-                // SAFETY: as above; the program's buffer belongs to the receive until this call returns.
-                refused = unsafe { operation.staged.unpack(at) };
-            }
+            // SAFETY: the status of its completion, as the caller promises.
+            refused = unsafe { operation.unpack_completed(host, at) };
             if !operation.persistent {
                 refused = refused.map(|refused| refused.of_request(host));
             }
-            let again = seen && refused.is_some();
-            if operation.persistent || again {
-                operation.active = again;
-                put(handle, operation);
-            }
+            again = seen && refused.is_some();
         }
+        Completion::Failed | Completion::Pending => {}
+    }
+    if operation.persistent || again {
+        operation.active = again;
+        put(found.handle, operation);
     }
     refused
 }
@@ -240,36 +314,13 @@ pub(crate) unsafe fn inactive(host: &Host, handle: HandleWord) -> bool {
     unsafe { answers(host, handle, at) && host.abi.is_some_and(|abi| status::is_empty(abi, at)) }
 }
 
-/// A nonblocking operation was started. Complete sends and collective calls are done with: they may all have one handle. The handle of a
-/// receive, or of an exchange, is its own until the program has completed it.
-///
-/// # Safety
-/// The request must be that of the operation.
-pub(crate) unsafe fn started(host: &'static Host, handle: u64, operation: Box<Operation>) {
-    // SAFETY: as the caller promises.
-    if operation.receives() || operation.exchange || !unsafe { complete(host, handle) } {
-        put(handle, operation);
-    } else {
-        // SAFETY: no message is received, so no status is read; the buffers are the operation's.
-        let _ = unsafe { operation.staged.unpack(std::ptr::null_mut()) };
-    }
-}
-
 /// The program freed an active request: the host keeps it until it has completed.
-pub(crate) fn free(handle: u64, operation: Box<Operation>) {
+pub(crate) fn free(found: Found) {
+    let Some(operation) = found.take() else { return };
     let mut table = table();
     let table = table.get_or_insert_default();
-    table.freed.push((handle, operation));
+    table.freed.push(Freed { handle: found.handle, operation, asked: false });
     table.count();
-}
-
-/// Takes out the freed requests: nobody else may ask for them meanwhile.
-fn take_freed() -> Vec<(u64, Box<Operation>)> {
-    let mut table = table();
-    let Some(table) = table.as_mut() else { return Vec::new() };
-    let freed = std::mem::take(&mut table.freed);
-    table.count();
-    freed
 }
 
 /// Finishes freed requests that have completed. Returns how many have not.
@@ -278,52 +329,68 @@ pub(crate) fn drain(host: &'static Host) -> usize {
     if FREED.load(Ordering::Acquire) == 0 { 0 } else { drain_some(host) }
 }
 
+/// Marks the freed request at or after a place as asked about, and returns its place, handle and
+/// serial number.
+fn next_freed(from: usize) -> Option<(usize, u64, u64)> {
+    let mut table = table();
+    let freed = &mut table.as_mut()?.freed;
+    let (at, next) = freed.iter_mut().enumerate().skip(from).find(|(_, freed)| !freed.asked)?;
+    next.asked = true;
+    Some((at, next.handle, next.operation.serial))
+}
+
+/// Takes out the freed request of a serial number, or lets others ask about it again.
+fn answered(serial: u64, is_pending: bool) -> Option<Box<Operation>> {
+    let mut table = table();
+    let table = table.as_mut()?;
+    let at = table.freed.iter().position(|freed| freed.operation.serial == serial)?;
+    if is_pending {
+        table.freed[at].asked = false;
+        return None;
+    }
+    let freed = table.freed.swap_remove(at);
+    table.count();
+    Some(freed.operation)
+}
+
 #[cold]
 fn drain_some(host: &'static Host) -> usize {
-    if host.abi.is_none() {
+    let (Some(_), Some(test)) = (host.abi, host.f.test) else {
         // Those that were freed are another library's.
         return 0;
-    }
-    let (mut own, mut pending) = (Status::new(), Vec::new());
-    for (handle, mut operation) in take_freed() {
+    };
+    let mut own = Status::new();
+    let at: *mut c_void = (&raw mut own).cast();
+    let (mut pending, mut from) = (0, 0);
+    while let Some((place, handle, serial)) = next_freed(from) {
         let (mut word, mut flag): (HandleWord, c_int) = (handle, 0);
-        let at: *mut c_void = (&raw mut own).cast();
         // SAFETY: a request that the program gave up and the host still has; a word has room for any handle.
-        let code = host.f.test.map(|test| unsafe { test((&raw mut word).cast(), &raw mut flag, at) });
+        let code = unsafe { test((&raw mut word).cast(), &raw mut flag, at) };
         let now = word & host.mask;
-        if code == Some(0) && flag == 0 {
-            pending.push((handle, operation));
+        let is_pending = code == 0 && flag == 0;
+        let Some(operation) = answered(serial, is_pending) else {
+            (pending, from) = (pending + 1, place + 1);
             continue;
-        }
-        if code != Some(0) && now != host.request_null && !operation.persistent {
+        };
+        from = place;
+        if code == 0 {
+            // SAFETY: the status of a request that has completed; the program gave it up, so there
+            // is nobody to tell of a message that is refused.
+            let _ = unsafe { operation.unpack_completed(host, at) };
+        } else if now == host.request_null || operation.persistent {
+            // SAFETY: the host is done with it.
+            unsafe { operation.staged.unpack_truncated() };
+        } else {
             // The operation goes on. A further question would raise its error again, and the
             // program has given it up.
+            operation.staged.retire();
+        }
+        if now != host.request_null {
             // SAFETY: the request lives, and nobody else has it.
             unsafe { release(host, handle) };
-            operation.staged.retire();
-            continue;
-        }
-        operation.persistent = false;
-        // SAFETY: as above; the status is that of the completion.
-        unsafe {
-            // The program gave the request up: there is nobody to tell.
-            let _ = settle(
-                host,
-                handle,
-                operation,
-                if code == Some(0) { Completion::Done(at) } else { Completion::Failed },
-            );
-            if now != host.request_null {
-                release(host, handle);
-            }
         }
     }
-    let left = pending.len();
-    let mut table = table();
-    let table = table.get_or_insert_default();
-    table.freed.append(&mut pending);
-    table.count();
-    left
+    pending
 }
 
 /// # Safety
@@ -344,28 +411,32 @@ pub(crate) fn finish(host: &'static Host) {
     if !live() {
         return;
     }
-    let _ = guard(|| {
-        let start = Instant::now();
-        while drain(host) > 0 {
-            if start.elapsed() > PATIENCE {
-                for (handle, operation) in take_freed() {
-                    let mut word: HandleWord = handle;
-                    // What cancelling an exchange would do, nobody says.
-                    if operation.receives()
-                        && !operation.exchange
-                        && let Some(cancel) = host.f.cancel
-                    {
-                        // SAFETY: a request of the host that nobody else has.
-                        unsafe { cancel((&raw mut word).cast()) };
-                    }
-                    // SAFETY: as above.
-                    unsafe { release(host, handle) };
-                    // The host may still use the buffer.
-                    std::mem::forget(operation);
-                }
-            }
+    let start = Instant::now();
+    while drain(host) > 0 {
+        if start.elapsed() > PATIENCE {
+            give_up(host);
         }
-    });
+    }
+}
+
+/// Gives up the freed requests that have not completed.
+#[cold]
+fn give_up(host: &'static Host) {
+    while let Some((_, handle, serial)) = next_freed(0) {
+        let Some(operation) = answered(serial, false) else { continue };
+        let may_cancel = operation.receives() && !operation.exchange;
+        // The host may still use the buffer.
+        std::mem::forget(operation);
+        let mut word: HandleWord = handle;
+        // SAFETY: a request of the host that nobody else has; a word has room for any handle.
+        unsafe {
+            // What cancelling an exchange would do, nobody says.
+            if let Some(cancel) = host.f.cancel.filter(|_| may_cancel) {
+                cancel((&raw mut word).cast());
+            }
+            release(host, handle);
+        }
+    }
 }
 
 /// After the world's finalization: handles mean nothing, and what was never completed is nobody's.

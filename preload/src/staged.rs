@@ -1,8 +1,8 @@
 //! A wrapped call: buffers staged before it, the host's call, what follows after it.
 //!
 //! Before the call every buffer of the program that is to be converted gets one that stands for it; the host is given that with the
-//! packed type, or what the program gave. After it what was received is unpacked. A blocking call is one function
-//! ([`Staged::receiving`]); a request keeps its buffers until it has completed (`requests`).
+//! packed type, or what the program gave. After it what was received is unpacked. While a blocking call is in the host, its
+//! buffers are kept by `held`; a request keeps its buffers until it has completed (`requests`).
 
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Weak};
@@ -18,7 +18,7 @@ use crate::parts::{Own, Parts, stage_parts};
 use crate::pool::Buffer;
 use crate::purpose::Purpose;
 use crate::retired;
-use crate::status::{Mark, Status};
+use crate::status::Mark;
 use crate::use_kind::CompletedBy;
 use crate::windows::Fetched;
 
@@ -90,6 +90,10 @@ impl Staged {
     #[inline]
     pub(crate) fn of_a_request(host: &'static Host, max_bytes: i64) -> Staged {
         Staged { completed_by: CompletedBy::LaterCall, ..Staged::new(host, max_bytes) }
+    }
+
+    pub(crate) fn host(&self) -> &'static Host {
+        self.host
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -440,62 +444,8 @@ impl Staged {
         refused
     }
 
-    /// Runs a call that only sends, or writes to a file.
-    #[inline]
-    pub(crate) fn sending(self, call: impl FnOnce() -> c_int) -> c_int {
-        if self.is_empty() {
-            // There is nothing to drop.
-            std::mem::forget(self);
-            return call();
-        }
-        let code = call();
-        if code != 0 {
-            self.retire();
-        }
-        code
-    }
-
-    /// Runs a receive, or a read from a file, with a status that can be read, and unpacks after its success as much as that says.
-    ///
-    /// # Safety
-    /// `status` must be null, the host's mark for none, or a status; `call` must be a receive into the staged buffer.
-    pub(crate) unsafe fn receiving(
-        self,
-        status: *mut c_void,
-        call: impl FnOnce(*mut c_void) -> c_int,
-    ) -> c_int {
-        let (Some(abi), Some(mark)) = (self.host.abi, self.mark()) else {
-            return self.sending(|| call(status));
-        };
-        if status.is_null() && abi.status_ignore != 0 {
-            // An error, and the host's to raise.
-            return self.sending(|| call(status));
-        }
-        let host = self.host;
-        let mut own = Status::new();
-        let status = own.unless(abi, status);
-        // SAFETY: a status, the user's or ours.
-        let marked = unsafe { mark.set(host, abi, status) };
-        let code = call(status);
-        // SAFETY: the same status; if the receive has succeeded it is its.
-        let refused = unsafe {
-            if marked.written(host, abi, status) && code == 0 {
-                let refused = self.unpack(status);
-                drop(self);
-                refused
-            } else {
-                // MPICH returns success where an error handler of the program has returned: the
-                // status tells.
-                self.unpack_truncated();
-                self.retire();
-                None
-            }
-        };
-        refused.map_or(code, |refused| refused.raise(host))
-    }
-
     /// How the status of what is received is marked; `None`: no message is, and nothing from a file.
-    fn mark(&self) -> Option<Mark> {
+    pub(crate) fn mark(&self) -> Option<Mark> {
         self.receives.iter().find_map(|incoming| match incoming {
             Incoming::Message(staging) => Some(staging.mark()),
             Incoming::Parts(..) | Incoming::Fetched(_) => None,

@@ -219,7 +219,7 @@ fn free_keyval(host: &Host, mut keyval: c_int) {
 }
 
 /// `MPI_Type_dup` copies the compiled type: a new entry that shares it, bound to the new handle when that is known.
-unsafe extern "C" fn copy(
+unsafe extern "C-unwind" fn copy(
     _old: HandleWord,
     _keyval: c_int,
     _extra: *mut c_void,
@@ -249,7 +249,7 @@ unsafe extern "C" fn copy(
 }
 
 /// The type is gone.
-unsafe extern "C" fn delete(
+unsafe extern "C-unwind" fn delete(
     _t: HandleWord,
     _keyval: c_int,
     value: *mut c_void,

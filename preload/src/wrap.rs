@@ -10,6 +10,7 @@ mod arguments;
 mod blocking;
 mod collective;
 mod completion;
+mod errors;
 mod files;
 mod lifetime;
 mod nonblocking;
@@ -49,7 +50,7 @@ macro_rules! exported {
      ($($argument:ident: $kind:ident),*)) => {
         #[doc = concat!("# Safety\nAs `", stringify!($name), "` (MPI 5.0, ", $section, ").")]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: argument!($n, $kind)),*) -> c_int {
+        pub unsafe extern "C-unwind" fn $name($($argument: argument!($n, $kind)),*) -> c_int {
             if let Some(host) = known() {
                 if at_once!(host, $file::$by($($argument),*)) {
                     return 0;
@@ -67,7 +68,7 @@ macro_rules! exported {
 
             // Functions of their own: a call that is the host's by its handles saves no register and jumps there, and one that is the host's after a look keeps nothing.
             #[inline(never)]
-            unsafe extern "C" fn looked_into($($argument: argument!($n, $kind)),*) -> c_int {
+            unsafe extern "C-unwind" fn looked_into($($argument: argument!($n, $kind)),*) -> c_int {
                 let Some(host) = host() else { return NO_HOST };
                 unseen::attend_in_call();
                 if let Some(call) = Counted::begin() {
@@ -114,7 +115,7 @@ counted_calls! { exported }
 /// # Safety
 /// As `MPI_Type_commit` (MPI 5.0, 5.1.9).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Type_commit(datatype: *mut c_void) -> c_int {
+pub unsafe extern "C-unwind" fn MPI_Type_commit(datatype: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(type_commit) = host.next.type_commit else { return missing(host) };
     if datatype.is_null() {
@@ -134,7 +135,7 @@ pub unsafe extern "C" fn MPI_Type_commit(datatype: *mut c_void) -> c_int {
 /// # Safety
 /// As `MPI_Type_free` (MPI 5.0, 5.1.9).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Type_free(datatype: *mut c_void) -> c_int {
+pub unsafe extern "C-unwind" fn MPI_Type_free(datatype: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(type_free) = host.next.type_free else { return missing(host) };
     if !datatype.is_null() {
@@ -149,7 +150,7 @@ pub unsafe extern "C" fn MPI_Type_free(datatype: *mut c_void) -> c_int {
 /// # Safety
 /// As `MPI_Type_dup` (MPI 5.0, 5.1.10).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Type_dup(oldtype: HandleWord, newtype: *mut c_void) -> c_int {
+pub unsafe extern "C-unwind" fn MPI_Type_dup(oldtype: HandleWord, newtype: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(type_dup) = host.next.type_dup else { return missing(host) };
     // SAFETY: the caller's arguments.

@@ -12,20 +12,30 @@ use ddtc::datatype::contents::{Contents, Envelope};
 use ddtc::error::{Error, ErrorClass, Result};
 
 /// `MPI_Get_library_version`.
-pub type VersionFn = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
+pub type VersionFn = unsafe extern "C-unwind" fn(*mut c_char, *mut c_int) -> c_int;
 /// `MPI_Abi_get_version`.
-pub type AbiVersionFn = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
+pub type AbiVersionFn = unsafe extern "C-unwind" fn(*mut c_int, *mut c_int) -> c_int;
 /// `MPI_Type_get_envelope`.
-pub type EnvelopeFn = unsafe extern "C" fn(u64, *mut c_int, *mut c_int, *mut c_int, *mut c_int) -> c_int;
+pub type EnvelopeFn =
+    unsafe extern "C-unwind" fn(u64, *mut c_int, *mut c_int, *mut c_int, *mut c_int) -> c_int;
 /// `MPI_Type_get_envelope_c`.
 pub type LargeEnvelopeFn =
-    unsafe extern "C" fn(u64, *mut i64, *mut i64, *mut i64, *mut i64, *mut c_int) -> c_int;
+    unsafe extern "C-unwind" fn(u64, *mut i64, *mut i64, *mut i64, *mut i64, *mut c_int) -> c_int;
 /// `MPI_Type_get_contents`.
 pub type ContentsFn =
-    unsafe extern "C" fn(u64, c_int, c_int, c_int, *mut c_int, *mut isize, *mut c_void) -> c_int;
+    unsafe extern "C-unwind" fn(u64, c_int, c_int, c_int, *mut c_int, *mut isize, *mut c_void) -> c_int;
 /// `MPI_Type_get_contents_c`.
-pub type LargeContentsFn =
-    unsafe extern "C" fn(u64, i64, i64, i64, i64, *mut c_int, *mut isize, *mut i64, *mut c_void) -> c_int;
+pub type LargeContentsFn = unsafe extern "C-unwind" fn(
+    u64,
+    i64,
+    i64,
+    i64,
+    i64,
+    *mut c_int,
+    *mut isize,
+    *mut i64,
+    *mut c_void,
+) -> c_int;
 
 /// Returns the first line of a library's version (MPI 5.0, 9.1.1), words with one space between them. `None` if the call fails.
 ///

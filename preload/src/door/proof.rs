@@ -186,7 +186,7 @@ fn order(
 /// An attribute is deleted with the last reference to its type, and a request has one: what hangs on it is there while a request moves bytes.
 fn retains(host: &'static Host, int: HandleWord) -> Holds {
     static DELETED: AtomicU32 = AtomicU32::new(0);
-    unsafe extern "C" fn copy(
+    unsafe extern "C-unwind" fn copy(
         _: HandleWord,
         _: c_int,
         _: *mut c_void,
@@ -196,7 +196,7 @@ fn retains(host: &'static Host, int: HandleWord) -> Holds {
     ) -> c_int {
         0
     }
-    unsafe extern "C" fn delete(_: HandleWord, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
+    unsafe extern "C-unwind" fn delete(_: HandleWord, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
         DELETED.fetch_add(1, Relaxed);
         0
     }

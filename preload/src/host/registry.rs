@@ -17,6 +17,7 @@ use ddtc::process::{Awaited, Mutex, is_inconsistent, when_inconsistent};
 
 use super::Host;
 use crate::door::host::shut;
+use crate::guard::end_by_panics;
 use crate::loader::{Opened, loads};
 use crate::reserve;
 use crate::scopes::{Place, find_scope};
@@ -74,6 +75,7 @@ impl First {
 
     fn get_or_init(&'static self, make: impl FnOnce() -> Host) -> &'static Host {
         self.made.get_or_init(|| {
+            end_by_panics();
             let host = make();
             // A callback of `make` that forked may have made it before, in the child.
             if self.made.get().is_none() {

@@ -49,7 +49,7 @@ impl Shown {
     }
 }
 
-type Count = unsafe extern "C" fn(*mut c_int) -> c_int;
+type Count = unsafe extern "C-unwind" fn(*mut c_int) -> c_int;
 
 /// How many of something the host has; its error while its interface is not initialized.
 fn number(host: &Host, count: Option<Count>) -> Result<c_int, c_int> {
@@ -200,7 +200,7 @@ macro_rules! tool {
         /// # Safety
         /// As the function of MPI 5.0, chapter 15, of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($arg: $type),*) -> c_int {
+        pub unsafe extern "C-unwind" fn $name($($arg: $type),*) -> c_int {
             let Some($host) = $crate::host::host() else { return $crate::handles::NO_HOST };
             let run = || -> Result<c_int, c_int> { $body };
             $crate::guard::guard(run).unwrap_or(Err($crate::handles::NO_HOST)).unwrap_or_else(|code| code)

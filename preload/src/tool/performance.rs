@@ -77,7 +77,7 @@ fn is_all(host: &Host, handle: *const c_void) -> bool {
     all == Some(handle.addr())
 }
 
-type Change = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
+type Change = unsafe extern "C-unwind" fn(*mut c_void, *mut c_void) -> c_int;
 
 /// Starts, stops or resets a handle of ours or of the host's, or all of the session. The answer for all is the host's: ours that
 /// cannot be changed are passed over.

@@ -11,12 +11,12 @@ use crate::partial_element::Origin;
 use crate::signatures::{Handle, In, Int, Out};
 use crate::staged::Staged;
 
-type SendFn<N> = unsafe extern "C" fn(In, N, Handle, Int, Int, Handle) -> c_int;
-type RecvFn<N> = unsafe extern "C" fn(Out, N, Handle, Int, Int, Handle, Out) -> c_int;
-type MrecvFn<N> = unsafe extern "C" fn(Out, N, Handle, Out, Out) -> c_int;
+type SendFn<N> = unsafe extern "C-unwind" fn(In, N, Handle, Int, Int, Handle) -> c_int;
+type RecvFn<N> = unsafe extern "C-unwind" fn(Out, N, Handle, Int, Int, Handle, Out) -> c_int;
+type MrecvFn<N> = unsafe extern "C-unwind" fn(Out, N, Handle, Out, Out) -> c_int;
 type SendrecvFn<N> =
-    unsafe extern "C" fn(In, N, Handle, Int, Int, Out, N, Handle, Int, Int, Handle, Out) -> c_int;
-type ReplaceFn<N> = unsafe extern "C" fn(Out, N, Handle, Int, Int, Int, Int, Handle, Out) -> c_int;
+    unsafe extern "C-unwind" fn(In, N, Handle, Int, Int, Out, N, Handle, Int, Int, Handle, Out) -> c_int;
+type ReplaceFn<N> = unsafe extern "C-unwind" fn(Out, N, Handle, Int, Int, Int, Int, Handle, Out) -> c_int;
 
 /// # Safety
 /// As `MPI_Send`, `MPI_Ssend` and `MPI_Rsend` (MPI 5.0, 3.2.1 and 3.4).

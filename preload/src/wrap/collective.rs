@@ -20,7 +20,7 @@ use crate::forms::Forms;
 use crate::group::{Group, Role, learn};
 use crate::host::{HandleWord, Host};
 use crate::messages::UserBuffer;
-use crate::numbers::Vector;
+use crate::numbers::{KeptVector, Vector};
 use crate::parts::{Own, Parts, in_place};
 use crate::requests::{self, Operation};
 use crate::signatures::{In, Out};
@@ -213,7 +213,7 @@ impl Collective {
     }
 
     /// Arrays for the host, where they live as long as the operation.
-    fn kept<N: Count>(&mut self, vector: Vector<N>) -> Vector<N> {
+    fn kept<N: Count>(&mut self, vector: Vector<N>) -> KeptVector {
         vector.kept_by(&mut self.staged)
     }
 
@@ -222,19 +222,10 @@ impl Collective {
     /// # Safety
     /// `call` must be that of the host with what was staged.
     unsafe fn run(mut self, call: impl FnOnce() -> c_int) -> c_int {
-        // SAFETY: as the caller promises; no message is received, so no status is read.
+        // SAFETY: as the caller promises.
         let code = unsafe {
             match self.when {
-                When::Blocking => {
-                    let code = call();
-                    if code == 0 {
-                        let _ = self.staged.unpack(std::ptr::null_mut());
-                    } else {
-                        self.staged.unpack_truncated();
-                        self.staged.retire();
-                    }
-                    code
-                }
+                When::Blocking => self.staged.collective(call),
                 When::Once(request) | When::Persistent(request) => {
                     if request.is_null() || !covered(self.host) {
                         // Nothing but arrays is staged.
@@ -261,8 +252,8 @@ macro_rules! collective {
         pub(in super::super) unsafe fn $name<N: Count>(
             $host: &'static Host,
             $forms: Forms<
-                unsafe extern "C" fn($(argument!(c_int, $kind),)* Handle, $($after_kind),*) -> c_int,
-                unsafe extern "C" fn($(argument!(i64, $kind),)* Handle, $($after_kind),*) -> c_int,
+                unsafe extern "C-unwind" fn($(argument!(c_int, $kind),)* Handle, $($after_kind),*) -> c_int,
+                unsafe extern "C-unwind" fn($(argument!(i64, $kind),)* Handle, $($after_kind),*) -> c_int,
             >,
             $($argument: argument!(N, $kind),)*
             $comm: Handle,

@@ -17,10 +17,10 @@ use crate::messages::UserBuffer;
 use crate::signatures::{Handle, In, Offset, Out};
 use crate::staged::Staged;
 
-type WriteFn<N> = unsafe extern "C" fn(Handle, In, N, Handle, Out) -> c_int;
-type WriteAtFn<N> = unsafe extern "C" fn(Handle, Offset, In, N, Handle, Out) -> c_int;
-type ReadFn<N> = unsafe extern "C" fn(Handle, Out, N, Handle, Out) -> c_int;
-type ReadAtFn<N> = unsafe extern "C" fn(Handle, Offset, Out, N, Handle, Out) -> c_int;
+type WriteFn<N> = unsafe extern "C-unwind" fn(Handle, In, N, Handle, Out) -> c_int;
+type WriteAtFn<N> = unsafe extern "C-unwind" fn(Handle, Offset, In, N, Handle, Out) -> c_int;
+type ReadFn<N> = unsafe extern "C-unwind" fn(Handle, Out, N, Handle, Out) -> c_int;
+type ReadAtFn<N> = unsafe extern "C-unwind" fn(Handle, Offset, Out, N, Handle, Out) -> c_int;
 
 /// Most bytes of a call: systems move less than this at once, and what hosts do then depends on how many pieces there are.
 const MOST: i64 = c_int::MAX as i64;
@@ -160,7 +160,7 @@ pub(super) unsafe fn read_at<N: Count>(
 /// # Safety
 /// As `MPI_File_open` (MPI 5.0, 14.2.1).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_File_open(
+pub unsafe extern "C-unwind" fn MPI_File_open(
     comm: HandleWord,
     filename: *const c_char,
     amode: c_int,
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn MPI_File_open(
 /// # Safety
 /// As `MPI_File_close` (MPI 5.0, 14.2.2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_File_close(fh: *mut c_void) -> c_int {
+pub unsafe extern "C-unwind" fn MPI_File_close(fh: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(close) = host.next.file_close else { return missing(host) };
     // SAFETY: the caller's argument; before the call, which may give the handle's value to another thread's file.
@@ -197,7 +197,7 @@ pub unsafe extern "C" fn MPI_File_close(fh: *mut c_void) -> c_int {
 /// # Safety
 /// As `MPI_File_set_view` (MPI 5.0, 14.3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_File_set_view(
+pub unsafe extern "C-unwind" fn MPI_File_set_view(
     fh: HandleWord,
     disp: Offset,
     etype: HandleWord,

@@ -16,13 +16,13 @@ macro_rules! initializes {
     ($($name:ident $user:ident $section:literal ($($argument:ident: $kind:ty),*);)*) => {$(
         #[doc = concat!("# Safety\nAs `", stringify!($name), "` (MPI 5.0, ", $section, ").")]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: $kind),*) -> c_int {
+        pub unsafe extern "C-unwind" fn $name($($argument: $kind),*) -> c_int {
             let Some(host) = host_of_caller() else { return NO_HOST };
             let found = next(c_name!(stringify!($name)));
             // SAFETY: null is none, and any other address a function of that name, whose C type the
             // standard fixes.
             let theirs = unsafe {
-                std::mem::transmute::<*mut c_void, Option<unsafe extern "C" fn($($kind),*) -> c_int>>(found)
+                std::mem::transmute::<*mut c_void, Option<unsafe extern "C-unwind" fn($($kind),*) -> c_int>>(found)
             };
             let Some(theirs) = theirs else { return missing(host) };
             // SAFETY: the caller's arguments.
@@ -40,7 +40,7 @@ initializes! {
 /// # Safety
 /// As `MPI_Finalize` (MPI 5.0, 11.2.2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Finalize() -> c_int {
+pub unsafe extern "C-unwind" fn MPI_Finalize() -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(theirs) = host.next.finalize else { return missing(host) };
     // SAFETY: no arguments.
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn MPI_Finalize() -> c_int {
 /// # Safety
 /// As `MPI_Session_finalize` (MPI 5.0, 11.3.1).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Session_finalize(session: *mut c_void) -> c_int {
+pub unsafe extern "C-unwind" fn MPI_Session_finalize(session: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(theirs) = host.next.session_finalize else { return missing(host) };
     // SAFETY: the caller's argument.
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn MPI_Session_finalize(session: *mut c_void) -> c_int {
 /// # Safety
 /// As `MPI_Abort` (MPI 5.0, 9.5).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Abort(comm: HandleWord, code: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn MPI_Abort(comm: HandleWord, code: c_int) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     report::so_far(host);
     // SAFETY: the caller's arguments.

@@ -5,8 +5,10 @@ use std::ffi::{c_int, c_void};
 use ddtc::count::Count;
 
 use crate::bindings::{covered, may_be_covered};
+use crate::completing::found;
 use crate::forms::{Form, Forms, forward};
-use crate::handles::{NO_HOST, handle_at, missing, set_handle};
+use crate::handles::{NO_HOST, missing};
+use crate::held;
 use crate::host::{Host, host};
 use crate::messages::UserBuffer;
 use crate::partial_element::Origin;
@@ -14,16 +16,16 @@ use crate::requests::{self, Operation};
 use crate::signatures::{Handle, In, Int, Out};
 use crate::staged::Staged;
 
-type StartFn<B, N> = unsafe extern "C" fn(B, N, Handle, Int, Int, Handle, Out) -> c_int;
+type StartFn<B, N> = unsafe extern "C-unwind" fn(B, N, Handle, Int, Int, Handle, Out) -> c_int;
 type ExchangeFn<N> =
-    unsafe extern "C" fn(In, N, Handle, Int, Int, Out, N, Handle, Int, Int, Handle, Out) -> c_int;
-type ReplaceFn<N> = unsafe extern "C" fn(Out, N, Handle, Int, Int, Int, Int, Handle, Out) -> c_int;
-type ImrecvFn<N> = unsafe extern "C" fn(Out, N, Handle, Out, Out) -> c_int;
+    unsafe extern "C-unwind" fn(In, N, Handle, Int, Int, Out, N, Handle, Int, Int, Handle, Out) -> c_int;
+type ReplaceFn<N> = unsafe extern "C-unwind" fn(Out, N, Handle, Int, Int, Int, Int, Handle, Out) -> c_int;
+type ImrecvFn<N> = unsafe extern "C-unwind" fn(Out, N, Handle, Out, Out) -> c_int;
 
-/// Runs a call that makes a request for an operation, and keeps the operation, which `make` makes of what is staged, while it is not complete.
+/// As [`held::start`], for an operation of which nothing more is to be known.
 ///
 /// # Safety
-/// `request` must be writable where anything is staged; `call` must start the operation.
+/// As [`held::start`].
 pub(super) unsafe fn start(
     host: &'static Host,
     request: *mut c_void,
@@ -31,36 +33,8 @@ pub(super) unsafe fn start(
     make: impl FnOnce(Staged) -> Box<Operation>,
     call: impl FnOnce() -> c_int,
 ) -> c_int {
-    if staged.is_empty() {
-        return call();
-    }
-    let operation = make(staged);
-    // The code alone does not tell: after an error handler of the program that returns, MPICH returns success.
-    // SAFETY: a handle of the program's.
-    let before = unsafe { handle_at(host, request) };
-    // SAFETY: as above.
-    unsafe { set_handle(host, request, host.request_null) };
-    let code = call();
-    // SAFETY: as above.
-    let handle = unsafe { handle_at(host, request) } & host.mask;
-    if handle == host.request_null {
-        // SAFETY: as above.
-        unsafe { set_handle(host, request, before) };
-    }
-    if handle == host.request_null || code != 0 {
-        // No request will say when the MPI library is done with the buffers. A handle that came
-        // with an error is not believed: the library may have given its value back already, and a
-        // later request may have it.
-        operation.staged.retire();
-        return code;
-    }
-    if operation.persistent {
-        requests::put(handle, operation);
-    } else {
-        // SAFETY: the host made this request for the operation.
-        unsafe { requests::started(host, handle, operation) };
-    }
-    code
+    // SAFETY: as the caller promises.
+    unsafe { held::start(host, request, staged, make, call, |_| ()) }
 }
 
 /// Stages the buffers of an operation by `stage`, if every completion of its request will be seen. What the host is given: `given` is
@@ -346,7 +320,7 @@ pub(super) unsafe fn imrecv<N: Count>(
 /// # Safety
 /// As `MPI_Start` (MPI 5.0, 3.9).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Start(request: *mut c_void) -> c_int {
+pub unsafe extern "C-unwind" fn MPI_Start(request: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(start) = host.next.start else { return missing(host) };
     if !requests::live() {
@@ -360,7 +334,7 @@ pub unsafe extern "C" fn MPI_Start(request: *mut c_void) -> c_int {
 /// # Safety
 /// As `MPI_Startall` (MPI 5.0, 3.9).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Startall(count: c_int, requests: *mut c_void) -> c_int {
+pub unsafe extern "C-unwind" fn MPI_Startall(count: c_int, requests: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(startall) = host.next.startall else { return missing(host) };
     if !requests::live() {
@@ -383,22 +357,22 @@ unsafe fn started(
     call: impl FnOnce() -> c_int,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    let taken = unsafe { super::completion::taken(host, count, handles) };
-    for (_, handle, operation) in &taken {
+    let operations = unsafe { found(host, count, handles) };
+    for found in &operations {
         // A call that ended with an error may not have said that the request is inactive. A receive
         // that is complete has a status with its source; the status of an inactive request is
         // empty.
         // SAFETY: the program's request, which lives.
-        if !operation.active || unsafe { requests::inactive(host, *handle) } {
+        let is_inactive = !found.active || unsafe { requests::inactive(host, found.handle) };
+        let Some(mut operation) = found.take() else { continue };
+        if is_inactive {
             // SAFETY: a start says that the program's buffers are ready.
             unsafe { operation.staged.fill() };
         }
-    }
-    let code = call();
-    for (_, handle, mut operation) in taken {
-        // Where the start failed too: the empty status of an inactive request unpacks nothing.
+        // Where the start fails too: the empty status of an inactive request unpacks nothing.
         operation.active = true;
-        requests::put(handle, operation);
+        requests::put(found.handle, operation);
     }
-    code
+    drop(operations);
+    call()
 }

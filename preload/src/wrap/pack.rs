@@ -11,8 +11,8 @@ use crate::handles::{missing, too_large};
 use crate::host::Host;
 use crate::signatures::{Handle, In, Out};
 
-type PackFn<N> = unsafe extern "C" fn(In, N, Handle, Out, N, *mut N, Handle) -> c_int;
-type UnpackFn<N> = unsafe extern "C" fn(In, N, *mut N, Out, N, Handle, Handle) -> c_int;
+type PackFn<N> = unsafe extern "C-unwind" fn(In, N, Handle, Out, N, *mut N, Handle) -> c_int;
+type UnpackFn<N> = unsafe extern "C-unwind" fn(In, N, *mut N, Out, N, Handle, Handle) -> c_int;
 
 /// The arguments of `MPI_Pack` by their roles.
 #[inline(always)]

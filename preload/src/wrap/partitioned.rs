@@ -14,7 +14,7 @@ macro_rules! partitioned {
     ($($name:ident $field:ident $section:literal;)*) => {$(
         #[doc = concat!("# Safety\nAs `", stringify!($name), "` (MPI 5.0, ", $section, ").")]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
+        pub unsafe extern "C-unwind" fn $name(
             buf: *mut c_void,
             partitions: c_int,
             count: i64,

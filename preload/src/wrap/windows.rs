@@ -12,6 +12,7 @@ use super::nonblocking::{before, start};
 use crate::forms::{Form, Forms, forward};
 use crate::gpu;
 use crate::handles::{NO_HOST, On, handle_at, missing};
+use crate::held;
 use crate::host::{HandleWord, Host, host};
 use crate::messages::UserBuffer;
 use crate::requests::{self, Operation};
@@ -19,9 +20,9 @@ use crate::signatures::{Aint, Handle, In, Int, Out};
 use crate::staged::Staged;
 use crate::windows::{self, covered, may_convert};
 
-type PutFn<N> = unsafe extern "C" fn(In, N, Handle, Int, Aint, N, Handle, Handle) -> c_int;
-type RputFn<N> = unsafe extern "C" fn(In, N, Handle, Int, Aint, N, Handle, Handle, Out) -> c_int;
-type RgetFn<N> = unsafe extern "C" fn(Out, N, Handle, Int, Aint, N, Handle, Handle, Out) -> c_int;
+type PutFn<N> = unsafe extern "C-unwind" fn(In, N, Handle, Int, Aint, N, Handle, Handle) -> c_int;
+type RputFn<N> = unsafe extern "C-unwind" fn(In, N, Handle, Int, Aint, N, Handle, Handle, Out) -> c_int;
+type RgetFn<N> = unsafe extern "C-unwind" fn(Out, N, Handle, Int, Aint, N, Handle, Handle, Out) -> c_int;
 
 /// An operation: what the program says of its origin and of its target, which has no address here.
 #[derive(Clone, Copy)]
@@ -98,11 +99,10 @@ impl Operands {
         }
     }
 
-    /// After a call that makes no request: what is staged lives until the call that completes it.
-    fn taken(&self, host: &Host, staged: Staged, win: Handle, code: c_int) -> c_int {
-        if code != 0 {
-            staged.retire();
-        } else if let Some(buffer) = staged.into_packed() {
+    /// Runs a call that makes no request: what is staged lives until the call that completes it.
+    fn put(&self, host: &Host, staged: Staged, win: Handle, call: impl FnOnce() -> c_int) -> c_int {
+        let (code, staged) = staged.putting(call);
+        if let Some(buffer) = staged.and_then(Staged::into_packed) {
             windows::sent(win & host.mask, self.target, buffer);
         }
         code
@@ -129,14 +129,15 @@ pub(super) unsafe fn put<N: Count>(
     // SAFETY: the caller's arguments.
     unsafe {
         let (staged, o) = operands.staged(host, forms.max_bytes::<N>());
-        let code = forward!(
-            N,
-            forms,
-            host,
-            On::Win(win),
-            (o.buf)[o.count](o.datatype)(target)(at)[there](target_type)(win)
-        );
-        operands.taken(host, staged, win, code)
+        operands.put(host, staged, win, || {
+            forward!(
+                N,
+                forms,
+                host,
+                On::Win(win),
+                (o.buf)[o.count](o.datatype)(target)(at)[there](target_type)(win)
+            )
+        })
     }
 }
 
@@ -194,8 +195,7 @@ pub(super) unsafe fn rget<N: Count>(
     // SAFETY: the caller's arguments.
     unsafe {
         let (staged, o) = operands.requested(host, Call::Get, forms.max_bytes::<N>(), request);
-        let fetched = staged.fetched();
-        let code = start(host, request, staged, Operation::once, || {
+        let call = || {
             forward!(
                 N,
                 forms,
@@ -203,12 +203,12 @@ pub(super) unsafe fn rget<N: Count>(
                 On::Win(win),
                 (o.buf)[o.count](o.datatype)(target)(at)[there](target_type)(win)(request)
             )
-        });
-        // None has it if the request was refused, or is complete and the get unpacked.
-        if let Some(fetched) = fetched.filter(|fetched| fetched.strong_count() > 0) {
-            windows::fetching(win & host.mask, target, fetched);
-        }
-        code
+        };
+        held::start(host, request, staged, Operation::once, call, |operation| {
+            if let Some(fetched) = operation.staged.fetched() {
+                windows::fetching(win & host.mask, target, fetched);
+            }
+        })
     }
 }
 
@@ -227,20 +227,14 @@ unsafe fn end(
         return call();
     }
     let ending = windows::ending(win & host.mask, target);
-    let code = call();
-    if code == 0 {
-        // SAFETY: as the caller promises.
-        unsafe { ending.succeeded(host) };
-    } else {
-        ending.failed();
-    }
-    code
+    // SAFETY: as the caller promises.
+    unsafe { held::epoch(host, ending, call) }
 }
 
 /// # Safety
 /// As `MPI_Win_fence` (MPI 5.0, 12.5.1).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Win_fence(assertion: c_int, win: HandleWord) -> c_int {
+pub unsafe extern "C-unwind" fn MPI_Win_fence(assertion: c_int, win: HandleWord) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(fence) = host.next.win_fence else { return missing(host) };
     // SAFETY: the caller's arguments.
@@ -258,7 +252,7 @@ macro_rules! ends {
     ($($name:ident $field:ident $section:literal ($($rank:ident)?);)*) => {$(
         #[doc = concat!("# Safety\nAs `", stringify!($name), "` (MPI 5.0, ", $section, ").")]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($rank: c_int,)? win: HandleWord) -> c_int {
+        pub unsafe extern "C-unwind" fn $name($($rank: c_int,)? win: HandleWord) -> c_int {
             let Some(host) = host() else { return NO_HOST };
             let Some(call) = host.next.$field else { return missing(host) };
             let (target, _) = (None::<c_int>$(.or(Some($rank)))?, ());
@@ -281,7 +275,7 @@ ends! {
 /// # Safety
 /// As `MPI_Win_free` (MPI 5.0, 12.2.5).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Win_free(win: *mut c_void) -> c_int {
+pub unsafe extern "C-unwind" fn MPI_Win_free(win: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(free) = host.next.win_free else { return missing(host) };
     // SAFETY: the caller's argument; before the call, which may give the handle's value to another thread's window.
@@ -289,13 +283,9 @@ pub unsafe extern "C" fn MPI_Win_free(win: *mut c_void) -> c_int {
         // Requests that the program gave up are the window's until they are completed.
         requests::drain(host);
         let handle = if win.is_null() { 0 } else { handle_at(host, win) & host.mask };
-        let freeing = windows::freeing(handle);
-        let code = free(win);
-        if code != 0
-            && let Some(freeing) = freeing
-        {
-            freeing.failed();
+        match windows::freeing(handle) {
+            Some(freeing) => held::freeing(freeing, || free(win)),
+            None => free(win),
         }
-        code
     }
 }

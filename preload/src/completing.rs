@@ -1,0 +1,446 @@
+//! The converted operations of one call that completes requests, or tells about them.
+//!
+//! The handle of a request says whether its operation has ended: the MPI library makes it null, or a
+//! persistent request inactive. What the call says of the operation, by its code and the status,
+//! decides only how the operation has ended.
+//!
+//! The program's error handler runs inside the call. It finds received bytes where it would find
+//! them without this library, and if it leaves the call by an exception or a jump, what has ended is
+//! settled and all other operations are pending as before.
+
+use std::ffi::{c_int, c_void};
+
+use ddtc_hosts::abi::Abi;
+
+use crate::handles::handle_at;
+use crate::host::Host;
+use crate::partial_element::{RefusedMessage, raise_in_status};
+use crate::requests::{self, Completion, Found, Operations, in_status, settle};
+use crate::status::{self, Statuses};
+
+/// Where a call says how operations have ended.
+pub(crate) enum Answer {
+    /// Nowhere: it completes none, and what it tells is in these statuses, if in an array.
+    Nowhere(Option<Statuses>),
+    /// By its code and one status: it completes one operation.
+    One,
+    /// In a status for each request.
+    All(Statuses),
+    /// In a status for each request that has completed: how many, and which.
+    Some { statuses: Statuses, count: *const c_int, indices: *const c_int },
+}
+
+/// Converted operations of one call.
+pub(crate) struct Batch {
+    pub(crate) host: &'static Host,
+    pub(crate) abi: &'static Abi,
+    /// Requests of the call, converted or not.
+    pub(crate) count: usize,
+    handles: *const c_void,
+    operations: Operations,
+    answer: Answer,
+    /// Messages that were refused before the call has returned, by the index of their request.
+    refused: Vec<(usize, RefusedMessage)>,
+}
+
+// SAFETY: the pointers are arguments of the call, and used by the thread that the call runs on.
+unsafe impl Send for Batch {}
+
+/// Answer of a completion call about an operation, by its code, its outputs and its statuses.
+pub(crate) enum Said {
+    /// A success, with this status. It may be false: MPICH returns success after an error handler
+    /// of the program that returns.
+    Success(*mut c_void),
+    /// An error of this operation.
+    Error,
+    /// The operation goes on.
+    Pending,
+    /// Nothing: the call has failed as a whole, or about another operation.
+    Nothing,
+}
+
+impl Said {
+    /// Returns true if the MPI library is to be asked whether a persistent request is inactive. A
+    /// receive of which nothing was said may have failed, and the question would raise its error
+    /// before the program asks for it.
+    fn asks(&self, found: &Found) -> bool {
+        match self {
+            Said::Success(_) | Said::Error => true,
+            Said::Pending => false,
+            Said::Nothing => !found.receives,
+        }
+    }
+
+    /// Returns what a call about one request alone says, by its code.
+    pub(crate) fn alone(code: c_int, status: *mut c_void) -> Said {
+        if code == 0 { Said::Success(status) } else { Said::Error }
+    }
+
+    /// Returns what a call says that completes the operation with index `done`, of that with index
+    /// `i`.
+    pub(crate) fn any(code: c_int, done: bool, status: *mut c_void) -> Said {
+        match (code, done) {
+            (0, true) => Said::Success(status),
+            (0, false) => Said::Pending,
+            (_, true) => Said::Error,
+            (_, false) => Said::Nothing,
+        }
+    }
+}
+
+/// Returns what the status of an operation says after a call that returned `MPI_ERR_IN_STATUS`.
+///
+/// # Safety
+/// The status must be one of the host's, or its mark for none.
+unsafe fn by_status(abi: &Abi, at: *mut c_void, ignored: bool) -> Said {
+    if ignored {
+        return Said::Nothing;
+    }
+    // SAFETY: as the caller promises.
+    match unsafe { status::error(abi, at) } {
+        0 => Said::Success(at),
+        pending if pending == abi.err_pending => Said::Pending,
+        _ => Said::Error,
+    }
+}
+
+impl Batch {
+    /// Finds the operations of a call; `None`: the call is the host's.
+    ///
+    /// # Safety
+    /// `handles` must be null or that many handles, which stay where they are until the call returns.
+    pub(crate) unsafe fn find(host: &'static Host, count: c_int, handles: *const c_void) -> Option<Batch> {
+        let abi = host.abi.filter(|_| requests::live() && !handles.is_null())?;
+        requests::drain(host);
+        // SAFETY: as the caller promises.
+        let operations = unsafe { found(host, count, handles) };
+        let count = usize::try_from(count).unwrap_or(0);
+        let (answer, refused) = (Answer::Nowhere(None), Vec::new());
+        (!operations.is_empty()).then_some(Batch { host, abi, count, handles, operations, answer, refused })
+    }
+
+    /// Says where the call will say how operations have ended.
+    pub(crate) fn answered_by(self, answer: Answer) -> Batch {
+        Batch { answer, ..self }
+    }
+
+    fn take_answer(&mut self) -> Answer {
+        std::mem::replace(&mut self.answer, Answer::Nowhere(None))
+    }
+
+    pub(crate) fn receives(&self) -> bool {
+        self.operations.iter().any(|found| found.receives)
+    }
+
+    /// Returns the first operation.
+    pub(crate) fn first(&self) -> Option<Found> {
+        self.operations.first().copied()
+    }
+
+    /// Statuses of an array call: which of its requests have failed, they alone say.
+    pub(crate) fn statuses(&self, user: *mut c_void) -> Statuses {
+        let needed = self.operations.iter().any(|found| found.unpacks);
+        Statuses::new(self.abi, user, self.count, needed)
+    }
+
+    /// Returns the handle that a request has now.
+    ///
+    /// # Safety
+    /// As [`Batch::find`].
+    unsafe fn now(&self, found: &Found) -> u64 {
+        let at = self.handles.wrapping_byte_add(found.index * self.abi.handle_bytes);
+        // SAFETY: the program's handle, which the host has updated.
+        unsafe { handle_at(self.host, at) & self.host.mask }
+    }
+
+    /// Returns how an operation has ended, by what the call says of it.
+    ///
+    /// # Safety
+    /// As [`settle`].
+    unsafe fn end(&self, found: &Found, said: &Said) -> Completion {
+        // SAFETY: as the caller promises; a persistent request lives.
+        let ended = unsafe {
+            self.now(found) == self.host.request_null
+                || found.persistent && said.asks(found) && requests::inactive(self.host, found.handle)
+        };
+        // A persistent receive with an empty status was inactive before: an earlier call has
+        // ended it and did not say so.
+        let may_be_late = found.persistent && found.receives;
+        // SAFETY: the status of a receive that the call has completed.
+        let late = |at| may_be_late && unsafe { status::is_empty(self.abi, at) };
+        match *said {
+            Said::Success(at) if ended && !late(at) => Completion::Done(at),
+            _ if ended => Completion::Failed,
+            _ => Completion::Pending,
+        }
+    }
+
+    /// Settles an operation.
+    ///
+    /// # Safety
+    /// As [`settle`].
+    unsafe fn settle_as(&mut self, found: Found, end: Completion) {
+        // SAFETY: as the caller promises.
+        let refused = unsafe { settle(self.host, found, end) };
+        self.refused.extend(refused.map(|refused| (found.index, refused)));
+    }
+
+    /// Settles every operation.
+    ///
+    /// # Safety
+    /// As [`settle`].
+    unsafe fn settle(&mut self, mut said: impl FnMut(&Found) -> Said) {
+        for found in std::mem::take(&mut self.operations) {
+            // SAFETY: as the caller promises.
+            unsafe {
+                let end = self.end(&found, &said(&found));
+                self.settle_as(found, end);
+            }
+        }
+    }
+
+    /// Settles a call that completes one request, with its code.
+    ///
+    /// # Safety
+    /// As [`settle`].
+    pub(crate) unsafe fn settle_one(mut self, code: c_int, said: impl FnMut(&Found) -> Said) -> c_int {
+        // SAFETY: as the caller promises.
+        unsafe { self.settle(said) };
+        self.raise_one(code)
+    }
+
+    /// The code of a call about one request, whose message may be refused.
+    fn raise_one(self, code: c_int) -> c_int {
+        let (host, refused) = (self.host, self.refused.first().map(|&(_, refused)| refused));
+        // An error handler of the program may leave this call.
+        drop(self);
+        refused.map_or(code, |refused| refused.raise(host))
+    }
+
+    /// Notes that the program was told which requests have completed, without completing them: it
+    /// may read what was received.
+    ///
+    /// # Safety
+    /// As [`settle`].
+    unsafe fn note(&mut self, mut status: impl FnMut(usize) -> Option<*mut c_void>) {
+        for found in std::mem::take(&mut self.operations) {
+            let end = status(found.index).map_or(Completion::Pending, Completion::Seen);
+            // SAFETY: as the caller promises.
+            unsafe { self.settle_as(found, end) };
+        }
+    }
+
+    /// Notes a call that tells whether all are complete.
+    ///
+    /// # Safety
+    /// As [`settle`]; the statuses must be those of the call.
+    pub(crate) unsafe fn note_all(mut self, code: c_int, done: bool) -> c_int {
+        let Answer::Nowhere(Some(all)) = self.take_answer() else { return code };
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.note(|i| done.then_some(all.get(i)));
+            self.raise_all(all, code)
+        }
+    }
+
+    /// Notes a call that tells which are complete.
+    ///
+    /// # Safety
+    /// As [`settle`]; the statuses must be those of the call, and `indices` must be `count` numbers.
+    pub(crate) unsafe fn note_some(mut self, code: c_int, count: c_int, indices: *const c_int) -> c_int {
+        let Answer::Nowhere(Some(all)) = self.take_answer() else { return code };
+        // SAFETY: as the caller promises; an undefined count is negative.
+        unsafe {
+            let places = Places::new(indices, usize::try_from(count).unwrap_or(0));
+            self.note(|i| places.of(i).map(|k| all.get(k)));
+            self.raise_some(all, code, &places)
+        }
+    }
+
+    /// Notes a call that tells about one request, with its code.
+    ///
+    /// # Safety
+    /// As [`settle`].
+    pub(crate) unsafe fn note_one(
+        mut self,
+        code: c_int,
+        status: impl FnMut(usize) -> Option<*mut c_void>,
+    ) -> c_int {
+        // SAFETY: as the caller promises.
+        unsafe { self.note(status) };
+        self.raise_one(code)
+    }
+
+    /// Settles a call that completes all or none, or fails and says in the statuses which.
+    ///
+    /// # Safety
+    /// As [`settle`]; the statuses must be those of the call.
+    pub(crate) unsafe fn settle_all(mut self, code: c_int, done: bool) -> c_int {
+        let Answer::All(all) = self.take_answer() else { return code };
+        let (abi, ignored) = (self.abi, all.at.addr() == self.abi.status_ignore);
+        let in_status = in_status(self.host, code);
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.settle(|found| match code {
+                0 if done => Said::Success(all.get(found.index)),
+                0 => Said::Pending,
+                _ if in_status && (found.persistent || found.unpacks) => {
+                    by_status(abi, all.get(found.index), ignored)
+                }
+                _ => Said::Nothing,
+            });
+            self.raise_all(all, code)
+        }
+    }
+
+    /// As [`Batch::with_refused`], where every request of the call has a status.
+    ///
+    /// # Safety
+    /// As [`Batch::with_refused`].
+    unsafe fn raise_all(mut self, all: Statuses, code: c_int) -> c_int {
+        let (count, refused) = (self.count, std::mem::take(&mut self.refused));
+        // SAFETY: as the caller promises.
+        unsafe { self.with_refused(all, code, count, refused) }
+    }
+
+    /// Settles a call that says which have completed.
+    ///
+    /// # Safety
+    /// As [`settle`]; the statuses and indices must be those of the call.
+    pub(crate) unsafe fn settle_some(mut self, code: c_int) -> c_int {
+        let answer = self.take_answer();
+        let Answer::Some { statuses: all, count, indices } = answer else { return code };
+        let (abi, ignored) = (self.abi, all.at.addr() == self.abi.status_ignore);
+        let in_status = in_status(self.host, code);
+        // SAFETY: as the caller promises; an undefined count is negative.
+        unsafe {
+            let n = if code == 0 || in_status { usize::try_from(*count).unwrap_or(0) } else { 0 };
+            let places = Places::new(indices, n);
+            self.settle(|found| match (places.of(found.index), code) {
+                (Some(k), 0) => Said::Success(all.get(k)),
+                (None, 0) => Said::Pending,
+                (Some(k), _) => by_status(abi, all.get(k), ignored),
+                (None, _) => Said::Nothing,
+            });
+            self.raise_some(all, code, &places)
+        }
+    }
+
+    /// As [`Batch::with_refused`], where the requests that have completed have statuses.
+    ///
+    /// # Safety
+    /// As [`Batch::with_refused`].
+    unsafe fn raise_some(mut self, all: Statuses, code: c_int, places: &Places) -> c_int {
+        let refused = std::mem::take(&mut self.refused);
+        let refused = refused.into_iter().filter_map(|(i, r)| Some((places.of(i)?, r))).collect();
+        // SAFETY: as the caller promises.
+        unsafe { self.with_refused(all, code, places.count, refused) }
+    }
+
+    /// The code of a call about several requests of which some messages are refused, by number of their status. The host has called
+    /// all `count` complete, unless it had an error of its own and wrote every `MPI_ERROR`.
+    ///
+    /// # Safety
+    /// The statuses must be those of the call, in memory of the program's or our own.
+    unsafe fn with_refused(
+        self,
+        all: Statuses,
+        code: c_int,
+        count: usize,
+        refused: Vec<(usize, RefusedMessage)>,
+    ) -> c_int {
+        if refused.is_empty() {
+            return code;
+        }
+        let (host, abi) = (self.host, self.abi);
+        // SAFETY: as the caller promises. Where a receive was converted, statuses are never the host's mark for none.
+        unsafe {
+            if code == 0 {
+                (0..count).for_each(|i| status::set_error(abi, all.get(i), 0));
+            }
+            refused.iter().for_each(|(i, r)| status::set_error(abi, all.get(*i), r.class));
+        }
+        // An error handler of the program may leave this call.
+        drop((self, all, refused));
+        if code == 0 { raise_in_status(host, abi) } else { code }
+    }
+
+    /// Settles what has ended, before an error handler of the program runs inside the call. Handlers
+    /// are given the code of one operation where the call will return `MPI_ERR_IN_STATUS`, so the
+    /// statuses alone are asked.
+    ///
+    /// # Safety
+    /// The call must be under way.
+    pub(crate) unsafe fn settle_for_a_handler(&mut self) {
+        if let Answer::Nowhere(_) = self.answer {
+            return;
+        }
+        for found in std::mem::take(&mut self.operations) {
+            // SAFETY: the arguments of the call that is under way, of which the host has written
+            // what belongs to a handle that it has made null.
+            let end = unsafe {
+                let is_null = self.now(&found) == self.host.request_null;
+                let said = match &self.answer {
+                    _ if !is_null && !found.persistent => Said::Pending,
+                    Answer::One if is_null || self.count == 1 => Said::Error,
+                    Answer::Nowhere(_) | Answer::One => Said::Pending,
+                    Answer::All(all) => self.said_in(all, Some(found.index)),
+                    Answer::Some { statuses, count, indices } => {
+                        let count = usize::try_from(**count).unwrap_or(0).min(self.count);
+                        self.said_in(statuses, Places::new(*indices, count).of(found.index))
+                    }
+                };
+                self.end(&found, &said)
+            };
+            match end {
+                // The call may still complete it.
+                Completion::Pending => self.operations.push(found),
+                // SAFETY: as above.
+                end => unsafe { self.settle_as(found, end) },
+            }
+        }
+    }
+
+    /// Returns what the status at a place says.
+    ///
+    /// # Safety
+    /// As [`Batch::settle_for_a_handler`].
+    unsafe fn said_in(&self, all: &Statuses, place: Option<usize>) -> Said {
+        let ignored = all.at.addr() == self.abi.status_ignore;
+        // SAFETY: as the caller promises.
+        place.map_or(Said::Nothing, |k| unsafe { by_status(self.abi, all.get(k), ignored) })
+    }
+}
+
+/// Places of statuses in a call that says which requests have completed, by the index of the request.
+pub(crate) struct Places {
+    by_index: std::collections::HashMap<usize, usize>,
+    count: usize,
+}
+
+impl Places {
+    /// # Safety
+    /// `indices` must be `count` numbers.
+    pub(crate) unsafe fn new(indices: *const c_int, count: usize) -> Places {
+        // SAFETY: as the caller promises.
+        let by_index = (0..count).map(|k| (unsafe { *indices.add(k) } as usize, k)).collect();
+        Places { by_index, count }
+    }
+
+    /// Returns the place of a request's status.
+    pub(crate) fn of(&self, index: usize) -> Option<usize> {
+        self.by_index.get(&index).copied()
+    }
+}
+
+/// Returns the operations of an array of handles.
+///
+/// # Safety
+/// `handles` must be null or that many handles.
+pub(crate) unsafe fn found(host: &Host, count: c_int, handles: *const c_void) -> Operations {
+    let bytes = host.abi.map_or(0, |a| a.handle_bytes);
+    let count = if handles.is_null() { 0 } else { usize::try_from(count).unwrap_or(0) };
+    // SAFETY: as the caller promises; there is at least one.
+    let at = |i: usize| unsafe { handle_at(host, handles.byte_add(i * bytes)) } & host.mask;
+    requests::find_all((0..count).map(at))
+}

@@ -1,0 +1,279 @@
+//! Calls that convert something, while they are in the MPI library: each kind of call, what it keeps
+//! in a [`Record`], and what becomes of that if the call never returns.
+
+use std::ffi::{c_int, c_void};
+
+use crate::calls::{Calls, Kept, Record};
+use crate::completing::Batch;
+use crate::handles::{handle_at, set_handle};
+use crate::host::Host;
+use crate::requests::{self, Operation};
+use crate::staged::Staged;
+use crate::status::Status;
+use crate::windows::{Ending, Freeing};
+
+/// What a call keeps while it is in the library.
+enum Held {
+    /// Staging buffers of a blocking call. `is_told`: an error handler of the program has seen what
+    /// came.
+    Blocking { staged: Staged, is_told: bool },
+    /// An operation that the call starts.
+    Starting(Box<Operation>),
+    /// Operations that the call completes.
+    Completing(Batch),
+    /// Operations on a window that the call completes.
+    Epoch(Ending),
+    /// Operations on a window that the call frees.
+    Freeing(Freeing),
+}
+
+impl Kept for Held {
+    fn lost(self) {
+        match self {
+            // The library may still use the buffers.
+            Held::Blocking { staged, .. } => staged.retire(),
+            Held::Starting(operation) => operation.staged.retire(),
+            // The operations are in the table, where they are as pending as before.
+            Held::Completing(_) => {}
+            Held::Epoch(ending) => ending.failed(),
+            Held::Freeing(freeing) => freeing.failed(),
+        }
+    }
+}
+
+thread_local! {
+    static CALLS: Calls<Held> = const { Calls::new() };
+}
+
+/// Keeps something while `call` is in the library. None if the call was taken for lost meanwhile.
+#[inline]
+fn during(held: Held, call: impl FnOnce() -> c_int) -> (c_int, Option<Held>) {
+    let record = CALLS.try_with(|calls| calls.enter(held));
+    let code = call();
+    (code, record.ok().and_then(leave))
+}
+
+/// As [`Calls::leave`], also on a thread that ends.
+fn leave(record: &'static Record<Held>) -> Option<Held> {
+    CALLS.try_with(|calls| calls.leave(record)).ok().flatten()
+}
+
+/// Before an error handler of the program runs: it sees what it would see without this library.
+pub(crate) fn before_a_handler() {
+    let _ = CALLS.try_with(|calls| {
+        calls.with_innermost(|held| match held {
+            Held::Blocking { staged, is_told } if !*is_told => {
+                // SAFETY: the call is under way, so the program's buffers belong to it.
+                unsafe { staged.unpack_truncated() };
+                *is_told = true;
+            }
+            // SAFETY: the call is under way.
+            Held::Completing(batch) => unsafe { batch.settle_for_a_handler() },
+            _ => {}
+        });
+    });
+}
+
+impl Staged {
+    /// Runs a call that only sends, or writes to a file.
+    #[inline]
+    pub(crate) fn sending(self, call: impl FnOnce() -> c_int) -> c_int {
+        if self.is_empty() {
+            // There is nothing to drop.
+            std::mem::forget(self);
+            return call();
+        }
+        let (code, held) = during(Held::Blocking { staged: self, is_told: false }, call);
+        if let Some(Held::Blocking { staged, .. }) = held
+            && code != 0
+        {
+            staged.retire();
+        }
+        code
+    }
+
+    /// Runs a receive, or a read from a file, with a status that can be read, and unpacks after its success as much as that says.
+    ///
+    /// # Safety
+    /// `status` must be null, the host's mark for none, or a status; `call` must be a receive into the staged buffer.
+    #[inline]
+    pub(crate) unsafe fn receiving(
+        self,
+        status: *mut c_void,
+        call: impl FnOnce(*mut c_void) -> c_int,
+    ) -> c_int {
+        let (Some(abi), Some(mark)) = (self.host().abi, self.mark()) else {
+            return self.sending(|| call(status));
+        };
+        if status.is_null() && abi.status_ignore != 0 {
+            // An error, and the host's to raise.
+            return self.sending(|| call(status));
+        }
+        let host = self.host();
+        let mut own = Status::new();
+        let status = own.unless(abi, status);
+        // SAFETY: a status, the user's or ours.
+        let marked = unsafe { mark.set(host, abi, status) };
+        let (code, held) = during(Held::Blocking { staged: self, is_told: false }, || call(status));
+        let Some(Held::Blocking { staged, is_told }) = held else { return code };
+        // SAFETY: the same status; if the receive has succeeded it is its.
+        let refused = unsafe {
+            if marked.written(host, abi, status) && code == 0 {
+                let refused = staged.unpack(status);
+                drop(staged);
+                refused
+            } else {
+                // MPICH returns success where an error handler of the program has returned: the
+                // status tells.
+                failed(staged, is_told);
+                None
+            }
+        };
+        refused.map_or(code, |refused| refused.raise(host))
+    }
+
+    /// Runs a blocking collective call, and unpacks after its success all that was received.
+    ///
+    /// # Safety
+    /// `call` must be that of the host with what was staged.
+    pub(crate) unsafe fn collective(self, call: impl FnOnce() -> c_int) -> c_int {
+        if self.is_empty() {
+            return self.sending(call);
+        }
+        let (code, held) = during(Held::Blocking { staged: self, is_told: false }, call);
+        if let Some(Held::Blocking { staged, is_told }) = held {
+            // SAFETY: as the caller promises; no message is received, so no status is read.
+            unsafe {
+                if code == 0 {
+                    let _ = staged.unpack(std::ptr::null_mut());
+                } else {
+                    failed(staged, is_told);
+                }
+            }
+        }
+        code
+    }
+
+    /// Runs a call that is complete later than it returns and makes no request, and gives what was
+    /// staged for it.
+    pub(crate) fn putting(self, call: impl FnOnce() -> c_int) -> (c_int, Option<Staged>) {
+        if self.is_empty() {
+            return (self.sending(call), None);
+        }
+        match during(Held::Blocking { staged: self, is_told: false }, call) {
+            (0, Some(Held::Blocking { staged, .. })) => (0, Some(staged)),
+            (code, Some(held)) => {
+                held.lost();
+                (code, None)
+            }
+            (code, None) => (code, None),
+        }
+    }
+}
+
+/// After a blocking call that ended with an error.
+///
+/// # Safety
+/// As [`Staged::unpack_truncated`], if that was not done for an error handler.
+unsafe fn failed(staged: Staged, is_told: bool) {
+    if !is_told {
+        // SAFETY: as the caller promises.
+        unsafe { staged.unpack_truncated() };
+    }
+    staged.retire();
+}
+
+/// Runs a call that makes a request for an operation, and keeps the operation, which `make` makes of what is staged, while it is not complete.
+/// `then` is shown the operation if its request goes on.
+///
+/// # Safety
+/// `request` must be writable where anything is staged; `call` must start the operation.
+pub(crate) unsafe fn start(
+    host: &'static Host,
+    request: *mut c_void,
+    staged: Staged,
+    make: impl FnOnce(Staged) -> Box<Operation>,
+    call: impl FnOnce() -> c_int,
+    then: impl FnOnce(&Operation),
+) -> c_int {
+    if staged.is_empty() {
+        return staged.sending(call);
+    }
+    let operation = make(staged);
+    let may_be_done = operation.may_be_done_at_once();
+    // The code alone does not tell: after an error handler of the program that returns, MPICH returns success.
+    // SAFETY: a handle of the program's.
+    let before = unsafe { handle_at(host, request) };
+    // SAFETY: as above.
+    unsafe { set_handle(host, request, host.request_null) };
+    let (mut handle, mut is_done) = (host.request_null, false);
+    let (code, held) = during(Held::Starting(operation), || {
+        let code = call();
+        // SAFETY: as above; the host made this request for the operation.
+        unsafe {
+            handle = handle_at(host, request) & host.mask;
+            is_done =
+                code == 0 && may_be_done && handle != host.request_null && requests::complete(host, handle);
+        }
+        code
+    });
+    if handle == host.request_null {
+        // SAFETY: as above.
+        unsafe { set_handle(host, request, before) };
+    }
+    let Some(Held::Starting(operation)) = held else { return code };
+    if handle == host.request_null || code != 0 {
+        // No request will say when the MPI library is done with the buffers. A handle that came
+        // with an error is not believed: the library may have given its value back already, and a
+        // later request may have it.
+        operation.staged.retire();
+        return code;
+    }
+    if is_done {
+        // SAFETY: no message is received, so no status is read; the buffers are the operation's.
+        let _ = unsafe { operation.staged.unpack(std::ptr::null_mut()) };
+    } else {
+        then(&operation);
+        requests::put(handle, operation);
+    }
+    code
+}
+
+/// Runs a call that completes operations, or tells about them, and then `after` with its code.
+pub(crate) fn completing(
+    batch: Batch,
+    call: impl FnOnce() -> c_int,
+    after: impl FnOnce(Batch, c_int) -> c_int,
+) -> c_int {
+    match during(Held::Completing(batch), call) {
+        (code, Some(Held::Completing(batch))) => after(batch, code),
+        (code, _) => code,
+    }
+}
+
+/// Runs a call that completes operations on a window.
+///
+/// # Safety
+/// `call` must complete them if it succeeds.
+pub(crate) unsafe fn epoch(host: &'static Host, ending: Ending, call: impl FnOnce() -> c_int) -> c_int {
+    match during(Held::Epoch(ending), call) {
+        (0, Some(Held::Epoch(ending))) => {
+            // SAFETY: as the caller promises.
+            unsafe { ending.succeeded(host) };
+            0
+        }
+        (code, held) => {
+            held.into_iter().for_each(Held::lost);
+            code
+        }
+    }
+}
+
+/// Runs a call that frees a window.
+pub(crate) fn freeing(freeing: Freeing, call: impl FnOnce() -> c_int) -> c_int {
+    let (code, held) = during(Held::Freeing(freeing), call);
+    if code != 0 {
+        held.into_iter().for_each(Held::lost);
+    }
+    code
+}
