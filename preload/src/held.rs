@@ -138,7 +138,9 @@ impl Staged {
     /// `call` must be that of the host with what was staged.
     pub(crate) unsafe fn collective(self, call: impl FnOnce() -> c_int) -> c_int {
         if self.is_empty() {
-            return self.sending(call);
+            // There is nothing to drop.
+            std::mem::forget(self);
+            return call();
         }
         let (code, held) = during(Held::Blocking { staged: self, is_told: false }, call);
         if let Some(Held::Blocking { staged, is_told }) = held {
