@@ -49,6 +49,13 @@ impl<T> Record<T> {
         Record { place: AtomicUsize::new(0), state: AtomicU8::new(EMPTY), kept: UnsafeCell::new(None) }
     }
 
+    /// Keeps something in a record that is in no thread's list.
+    pub(crate) fn alone(kept: T) -> &'static Record<T> {
+        let record = Box::leak(Box::new(Record::new()));
+        record.put(kept);
+        record
+    }
+
     fn place(&self) -> usize {
         self.place.load(Ordering::Relaxed)
     }
@@ -60,7 +67,7 @@ impl<T> Record<T> {
         self.state.store(FULL, Ordering::Release);
     }
 
-    fn take(&self) -> Option<T> {
+    pub(crate) fn take(&self) -> Option<T> {
         let taken = self.state.compare_exchange(FULL, TAKEN, Ordering::Acquire, Ordering::Relaxed);
         taken.ok()?;
         // SAFETY: it was full, and this thread has made it `TAKEN`.

@@ -48,14 +48,17 @@ thread_local! {
 /// Keeps something while `call` is in the library. None if the call was taken for lost meanwhile.
 #[inline]
 fn during(held: Held, call: impl FnOnce() -> c_int) -> (c_int, Option<Held>) {
-    let record = CALLS.try_with(|calls| calls.enter(held));
+    let mut held = Some(held);
+    let entered = CALLS.try_with(|calls| held.take().map(|held| calls.enter(held)));
+    // Late in the end of a thread there is no list of its calls.
+    let record = entered.ok().flatten().or_else(|| held.take().map(Record::alone));
     let code = call();
-    (code, record.ok().and_then(leave))
+    (code, record.and_then(leave))
 }
 
-/// As [`Calls::leave`], also on a thread that ends.
+/// As [`Calls::leave`], also late in the end of a thread.
 fn leave(record: &'static Record<Held>) -> Option<Held> {
-    CALLS.try_with(|calls| calls.leave(record)).ok().flatten()
+    CALLS.try_with(|calls| calls.leave(record)).unwrap_or_else(|_| record.take())
 }
 
 /// Before an error handler of the program runs: it sees what it would see without this library.
