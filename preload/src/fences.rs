@@ -41,6 +41,15 @@ pub(crate) struct Fenced {
 // SAFETY: plain memory that nobody else knows.
 unsafe impl Send for Fenced {}
 
+/// Says whether the process has a limit on its address space, which inaccessible memory counts for: the
+/// MPI library needs what there is.
+fn is_limited() -> bool {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: a limit to write to.
+    unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+    limit.rlim_cur != libc::RLIM_INFINITY
+}
+
 /// Says whether buffers stand between fences.
 pub(crate) fn wanted() -> bool {
     static WANTED: Awaited<bool> = Awaited::new();
@@ -104,7 +113,8 @@ impl Drop for Fenced {
         let (regions, bytes) = &mut *gone;
         regions.push_back(Region(self.region, self.all));
         *bytes += self.all;
-        while regions.len() > MAX_GONE || *bytes > MAX_GONE_BYTES {
+        let (max, max_bytes) = if is_limited() { (0, 0) } else { (MAX_GONE, MAX_GONE_BYTES) };
+        while regions.len() > max || *bytes > max_bytes {
             let Some(Region(at, all)) = regions.pop_front() else { break };
             *bytes -= all;
             // SAFETY: the region of a buffer that was dropped.
