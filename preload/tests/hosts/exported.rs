@@ -132,6 +132,10 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
     ];
     expected.extend(completing.iter().map(|n| format!("MPI_{n}")));
     expected.extend(["Psend_init", "Precv_init"].map(|n| format!("MPI_{n}")));
+    let makers =
+        ["Comm_create", "Win_create", "File_create", "Session_create"].map(|n| format!("MPI_{n}_errhandler"));
+    expected.extend(makers);
+    expected.push("MPI_Errhandler_create".to_owned());
     let tool = [
         "cvar_get_num",
         "cvar_get_info",
