@@ -12,14 +12,16 @@
 //! frames of the lost one, since stacks that exist side by side have no order. A call may return on another thread
 //! than the one that it was made on.
 
-use std::cell::{RefCell, UnsafeCell};
+use std::cell::{OnceCell, RefCell, UnsafeCell};
+use std::ops::Range;
 use std::ptr::addr_eq;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
 use crate::stack::{bounds, here};
 
-/// Bytes of stack that the frames of a wrapper take at most, from the program down to the library.
-const FRAMES: usize = 1024;
+/// Bytes of stack that the frames of a wrapper take at most, from the program down to the library
+/// (docs/PRELOAD.md, "Limits").
+const FRAMES: usize = 4096;
 
 /// Memory that a call keeps.
 pub(crate) trait Kept: Send + 'static {
@@ -32,6 +34,9 @@ pub(crate) struct Record<T> {
     /// Where on the stack the library was called.
     place: AtomicUsize,
     state: AtomicU8,
+    /// An error handler of the program has run in the call. A record that is still there after that
+    /// may be that of a call that the handler has left.
+    is_shown: AtomicBool,
     kept: UnsafeCell<Option<T>>,
 }
 
@@ -46,7 +51,12 @@ unsafe impl<T: Send> Sync for Record<T> {}
 
 impl<T> Record<T> {
     const fn new() -> Record<T> {
-        Record { place: AtomicUsize::new(0), state: AtomicU8::new(EMPTY), kept: UnsafeCell::new(None) }
+        Record {
+            place: AtomicUsize::new(0),
+            state: AtomicU8::new(EMPTY),
+            is_shown: AtomicBool::new(false),
+            kept: UnsafeCell::new(None),
+        }
     }
 
     /// Keeps something in a record that is in no thread's list.
@@ -64,6 +74,21 @@ impl<T> Record<T> {
     fn put(&self, kept: T) {
         // SAFETY: the record is empty, so nobody reads it, and nobody else fills it.
         unsafe { *self.kept.get() = Some(kept) };
+        self.is_shown.store(false, Ordering::Relaxed);
+        self.state.store(FULL, Ordering::Release);
+    }
+
+    /// Shows what is kept, once. Nobody takes it meanwhile.
+    fn show(&self, show: impl FnOnce(&mut T)) {
+        if self.is_shown.swap(true, Ordering::Relaxed)
+            || self.state.compare_exchange(FULL, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_err()
+        {
+            return;
+        }
+        // SAFETY: it was full, and this thread has made it `TAKEN`.
+        if let Some(kept) = unsafe { (*self.kept.get()).as_mut() } {
+            show(kept);
+        }
         self.state.store(FULL, Ordering::Release);
     }
 
@@ -78,7 +103,11 @@ impl<T> Record<T> {
 }
 
 /// The calls of one thread that are in the library, the innermost last.
-pub(crate) struct Calls<T: Kept>(RefCell<Lists<T>>);
+pub(crate) struct Calls<T: Kept> {
+    lists: RefCell<Lists<T>>,
+    /// The thread's own stack, if it is known.
+    own: OnceCell<Option<Range<usize>>>,
+}
 
 struct Lists<T: 'static> {
     under_way: Vec<&'static Record<T>>,
@@ -87,16 +116,17 @@ struct Lists<T: 'static> {
 
 impl<T: Kept> Calls<T> {
     pub(crate) const fn new() -> Calls<T> {
-        Calls(RefCell::new(Lists { under_way: Vec::new(), spare: Vec::new() }))
+        let lists = Lists { under_way: Vec::new(), spare: Vec::new() };
+        Calls { lists: RefCell::new(lists), own: OnceCell::new() }
     }
 
-    /// Before a call enters the library: keeps what it owns.
-    pub(crate) fn enter(&self, kept: T) -> &'static Record<T> {
-        let place = here();
-        if !self.0.borrow().under_way.is_empty() {
+    /// Before a call enters the library: keeps what it owns. `place`: that of the frame that calls the
+    /// library, by [`here`]. A place of a deeper frame would lie below the library's first frames.
+    pub(crate) fn enter(&self, place: usize, kept: T) -> &'static Record<T> {
+        if !self.lists.borrow().under_way.is_empty() {
             self.remove_lost(place);
         }
-        let mut lists = self.0.borrow_mut();
+        let mut lists = self.lists.borrow_mut();
         let record = lists.spare.pop().unwrap_or_else(|| Box::leak(Box::new(Record::new())));
         record.place.store(place, Ordering::Relaxed);
         record.put(kept);
@@ -108,7 +138,7 @@ impl<T: Kept> Calls<T> {
     /// for lost, as that of a coroutine whose stack was copied elsewhere.
     pub(crate) fn leave(&self, record: &'static Record<T>) -> Option<T> {
         let kept = record.take();
-        let mut lists = self.0.borrow_mut();
+        let mut lists = self.lists.borrow_mut();
         // Most calls return in the order in which they were made. A record in the list of another
         // thread is found empty there.
         if let Some(at) = lists.under_way.iter().rposition(|r| addr_eq(*r, record)) {
@@ -119,30 +149,29 @@ impl<T: Kept> Calls<T> {
     }
 
     /// While the library runs the program's code: shows what the innermost call keeps, if that call
-    /// is under way. Which call is the innermost is known on the thread's own stack only.
+    /// is under way. Which call is the innermost is known on the thread's own stack only. A call is
+    /// shown once: after that a handler may have left it.
     pub(crate) fn with_innermost(&self, show: impl FnOnce(&mut T)) {
-        let Some(record) = self.0.borrow().under_way.last().copied() else { return };
-        let Some(own) = bounds() else { return };
-        if !own.contains(&here()) || !own.contains(&record.place()) || record.place() <= here() {
-            return;
+        let Some(record) = self.lists.borrow().under_way.last().copied() else { return };
+        if self.is_own(here()) && self.is_own(record.place()) && here() < record.place() {
+            record.show(show);
         }
-        if let Some(mut kept) = record.take() {
-            show(&mut kept);
-            record.put(kept);
-        }
+    }
+
+    /// Says whether a place is on the thread's own stack.
+    fn is_own(&self, place: usize) -> bool {
+        self.own.get_or_init(bounds).as_ref().is_some_and(|own| own.contains(&place))
     }
 
     /// Removes the records of calls that never returned, as a new call at this place shows.
     #[cold]
     fn remove_lost(&self, place: usize) {
-        let bounds = bounds();
-        let is_own = |place: usize| bounds.as_ref().is_some_and(|bounds| bounds.contains(&place));
-        let is_lost = |record: &Record<T>| match (record.place(), is_own(record.place())) {
-            (made, true) => is_own(place) && made <= place,
+        let is_lost = |record: &Record<T>| match (record.place(), self.is_own(record.place())) {
+            (made, true) => self.is_own(place) && made <= place,
             (made, false) => (made..made + FRAMES).contains(&place),
         };
         let mut lost = Vec::new();
-        let mut lists = self.0.borrow_mut();
+        let mut lists = self.lists.borrow_mut();
         let Lists { under_way, spare } = &mut *lists;
         under_way.retain(|record| {
             if is_lost(record) {
@@ -162,10 +191,12 @@ impl<T: Kept> Calls<T> {
 
 impl<T: Kept> Drop for Calls<T> {
     fn drop(&mut self) {
-        // The thread ends: none of its calls returns. One that goes on as a coroutine on another
-        // thread finds its record taken for lost.
-        for record in self.0.get_mut().under_way.drain(..) {
-            if let Some(kept) = record.take() {
+        // The thread ends, so no call on its own stack returns. A coroutine may go on on another
+        // thread.
+        for record in std::mem::take(&mut self.lists.get_mut().under_way) {
+            if self.is_own(record.place())
+                && let Some(kept) = record.take()
+            {
                 kept.lost();
             }
         }
@@ -205,20 +236,21 @@ mod tests {
     fn a_call_that_never_returned_is_found_by_the_next_one() {
         let calls = Calls::new();
         // Calls that return, one inside the other.
-        let outer = calls.enter(Number(1));
+        let outer = calls.enter(here(), Number(1));
         deeper(|| {
-            let inner = calls.enter(Number(2));
+            let inner = calls.enter(here(), Number(2));
             deeper(|| calls.with_innermost(|kept| kept.0 += 10));
+            deeper(|| calls.with_innermost(|_| panic!("shown twice")));
             assert_eq!(calls.leave(inner).unwrap().0, 12);
         });
         assert_eq!(calls.leave(outer).unwrap().0, 1);
         assert!(lost().is_empty());
         // Two that never return, one inside the other: the next call at the same depth finds both.
-        let jump = |n| deeper(|| deeper(|| calls.enter(Number(n))));
-        let outer = deeper(|| calls.enter(Number(3)));
-        deeper(|| deeper(|| deeper(|| calls.enter(Number(4)))));
+        let jump = |n| deeper(|| deeper(|| calls.enter(here(), Number(n))));
+        let outer = deeper(|| calls.enter(here(), Number(3)));
+        deeper(|| deeper(|| deeper(|| calls.enter(here(), Number(4)))));
         assert!(lost().is_empty());
-        let next = calls.enter(Number(5));
+        let next = calls.enter(here(), Number(5));
         assert_eq!(lost(), [3, 4]);
         assert_eq!((calls.leave(outer).is_none(), calls.leave(next).unwrap().0), (true, 5));
         // A call that is gone is not shown.
@@ -227,26 +259,28 @@ mod tests {
         assert_eq!(calls.leave(gone).unwrap().0, 6);
         // Another stack: only what overlaps is lost.
         let elsewhere = |place: usize, n| {
-            let record = calls.enter(Number(n));
+            let record = calls.enter(here(), Number(n));
             record.place.store(place, Ordering::Relaxed);
             record
         };
         let apart = elsewhere(16, 7);
         elsewhere(bounds().unwrap().start - 4096, 8);
-        let next = calls.enter(Number(9));
+        let next = calls.enter(here(), Number(9));
         assert!(lost().is_empty());
         assert_eq!((calls.leave(next).unwrap().0, calls.leave(apart).unwrap().0), (9, 7));
         // A call that returns on another thread, and one whose thread ends.
-        let moved: &'static Record<Number> = calls.enter(Number(10));
+        let moved: &'static Record<Number> = calls.enter(here(), Number(10));
         std::thread::spawn(move || {
             let there = Calls::new();
             assert_eq!(there.leave(moved).unwrap().0, 10);
-            there.enter(Number(11));
+            there.enter(here(), Number(11));
         })
         .join()
         .unwrap();
         assert_eq!(lost(), [11]);
+        // What is on no stack of the thread's own may go on elsewhere.
+        calls.enter(here(), Number(12));
         drop(calls);
-        assert_eq!(lost(), [8]);
+        assert_eq!(lost(), [12]);
     }
 }

@@ -385,6 +385,10 @@ impl Batch {
                     Answer::One if is_null || self.count == 1 => Said::Error,
                     Answer::Nowhere(_) | Answer::One => Said::Pending,
                     Answer::All(all) => self.said_in(all, Some(found.index)),
+                    // The library calls a null pointer an error.
+                    Answer::Some { count, indices, .. } if count.is_null() || indices.is_null() => {
+                        Said::Pending
+                    }
                     Answer::Some { statuses, count, indices } => {
                         let count = usize::try_from(**count).unwrap_or(0).min(self.count);
                         self.said_in(statuses, Places::new(*indices, count).of(found.index))
@@ -406,7 +410,7 @@ impl Batch {
     /// # Safety
     /// As [`Batch::settle_for_a_handler`].
     unsafe fn said_in(&self, all: &Statuses, place: Option<usize>) -> Said {
-        let ignored = all.at.addr() == self.abi.status_ignore;
+        let ignored = all.at.is_null() || all.at.addr() == self.abi.status_ignore;
         // SAFETY: as the caller promises.
         place.map_or(Said::Nothing, |k| unsafe { by_status(self.abi, all.get(k), ignored) })
     }

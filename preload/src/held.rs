@@ -3,20 +3,23 @@
 
 use std::ffi::{c_int, c_void};
 
+use ddtc_hosts::abi::Abi;
+
 use crate::calls::{Calls, Kept, Record};
 use crate::completing::Batch;
 use crate::handles::{handle_at, set_handle};
 use crate::host::Host;
 use crate::requests::{self, Operation};
+use crate::stack::here;
 use crate::staged::Staged;
-use crate::status::Status;
+use crate::status::{Marked, Status};
 use crate::windows::{Ending, Freeing};
 
 /// What a call keeps while it is in the library.
 enum Held {
     /// Staging buffers of a blocking call. `is_told`: an error handler of the program has seen what
     /// came.
-    Blocking { staged: Staged, is_told: bool },
+    Blocking { staged: Staged, is_told: bool, status: Option<MarkedStatus> },
     /// An operation that the call starts.
     Starting(Box<Operation>),
     /// Operations that the call completes.
@@ -25,6 +28,28 @@ enum Held {
     Epoch(Ending),
     /// Operations on a window that the call frees.
     Freeing(Freeing),
+}
+
+/// The status of a receive, which is marked while the call is in the library.
+#[derive(Clone, Copy)]
+struct MarkedStatus {
+    marked: Marked,
+    abi: &'static Abi,
+    at: *mut c_void,
+}
+
+// SAFETY: the pointer is an argument of the call, and used by the thread that the call runs on.
+unsafe impl Send for MarkedStatus {}
+
+impl MarkedStatus {
+    /// As [`Marked::written`].
+    ///
+    /// # Safety
+    /// The call must be under way, or have returned just now.
+    unsafe fn is_written(&self, host: &Host) -> bool {
+        // SAFETY: the status that was marked, which lives as long as the call.
+        unsafe { self.marked.written(host, self.abi, self.at) }
+    }
 }
 
 impl Kept for Held {
@@ -48,8 +73,8 @@ thread_local! {
 /// Keeps something while `call` is in the library. None if the call was taken for lost meanwhile.
 #[inline]
 fn during(held: Held, call: impl FnOnce() -> c_int) -> (c_int, Option<Held>) {
-    let mut held = Some(held);
-    let entered = CALLS.try_with(|calls| held.take().map(|held| calls.enter(held)));
+    let (place, mut held) = (here(), Some(held));
+    let entered = CALLS.try_with(|calls| held.take().map(|held| calls.enter(place, held)));
     // Late in the end of a thread there is no list of its calls.
     let record = entered.ok().flatten().or_else(|| held.take().map(Record::alone));
     let code = call();
@@ -65,9 +90,13 @@ fn leave(record: &'static Record<Held>) -> Option<Held> {
 pub(crate) fn before_a_handler() {
     let _ = CALLS.try_with(|calls| {
         calls.with_innermost(|held| match held {
-            Held::Blocking { staged, is_told } if !*is_told => {
-                // SAFETY: the call is under way, so the program's buffers belong to it.
-                unsafe { staged.unpack_truncated() };
+            Held::Blocking { staged, is_told, status } => {
+                // SAFETY: the call is under way, so the program's buffers and its status belong to it.
+                unsafe {
+                    staged.unpack_truncated();
+                    // One that is not written gets its old value back.
+                    status.iter().for_each(|status| _ = status.is_written(staged.host()));
+                }
                 *is_told = true;
             }
             // SAFETY: the call is under way.
@@ -86,7 +115,7 @@ impl Staged {
             std::mem::forget(self);
             return call();
         }
-        let (code, held) = during(Held::Blocking { staged: self, is_told: false }, call);
+        let (code, held) = during(Held::Blocking { staged: self, is_told: false, status: None }, call);
         if let Some(Held::Blocking { staged, .. }) = held
             && code != 0
         {
@@ -116,12 +145,14 @@ impl Staged {
         let mut own = Status::new();
         let status = own.unless(abi, status);
         // SAFETY: a status, the user's or ours.
-        let marked = unsafe { mark.set(host, abi, status) };
-        let (code, held) = during(Held::Blocking { staged: self, is_told: false }, || call(status));
-        let Some(Held::Blocking { staged, is_told }) = held else { return code };
+        let marked = MarkedStatus { marked: unsafe { mark.set(host, abi, status) }, abi, at: status };
+        let held = Held::Blocking { staged: self, is_told: false, status: Some(marked) };
+        let (code, held) = during(held, || call(status));
+        let Some(Held::Blocking { staged, is_told, .. }) = held else { return code };
         // SAFETY: the same status; if the receive has succeeded it is its.
         let refused = unsafe {
-            if marked.written(host, abi, status) && code == 0 {
+            // After an error handler the status is as it was before, or the library's.
+            if !is_told && marked.is_written(host) && code == 0 {
                 let refused = staged.unpack(status);
                 drop(staged);
                 refused
@@ -145,8 +176,8 @@ impl Staged {
             std::mem::forget(self);
             return call();
         }
-        let (code, held) = during(Held::Blocking { staged: self, is_told: false }, call);
-        if let Some(Held::Blocking { staged, is_told }) = held {
+        let (code, held) = during(Held::Blocking { staged: self, is_told: false, status: None }, call);
+        if let Some(Held::Blocking { staged, is_told, .. }) = held {
             // SAFETY: as the caller promises; no message is received, so no status is read.
             unsafe {
                 if code == 0 {
@@ -165,7 +196,7 @@ impl Staged {
         if self.is_empty() {
             return (self.sending(call), None);
         }
-        match during(Held::Blocking { staged: self, is_told: false }, call) {
+        match during(Held::Blocking { staged: self, is_told: false, status: None }, call) {
             (0, Some(Held::Blocking { staged, .. })) => (0, Some(staged)),
             (code, Some(held)) => {
                 held.lost();

@@ -42,13 +42,12 @@ impl Counted {
     /// Begins a call, if calls are counted.
     #[inline]
     pub(crate) fn begin() -> Option<Counted> {
-        if watched_for(COUNT) { Counted::open() } else { None }
+        if watched_for(COUNT) { Counted::open(here()) } else { None }
     }
 
     #[cold]
-    fn open() -> Option<Counted> {
+    fn open(place: usize) -> Option<Counted> {
         let open = |now: &Cell<Option<(usize, Outcome)>>| {
-            let place = here();
             if now.get().is_some_and(|(outer, _)| place < outer) {
                 return None;
             }

@@ -14,9 +14,10 @@ thread_local! {
 pub(crate) struct Inside(());
 
 impl Inside {
+    #[inline(always)] // The place is that of the frame that calls the host.
     pub(crate) fn enter() -> Option<Inside> {
+        let place = here();
         let enter = |inside: &Cell<usize>| {
-            let place = here();
             // One that is made only to be dropped would end the outer one.
             (inside.get() <= place).then(|| {
                 inside.set(place);

@@ -38,6 +38,7 @@ pub(crate) enum Mark {
 }
 
 /// The user's status before a call.
+#[derive(Clone, Copy)]
 pub(crate) struct Marked {
     old: Status,
     mark: Mark,

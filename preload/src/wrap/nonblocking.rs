@@ -50,12 +50,13 @@ pub(super) fn before<G: Copy>(
     if request.is_null() || !may_be_covered(host) {
         return nothing();
     }
+    // It may raise the error of a freed request, so nothing is staged yet.
+    requests::drain(host);
     let mut staged = Staged::of_a_request(host, max_bytes);
     let replacement = stage(&mut staged);
     if staged.is_empty() {
         return nothing();
     }
-    requests::drain(host);
     // Bindings that were loaded meanwhile are known now.
     if covered(host) { (staged, replacement) } else { nothing() }
 }
