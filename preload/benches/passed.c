@@ -1,6 +1,7 @@
-/* Calls that the preload library converts nothing of, for counting their instructions: benches/instructions.py runs it.
+/* Calls that the preload library converts nothing of: benches/instructions.py counts their instructions, and
+ * benches/builds.py takes their times.
  *
- *   passed CALL ROUNDS     makes ROUNDS calls of one kind, all within this process
+ *   passed CALL ROUNDS     makes ROUNDS calls of one kind, all within this process, and prints the nanoseconds of one
  *
  * Every call has named types only, or a derived type that is never used often enough to be decoded. */
 #include <mpi.h>
@@ -103,8 +104,12 @@ int main(int argc, char **argv) {
       clock_gettime(CLOCK_MONOTONIC_COARSE, &then);
       stands_still = 1;
       calls[i].run();
+      struct timespec begin, end;
+      syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &begin);
       counted_calls(calls[i].run, atol(argv[2]));
+      syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &end);
       stands_still = 0;
+      printf("%.1f\n", ((end.tv_sec - begin.tv_sec) * 1e9 + (end.tv_nsec - begin.tv_nsec)) / atof(argv[2]));
     }
   if (persistent) {
     MPI_Request_free(request);

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Two builds of the preload library in turn: what a change costs or gains over a reference.
+
+    cargo build --release -p ddtc-preload
+    benches/builds.py --library target/release/libddtc_preload.so --reference /elsewhere/libddtc_preload.so
+
+One list of jobs is run in rounds. In a round each job runs once with either build, one right after the other, and the build that is first changes from round to
+round. The jobs are, under each MPI library, on two pinned ranks: DDTBench (preload/tests/c/ddtbench.c) with an empty folder of what earlier runs have measured
+and with one that a run of the same build has filled, ScaLAPACK's LU (tests/scalapack.sh) except with --no-lu, and calls that convert nothing
+(preload/benches/passed.c) in one process.
+
+A row's ratio is the median over the rounds of the time with the library under test over the time with the reference. Rows of DDTBench count in a round only if
+packing by hand, which neither build touches, took both jobs as long, within a sixth, or in all rounds if that was never so. Ends with an error if a run fails.
+"""
+
+import argparse
+import csv
+import datetime
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from applications import HOSTS, LINE, LU, OPERATIONS, ROOT, Host, machine, present
+
+CALLS = ("send-receive-wait", "nonblocking-waitall", "sendrecv", "pack", "alltoall", "test-null", "persistent", "create-commit-free", "sendrecv-derived")
+CALL_ROUNDS = 20000
+
+
+class Job:
+    """What is run under one MPI library: `run` gives times and controls of its rows by name."""
+
+    def __init__(self, host, name, folder):
+        self.host, self.name, self.folder = host, name, folder
+
+    def prepare(self, builds):
+        """Before the first round."""
+
+    def preload(self, build, cache):
+        return [f"LD_PRELOAD={build}", f"XDG_CACHE_HOME={cache}"]
+
+
+class DdtBench(Job):
+    def __init__(self, host, folder, is_filled, o):
+        super().__init__(host, f"ddtbench, {'filled' if is_filled else 'empty'} cache", folder)
+        self.is_filled, self.program = is_filled, host.compiled(folder)
+        self.arguments = ["time", str(o.outer), str(o.inner)]
+        self.sample = "median" if host.is_openmpi else "least"
+
+    def cache(self, build):
+        if not self.is_filled:
+            return tempfile.mkdtemp(dir=self.folder)
+        kept = self.folder / f"cache-{self.host.name}-{'-'.join(Path(build).parts[1:])}"
+        kept.mkdir(exist_ok=True)
+        return kept
+
+    def prepare(self, builds):
+        if self.is_filled:
+            for build in builds:
+                self.run(build)
+
+    def run(self, build):
+        lines = self.host.run(self.program, self.arguments, self.preload(build, self.cache(build)), self.folder).splitlines()
+        rows = csv.DictReader(lines[1:])
+        return {f"{row['case']} {row['size']}": (float(row[f"derived_{self.sample}"]), float(row[f"hand_{self.sample}"])) for row in rows}
+
+
+class Lu(Job):
+    def __init__(self, host, folder):
+        super().__init__(host, "ScaLAPACK LU", folder)
+        (folder / "LU.dat").write_text(LU, encoding="utf-8")
+
+    def run(self, build):
+        testers = self.host.wheels / "scalapack"
+        paths = (testers / f"with-{self.host.name}", testers / "lib")
+        cache = tempfile.mkdtemp(dir=self.folder)
+        out = self.host.run(testers / self.host.abi / "xdlu", [], self.preload(build, cache), self.folder, paths)
+        found = {f"NB {nb}, {p}x{q}": (OPERATIONS / float(rate), None) for nb, p, q, rate, verdict in LINE.findall(out) if verdict == "PASSED"}
+        if len(found) != 4:
+            sys.exit(f"error: xdlu under {self.host.name}: not four passed rows\n{out}")
+        return found
+
+
+class Calls(Job):
+    def __init__(self, host, folder):
+        super().__init__(host, "calls that convert nothing", folder)
+        self.program = host.compiled(folder, "preload/benches/passed.c")
+
+    def run(self, build):
+        found = {}
+        for call in CALLS:
+            cache = tempfile.mkdtemp(dir=self.folder)
+            out = self.host.run(self.program, [call, str(CALL_ROUNDS)], self.preload(build, cache), self.folder, ranks=1)
+            found[call] = (float(out.split()[0]), None)
+        return found
+
+
+def is_steady(one, other):
+    """Whether a row's control took both jobs as long."""
+    return one is None or max(one, other) * 6 <= min(one, other) * 7
+
+
+def ratios(pairs):
+    """Rows of a job by name: the ratio, the median times, and how many rounds counted."""
+    rows = {}
+    for name in pairs[0][0]:
+        times = [(old[name], new[name]) for old, new in pairs if name in old and name in new]
+        steady = [(old[0], new[0]) for old, new in times if is_steady(old[1], new[1])]
+        used = steady or [(old[0], new[0]) for old, new in times]
+        rows[name] = (median(new / old for old, new in used), median(old for old, _ in used), median(new for _, new in used), len(steady))
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", type=Path, required=True, help="the build under test")
+    parser.add_argument("--reference", type=Path, required=True, help="the build that it is compared with")
+    parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the wheels [target/ddtc-hosts]")
+    parser.add_argument("--hosts", default=",".join(HOSTS), help="some of them, with commas [%(default)s]")
+    parser.add_argument("--rounds", type=int, default=7, help="pairs of every job [%(default)s]")
+    parser.add_argument("--outer", type=int, default=10, help="datatypes made of a row of DDTBench in a job [%(default)s]")
+    parser.add_argument("--inner", type=int, default=20, help="exchanges with each; a quarter from 2 MiB up [%(default)s]")
+    parser.add_argument("--no-lu", action="store_true", help="without ScaLAPACK's LU, whose testers are packages of Debian 12")
+    parser.add_argument("--record", action="store_true", help="write benches/record/MACHINE/DATE-COMMIT-builds.csv")
+    o = parser.parse_args()
+    for option in ("library", "reference"):
+        if not getattr(o, option).is_file():
+            sys.exit(f"error: --{option} {getattr(o, option)}: no such file")
+    if o.rounds < 1:
+        sys.exit(f"error: --rounds {o.rounds}: must be 1 or more")
+    names = o.hosts.split(",")
+    for name in names:
+        if name not in HOSTS:
+            sys.exit(f"error: --hosts {name}: no such host: {', '.join(HOSTS)}")
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        sys.exit("error: two ranks need two cores")
+    if not o.no_lu:
+        done = subprocess.run([ROOT / "tests/scalapack.sh", o.wheels], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(done.stderr)
+    builds = [str(o.reference.resolve()), str(o.library.resolve())]
+    slug, line = machine()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, jobs = Path(temporary), []
+        for name in names:
+            host = Host(o.wheels.resolve(), name, cores)
+            jobs += [DdtBench(host, folder, False, o), DdtBench(host, folder, True, o), Calls(host, folder)]
+            jobs += [] if o.no_lu else [Lu(host, folder)]
+        for job in jobs:
+            job.prepare(builds)
+        found = {id(job): [] for job in jobs}
+        for k in range(o.rounds):
+            for job in jobs:
+                order = (0, 1) if k % 2 == 0 else (1, 0)
+                times = {which: job.run(builds[which]) for which in order}
+                found[id(job)].append((times[0], times[1]))
+        rows, summary = [], []
+        for job in jobs:
+            of_job = ratios(found[id(job)])
+            mean = math.exp(sum(math.log(row[0]) for row in of_job.values()) / len(of_job))
+            worst = max(of_job, key=lambda name: of_job[name][0])
+            summary.append(f"{job.host.name}, {job.name}: geometric mean {mean:.3f} of {len(of_job)} rows, highest {of_job[worst][0]:.3f} ({worst})")
+            for name, (ratio, old, new, steady) in of_job.items():
+                rows.append(
+                    {
+                        "host": job.host.name,
+                        "job": job.name,
+                        "row": name,
+                        "reference": f"{old:.2f}",
+                        "library": f"{new:.2f}",
+                        "ratio": f"{ratio:.3f}",
+                        "steady_rounds": str(steady),
+                    }
+                )
+    head = [
+        f"benches/builds.py, {o.rounds} rounds; {o.outer} datatypes a row of DDTBench and job with {o.inner} exchanges each; microseconds, calls in nanoseconds",
+        f"{line}, {os.getloadavg()[0]:.2f} after; ranks pinned; {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",
+        *summary,
+    ]
+    present(head, rows, ("host", "job", "row"), "builds" if o.record else None, slug)
+
+
+if __name__ == "__main__":
+    main()
