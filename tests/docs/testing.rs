@@ -16,7 +16,6 @@ fn fuzz_targets_are_those_of_the_library() {
 
     // The command is that of .ci/run, which runs it: toolchain, options, a target.
     let run = read(".ci/run");
-    assert!(run.contains(&format!("local targets=({})", names.join(" "))), ".ci/run has every target");
     let shared = read("tests/tiers.sh");
     let nightly = shared.lines().find_map(|l| l.strip_prefix("nightly=")).and_then(|l| l.split(' ').next());
     let nightly = nightly.expect("the nightly of tests/tiers.sh");
