@@ -86,18 +86,23 @@ struct Round {
     moved: usize,
 }
 
-/// Digit `k` of a place.
-fn digit(place: usize, k: u32) -> u8 {
-    1 + (place / BASE.pow(k) % BASE) as u8
-}
-
 /// Number of digits that tell `places` places apart.
 fn digits(places: usize) -> u32 {
     (1..).find(|&n| BASE.checked_pow(n).is_none_or(|all| all >= places)).unwrap_or(1)
 }
 
+/// Writes digit `k` of its place into each byte: all digits in order, each `BASE` to the power of `k`
+/// times, and the same again.
 fn fill(bytes: &mut [u8], k: u32) {
-    bytes.iter_mut().enumerate().for_each(|(place, byte)| *byte = digit(place, k));
+    let times = BASE.pow(k);
+    let period = BASE * times;
+    for (digit, equal) in (1..=BASE as u8).zip(bytes.chunks_mut(times)) {
+        equal.fill(digit);
+    }
+    for filled in (period..bytes.len()).step_by(period) {
+        let len = period.min(bytes.len() - filled);
+        bytes.copy_within(..len, filled);
+    }
 }
 
 impl Instances<'_> {
@@ -183,7 +188,7 @@ impl Instances<'_> {
                 let mut rest = &mut expected[..];
                 self.each(frame, &mut |at, len, _, _| {
                     let (bytes, behind) = std::mem::take(&mut rest).split_at_mut(len);
-                    (0..len).for_each(|i| bytes[i] = digit(at + i, k));
+                    bytes.copy_from_slice(&user[at..at + len]);
                     rest = behind;
                 })?;
                 let (from, to) = (origin(user.as_mut_ptr()), packed.as_mut_ptr().cast());
@@ -196,7 +201,7 @@ impl Instances<'_> {
                 fill(&mut packed, k);
                 expected = Fenced::new(frame.len)?;
                 self.each(frame, &mut |at, len, offset, _| {
-                    (0..len).for_each(|i| expected[at + i] = digit(offset + i, k));
+                    expected[at..at + len].copy_from_slice(&packed[offset..offset + len]);
                 })?;
                 let (from, to) = (packed.as_ptr().cast(), origin(user.as_mut_ptr()));
                 // SAFETY: as above.

@@ -39,7 +39,7 @@ static void *exchange(void *wrong)
         MPI_Isend(sent, 1, column, 0, 1, MPI_COMM_SELF, &requests[1]);
         MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
         unlock();
-        if (round % 16 == 0) /* The mutex is not fair: the forking thread could wait for seconds. */
+        if (round % 4 == 0) /* The mutex is not fair: the forking thread could wait for seconds. */
             usleep(200);
         *(int *)wrong += received[(BLOCKS - 1) * STRIDE] != round;
     }
@@ -74,9 +74,9 @@ int main(int argc, char **argv)
     pthread_atfork(lock, unlock, unlock);
     MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
     pthread_create(&thread, NULL, exchange, &wrong);
-    alarm(SECONDS); /* A deadlock ends the program by a signal. */
     for (int i = 0; i < forks; i++) {
         int status = -1;
+        alarm(SECONDS); /* A deadlock ends the program by a signal. */
         pid_t child = fork();
         if (child == 0)
             _exit(i % 4 == 0 ? pack() : 0);
