@@ -155,6 +155,17 @@ def noise(values):
     return 100 * median(abs(v - middle) for v in values) / middle
 
 
+def is_steady(one, other):
+    """Whether a control took two jobs as long, within a sixth."""
+    return max(one, other) * 6 <= min(one, other) * 7
+
+
+def ddtbench_job(host, program, arguments, preload, folder):
+    """What a job of DDTBench says it runs under, and its rows."""
+    lines = host.run(program, arguments, preload, folder).splitlines()
+    return lines[0].lstrip("# "), list(csv.DictReader(lines[1:]))
+
+
 def ddtbench(host, o, preload, folder):
     program = host.compiled(folder)
     arguments = ["time", str(o.outer), str(o.inner), *([o.case] if o.case else [])]
@@ -162,16 +173,16 @@ def ddtbench(host, o, preload, folder):
     sample = "median" if host.is_openmpi else "least"
 
     def job(way):
-        lines = host.run(program, arguments, preload if way else [], folder).splitlines()
-        version[:] = [lines[0].lstrip("# ")]
-        return list(csv.DictReader(lines[1:]))
+        said, rows = ddtbench_job(host, program, arguments, preload if way else [], folder)
+        version[:] = [said]
+        return rows
 
     bare, preloaded = in_turn(o.rounds, job)
     rows = []
     for k, row in enumerate(bare[0]):
 
         hand = [(float(a[k][f"hand_{sample}"]), float(b[k][f"hand_{sample}"])) for a, b in zip(bare, preloaded, strict=True)]
-        steady = [r for r, pair in enumerate(hand) if max(pair) * 6 <= min(pair) * 7]
+        steady = [r for r, pair in enumerate(hand) if is_steady(*pair)]
         used = steady or range(o.rounds)
 
         def values(jobs, column, k=k, used=used):
@@ -228,22 +239,28 @@ def ddtbench(host, o, preload, folder):
     return version[0], rows, summary
 
 
-def lu(host, o, preload, folder):
-    done = subprocess.run([ROOT / "tests/scalapack.sh", host.wheels], capture_output=True, text=True, check=False)
+def get_testers(wheels):
+    """Lays out ScaLAPACK's testers below the folder of the wheels."""
+    done = subprocess.run([ROOT / "tests/scalapack.sh", wheels], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(done.stderr)
+
+
+def lu_job(host, preload, folder):
+    """Microseconds of the factorizations of a job, by block size and grid."""
     testers = host.wheels / "scalapack"
     (folder / "LU.dat").write_text(LU, encoding="utf-8")
     paths = (testers / f"with-{host.name}", testers / "lib")
+    out = host.run(testers / host.abi / "xdlu", [], preload, folder, paths)
+    found = {f"NB {nb}, {p}x{q}": OPERATIONS / float(rate) for nb, p, q, rate, verdict in LINE.findall(out) if verdict == "PASSED"}
+    if len(found) != 4:
+        sys.exit(f"error: xdlu under {host.name}: not four passed rows\n{out}")
+    return found
 
-    def job(way):
-        out = host.run(testers / host.abi / "xdlu", [], preload if way else [], folder, paths)
-        found = {f"NB {nb}, {p}x{q}": OPERATIONS / float(rate) for nb, p, q, rate, verdict in LINE.findall(out) if verdict == "PASSED"}
-        if len(found) != 4:
-            sys.exit(f"error: xdlu under {host.name}: not four passed rows\n{out}")
-        return found
 
-    bare, preloaded = in_turn(o.rounds, job)
+def lu(host, o, preload, folder):
+    get_testers(host.wheels)
+    bare, preloaded = in_turn(o.rounds, lambda way: lu_job(host, preload if way else [], folder))
     rows = []
     for name in bare[0]:
         times = [[job[name] for job in jobs] for jobs in (bare, preloaded)]

@@ -14,20 +14,18 @@ packing by hand, which neither build touches, took both jobs as long, within a s
 """
 
 import argparse
-import csv
 import datetime
 import math
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from statistics import median
 
-from applications import HOSTS, LINE, LU, OPERATIONS, ROOT, Host, machine, present
+from applications import HOSTS, ROOT, Host, ddtbench_job, get_testers, is_steady, lu_job, machine, present
 
 CALLS = ("send-receive-wait", "nonblocking-waitall", "sendrecv", "pack", "alltoall", "test-null", "persistent", "create-commit-free", "sendrecv-derived")
-CALL_ROUNDS = 20000
+CALL_ROUNDS = 200000
 
 
 class Job:
@@ -63,25 +61,17 @@ class DdtBench(Job):
                 self.run(build)
 
     def run(self, build):
-        lines = self.host.run(self.program, self.arguments, self.preload(build, self.cache(build)), self.folder).splitlines()
-        rows = csv.DictReader(lines[1:])
+        _, rows = ddtbench_job(self.host, self.program, self.arguments, self.preload(build, self.cache(build)), self.folder)
         return {f"{row['case']} {row['size']}": (float(row[f"derived_{self.sample}"]), float(row[f"hand_{self.sample}"])) for row in rows}
 
 
 class Lu(Job):
     def __init__(self, host, folder):
         super().__init__(host, "ScaLAPACK LU", folder)
-        (folder / "LU.dat").write_text(LU, encoding="utf-8")
 
     def run(self, build):
-        testers = self.host.wheels / "scalapack"
-        paths = (testers / f"with-{self.host.name}", testers / "lib")
-        cache = tempfile.mkdtemp(dir=self.folder)
-        out = self.host.run(testers / self.host.abi / "xdlu", [], self.preload(build, cache), self.folder, paths)
-        found = {f"NB {nb}, {p}x{q}": (OPERATIONS / float(rate), None) for nb, p, q, rate, verdict in LINE.findall(out) if verdict == "PASSED"}
-        if len(found) != 4:
-            sys.exit(f"error: xdlu under {self.host.name}: not four passed rows\n{out}")
-        return found
+        found = lu_job(self.host, self.preload(build, tempfile.mkdtemp(dir=self.folder)), self.folder)
+        return {name: (time, None) for name, time in found.items()}
 
 
 class Calls(Job):
@@ -98,17 +88,12 @@ class Calls(Job):
         return found
 
 
-def is_steady(one, other):
-    """Whether a row's control took both jobs as long."""
-    return one is None or max(one, other) * 6 <= min(one, other) * 7
-
-
 def ratios(pairs):
     """Rows of a job by name: the ratio, the median times, and how many rounds counted."""
     rows = {}
     for name in pairs[0][0]:
         times = [(old[name], new[name]) for old, new in pairs if name in old and name in new]
-        steady = [(old[0], new[0]) for old, new in times if is_steady(old[1], new[1])]
+        steady = [(old[0], new[0]) for old, new in times if old[1] is None or is_steady(old[1], new[1])]
         used = steady or [(old[0], new[0]) for old, new in times]
         rows[name] = (median(new / old for old, new in used), median(old for old, _ in used), median(new for _, new in used), len(steady))
     return rows
@@ -139,9 +124,7 @@ def main():
     if len(cores) < 2:
         sys.exit("error: two ranks need two cores")
     if not o.no_lu:
-        done = subprocess.run([ROOT / "tests/scalapack.sh", o.wheels], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            sys.exit(done.stderr)
+        get_testers(o.wheels)
     builds = [str(o.reference.resolve()), str(o.library.resolve())]
     slug, line = machine()
     with tempfile.TemporaryDirectory() as temporary:

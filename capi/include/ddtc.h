@@ -18,9 +18,9 @@
  *   Pointers       Unless said otherwise they must not be null; a null one is DDTC_ERR_ARG. Arrays of length 0 may be null.
  *   fork           A child may go on using everything, whatever other threads of the parent were doing; callbacks may fork. It
  *                  never writes the parent's code memory: it opens its own. Fork handlers of the embedder's may call the library
- *                  in the child alone; EMBEDDING.md says in which order to register them,
- *                  and when a child gets DDTC_ERR_OTHER from every call. (vfork, posix_spawn, _Fork and bare
- *                  clone run no handlers: such a child must call exec first.)
+ *                  in the child alone; EMBEDDING.md says in which order to register them, and when every function that can
+ *                  fail returns DDTC_ERR_OTHER in a child. (vfork, posix_spawn, _Fork and bare clone run no handlers: such
+ *                  a child must call exec first.)
  *   Limits         Where the system refuses a file of memory, code has anonymous pages; where it refuses executable memory,
  *                  types are walked. Neither is an error, and no signal (SIGXFSZ) is left behind.
  *   Side effects   None before the first call: no constructor, no thread, no environment variable, no output.

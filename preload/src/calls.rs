@@ -1,21 +1,25 @@
-//! Calls that are in the MPI library, and the memory that is kept for them meanwhile.
+//! Calls that are in the MPI library, and the memory that ddtc keeps for them meanwhile.
 //!
 //! The MPI library may run the program's code: an error handler, a callback of an attribute. That
-//! code may leave by a C++ exception, by `longjmp` or with its thread, and the call never returns.
-//! So no frame of ours between the program and the library owns anything. A call puts what it owns
-//! into a [`Record`] before it enters the library, and takes it out when the library has returned.
-//! A record whose call never returned is found by its place on the stack (see [`crate::stack`]) when
-//! the thread makes its next such call, or when the thread ends.
+//! code may leave the MPI call by a C++ exception, by `longjmp` or by the end of the thread. Then the
+//! call never returns: it is **abandoned**. So no stack frame of ddtc between the program and the MPI
+//! library owns a staging buffer. Before a call enters the MPI library it moves what it owns into a
+//! [`Record`], and after the MPI library has returned it takes it out. The record of an abandoned
+//! call is found when the thread makes its next such call, or when the thread ends.
 //!
-//! On a thread's own stack a record is lost if it was made at or below the place of the new call. On
-//! any other stack, such as a coroutine's, only if the new call's place lies within the range of the
-//! frames of the lost one, since stacks that exist side by side have no order. A call may return on another thread
-//! than the one that it was made on.
+//! A record holds the stack address at which the MPI library was called ([`crate::stack`]). On the
+//! thread's own stack, a call is abandoned if its address is at or below that of a new call.
+//! Addresses on different stacks, such as those of coroutines, have no order. On any other stack
+//! than the thread's own, a call is abandoned if the address of a new call lies within the
+//! [`FRAMES`] bytes that the frames of the old call occupied. A call may return on another thread
+//! than the one that made it.
 
 use std::cell::{OnceCell, RefCell, UnsafeCell};
 use std::ops::Range;
 use std::ptr::addr_eq;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+
+use ddtc::process::{Mutex, is_inconsistent};
 
 use crate::stack::{bounds, here};
 
@@ -23,25 +27,28 @@ use crate::stack::{bounds, here};
 /// (docs/PRELOAD.md, "Limits").
 const FRAMES: usize = 4096;
 
-/// Memory that a call keeps.
-pub(crate) trait Kept: Send + 'static {
-    /// The call never returned.
-    fn lost(self);
+/// Memory that a call keeps while it is in the MPI library.
+pub(crate) trait Kept: Send + Sized + 'static {
+    /// Returns the list of the empty records of threads that have ended.
+    fn spare() -> &'static Mutex<Vec<&'static Record<Self>>>;
+
+    /// Handles memory whose call was abandoned.
+    fn abandoned(self);
 }
 
-/// Room for what one call keeps. Never freed, only used again.
+/// Room for the memory that one call keeps. A record is never freed; later calls use it again.
 pub(crate) struct Record<T> {
-    /// Where on the stack the library was called.
+    /// Stack address at which the MPI library was called.
     place: AtomicUsize,
     state: AtomicU8,
-    /// An error handler of the program has run in the call. A record that is still there after that
-    /// may be that of a call that the handler has left.
-    is_shown: AtomicBool,
+    /// The memory was inspected for an error handler of the program, which may have abandoned the
+    /// call.
+    is_inspected: AtomicBool,
     kept: UnsafeCell<Option<T>>,
 }
 
-/// States of a record. Only who has an empty record fills it, and only who has made it `TAKEN` from
-/// `FULL` empties it.
+/// States of a record. A record is filled by the one thread that has it, while it is `EMPTY`, and
+/// emptied by the thread that has changed it from `FULL` to `TAKEN`.
 const EMPTY: u8 = 0;
 const FULL: u8 = 1;
 const TAKEN: u8 = 2;
@@ -54,9 +61,23 @@ impl<T> Record<T> {
         Record {
             place: AtomicUsize::new(0),
             state: AtomicU8::new(EMPTY),
-            is_shown: AtomicBool::new(false),
+            is_inspected: AtomicBool::new(false),
             kept: UnsafeCell::new(None),
         }
+    }
+
+    /// Returns an empty record: that of a thread that has ended, or a new one.
+    fn spare_or_new() -> &'static Record<T>
+    where
+        T: Kept,
+    {
+        let spare = if is_inconsistent() { None } else { T::spare().lock().pop() };
+        spare.unwrap_or_else(|| Box::leak(Box::new(Record::new())))
+    }
+
+    /// Returns true if [`Calls::inspect_innermost`] has shown the record during its present call.
+    pub(crate) fn is_inspected(&self) -> bool {
+        self.is_inspected.load(Ordering::Relaxed)
     }
 
     /// Keeps something in a record that is in no thread's list.
@@ -74,20 +95,20 @@ impl<T> Record<T> {
     fn put(&self, kept: T) {
         // SAFETY: the record is empty, so nobody reads it, and nobody else fills it.
         unsafe { *self.kept.get() = Some(kept) };
-        self.is_shown.store(false, Ordering::Relaxed);
+        self.is_inspected.store(false, Ordering::Relaxed);
         self.state.store(FULL, Ordering::Release);
     }
 
-    /// Shows what is kept, once. Nobody takes it meanwhile.
-    fn show(&self, show: impl FnOnce(&mut T)) {
-        if self.is_shown.swap(true, Ordering::Relaxed)
+    /// Passes the memory to `inspect`, once for each call. No other thread takes it meanwhile.
+    fn inspect(&self, inspect: impl FnOnce(&mut T)) {
+        if self.is_inspected.swap(true, Ordering::Relaxed)
             || self.state.compare_exchange(FULL, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_err()
         {
             return;
         }
         // SAFETY: it was full, and this thread has made it `TAKEN`.
         if let Some(kept) = unsafe { (*self.kept.get()).as_mut() } {
-            show(kept);
+            inspect(kept);
         }
         self.state.store(FULL, Ordering::Release);
     }
@@ -114,28 +135,34 @@ struct Lists<T: 'static> {
     spare: Vec<&'static Record<T>>,
 }
 
+impl<T> Lists<T> {
+    const fn new() -> Lists<T> {
+        Lists { under_way: Vec::new(), spare: Vec::new() }
+    }
+}
+
 impl<T: Kept> Calls<T> {
     pub(crate) const fn new() -> Calls<T> {
-        let lists = Lists { under_way: Vec::new(), spare: Vec::new() };
-        Calls { lists: RefCell::new(lists), own: OnceCell::new() }
+        Calls { lists: RefCell::new(Lists::new()), own: OnceCell::new() }
     }
 
-    /// Before a call enters the library: keeps what it owns. `place`: that of the frame that calls the
-    /// library, by [`here`]. A place of a deeper frame would lie below the library's first frames.
+    /// Keeps what a call owns, before the call enters the MPI library. `place` is the address that
+    /// [`here`] returns in the frame that calls the MPI library. The address of a deeper frame could
+    /// be below that of a call which an error handler makes inside this one.
     pub(crate) fn enter(&self, place: usize, kept: T) -> &'static Record<T> {
         if !self.lists.borrow().under_way.is_empty() {
-            self.remove_lost(place);
+            self.remove_abandoned(place);
         }
         let mut lists = self.lists.borrow_mut();
-        let record = lists.spare.pop().unwrap_or_else(|| Box::leak(Box::new(Record::new())));
+        let record = lists.spare.pop().unwrap_or_else(Record::spare_or_new);
         record.place.store(place, Ordering::Relaxed);
         record.put(kept);
         lists.under_way.push(record);
         record
     }
 
-    /// After the library has returned: gives what the call owns. None only if the record was taken
-    /// for lost, as that of a coroutine whose stack was copied elsewhere.
+    /// Returns what a call owns, after the MPI library has returned. Returns none if the call was
+    /// believed to be abandoned, as happens to a coroutine whose stack is copied to another address.
     pub(crate) fn leave(&self, record: &'static Record<T>) -> Option<T> {
         let kept = record.take();
         let mut lists = self.lists.borrow_mut();
@@ -148,13 +175,14 @@ impl<T: Kept> Calls<T> {
         kept
     }
 
-    /// While the library runs the program's code: shows what the innermost call keeps, if that call
-    /// is under way. Which call is the innermost is known on the thread's own stack only. A call is
-    /// shown once: after that a handler may have left it.
-    pub(crate) fn with_innermost(&self, show: impl FnOnce(&mut T)) {
+    /// Passes the memory of the innermost call to `inspect`, while the MPI library runs the program's
+    /// code. Does nothing if the call is abandoned, if it was inspected before (a handler may have
+    /// abandoned it since), or on another stack than the thread's own, where the innermost call is
+    /// not known.
+    pub(crate) fn inspect_innermost(&self, inspect: impl FnOnce(&mut T)) {
         let Some(record) = self.lists.borrow().under_way.last().copied() else { return };
         if self.is_own(here()) && self.is_own(record.place()) && here() < record.place() {
-            record.show(show);
+            record.inspect(inspect);
         }
     }
 
@@ -163,19 +191,19 @@ impl<T: Kept> Calls<T> {
         self.own.get_or_init(bounds).as_ref().is_some_and(|own| own.contains(&place))
     }
 
-    /// Removes the records of calls that never returned, as a new call at this place shows.
+    /// Removes the records of calls that are abandoned, since a new call is at this place.
     #[cold]
-    fn remove_lost(&self, place: usize) {
-        let is_lost = |record: &Record<T>| match (record.place(), self.is_own(record.place())) {
+    fn remove_abandoned(&self, place: usize) {
+        let is_abandoned = |record: &Record<T>| match (record.place(), self.is_own(record.place())) {
             (made, true) => self.is_own(place) && made <= place,
             (made, false) => (made..made + FRAMES).contains(&place),
         };
-        let mut lost = Vec::new();
+        let mut abandoned = Vec::new();
         let mut lists = self.lists.borrow_mut();
         let Lists { under_way, spare } = &mut *lists;
         under_way.retain(|record| {
-            if is_lost(record) {
-                lost.extend(record.take());
+            if is_abandoned(record) {
+                abandoned.extend(record.take());
             }
             // An empty one may also be that of a call that has returned on another thread.
             let is_empty = record.state.load(Ordering::Acquire) == EMPTY;
@@ -185,7 +213,7 @@ impl<T: Kept> Calls<T> {
             !is_empty
         });
         drop(lists);
-        lost.into_iter().for_each(T::lost);
+        abandoned.into_iter().for_each(T::abandoned);
     }
 }
 
@@ -193,12 +221,17 @@ impl<T: Kept> Drop for Calls<T> {
     fn drop(&mut self) {
         // The thread ends, so no call on its own stack returns. A coroutine may go on on another
         // thread.
-        for record in std::mem::take(&mut self.lists.get_mut().under_way) {
+        let Lists { under_way, mut spare } = std::mem::replace(self.lists.get_mut(), Lists::new());
+        for record in under_way {
             if self.is_own(record.place())
                 && let Some(kept) = record.take()
             {
-                kept.lost();
+                kept.abandoned();
+                spare.push(record);
             }
+        }
+        if !is_inconsistent() && !spare.is_empty() {
+            T::spare().lock().append(&mut spare);
         }
     }
 }
@@ -206,32 +239,28 @@ impl<T: Kept> Drop for Calls<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ddtc::process::Mutex;
+    use crate::stack::deeper;
 
-    static LOST: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+    static SPARE: Mutex<Vec<&Record<Number>>> = Mutex::new(Vec::new());
+    static ABANDONED: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
     struct Number(u32);
 
     impl Kept for Number {
-        fn lost(self) {
-            LOST.lock().push(self.0);
+        fn spare() -> &'static Mutex<Vec<&'static Record<Number>>> {
+            &SPARE
+        }
+
+        fn abandoned(self) {
+            ABANDONED.lock().push(self.0);
         }
     }
 
-    fn lost() -> Vec<u32> {
-        std::mem::take(&mut *LOST.lock())
+    fn abandoned() -> Vec<u32> {
+        std::mem::take(&mut *ABANDONED.lock())
     }
 
-    /// Runs `f` in a deeper frame, as a call inside the library.
-    #[inline(never)]
-    fn deeper<R>(f: impl FnOnce() -> R) -> R {
-        let room = std::hint::black_box([0u8; 256]);
-        let result = f();
-        std::hint::black_box(&room);
-        result
-    }
-
-    // One test: the list of what was lost is global.
+    // One test: the list of abandoned numbers is global.
     #[test]
     fn a_call_that_never_returned_is_found_by_the_next_one() {
         let calls = Calls::new();
@@ -239,25 +268,25 @@ mod tests {
         let outer = calls.enter(here(), Number(1));
         deeper(|| {
             let inner = calls.enter(here(), Number(2));
-            deeper(|| calls.with_innermost(|kept| kept.0 += 10));
-            deeper(|| calls.with_innermost(|_| panic!("shown twice")));
+            deeper(|| calls.inspect_innermost(|kept| kept.0 += 10));
+            deeper(|| calls.inspect_innermost(|_| panic!("inspected twice")));
             assert_eq!(calls.leave(inner).unwrap().0, 12);
         });
         assert_eq!(calls.leave(outer).unwrap().0, 1);
-        assert!(lost().is_empty());
+        assert!(abandoned().is_empty());
         // Two that never return, one inside the other: the next call at the same depth finds both.
         let jump = |n| deeper(|| deeper(|| calls.enter(here(), Number(n))));
         let outer = deeper(|| calls.enter(here(), Number(3)));
         deeper(|| deeper(|| deeper(|| calls.enter(here(), Number(4)))));
-        assert!(lost().is_empty());
+        assert!(abandoned().is_empty());
         let next = calls.enter(here(), Number(5));
-        assert_eq!(lost(), [3, 4]);
+        assert_eq!(abandoned(), [3, 4]);
         assert_eq!((calls.leave(outer).is_none(), calls.leave(next).unwrap().0), (true, 5));
-        // A call that is gone is not shown.
+        // An abandoned call is not inspected.
         let gone = jump(6);
-        calls.with_innermost(|_| panic!("shown"));
+        calls.inspect_innermost(|_| panic!("inspected"));
         assert_eq!(calls.leave(gone).unwrap().0, 6);
-        // Another stack: only what overlaps is lost.
+        // On another stack only calls that overlap are abandoned.
         let elsewhere = |place: usize, n| {
             let record = calls.enter(here(), Number(n));
             record.place.store(place, Ordering::Relaxed);
@@ -266,7 +295,7 @@ mod tests {
         let apart = elsewhere(16, 7);
         elsewhere(bounds().unwrap().start - 4096, 8);
         let next = calls.enter(here(), Number(9));
-        assert!(lost().is_empty());
+        assert!(abandoned().is_empty());
         assert_eq!((calls.leave(next).unwrap().0, calls.leave(apart).unwrap().0), (9, 7));
         // A call that returns on another thread, and one whose thread ends.
         let moved: &'static Record<Number> = calls.enter(here(), Number(10));
@@ -277,10 +306,15 @@ mod tests {
         })
         .join()
         .unwrap();
-        assert_eq!(lost(), [11]);
-        // What is on no stack of the thread's own may go on elsewhere.
+        assert_eq!(abandoned(), [11]);
+        // Calls on other stacks than the thread's own may go on.
         calls.enter(here(), Number(12));
         drop(calls);
-        assert_eq!(lost(), [12]);
+        assert_eq!(abandoned(), [12]);
+        // The next thread uses the records of threads that have ended.
+        let spare = SPARE.lock().len();
+        let calls = Calls::new();
+        let record = calls.enter(here(), Number(13));
+        assert_eq!((SPARE.lock().len(), calls.leave(record).unwrap().0), (spare - 1, 13));
     }
 }

@@ -16,13 +16,13 @@ use crate::handles::handle_at;
 use crate::host::Host;
 use crate::partial_element::{RefusedMessage, raise_in_status};
 use crate::requests::{self, Completion, Found, Operations, in_status, settle};
-use crate::status::{self, Statuses};
+use crate::status::{self, Status, Statuses};
 
-/// Where a call says how operations have ended.
+/// Where a call reports how operations have ended.
 pub(crate) enum Answer {
-    /// Nowhere: it completes none, and what it tells is in these statuses, if in an array.
+    /// The call completes no request. These are its statuses, if it reports on an array of requests.
     Nowhere(Option<Statuses>),
-    /// By its code and one status: it completes one operation.
+    /// In its code and one status: the call completes one operation.
     One,
     /// In a status for each request.
     All(Statuses),
@@ -88,14 +88,16 @@ impl Said {
     }
 }
 
-/// Returns what the status of an operation says after a call that returned `MPI_ERR_IN_STATUS`.
+/// Returns what the status with index `place` says of an operation after an error: nothing if the
+/// operation has no status or the program wants none.
 ///
 /// # Safety
-/// The status must be one of the host's, or its mark for none.
-unsafe fn by_status(abi: &Abi, at: *mut c_void, ignored: bool) -> Said {
-    if ignored {
+/// The statuses must be those of a call that has written them.
+unsafe fn by_status(abi: &Abi, all: &Statuses, place: Option<usize>) -> Said {
+    let Some(place) = place.filter(|_| !all.at.is_null() && all.at.addr() != abi.status_ignore) else {
         return Said::Nothing;
-    }
+    };
+    let at = all.get(place);
     // SAFETY: as the caller promises.
     match unsafe { status::error(abi, at) } {
         0 => Said::Success(at),
@@ -119,17 +121,20 @@ impl Batch {
         (!operations.is_empty()).then_some(Batch { host, abi, count, handles, operations, answer, refused })
     }
 
-    /// Says where the call will say how operations have ended.
-    pub(crate) fn answered_by(self, answer: Answer) -> Batch {
-        Batch { answer, ..self }
+    /// Sets where the call reports how its operations have ended.
+    pub(crate) fn expect(&mut self, answer: Answer) {
+        self.answer = answer;
     }
 
     fn take_answer(&mut self) -> Answer {
         std::mem::replace(&mut self.answer, Answer::Nowhere(None))
     }
 
-    pub(crate) fn receives(&self) -> bool {
-        self.operations.iter().any(|found| found.receives)
+    /// Returns the status for a call that completes one operation: the program's, or `own` where the
+    /// program wants none and a receive is to be unpacked.
+    pub(crate) fn status(&self, own: &mut Status, user: *mut c_void) -> *mut c_void {
+        let needed = self.operations.iter().any(|found| found.receives);
+        if needed { own.unless(self.abi, user) } else { user }
     }
 
     /// Returns the first operation.
@@ -137,7 +142,8 @@ impl Batch {
         self.operations.first().copied()
     }
 
-    /// Statuses of an array call: which of its requests have failed, they alone say.
+    /// Returns the statuses for a call on an array of requests. Only they say which requests have
+    /// failed.
     pub(crate) fn statuses(&self, user: *mut c_void) -> Statuses {
         let needed = self.operations.iter().any(|found| found.unpacks);
         Statuses::new(self.abi, user, self.count, needed)
@@ -163,8 +169,8 @@ impl Batch {
             self.now(found) == self.host.request_null
                 || found.persistent && said.asks(found) && requests::inactive(self.host, found.handle)
         };
-        // A persistent receive with an empty status was inactive before: an earlier call has
-        // ended it and did not say so.
+        // An empty status means that the persistent receive was inactive before: an earlier call
+        // that failed as a whole has ended it.
         let may_be_late = found.persistent && found.receives;
         // SAFETY: the status of a receive that the call has completed.
         let late = |at| may_be_late && unsafe { status::is_empty(self.abi, at) };
@@ -209,7 +215,7 @@ impl Batch {
         self.raise_one(code)
     }
 
-    /// The code of a call about one request, whose message may be refused.
+    /// Returns the code of a call on one request, whose message ddtc may have refused.
     fn raise_one(self, code: c_int) -> c_int {
         let (host, refused) = (self.host, self.refused.first().map(|&(_, refused)| refused));
         // An error handler of the program may leave this call.
@@ -277,7 +283,7 @@ impl Batch {
     /// As [`settle`]; the statuses must be those of the call.
     pub(crate) unsafe fn settle_all(mut self, code: c_int, done: bool) -> c_int {
         let Answer::All(all) = self.take_answer() else { return code };
-        let (abi, ignored) = (self.abi, all.at.addr() == self.abi.status_ignore);
+        let abi = self.abi;
         let in_status = in_status(self.host, code);
         // SAFETY: as the caller promises.
         unsafe {
@@ -285,7 +291,7 @@ impl Batch {
                 0 if done => Said::Success(all.get(found.index)),
                 0 => Said::Pending,
                 _ if in_status && (found.persistent || found.unpacks) => {
-                    by_status(abi, all.get(found.index), ignored)
+                    by_status(abi, &all, Some(found.index))
                 }
                 _ => Said::Nothing,
             });
@@ -310,7 +316,7 @@ impl Batch {
     pub(crate) unsafe fn settle_some(mut self, code: c_int) -> c_int {
         let answer = self.take_answer();
         let Answer::Some { statuses: all, count, indices } = answer else { return code };
-        let (abi, ignored) = (self.abi, all.at.addr() == self.abi.status_ignore);
+        let abi = self.abi;
         let in_status = in_status(self.host, code);
         // SAFETY: as the caller promises; an undefined count is negative.
         unsafe {
@@ -319,8 +325,7 @@ impl Batch {
             self.settle(|found| match (places.of(found.index), code) {
                 (Some(k), 0) => Said::Success(all.get(k)),
                 (None, 0) => Said::Pending,
-                (Some(k), _) => by_status(abi, all.get(k), ignored),
-                (None, _) => Said::Nothing,
+                (place, _) => by_status(abi, &all, place),
             });
             self.raise_some(all, code, &places)
         }
@@ -337,8 +342,9 @@ impl Batch {
         unsafe { self.with_refused(all, code, places.count, refused) }
     }
 
-    /// The code of a call about several requests of which some messages are refused, by number of their status. The host has called
-    /// all `count` complete, unless it had an error of its own and wrote every `MPI_ERROR`.
+    /// Returns the code of a call on several requests, of which ddtc has refused the messages in
+    /// `refused` (by the index of their status). The MPI library has reported all `count` requests
+    /// as complete, unless it had an error of its own and wrote every `MPI_ERROR`.
     ///
     /// # Safety
     /// The statuses must be those of the call, in memory of the program's or our own.
@@ -384,14 +390,14 @@ impl Batch {
                     _ if !is_null && !found.persistent => Said::Pending,
                     Answer::One if is_null || self.count == 1 => Said::Error,
                     Answer::Nowhere(_) | Answer::One => Said::Pending,
-                    Answer::All(all) => self.said_in(all, Some(found.index)),
+                    Answer::All(all) => by_status(self.abi, all, Some(found.index)),
                     // The library calls a null pointer an error.
                     Answer::Some { count, indices, .. } if count.is_null() || indices.is_null() => {
                         Said::Pending
                     }
                     Answer::Some { statuses, count, indices } => {
                         let count = usize::try_from(**count).unwrap_or(0).min(self.count);
-                        self.said_in(statuses, Places::new(*indices, count).of(found.index))
+                        by_status(self.abi, statuses, Places::new(*indices, count).of(found.index))
                     }
                 };
                 self.end(&found, &said)
@@ -403,16 +409,6 @@ impl Batch {
                 end => unsafe { self.settle_as(found, end) },
             }
         }
-    }
-
-    /// Returns what the status at a place says.
-    ///
-    /// # Safety
-    /// As [`Batch::settle_for_a_handler`].
-    unsafe fn said_in(&self, all: &Statuses, place: Option<usize>) -> Said {
-        let ignored = all.at.is_null() || all.at.addr() == self.abi.status_ignore;
-        // SAFETY: as the caller promises.
-        place.map_or(Said::Nothing, |k| unsafe { by_status(self.abi, all.get(k), ignored) })
     }
 }
 

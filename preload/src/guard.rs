@@ -1,9 +1,10 @@
-//! No panic leaves this library: it would end, or run through, somebody else's program.
+//! Keeps panics inside this library: outside of it a panic would unwind through the program.
 //!
-//! A panic inside [`guard`] is caught. Calls into the host, which may run the program's code, stand
-//! outside of it: an exception of the program must pass our frames, and no Rust function can catch
-//! one and let it go on. The frames that exceptions pass would let a panic pass too, so a panic
-//! outside of a guard ends the process where it begins ([`end_by_panics`]).
+//! A panic inside [`guard`] is caught. Calls of the MPI library that may run the program's code are
+//! outside of every guard, because an exception of the program must pass the frames of ddtc, and no
+//! Rust function can catch a foreign exception and let it go on. Frames that let exceptions pass
+//! would let a panic pass too. So a panic outside of every guard ends the process at once
+//! ([`end_by_panics`]).
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,16 +16,18 @@ use ddtc::process::Awaited;
 pub(crate) static PANICS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Guards that this thread is in. None runs the program's code, so each ends.
+    /// Number of nested guards that this thread is in. No code in a guard runs the program's code, so
+    /// no exception and no jump skips the end of a guard.
     static GUARDS: Cell<u32> = const { Cell::new(0) };
 }
 
 fn count(change: impl FnOnce(u32) -> u32) {
-    let _ = GUARDS.try_with(|guards| guards.set(change(guards.get())));
+    GUARDS.with(|guards| guards.set(change(guards.get())));
 }
 
-/// Runs `f`; a panic is counted and gives `None`. What it touches must be valid at any point: atomics, and locks that ignore
-/// poisoning. It must not run the program's code.
+/// Runs `f`. If `f` panics, counts the panic and returns `None`. A panic may end `f` at any point, so
+/// `f` may change only values that are valid at any point: atomics, and values under locks that
+/// ignore poisoning. It must not run the program's code.
 #[inline]
 pub(crate) fn guard<T>(f: impl FnOnce() -> T) -> Option<T> {
     count(|guards| guards + 1);
@@ -41,15 +44,14 @@ pub(crate) fn guard<T>(f: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// From now on a panic outside of every guard ends the process.
+/// Makes every panic outside of a guard end the process, from now on.
 pub(crate) fn end_by_panics() {
     static DONE: Awaited<()> = Awaited::new();
     DONE.get_or_init(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             before(panic);
-            // A panic while the thread's own data goes away is nobody's to catch either.
-            if GUARDS.try_with(Cell::get).unwrap_or(0) == 0 {
+            if GUARDS.with(Cell::get) == 0 {
                 std::process::abort();
             }
         }));

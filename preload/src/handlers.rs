@@ -1,13 +1,14 @@
-//! Error handlers of the program, before which ddtc attends to the call that they are raised in.
+//! Entry points for the program's error handlers.
 //!
-//! A handler may leave the MPI call by an exception or a jump, and it may read what was received. So
-//! the MPI library is given an entry point of ours in place of the program's function. The entry
-//! point calls [`before_a_handler`] and then jumps to the program's function with all arguments as
-//! they are: handlers are variadic, and nothing but the program knows their types. No frame of ours
-//! stays between the library and the program's function.
+//! A handler may read what was received, and it may leave the MPI call by an exception or a jump. So
+//! ddtc must unpack received bytes before the handler runs. The MPI library is given an entry point
+//! of ddtc instead of the program's function. The entry point calls [`before_a_handler`] and then
+//! jumps to the program's function. All arguments stay as they are, because handlers are variadic
+//! and only the program knows the types. No frame of ddtc stays between the MPI library and the
+//! program's function.
 //!
-//! Equal functions share an entry point, and entry points are never given back. A program with more
-//! functions than there are entry points has the others called directly.
+//! An entry point belongs to one function of the program, for the rest of the process. If a program
+//! has more functions than there are entry points, the MPI library calls the others directly.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -24,7 +25,7 @@ static TARGETS: [AtomicPtr<c_void>; ENTRIES.len()] =
 /// Returns the entry point for a handler of the program, or the handler itself where there is none.
 pub(crate) fn entry_point(handler: *mut c_void) -> *mut c_void {
     if handler.is_null() {
-        // The library refuses it.
+        // The MPI library refuses a null pointer.
         return handler;
     }
     let null = std::ptr::null_mut();
@@ -41,7 +42,7 @@ pub(crate) fn entry_point(handler: *mut c_void) -> *mut c_void {
     at.map_or(handler, |at| ENTRIES[at] as *mut c_void)
 }
 
-extern "C-unwind" fn attend() {
+extern "C-unwind" fn prepare() {
     before_a_handler();
 }
 
@@ -68,8 +69,8 @@ unsafe extern "C-unwind" fn entry<const I: usize>() {
     std::arch::naked_asm!("mov r11d, {i}", "jmp {enter}", i = const I, enter = sym enter)
 }
 
-/// Saves every register that may hold an argument, attends to the call, and jumps to the program's
-/// function.
+/// Saves every register that may hold an argument, calls [`prepare`], restores the registers, and
+/// jumps to the program's function.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn enter() {
@@ -100,7 +101,7 @@ unsafe extern "C-unwind" fn enter() {
         "movaps [rsp + 80], xmm5",
         "movaps [rsp + 96], xmm6",
         "movaps [rsp + 112], xmm7",
-        "call {attend}",
+        "call {prepare}",
         "movaps xmm0, [rsp]",
         "movaps xmm1, [rsp + 16]",
         "movaps xmm2, [rsp + 32]",
@@ -123,7 +124,7 @@ unsafe extern "C-unwind" fn enter() {
         "lea r10, [rip + {targets}]",
         "jmp [r10 + 8 * r11]",
         ".cfi_endproc",
-        attend = sym attend,
+        prepare = sym prepare,
         targets = sym TARGETS,
     )
 }
@@ -139,8 +140,8 @@ unsafe extern "C-unwind" fn entry<const I: usize>() {
     std::arch::naked_asm!("mov x16, {i}", "b {enter}", i = const I, enter = sym enter)
 }
 
-/// Saves every register that may hold an argument, attends to the call, and jumps to the program's
-/// function.
+/// Saves every register that may hold an argument, calls [`prepare`], restores the registers, and
+/// jumps to the program's function.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn enter() {
@@ -161,7 +162,7 @@ unsafe extern "C-unwind" fn enter() {
         "stp q2, q3, [sp, #128]",
         "stp q4, q5, [sp, #160]",
         "stp q6, q7, [sp, #192]",
-        "bl {attend}",
+        "bl {prepare}",
         "ldp x0, x1, [sp, #16]",
         "ldp x2, x3, [sp, #32]",
         "ldp x4, x5, [sp, #48]",
@@ -180,7 +181,7 @@ unsafe extern "C-unwind" fn enter() {
         "ldr x17, [x17, x16, lsl #3]",
         "br x17",
         ".cfi_endproc",
-        attend = sym attend,
+        prepare = sym prepare,
         targets = sym TARGETS,
     )
 }

@@ -1,25 +1,25 @@
-//! Calls that convert something, while they are in the MPI library: each kind of call, what it keeps
-//! in a [`Record`], and what becomes of that if the call never returns.
+//! Converted calls while they are in the MPI library: the memory that each kind of call keeps in a
+//! [`Record`], and what happens to it after the call has returned or was abandoned.
 
 use std::ffi::{c_int, c_void};
 
+use ddtc::process::Mutex;
 use ddtc_hosts::abi::Abi;
 
 use crate::calls::{Calls, Kept, Record};
-use crate::completing::Batch;
+use crate::completing::{Answer, Batch};
 use crate::handles::{handle_at, set_handle};
 use crate::host::Host;
 use crate::requests::{self, Operation};
 use crate::stack::here;
 use crate::staged::Staged;
 use crate::status::{Marked, Status};
-use crate::windows::{Ending, Freeing};
+use crate::windows::{self, Ending, Freeing};
 
 /// What a call keeps while it is in the library.
 enum Held {
-    /// Staging buffers of a blocking call. `is_told`: an error handler of the program has seen what
-    /// came.
-    Blocking { staged: Staged, is_told: bool, status: Option<MarkedStatus> },
+    /// Staging buffers of a blocking call, and the status of what it receives.
+    Blocking { staged: Staged, status: Option<MarkedStatus> },
     /// An operation that the call starts.
     Starting(Box<Operation>),
     /// Operations that the call completes.
@@ -53,7 +53,12 @@ impl MarkedStatus {
 }
 
 impl Kept for Held {
-    fn lost(self) {
+    fn spare() -> &'static Mutex<Vec<&'static Record<Held>>> {
+        static SPARE: Mutex<Vec<&Record<Held>>> = Mutex::new(Vec::new());
+        &SPARE
+    }
+
+    fn abandoned(self) {
         match self {
             // The library may still use the buffers.
             Held::Blocking { staged, .. } => staged.retire(),
@@ -70,15 +75,17 @@ thread_local! {
     static CALLS: Calls<Held> = const { Calls::new() };
 }
 
-/// Keeps something while `call` is in the library. None if the call was taken for lost meanwhile.
+/// Keeps memory while `call` is in the MPI library. Returns the code of the call, the memory (none if
+/// the call was believed to be abandoned), and whether it was unpacked for an error handler.
 #[inline]
-fn during(held: Held, call: impl FnOnce() -> c_int) -> (c_int, Option<Held>) {
+fn during(held: Held, call: impl FnOnce() -> c_int) -> (c_int, Option<Held>, bool) {
     let (place, mut held) = (here(), Some(held));
     let entered = CALLS.try_with(|calls| held.take().map(|held| calls.enter(place, held)));
     // Late in the end of a thread there is no list of its calls.
     let record = entered.ok().flatten().or_else(|| held.take().map(Record::alone));
     let code = call();
-    (code, record.and_then(leave))
+    let is_unpacked = record.is_some_and(Record::is_inspected);
+    (code, record.and_then(leave), is_unpacked)
 }
 
 /// As [`Calls::leave`], also late in the end of a thread.
@@ -86,19 +93,17 @@ fn leave(record: &'static Record<Held>) -> Option<Held> {
     CALLS.try_with(|calls| calls.leave(record)).unwrap_or_else(|_| record.take())
 }
 
-/// Before an error handler of the program runs: it sees what it would see without this library.
+/// Unpacks the received bytes of the innermost call and settles its completed operations, before an
+/// error handler of the program runs in that call: the handler finds what it would find without ddtc.
 pub(crate) fn before_a_handler() {
     let _ = CALLS.try_with(|calls| {
-        calls.with_innermost(|held| match held {
-            Held::Blocking { staged, is_told, status } => {
-                // SAFETY: the call is under way, so the program's buffers and its status belong to it.
-                unsafe {
-                    staged.unpack_truncated();
-                    // One that is not written gets its old value back.
-                    status.iter().for_each(|status| _ = status.is_written(staged.host()));
-                }
-                *is_told = true;
-            }
+        calls.inspect_innermost(|held| match held {
+            // SAFETY: the call is under way, so the program's buffers and its status belong to it.
+            Held::Blocking { staged, status } => unsafe {
+                staged.unpack_truncated();
+                // A status that the library has not written gets its old value back.
+                status.iter().for_each(|status| _ = status.is_written(staged.host()));
+            },
             // SAFETY: the call is under way.
             Held::Completing(batch) => unsafe { batch.settle_for_a_handler() },
             _ => {}
@@ -110,16 +115,38 @@ impl Staged {
     /// Runs a call that only sends, or writes to a file.
     #[inline]
     pub(crate) fn sending(self, call: impl FnOnce() -> c_int) -> c_int {
+        // SAFETY: nothing is unpacked after a success.
+        unsafe { self.blocking(call, |_| ()) }
+    }
+
+    /// Runs a blocking collective call, and unpacks after its success all that was received.
+    ///
+    /// # Safety
+    /// `call` must be that of the host with what was staged.
+    #[inline]
+    pub(crate) unsafe fn collective(self, call: impl FnOnce() -> c_int) -> c_int {
+        // SAFETY: as the caller promises; no message is received, so no status is read.
+        unsafe { self.blocking(call, |staged| _ = staged.unpack(std::ptr::null_mut())) }
+    }
+
+    /// Runs a blocking call, and `unpack` after its success.
+    ///
+    /// # Safety
+    /// `unpack` must only unpack what `call` has received.
+    #[inline]
+    unsafe fn blocking(self, call: impl FnOnce() -> c_int, unpack: impl FnOnce(&Staged)) -> c_int {
         if self.is_empty() {
             // There is nothing to drop.
             std::mem::forget(self);
             return call();
         }
-        let (code, held) = during(Held::Blocking { staged: self, is_told: false, status: None }, call);
-        if let Some(Held::Blocking { staged, .. }) = held
-            && code != 0
-        {
-            staged.retire();
+        let (code, held, is_unpacked) = during(Held::Blocking { staged: self, status: None }, call);
+        if let Some(Held::Blocking { staged, .. }) = held {
+            match code {
+                0 => unpack(&staged),
+                // SAFETY: the call is over.
+                _ => unsafe { failed(staged, is_unpacked) },
+            }
         }
         code
     }
@@ -146,73 +173,49 @@ impl Staged {
         let status = own.unless(abi, status);
         // SAFETY: a status, the user's or ours.
         let marked = MarkedStatus { marked: unsafe { mark.set(host, abi, status) }, abi, at: status };
-        let held = Held::Blocking { staged: self, is_told: false, status: Some(marked) };
-        let (code, held) = during(held, || call(status));
-        let Some(Held::Blocking { staged, is_told, .. }) = held else { return code };
-        // SAFETY: the same status; if the receive has succeeded it is its.
+        let held = Held::Blocking { staged: self, status: Some(marked) };
+        let (code, held, is_unpacked) = during(held, || call(status));
+        let Some(Held::Blocking { staged, .. }) = held else { return code };
+        // SAFETY: `status` is the one above. If the receive has succeeded, it is that of the receive.
         let refused = unsafe {
-            // After an error handler the status is as it was before, or the library's.
-            if !is_told && marked.is_written(host) && code == 0 {
+            // After an error handler has run, the status has its old value or the MPI library's.
+            if !is_unpacked && marked.is_written(host) && code == 0 {
                 let refused = staged.unpack(status);
                 drop(staged);
                 refused
             } else {
-                // MPICH returns success where an error handler of the program has returned: the
-                // status tells.
-                failed(staged, is_told);
+                // MPICH returns success after an error handler of the program has returned. Then
+                // the status is not written.
+                failed(staged, is_unpacked);
                 None
             }
         };
         refused.map_or(code, |refused| refused.raise(host))
     }
 
-    /// Runs a blocking collective call, and unpacks after its success all that was received.
-    ///
-    /// # Safety
-    /// `call` must be that of the host with what was staged.
-    pub(crate) unsafe fn collective(self, call: impl FnOnce() -> c_int) -> c_int {
-        if self.is_empty() {
-            // There is nothing to drop.
-            std::mem::forget(self);
-            return call();
-        }
-        let (code, held) = during(Held::Blocking { staged: self, is_told: false, status: None }, call);
-        if let Some(Held::Blocking { staged, is_told, .. }) = held {
-            // SAFETY: as the caller promises; no message is received, so no status is read.
-            unsafe {
-                if code == 0 {
-                    let _ = staged.unpack(std::ptr::null_mut());
-                } else {
-                    failed(staged, is_told);
-                }
-            }
-        }
-        code
-    }
-
-    /// Runs a call that is complete later than it returns and makes no request, and gives what was
-    /// staged for it.
+    /// Runs a call that returns before its operation is complete and makes no request (`MPI_Put`).
+    /// Returns the staging buffers, which must live until the operation is complete.
     pub(crate) fn putting(self, call: impl FnOnce() -> c_int) -> (c_int, Option<Staged>) {
         if self.is_empty() {
             return (self.sending(call), None);
         }
-        match during(Held::Blocking { staged: self, is_told: false, status: None }, call) {
-            (0, Some(Held::Blocking { staged, .. })) => (0, Some(staged)),
-            (code, Some(held)) => {
-                held.lost();
+        match during(Held::Blocking { staged: self, status: None }, call) {
+            (0, Some(Held::Blocking { staged, .. }), _) => (0, Some(staged)),
+            (code, held, _) => {
+                held.into_iter().for_each(Held::abandoned);
                 (code, None)
             }
-            (code, None) => (code, None),
         }
     }
 }
 
-/// After a blocking call that ended with an error.
+/// Handles the buffers of a blocking call that ended with an error: unpacks what came, unless that was
+/// done for an error handler, and keeps them from further use.
 ///
 /// # Safety
 /// As [`Staged::unpack_truncated`], if that was not done for an error handler.
-unsafe fn failed(staged: Staged, is_told: bool) {
-    if !is_told {
+unsafe fn failed(staged: Staged, is_unpacked: bool) {
+    if !is_unpacked {
         // SAFETY: as the caller promises.
         unsafe { staged.unpack_truncated() };
     }
@@ -220,7 +223,6 @@ unsafe fn failed(staged: Staged, is_told: bool) {
 }
 
 /// Runs a call that makes a request for an operation, and keeps the operation, which `make` makes of what is staged, while it is not complete.
-/// `then` is shown the operation if its request goes on.
 ///
 /// # Safety
 /// `request` must be writable where anything is staged; `call` must start the operation.
@@ -230,7 +232,6 @@ pub(crate) unsafe fn start(
     staged: Staged,
     make: impl FnOnce(Staged) -> Box<Operation>,
     call: impl FnOnce() -> c_int,
-    then: impl FnOnce(&Operation),
 ) -> c_int {
     if staged.is_empty() {
         return staged.sending(call);
@@ -243,7 +244,7 @@ pub(crate) unsafe fn start(
     // SAFETY: as above.
     unsafe { set_handle(host, request, host.request_null) };
     let (mut handle, mut is_done) = (host.request_null, false);
-    let (code, held) = during(Held::Starting(operation), || {
+    let (code, held, _) = during(Held::Starting(operation), || {
         let code = call();
         // SAFETY: as above; the host made this request for the operation.
         unsafe {
@@ -269,21 +270,26 @@ pub(crate) unsafe fn start(
         // SAFETY: no message is received, so no status is read; the buffers are the operation's.
         let _ = unsafe { operation.staged.unpack(std::ptr::null_mut()) };
     } else {
-        then(&operation);
+        if let Some(fetched) = operation.staged.fetched() {
+            windows::fetching(fetched);
+        }
         requests::put(handle, operation);
     }
     code
 }
 
-/// Runs a call that completes operations, or tells about them, and then `after` with its code.
+/// Runs a call that completes operations or reports on them, and then `after` with its code. `answer`
+/// is where the call reports how the operations have ended.
 pub(crate) fn completing(
-    batch: Batch,
+    mut batch: Batch,
+    answer: Answer,
     call: impl FnOnce() -> c_int,
     after: impl FnOnce(Batch, c_int) -> c_int,
 ) -> c_int {
+    batch.expect(answer);
     match during(Held::Completing(batch), call) {
-        (code, Some(Held::Completing(batch))) => after(batch, code),
-        (code, _) => code,
+        (code, Some(Held::Completing(batch)), _) => after(batch, code),
+        (code, ..) => code,
     }
 }
 
@@ -293,13 +299,13 @@ pub(crate) fn completing(
 /// `call` must complete them if it succeeds.
 pub(crate) unsafe fn epoch(host: &'static Host, ending: Ending, call: impl FnOnce() -> c_int) -> c_int {
     match during(Held::Epoch(ending), call) {
-        (0, Some(Held::Epoch(ending))) => {
+        (0, Some(Held::Epoch(ending)), _) => {
             // SAFETY: as the caller promises.
             unsafe { ending.succeeded(host) };
             0
         }
-        (code, held) => {
-            held.into_iter().for_each(Held::lost);
+        (code, held, _) => {
+            held.into_iter().for_each(Held::abandoned);
             code
         }
     }
@@ -307,9 +313,9 @@ pub(crate) unsafe fn epoch(host: &'static Host, ending: Ending, call: impl FnOnc
 
 /// Runs a call that frees a window.
 pub(crate) fn freeing(freeing: Freeing, call: impl FnOnce() -> c_int) -> c_int {
-    let (code, held) = during(Held::Freeing(freeing), call);
+    let (code, held, _) = during(Held::Freeing(freeing), call);
     if code != 0 {
-        held.into_iter().for_each(Held::lost);
+        held.into_iter().for_each(Held::abandoned);
     }
     code
 }

@@ -30,8 +30,8 @@ pub(crate) struct Outcome {
 }
 
 thread_local! {
-    /// That of the call that this thread is in, and where on the stack it is counted: a call that is
-    /// not deeper is a later one, after one that never returned.
+    /// Outcome of the call that this thread is in, and the stack address at which its count began. A
+    /// call at that address or above it is a later one: the earlier call was abandoned.
     static NOW: Cell<Option<(usize, Outcome)>> = const { Cell::new(None) };
 }
 

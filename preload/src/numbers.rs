@@ -17,7 +17,8 @@ pub(crate) enum Numbers<N> {
     Large(Vec<i64>),
 }
 
-/// An array for the host that somebody else keeps. Owns nothing, since the call may never return.
+/// Array for the MPI library, whose memory the staged call or the program owns. A call may be
+/// abandoned, so its frame must not own the array.
 #[derive(Clone, Copy)]
 pub(crate) struct KeptNumbers(*const c_void);
 
@@ -72,7 +73,7 @@ impl<N: Count> Numbers<N> {
     }
 }
 
-/// Counts and displacements that somebody else keeps.
+/// Counts and displacements, whose memory the staged call or the program owns.
 #[derive(Clone, Copy)]
 pub(crate) struct KeptVector {
     pub(crate) counts: KeptNumbers,

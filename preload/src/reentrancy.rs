@@ -1,12 +1,12 @@
-//! Calls of our own to the host, told from the program's.
+//! Distinguishes ddtc's own calls of the MPI library from the program's.
 
 use std::cell::Cell;
 
 use crate::stack::here;
 
 thread_local! {
-    /// Where on the stack the outermost call of our own was made, or 0. A call that is not deeper is
-    /// the program's: the one of our own never returned.
+    /// Stack address of ddtc's outermost own call, or 0. A call at that address or above it is the
+    /// program's: ddtc's own call was abandoned.
     static INSIDE: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -14,11 +14,11 @@ thread_local! {
 pub(crate) struct Inside(());
 
 impl Inside {
-    #[inline(always)] // The place is that of the frame that calls the host.
+    #[inline(always)] // The address must be that of the frame that calls the MPI library.
     pub(crate) fn enter() -> Option<Inside> {
         let place = here();
         let enter = |inside: &Cell<usize>| {
-            // One that is made only to be dropped would end the outer one.
+            // No `Inside` is made for an inner call: its end would be taken for that of the outer one.
             (inside.get() <= place).then(|| {
                 inside.set(place);
                 Inside(())
@@ -43,14 +43,7 @@ pub(crate) fn is_inside() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[inline(never)]
-    fn deeper<R>(f: impl FnOnce() -> R) -> R {
-        let room = std::hint::black_box([0u8; 256]);
-        let result = f();
-        std::hint::black_box(&room);
-        result
-    }
+    use crate::stack::deeper;
 
     #[test]
     fn a_call_that_never_returned_is_over() {

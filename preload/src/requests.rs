@@ -1,10 +1,12 @@
 //! Requests of converted messages that the host has not completed yet.
 //!
-//! A handle says little: hosts give all small sends one handle, and freed values come back at once. So only requests that the host
-//! calls pending are here, each under a value that is its own while it is pending. An operation stays here while the host is asked
-//! about it, since a call to the host may never return (see [`crate::calls`]), and has a serial number, by which a call that has
-//! returned finds its operation although another thread's may have the same handle by then. Entries of persistent requests stay
-//! until these are freed. No lock is held across a call of the host.
+//! A handle identifies a request only while the request is pending: MPI libraries give all small
+//! sends one handle, and they use the value of a freed handle again at once. So the table has pending
+//! operations only, by handle. An operation stays in the table while the MPI library is called about
+//! it, because that call may never return (see [`crate::calls`]). After the call has returned, it
+//! finds its operation by a serial number, since the handle may be that of another thread's request
+//! by then. Persistent operations stay until their requests are freed. No lock is held across a call
+//! of the MPI library.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -30,7 +32,7 @@ pub(crate) struct Operation {
     exchange: bool,
     /// Started and not completed; always, unless it is persistent.
     pub(crate) active: bool,
-    /// That under which it is in the table.
+    /// Number of the operation in the table, unique; 0 before the operation is in the table.
     serial: u64,
 }
 
@@ -80,18 +82,19 @@ impl Operation {
         unsafe { self.staged.unpack(at) }
     }
 
-    /// Says whether the host is asked, once it is started, whether it is complete: then it is done
-    /// with. Complete sends and collective calls may all have one handle. The handle of a receive,
-    /// or of an exchange, is its own until the program has completed it.
+    /// Returns true if the MPI library is to be asked, right after the start, whether the operation is
+    /// complete already. MPI libraries give all complete sends and collective calls one handle, so a
+    /// complete one cannot be in the table. A receive or an exchange has a handle of its own until
+    /// the program completes it.
     pub(crate) fn may_be_done_at_once(&self) -> bool {
         !(self.persistent || self.exchange || self.receives())
     }
 }
 
-/// An operation in the table, and what a call asks of it. Owns nothing.
+/// Copy of what a call must know of an operation in the table. Owns nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Found {
-    /// Which of the handles of the call is its request's.
+    /// Index of the operation's request among the handles of the call.
     pub(crate) index: usize,
     pub(crate) handle: u64,
     serial: u64,
@@ -110,8 +113,8 @@ impl Found {
         Found { index, handle, serial, persistent, active, receives, unpacks }
     }
 
-    /// Takes the operation out of the table. None if another thread has ended it meanwhile, or this
-    /// call did before an error handler of the program ran, or in an inconsistent child.
+    /// Takes the operation out of the table. Returns none if the operation was taken out before, by
+    /// another thread or for an error handler, and in an inconsistent child.
     pub(crate) fn take(self) -> Option<Box<Operation>> {
         if is_inconsistent() {
             return None;
@@ -157,9 +160,9 @@ impl Hasher for HandleHasher {
 #[derive(Default)]
 struct RequestTable {
     live: HashMap<u64, Box<Operation>, BuildHasherDefault<HandleHasher>>,
-    /// By their serial numbers, operations whose handle is another operation's by now. The call that
-    /// has completed them takes them out as soon as it returns; those that a program completes past
-    /// this library stay.
+    /// Operations whose handle the MPI library has given to another operation, by serial number. The
+    /// call that has completed such an operation takes it out when it returns. If the program
+    /// completed the operation by a call that ddtc does not see, it stays.
     displaced: HashMap<u64, Box<Operation>>,
     /// Requests that the program freed while they were active.
     freed: Vec<Freed>,
@@ -171,7 +174,8 @@ struct RequestTable {
 struct Freed {
     handle: u64,
     operation: Box<Operation>,
-    /// A thread asks the host about it. If that call never returns, nobody asks again.
+    /// A thread asks the MPI library about the request. If that call is abandoned, it is never asked
+    /// again.
     asked: bool,
 }
 
@@ -213,7 +217,7 @@ pub(crate) fn arrived() -> u64 {
 /// Finds the operations of many handles.
 pub(crate) fn find_all(handles: impl Iterator<Item = u64>) -> Operations {
     let mut found = Operations::new();
-    // Those of an inconsistent child are its parent's, and the table may be locked for good.
+    // The operations belong to the parent of an inconsistent child, and the lock may be taken.
     if is_inconsistent() {
         return found;
     }

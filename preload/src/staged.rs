@@ -5,13 +5,13 @@
 //! buffers are kept by `held`; a request keeps its buffers until it has completed (`requests`).
 
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use ddtc::kind::Direction;
 use ddtc_hosts::policy::Call;
 use smallvec::SmallVec;
 
-use crate::host::Host;
+use crate::host::{HandleWord, Host};
 use crate::messages::{Staging, UserBuffer, pack, stage};
 use crate::partial_element::{Origin, RefusedMessage};
 use crate::parts::{Own, Parts, stage_parts};
@@ -179,13 +179,13 @@ impl Staged {
     ///
     /// # Safety
     /// As `MPI_Rget`.
-    pub(crate) unsafe fn fetch(&mut self, given: UserBuffer, target: c_int) -> UserBuffer {
+    pub(crate) unsafe fn fetch(&mut self, given: UserBuffer, target: c_int, win: HandleWord) -> UserBuffer {
         // SAFETY: as the caller promises; an origin is for what comes by message.
         let staging =
             unsafe { stage(self.host, given, Some(target), self.max_bytes, Origin::Matched, Purpose::Get) };
         let Some(staging) = staging else { return given };
         let replacement = staging.replacement();
-        self.receives.push(Incoming::Fetched(Arc::new(Fetched::new(staging))));
+        self.receives.push(Incoming::Fetched(Arc::new(Fetched::new(win, target, staging))));
         replacement
     }
 
@@ -198,9 +198,9 @@ impl Staged {
     }
 
     /// Returns the bytes that a get brings.
-    pub(crate) fn fetched(&self) -> Option<Weak<Fetched>> {
+    pub(crate) fn fetched(&self) -> Option<&Arc<Fetched>> {
         self.receives.iter().find_map(|incoming| match incoming {
-            Incoming::Fetched(fetched) => Some(Arc::downgrade(fetched)),
+            Incoming::Fetched(fetched) => Some(fetched),
             Incoming::Message(_) | Incoming::Parts(..) => None,
         })
     }

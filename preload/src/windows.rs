@@ -26,6 +26,8 @@ use crate::table::{self, Found};
 
 /// Bytes of a get: unpacked once, by whoever learns first that they have come.
 pub(crate) struct Fetched {
+    win: HandleWord,
+    target: c_int,
     staging: Mutex<Option<Box<Staging>>>,
     unpacked: AtomicBool,
     /// A call that should have completed the get ended with an error: only its request says when
@@ -35,9 +37,11 @@ pub(crate) struct Fetched {
 
 impl Fetched {
     /// The type's handle may be freed before it comes.
-    pub(crate) fn new(mut staging: Box<Staging>) -> Fetched {
+    pub(crate) fn new(win: HandleWord, target: c_int, mut staging: Box<Staging>) -> Fetched {
         staging.forget_handle();
         Fetched {
+            win,
+            target,
             staging: Mutex::new(Some(staging)),
             unpacked: AtomicBool::new(false),
             doubtful: AtomicBool::new(false),
@@ -182,14 +186,15 @@ pub(crate) fn sent(win: HandleWord, target: c_int, buffer: Buffer) {
 }
 
 /// A get was taken by the host, and its request is not complete yet.
-pub(crate) fn fetching(win: HandleWord, target: c_int, fetched: Weak<Fetched>) {
-    change(win, |window| {
+pub(crate) fn fetching(fetched: &Arc<Fetched>) {
+    let target = fetched.target;
+    change(fetched.win, |window| {
         let waiting = &mut window.fetched;
         if waiting.of(Some(target)).any(|(_, list)| list.len() == list.capacity()) {
             // Those whose requests have completed meanwhile.
             waiting.retain(Some(target), |fetched| fetched.strong_count() > 0);
         }
-        waiting.push(target, fetched);
+        waiting.push(target, Arc::downgrade(fetched));
     });
 }
 
@@ -367,11 +372,14 @@ mod tests {
         assert!(!any() && freeing(2).is_some_and(|freeing| freeing.window.len() == 0));
         // Gets whose requests have completed leave no trace.
         let no = || AtomicBool::new(false);
-        let fetched = || Arc::new(Fetched { staging: Mutex::new(None), unpacked: no(), doubtful: no() });
+        let fetched = || {
+            let staging = Mutex::new(None);
+            Arc::new(Fetched { win: 1, target: 5, staging, unpacked: no(), doubtful: no() })
+        };
         let waits = fetched();
-        fetching(1, 5, Arc::downgrade(&waits));
+        fetching(&waits);
         for _ in 0..1000 {
-            fetching(1, 5, Arc::downgrade(&fetched()));
+            fetching(&fetched());
         }
         assert!(staged() < 10);
         assert_eq!(ending(1, Some(4)).fetched.len(), 0);

@@ -26,8 +26,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 const LOOKS: u32 = 5;
 
 /// Time that a fork waits for threads in sections, and a thread at the entrance for a fork whose
-/// thread runs or waits for a processor. Both take milliseconds at most on an idle machine. The
-/// limit is that long so that a busy machine does not reach it.
+/// thread runs or waits for a processor. Sections and forks are meant to take milliseconds; the limit
+/// is far longer, so that a busy machine seldom reaches it. If it does, the child is marked.
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// Threads with a seat of their own; the others share one, and write to it as many.
@@ -77,7 +77,8 @@ static SHARED: Seat = Seat::new();
 static FORKING: AtomicU32 = AtomicU32::new(0);
 /// No id of a thread: these are below 2^22.
 const GATHERING: u32 = u32::MAX;
-/// A thread is in a section though [`FORKING`] is not 0, or was.
+/// A thread has entered a section while another thread was forking. The child of that fork is
+/// inconsistent.
 static INTRUDED: AtomicBool = AtomicBool::new(false);
 /// Whether this process or an ancestor is the child of a fork in the middle of a section.
 static INCONSISTENT: AtomicBool = AtomicBool::new(false);
@@ -95,10 +96,11 @@ static REGISTERED: AtomicBool = AtomicBool::new(false);
 enum Fork {
     /// It does not fork.
     None,
-    /// It waited for all other threads, and they wait for it.
+    /// The thread has waited until all other threads had left their sections, and threads that want to
+    /// enter one wait for its fork to end.
     Alone,
-    /// It is in a section itself, where its fork must not wait: a signal handler, or an allocator that forks. Or another thread forks, and
-    /// does not come to an end.
+    /// The thread has not waited. It is in a section itself (a signal handler, or an allocator that
+    /// forks), or another thread's fork did not end in time.
     Amid,
 }
 

@@ -32,8 +32,7 @@ static HOST: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
 /// The description of another library while all calls are for that, else null.
 static OTHER: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
 
-/// A description of the library that was found first, by which its calls are handed on: for an
-/// inconsistent child. Null before the first call.
+/// A description by which an inconsistent child hands calls on. Null until its first call.
 static HANDING_ON: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
 
 /// The description of the library that was found first, whose calls alone are converted.
@@ -123,24 +122,18 @@ fn hand_on() {
     shut();
 }
 
-/// Returns the description by which an inconsistent child hands its calls on. If none was made
-/// before the fork, the calls are described by what is found now.
+/// Returns the description of the MPI library by which an inconsistent child hands its calls on. The
+/// child makes it at its first call, which takes locks of the loader and of the allocator: glibc makes
+/// both usable in a child.
 fn handing_on() -> Option<&'static Host> {
     // SAFETY: null, or a description, which is never freed.
     unsafe { HANDING_ON.load(Ordering::Acquire).as_ref() }.or_else(|| {
         let made = Box::leak(Box::new(Host::in_scope(&find_scope(c"PMPI_Type_commit")?, false)));
+        // The search has noted what calls are watched for.
+        unwatch_all();
         HANDING_ON.store(made, Ordering::Release);
         Some(made)
     })
-}
-
-/// Makes the description by which an inconsistent child hands its calls on.
-fn prepare_for_forks(scope: &Opened) {
-    static HAND_ON: fn() = hand_on;
-    if HANDING_ON.load(Ordering::Acquire).is_null() {
-        HANDING_ON.store(Box::leak(Box::new(Host::in_scope(scope, false))), Ordering::Release);
-        when_inconsistent(&HAND_ON);
-    }
 }
 
 /// Notes that all calls are for the library that was found first.
@@ -196,7 +189,8 @@ pub(crate) fn host_of_caller() -> Option<&'static Host> {
 /// Returns the description of the library that is found in a scope, made now if there is none.
 fn described(scope: &Opened) -> &'static Host {
     let first = FIRST.get_or_init(|| Host::in_scope(scope, true));
-    prepare_for_forks(scope);
+    static HAND_ON: fn() = hand_on;
+    when_inconsistent(&HAND_ON);
     let place = Place::of(scope);
     if !first_is_gone() {
         let here = first.place == place;

@@ -14,10 +14,10 @@ use std::ffi::c_int;
 use ddtc::count::Count;
 use ddtc_hosts::policy::Call;
 
-use super::nonblocking::start;
 use crate::bindings::covered;
 use crate::forms::Forms;
 use crate::group::{Group, Role, learn};
+use crate::held::start;
 use crate::host::{HandleWord, Host};
 use crate::messages::UserBuffer;
 use crate::numbers::{KeptVector, Vector};

@@ -56,9 +56,10 @@ unsafe fn wait(request: *mut c_void, status: *mut c_void) -> c_int {
     unsafe {
         let Some(batch) = Batch::find(host, 1, request) else { return wait(request, status) };
         let mut own = Status::new();
-        let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
+        let at = batch.status(&mut own, status);
         completing(
-            batch.answered_by(Answer::One),
+            batch,
+            Answer::One,
             || wait(request, at),
             |batch, code| batch.settle_one(code, |_| Said::alone(code, at)),
         )
@@ -74,9 +75,10 @@ unsafe fn test(request: *mut c_void, flag: *mut c_int, status: *mut c_void) -> c
     unsafe {
         let Some(batch) = Batch::find(host, 1, request) else { return test(request, flag, status) };
         let mut own = Status::new();
-        let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
+        let at = batch.status(&mut own, status);
         completing(
-            batch.answered_by(Answer::One),
+            batch,
+            Answer::One,
             || test(request, flag, at),
             |batch, code| {
                 batch.settle_one(code, |_| match code {
@@ -99,9 +101,10 @@ unsafe fn waitany(count: c_int, requests: *mut c_void, index: *mut c_int, status
             return waitany(count, requests, index, status);
         };
         let mut own = Status::new();
-        let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
+        let at = batch.status(&mut own, status);
         completing(
-            batch.answered_by(Answer::One),
+            batch,
+            Answer::One,
             || waitany(count, requests, index, at),
             |batch, code| batch.settle_one(code, |found| Said::any(code, *index == found.index as c_int, at)),
         )
@@ -125,9 +128,10 @@ unsafe fn testany(
             return testany(count, requests, index, flag, status);
         };
         let mut own = Status::new();
-        let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
+        let at = batch.status(&mut own, status);
         completing(
-            batch.answered_by(Answer::One),
+            batch,
+            Answer::One,
             || testany(count, requests, index, flag, at),
             |batch, code| {
                 let any = code != 0 || *flag != 0;
@@ -150,7 +154,8 @@ unsafe fn waitall(count: c_int, requests: *mut c_void, statuses: *mut c_void) ->
         let all = batch.statuses(statuses);
         let at = all.at;
         completing(
-            batch.answered_by(Answer::All(all)),
+            batch,
+            Answer::All(all),
             || waitall(count, requests, at),
             |batch, code| batch.settle_all(code, true),
         )
@@ -170,7 +175,8 @@ unsafe fn testall(count: c_int, requests: *mut c_void, flag: *mut c_int, statuse
         let all = batch.statuses(statuses);
         let at = all.at;
         completing(
-            batch.answered_by(Answer::All(all)),
+            batch,
+            Answer::All(all),
             || testall(count, requests, flag, at),
             |batch, code| batch.settle_all(code, code == 0 && *flag != 0),
         )
@@ -196,7 +202,8 @@ unsafe fn waitsome(
         let statuses = batch.statuses(statuses);
         let at = statuses.at;
         completing(
-            batch.answered_by(Answer::Some { statuses, count: outcount, indices }),
+            batch,
+            Answer::Some { statuses, count: outcount, indices },
             || waitsome(incount, requests, outcount, indices, at),
             |batch, code| batch.settle_some(code),
         )
@@ -222,7 +229,8 @@ unsafe fn testsome(
         let statuses = batch.statuses(statuses);
         let at = statuses.at;
         completing(
-            batch.answered_by(Answer::Some { statuses, count: outcount, indices }),
+            batch,
+            Answer::Some { statuses, count: outcount, indices },
             || testsome(incount, requests, outcount, indices, at),
             |batch, code| batch.settle_some(code),
         )
@@ -240,9 +248,10 @@ unsafe fn request_get_status(request: HandleWord, flag: *mut c_int, status: *mut
     unsafe {
         let Some(batch) = Batch::find(host, 1, handle) else { return get_status(request, flag, status) };
         let mut own = Status::new();
-        let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
+        let at = batch.status(&mut own, status);
         completing(
             batch,
+            Answer::Nowhere(None),
             || get_status(request, flag, at),
             |batch, code| batch.note_one(code, |_| (code == 0 && *flag != 0).then_some(at)),
         )
@@ -270,9 +279,10 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_any(
             return get_status(count, requests, index, flag, status);
         };
         let mut own = Status::new();
-        let at = if batch.receives() { own.unless(batch.abi, status) } else { status };
+        let at = batch.status(&mut own, status);
         completing(
             batch,
+            Answer::Nowhere(None),
             || get_status(count, requests, index, flag, at),
             |batch, code| {
                 let any = code == 0 && *flag != 0;
@@ -304,7 +314,8 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_all(
         let all = batch.statuses(statuses);
         let at = all.at;
         completing(
-            batch.answered_by(Answer::Nowhere(Some(all))),
+            batch,
+            Answer::Nowhere(Some(all)),
             || get_status(count, requests, flag, at),
             |batch, code| batch.note_all(code, code == 0 && *flag != 0),
         )
@@ -334,7 +345,8 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_some(
         let all = batch.statuses(statuses);
         let at = all.at;
         completing(
-            batch.answered_by(Answer::Nowhere(Some(all))),
+            batch,
+            Answer::Nowhere(Some(all)),
             || get_status(incount, requests, outcount, indices, at),
             |batch, code| batch.note_some(code, if code == 0 { *outcount } else { 0 }, indices),
         )

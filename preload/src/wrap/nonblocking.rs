@@ -8,7 +8,7 @@ use crate::bindings::{covered, may_be_covered};
 use crate::completing::found;
 use crate::forms::{Form, Forms, forward};
 use crate::handles::{NO_HOST, missing};
-use crate::held;
+use crate::held::start;
 use crate::host::{Host, host};
 use crate::messages::UserBuffer;
 use crate::partial_element::Origin;
@@ -21,21 +21,6 @@ type ExchangeFn<N> =
     unsafe extern "C-unwind" fn(In, N, Handle, Int, Int, Out, N, Handle, Int, Int, Handle, Out) -> c_int;
 type ReplaceFn<N> = unsafe extern "C-unwind" fn(Out, N, Handle, Int, Int, Int, Int, Handle, Out) -> c_int;
 type ImrecvFn<N> = unsafe extern "C-unwind" fn(Out, N, Handle, Out, Out) -> c_int;
-
-/// As [`held::start`], for an operation of which nothing more is to be known.
-///
-/// # Safety
-/// As [`held::start`].
-pub(super) unsafe fn start(
-    host: &'static Host,
-    request: *mut c_void,
-    staged: Staged,
-    make: impl FnOnce(Staged) -> Box<Operation>,
-    call: impl FnOnce() -> c_int,
-) -> c_int {
-    // SAFETY: as the caller promises.
-    unsafe { held::start(host, request, staged, make, call, |_| ()) }
-}
 
 /// Stages the buffers of an operation by `stage`, if every completion of its request will be seen. What the host is given: `given` is
 /// what the program gave.

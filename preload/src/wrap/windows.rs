@@ -8,11 +8,11 @@ use std::ffi::{c_int, c_void};
 use ddtc::count::Count;
 use ddtc_hosts::policy::Call;
 
-use super::nonblocking::{before, start};
+use super::nonblocking::before;
 use crate::forms::{Form, Forms, forward};
 use crate::gpu;
 use crate::handles::{NO_HOST, On, handle_at, missing};
-use crate::held;
+use crate::held::{self, start};
 use crate::host::{HandleWord, Host, host};
 use crate::messages::UserBuffer;
 use crate::requests::{self, Operation};
@@ -30,6 +30,7 @@ struct Operands {
     origin: UserBuffer,
     target: Int,
     there: UserBuffer,
+    win: Handle,
 }
 
 impl Operands {
@@ -41,6 +42,7 @@ impl Operands {
         target: Int,
         target_count: N,
         target_type: Handle,
+        win: Handle,
     ) -> Operands {
         let there =
             UserBuffer { buf: std::ptr::null_mut(), count: target_count.wide(), datatype: target_type };
@@ -48,6 +50,7 @@ impl Operands {
             origin: UserBuffer { buf: origin.cast_mut(), count: count.wide(), datatype },
             target,
             there,
+            win,
         }
     }
 
@@ -88,7 +91,7 @@ impl Operands {
         }
         let (staged, replacement) = before(host, request, max_bytes, self.origin, |staged| match call {
             // SAFETY: as the caller promises.
-            Call::Get => unsafe { staged.fetch(self.origin, self.target) },
+            Call::Get => unsafe { staged.fetch(self.origin, self.target, self.win & host.mask) },
             // SAFETY: as the caller promises.
             _ => unsafe { staged.origin(self.origin, self.target) },
         });
@@ -100,10 +103,10 @@ impl Operands {
     }
 
     /// Runs a call that makes no request: what is staged lives until the call that completes it.
-    fn put(&self, host: &Host, staged: Staged, win: Handle, call: impl FnOnce() -> c_int) -> c_int {
+    fn put(&self, host: &Host, staged: Staged, call: impl FnOnce() -> c_int) -> c_int {
         let (code, staged) = staged.putting(call);
         if let Some(buffer) = staged.and_then(Staged::into_packed) {
-            windows::sent(win & host.mask, self.target, buffer);
+            windows::sent(self.win & host.mask, self.target, buffer);
         }
         code
     }
@@ -124,12 +127,12 @@ pub(super) unsafe fn put<N: Count>(
     target_type: Handle,
     win: Handle,
 ) -> c_int {
-    let operands = Operands::new(origin, count, datatype, target, target_count, target_type);
+    let operands = Operands::new(origin, count, datatype, target, target_count, target_type, win);
     let there = operands.there.count;
     // SAFETY: the caller's arguments.
     unsafe {
         let (staged, o) = operands.staged(host, forms.max_bytes::<N>());
-        operands.put(host, staged, win, || {
+        operands.put(host, staged, || {
             forward!(
                 N,
                 forms,
@@ -157,7 +160,7 @@ pub(super) unsafe fn rput<N: Count>(
     win: Handle,
     request: Out,
 ) -> c_int {
-    let operands = Operands::new(origin, count, datatype, target, target_count, target_type);
+    let operands = Operands::new(origin, count, datatype, target, target_count, target_type, win);
     let there = operands.there.count;
     // SAFETY: the caller's arguments.
     unsafe {
@@ -190,12 +193,12 @@ pub(super) unsafe fn rget<N: Count>(
     win: Handle,
     request: Out,
 ) -> c_int {
-    let operands = Operands::new(origin, count, datatype, target, target_count, target_type);
+    let operands = Operands::new(origin, count, datatype, target, target_count, target_type, win);
     let there = operands.there.count;
     // SAFETY: the caller's arguments.
     unsafe {
         let (staged, o) = operands.requested(host, Call::Get, forms.max_bytes::<N>(), request);
-        let call = || {
+        start(host, request, staged, Operation::once, || {
             forward!(
                 N,
                 forms,
@@ -203,11 +206,6 @@ pub(super) unsafe fn rget<N: Count>(
                 On::Win(win),
                 (o.buf)[o.count](o.datatype)(target)(at)[there](target_type)(win)(request)
             )
-        };
-        held::start(host, request, staged, Operation::once, call, |operation| {
-            if let Some(fetched) = operation.staged.fetched() {
-                windows::fetching(win & host.mask, target, fetched);
-            }
         })
     }
 }
