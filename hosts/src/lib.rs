@@ -6,6 +6,7 @@
 //! | Module | What |
 //! |---|---|
 //! | [`abi`] | widths and values of handles, statuses, constants and combiners, of MPICH, Open MPI and the standard ABI |
+//! | [`counted_calls`](mod@counted_calls) | the functions that take counts: names, forms, completion and roles of arguments |
 //! | [`policy`] | which messages gain when they are packed first: read by the preload library, written by `ddtc tune` |
 //! | [`faults`] | datatypes whose bytes a library is known to move wrongly |
 //! | [`fenced`] | memory between inaccessible pages |
@@ -13,11 +14,12 @@
 //! | [`layer`] | the groups of functions that a PMPI layer takes together |
 //! | [`left`] | why the preload library left a call to its host, in words |
 //! | [`loaded`] | an MPI library that this process loads by its file |
-//! | [`mpi_functions`] | functions that take a request, a status or a message, and what the preload library does about each |
+//! | [`mpi_functions`] | functions that take counts, a request, a status or a message, and what the preload library does about each |
 //! | [`library`] | where the preload library is |
 #![deny(unsafe_code)]
 
 pub mod abi;
+pub mod counted_calls;
 pub mod faults;
 pub mod fenced;
 pub mod layer;

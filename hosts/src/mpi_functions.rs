@@ -1,5 +1,5 @@
-//! The functions of MPI that take or return a request, a status or a message, and what the preload
-//! library does about each.
+//! The functions of MPI that take or return a request, a status or a message, or that the preload
+//! library wraps because they take counts; and what it does about each.
 //!
 //! A request that the preload library has converted is complete only after the library has unpacked
 //! its staging buffer. So every function that can complete such a request, or tell the program that
@@ -15,21 +15,13 @@
 //! 3. [`RequestEffect`]: what it does to a request;
 //! 4. [`Handling`]: what the preload library does about it.
 //!
+//! Rows of the functions that take counts are made from [`crate::counted_calls`]; the others stand
+//! here.
+//!
 //! A test reads the headers of the installed MPI libraries and fails for a function of this kind
 //! that has no row.
 
-/// Direction in which a function moves the caller's data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DataDirection {
-    /// From the caller's buffer.
-    Send,
-    /// To the caller's buffer.
-    Receive,
-    /// From one buffer and to another one, or either, depending on the rank.
-    Both,
-    /// The function has no buffer of the caller.
-    Neither,
-}
+use crate::counted_calls::{COUNTED_CALLS, Completion, CountedCall, DataDirection};
 
 /// Effect of a function on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,10 +77,26 @@ const PARTITIONED: &str = "partitioned messages are never converted";
 const GENERALIZED: &str = "the program completes a generalized request itself; no buffer belongs to it";
 const ENQUEUED: &str = "it takes only requests of the enqueue functions, which are never converted; MPICH 5.0.2 aborts at any other";
 
+/// Rows of the calls that take counts, which are all wrapped.
+static COUNTED: [MpiFunction; COUNTED_CALLS.len()] = {
+    const fn row(call: &CountedCall) -> MpiFunction {
+        let request = match call.completion {
+            Completion::ItsRequest | Completion::EachStart => RequestEffect::Creates,
+            Completion::ThisCall | Completion::Epoch => RequestEffect::Nothing,
+        };
+        MpiFunction { name: call.name, moves: call.direction(), request, handling: Handling::Wrapped }
+    }
+    let (mut rows, mut i) = ([row(&COUNTED_CALLS[0]); COUNTED_CALLS.len()], 0);
+    while i < rows.len() {
+        rows[i] = row(&COUNTED_CALLS[i]);
+        i += 1;
+    }
+    rows
+};
+
 macro_rules! rows {
     ($($name:ident $moves:ident $request:ident $handling:expr;)*) => {
-        /// The table.
-        pub static MPI_FUNCTIONS: &[MpiFunction] = &[$(MpiFunction {
+        static OTHERS: &[MpiFunction] = &[$(MpiFunction {
             name: stringify!($name),
             moves: DataDirection::$moves,
             request: RequestEffect::$request,
@@ -99,27 +107,10 @@ macro_rules! rows {
 
 rows! {
     // Messages between two processes (MPI 5.0, chapter 3).
-    MPI_Bsend_init Send Creates Wrapped;
-    MPI_Ibsend Send Creates Wrapped;
     MPI_Improbe Neither Nothing Harmless(STATUS);
-    MPI_Imrecv Receive Creates Wrapped;
     MPI_Iprobe Neither Nothing Harmless(STATUS);
-    MPI_Irecv Receive Creates Wrapped;
-    MPI_Irsend Send Creates Wrapped;
-    MPI_Isend Send Creates Wrapped;
-    MPI_Isendrecv Both Creates Wrapped;
-    MPI_Isendrecv_replace Both Creates Wrapped;
-    MPI_Issend Send Creates Wrapped;
     MPI_Mprobe Neither Nothing Harmless(STATUS);
-    MPI_Mrecv Receive Nothing Wrapped;
     MPI_Probe Neither Nothing Harmless(STATUS);
-    MPI_Recv Receive Nothing Wrapped;
-    MPI_Recv_init Receive Creates Wrapped;
-    MPI_Rsend_init Send Creates Wrapped;
-    MPI_Send_init Send Creates Wrapped;
-    MPI_Sendrecv Both Nothing Wrapped;
-    MPI_Sendrecv_replace Both Nothing Wrapped;
-    MPI_Ssend_init Send Creates Wrapped;
     // Requests of every kind (3.7.3 to 3.9).
     MPI_Cancel Neither Cancels Harmless(CANCELS);
     MPI_Request_free Neither Frees Wrapped;
@@ -138,50 +129,22 @@ rows! {
     MPI_Waitany Neither Completes Wrapped;
     MPI_Waitsome Neither Completes Wrapped;
     // Collective calls (chapters 6 and 8).
-    MPI_Allgather_init Both Creates Wrapped;
     MPI_Allgatherv_init Both Creates Harmless(UNCONVERTED);
     MPI_Allreduce_init Both Creates Harmless(UNCONVERTED);
-    MPI_Alltoall_init Both Creates Wrapped;
-    MPI_Alltoallv_init Both Creates Wrapped;
-    MPI_Alltoallw_init Both Creates Wrapped;
     MPI_Barrier_init Neither Creates Harmless(UNCONVERTED);
-    MPI_Bcast_init Both Creates Wrapped;
     MPI_Exscan_init Both Creates Harmless(UNCONVERTED);
-    MPI_Gather_init Both Creates Wrapped;
-    MPI_Gatherv_init Both Creates Wrapped;
-    MPI_Iallgather Both Creates Wrapped;
     MPI_Iallgatherv Both Creates Harmless(UNCONVERTED);
     MPI_Iallreduce Both Creates Harmless(UNCONVERTED);
-    MPI_Ialltoall Both Creates Wrapped;
-    MPI_Ialltoallv Both Creates Wrapped;
-    MPI_Ialltoallw Both Creates Wrapped;
     MPI_Ibarrier Neither Creates Harmless(UNCONVERTED);
-    MPI_Ibcast Both Creates Wrapped;
     MPI_Iexscan Both Creates Harmless(UNCONVERTED);
-    MPI_Igather Both Creates Wrapped;
-    MPI_Igatherv Both Creates Wrapped;
-    MPI_Ineighbor_allgather Both Creates Wrapped;
-    MPI_Ineighbor_allgatherv Both Creates Wrapped;
-    MPI_Ineighbor_alltoall Both Creates Wrapped;
-    MPI_Ineighbor_alltoallv Both Creates Wrapped;
-    MPI_Ineighbor_alltoallw Both Creates Wrapped;
     MPI_Ireduce Both Creates Harmless(UNCONVERTED);
     MPI_Ireduce_scatter Both Creates Harmless(UNCONVERTED);
     MPI_Ireduce_scatter_block Both Creates Harmless(UNCONVERTED);
     MPI_Iscan Both Creates Harmless(UNCONVERTED);
-    MPI_Iscatter Both Creates Wrapped;
-    MPI_Iscatterv Both Creates Wrapped;
-    MPI_Neighbor_allgather_init Both Creates Wrapped;
-    MPI_Neighbor_allgatherv_init Both Creates Wrapped;
-    MPI_Neighbor_alltoall_init Both Creates Wrapped;
-    MPI_Neighbor_alltoallv_init Both Creates Wrapped;
-    MPI_Neighbor_alltoallw_init Both Creates Wrapped;
     MPI_Reduce_init Both Creates Harmless(UNCONVERTED);
     MPI_Reduce_scatter_block_init Both Creates Harmless(UNCONVERTED);
     MPI_Reduce_scatter_init Both Creates Harmless(UNCONVERTED);
     MPI_Scan_init Both Creates Harmless(UNCONVERTED);
-    MPI_Scatter_init Both Creates Wrapped;
-    MPI_Scatterv_init Both Creates Wrapped;
     // Partitioned messages (chapter 4).
     MPI_Parrived Neither Asks Harmless(PARTITIONED);
     MPI_Pready Neither Starts Harmless(PARTITIONED);
@@ -200,29 +163,17 @@ rows! {
     MPI_File_iwrite_at Send Creates Harmless(UNCONVERTED);
     MPI_File_iwrite_at_all Send Creates Harmless(UNCONVERTED);
     MPI_File_iwrite_shared Send Creates Harmless(UNCONVERTED);
-    MPI_File_read Receive Nothing Wrapped;
-    MPI_File_read_all Receive Nothing Wrapped;
     MPI_File_read_all_end Receive Nothing Harmless(UNCONVERTED);
-    MPI_File_read_at Receive Nothing Wrapped;
-    MPI_File_read_at_all Receive Nothing Wrapped;
     MPI_File_read_at_all_end Receive Nothing Harmless(UNCONVERTED);
     MPI_File_read_ordered Receive Nothing Harmless(UNCONVERTED);
     MPI_File_read_ordered_end Receive Nothing Harmless(UNCONVERTED);
     MPI_File_read_shared Receive Nothing Harmless(UNCONVERTED);
-    MPI_File_write Send Nothing Wrapped;
-    MPI_File_write_all Send Nothing Wrapped;
     MPI_File_write_all_end Send Nothing Harmless(UNCONVERTED);
-    MPI_File_write_at Send Nothing Wrapped;
-    MPI_File_write_at_all Send Nothing Wrapped;
     MPI_File_write_at_all_end Send Nothing Harmless(UNCONVERTED);
-    MPI_File_write_ordered Send Nothing Wrapped;
     MPI_File_write_ordered_end Send Nothing Harmless(UNCONVERTED);
-    MPI_File_write_shared Send Nothing Wrapped;
     // One-sided operations (chapter 12).
     MPI_Raccumulate Send Creates Harmless(UNCONVERTED);
-    MPI_Rget Receive Creates Wrapped;
     MPI_Rget_accumulate Both Creates Harmless(UNCONVERTED);
-    MPI_Rput Send Creates Wrapped;
     // Communicators and the buffers of buffered sends (3.6 and 7.4.2).
     MPI_Buffer_iflush Neither Creates Harmless(UNCONVERTED);
     MPI_Comm_idup Neither Creates Harmless(UNCONVERTED);
@@ -310,12 +261,17 @@ impl MpiFunction {
     }
 }
 
+/// Returns all rows.
+pub fn all() -> impl Iterator<Item = &'static MpiFunction> {
+    COUNTED.iter().chain(OTHERS)
+}
+
 /// Returns the function of a name: of the name itself, with or without `_c`, or behind the letter
 /// `P` or `Q` of the profiling interfaces.
 pub fn find(name: &str) -> Option<&'static MpiFunction> {
     let plain = name.strip_prefix(['P', 'Q']).unwrap_or(name);
     let small = plain.strip_suffix("_c").unwrap_or(plain);
-    MPI_FUNCTIONS.iter().find(|function| function.name == small)
+    all().find(|function| function.name == small)
 }
 
 /// Returns whether an object that refers to `name` may start, complete, ask about or free a
@@ -330,7 +286,7 @@ pub fn touches_requests_unseen(name: &str) -> bool {
         return true;
     }
     let plain = name.strip_prefix(['P', 'Q', 'p', 'q']).unwrap_or(name).trim_end_matches('_');
-    let bypassed = MPI_FUNCTIONS.iter().filter(|function| function.handling == Handling::Bypass);
+    let bypassed = all().filter(|function| function.handling == Handling::Bypass);
     bypassed.filter(|function| function.touches_converted()).any(|f| f.name.eq_ignore_ascii_case(plain))
 }
 
@@ -341,9 +297,9 @@ mod tests {
 
     #[test]
     fn every_function_has_one_row() {
-        let names: HashSet<&str> = MPI_FUNCTIONS.iter().map(|function| function.name).collect();
-        assert_eq!(names.len(), MPI_FUNCTIONS.len());
-        for function in MPI_FUNCTIONS {
+        let names: HashSet<&str> = all().map(|function| function.name).collect();
+        assert_eq!(names.len(), all().count());
+        for function in all() {
             let prefixed = function.name.starts_with("MPI_") || function.name.starts_with("MPIX_");
             assert!(prefixed && !function.name.ends_with("_c"), "{}", function.name);
             assert_eq!(find(&format!("P{}_c", function.name)).map(|f| f.name), Some(function.name));
@@ -352,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_reason_to_bypass_touches_requests() {
-        for function in MPI_FUNCTIONS.iter().filter(|function| function.handling == Handling::Bypass) {
+        for function in all().filter(|function| function.handling == Handling::Bypass) {
             assert!(function.touches_converted(), "{}", function.name);
         }
     }

@@ -20,6 +20,8 @@ pub(crate) struct Forms<S, L> {
     pub(crate) call: Call,
     /// Whether the policy converts a type of this call. If not, it is here for its counts alone: the host has only the other form.
     pub(crate) wanted: bool,
+    /// Where an error of the call is raised.
+    pub(crate) on: On,
 }
 
 impl<S: Copy, L: Copy> Forms<S, L> {
@@ -34,18 +36,12 @@ impl<S: Copy, L: Copy> Forms<S, L> {
     }
 
     /// Returns the form to call for `counts`, the large one where `large` says so, or the code of the error: of a large count on a host that has only
-    /// the small form, raised on `on`, or of a host without the function.
-    pub(crate) fn choose(
-        &self,
-        host: &Host,
-        on: impl Into<On>,
-        large: bool,
-        counts: &[i64],
-    ) -> Result<Form<S, L>, c_int> {
+    /// the small form, raised where errors of the call are, or of a host without the function.
+    pub(crate) fn choose(&self, host: &Host, large: bool, counts: &[i64]) -> Result<Form<S, L>, c_int> {
         match (self.large, self.small) {
             (Some(wide), _) if large => Ok(Form::Large(wide)),
             (_, Some(small)) if counts.iter().all(|&n| c_int::try_from(n).is_ok()) => Ok(Form::Small(small)),
-            (_, Some(_)) => Err(too_large(host, on)),
+            (_, Some(_)) => Err(too_large(host, self.on)),
             (_, None) => Err(missing(host)),
         }
     }
@@ -58,7 +54,7 @@ pub(crate) enum Form<S, L> {
 }
 
 /// Calls the host's function in the form that the program used, or narrowed where the host has no other. Arguments in brackets are
-/// counts, those in braces arrays of them, the others stand in parentheses; `$comm` is where an error is raised ([`On`]).
+/// counts, those in braces arrays of them, the others stand in parentheses.
 macro_rules! forward {
     (@small [$count:expr]) => { $count as c_int };
     (@large [$count:expr]) => { $count };
@@ -70,11 +66,11 @@ macro_rules! forward {
     (@counts {$($count:expr,)*} [$next:expr] $($rest:tt)*) => { forward!(@counts {$($count,)* $next,} $($rest)*) };
     (@counts {$($count:expr,)*} {$skipped:expr} $($rest:tt)*) => { forward!(@counts {$($count,)*} $($rest)*) };
     (@counts {$($count:expr,)*} ($skipped:expr) $($rest:tt)*) => { forward!(@counts {$($count,)*} $($rest)*) };
-    ($n:ty, $forms:expr, $host:expr, $comm:expr, $($argument:tt)*) => {
-        forward!(@sized <$n as ::ddtc::count::Count>::LARGE, $forms, $host, $comm, $($argument)*)
+    ($n:ty, $forms:expr, $host:expr, $($argument:tt)*) => {
+        forward!(@sized <$n as ::ddtc::count::Count>::LARGE, $forms, $host, $($argument)*)
     };
-    (@sized $large:expr, $forms:expr, $host:expr, $comm:expr, $($argument:tt)*) => {
-        match $forms.choose($host, $comm, $large, forward!(@counts {} $($argument)*)) {
+    (@sized $large:expr, $forms:expr, $host:expr, $($argument:tt)*) => {
+        match $forms.choose($host, $large, forward!(@counts {} $($argument)*)) {
             Ok(Form::Small(small)) => small($(forward!(@small $argument)),*),
             Ok(Form::Large(large)) => large($(forward!(@large $argument)),*),
             Err(code) => code,

@@ -51,16 +51,10 @@ pub(crate) enum On {
     Win(HandleWord),
 }
 
-impl From<HandleWord> for On {
-    fn from(comm: HandleWord) -> On {
-        On::Comm(comm)
-    }
-}
-
 /// Raises the error of a large count on a host that has only the small form of a call.
-pub(crate) fn too_large(host: &Host, on: impl Into<On>) -> c_int {
+pub(crate) fn too_large(host: &Host, on: On) -> c_int {
     let code = host.abi.map_or(NO_HOST, |a| a.err_value_too_large);
-    let (raise, handle) = match on.into() {
+    let (raise, handle) = match on {
         On::Comm(comm) => (host.next.comm_call_errhandler, comm),
         On::File(file) => (host.next.file_call_errhandler, file),
         On::Win(win) => (host.next.win_call_errhandler, win),

@@ -14,6 +14,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use ddtc::datatype::Named;
 use ddtc_hosts::abi::queries::{self, Queries};
 use ddtc_hosts::abi::{Abi, Flavour, Signs};
+use ddtc_hosts::counted_calls;
 use ddtc_hosts::layer::Group;
 use ddtc_hosts::policy::{Family, Library};
 
@@ -23,7 +24,7 @@ use crate::named_range::{NO_RANGE, within_segments};
 use crate::scopes::{Place, find_scope};
 use crate::settings::{Choice, settings};
 pub(crate) use crate::signatures::HandleWord;
-use crate::signatures::{argument, counted_calls};
+use crate::signatures::argument;
 use crate::slow_path::{COUNT, LAYER, watch};
 use crate::users::Users;
 use crate::warn::warn;
@@ -87,14 +88,14 @@ macro_rules! functions {
 }
 
 macro_rules! counted {
-    ($(fn $name:ident, fn $name_c:ident: $small:ident, $large:ident, $section:literal, $call:ident, $file:ident::$by:ident
-     ($($argument:ident: $kind:ident),*);)*) => {
+    ($(fn $name:ident, fn $name_c:ident: $small:ident, $large:ident, $section:literal, $call:ident $completion:ident $file:ident::$by:ident
+     ($($argument:ident: $role:ident),*);)*) => {
         functions! {
             /// Functions of the host that take counts, in both forms, `None` where it has no such symbol.
             CountedFunctions
             $(
-                $small $name ($(argument!(c_int, $kind)),*);
-                $large $name_c ($(argument!(i64, $kind)),*);
+                $small $name ($(argument!(c_int, $role)),*);
+                $large $name_c ($(argument!(i64, $role)),*);
             )*
         }
     };

@@ -1,5 +1,6 @@
-//! Kinds of uses of a type: what one costs the host at least, by the name of the function.
+//! Kinds of uses of a type, and what one costs the MPI library at least.
 
+use ddtc_hosts::counted_calls::{Completion, CountedCall, DataDirection};
 use ddtc_hosts::policy::{Call, Family};
 
 use crate::times::RENDEZVOUS;
@@ -19,18 +20,13 @@ pub(crate) enum UseKind {
 }
 
 impl UseKind {
-    /// Of a function of MPI.
-    pub(crate) const fn of(name: &str) -> UseKind {
-        let (sends, receives) = (has_word(name, b"end"), has_word(name, b"ecv"));
-        // The name of a large form goes on behind it.
-        if has_word(name, b"_init") {
-            UseKind::Persistent
-        } else if sends && !receives {
-            UseKind::Send
-        } else if receives && !sends {
-            UseKind::Receive
-        } else {
-            UseKind::Call
+    /// Returns the kind of the uses of types in a call.
+    pub(crate) const fn of(row: &CountedCall) -> UseKind {
+        match (row.completion, row.call, row.direction()) {
+            (Completion::EachStart, _, _) => UseKind::Persistent,
+            (_, Call::Message, DataDirection::Send) => UseKind::Send,
+            (_, Call::Message, DataDirection::Receive) => UseKind::Receive,
+            _ => UseKind::Call,
         }
     }
 
@@ -56,11 +52,12 @@ pub(crate) enum CompletedBy {
 }
 
 impl CompletedBy {
-    /// Of a function of MPI; `None`: it is no message.
-    pub(crate) const fn of(call: Call, name: &str) -> Option<CompletedBy> {
-        match call {
-            Call::Message if has_word(name, b"MPI_I") => Some(CompletedBy::LaterCall),
-            Call::Message => Some(CompletedBy::SameCall),
+    /// Returns which call completes the messages of a call. `None`: it moves no message, or makes a
+    /// persistent request.
+    pub(crate) const fn of(row: &CountedCall) -> Option<CompletedBy> {
+        match (row.call, row.completion) {
+            (Call::Message, Completion::ThisCall) => Some(CompletedBy::SameCall),
+            (Call::Message, Completion::ItsRequest) => Some(CompletedBy::LaterCall),
             _ => None,
         }
     }
@@ -110,51 +107,41 @@ impl UseRules {
     }
 }
 
-/// Says whether a name has these letters somewhere.
-const fn has_word(name: &str, word: &[u8]) -> bool {
-    let name = name.as_bytes();
-    let (mut at, mut same) = (0, 0);
-    while at + word.len() <= name.len() && same < word.len() {
-        same = 0;
-        while same < word.len() && name[at + same] == word[same] {
-            same += 1;
-        }
-        at += 1;
-    }
-    same == word.len()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ddtc_hosts::counted_calls::COUNTED_CALLS;
 
     #[test]
-    fn names_say_what_a_use_is() {
+    fn rows_say_what_a_use_is() {
+        use CompletedBy::{LaterCall, SameCall};
         use UseKind as U;
-        for (name, used) in [
-            ("MPI_Isend", U::Send),
-            ("MPI_Bsend_c", U::Send),
-            ("MPI_Recv", U::Receive),
-            ("MPI_Imrecv", U::Receive),
-            ("MPI_Sendrecv_replace", U::Call),
-            ("MPI_Alltoall", U::Call),
-            ("MPI_Send_init_c", U::Persistent),
-            ("MPI_", U::Call),
+        let row = |name| COUNTED_CALLS.iter().find(|row| row.name == name).unwrap();
+        for (name, used, by) in [
+            ("MPI_Isend", U::Send, Some(LaterCall)),
+            ("MPI_Irsend", U::Send, Some(LaterCall)),
+            ("MPI_Bsend", U::Send, Some(SameCall)),
+            ("MPI_Recv", U::Receive, Some(SameCall)),
+            ("MPI_Imrecv", U::Receive, Some(LaterCall)),
+            ("MPI_Sendrecv", U::Call, Some(SameCall)),
+            ("MPI_Isendrecv_replace", U::Call, Some(LaterCall)),
+            ("MPI_Alltoall", U::Call, None),
+            ("MPI_Ibcast", U::Call, None),
+            ("MPI_Put", U::Call, None),
+            ("MPI_File_read_at", U::Call, None),
+            ("MPI_Send_init", U::Persistent, None),
+            ("MPI_Recv_init", U::Persistent, None),
+            ("MPI_Alltoallw_init", U::Persistent, None),
         ] {
-            assert!(U::of(name) == used, "{name}");
+            assert!(U::of(row(name)) == used && CompletedBy::of(row(name)) == by, "{name}");
         }
+    }
+
+    #[test]
+    fn rules_are_a_word() {
         let rules = UseRules::new(false, true, |call| call == Call::Bcast);
         let again = UseRules::from_word(rules.word()).unwrap();
         assert_eq!([Call::Message, Call::Bcast].map(|call| again.counts(call)), [false, true]);
         assert!(!again.at_once() && again.alike() && UseRules::from_word(0).is_none());
-        use CompletedBy::{LaterCall, SameCall};
-        for (call, name, by) in [
-            (Call::Message, "MPI_Irsend", Some(LaterCall)),
-            (Call::Message, "MPI_Recv_c", Some(SameCall)),
-            (Call::Message, "MPI_Sendrecv", Some(SameCall)),
-            (Call::Bcast, "MPI_Ibcast", None),
-        ] {
-            assert!(CompletedBy::of(call, name) == by, "{name}");
-        }
     }
 }

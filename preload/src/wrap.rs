@@ -1,5 +1,5 @@
-//! The C functions that this library puts before the host's: those with counts by the table in `signatures`, in both forms from one
-//! function here; the others by hand.
+//! The C functions that this library puts before the host's: those with counts from the rows of
+//! `ddtc_hosts::counted_calls`, in both forms from one function here; the others by hand.
 //!
 //! Handles are taken as 64-bit registers, so one set of symbols serves every ABI: on the 64-bit ELF targets of MPI an `int` handle
 //! arrives in the lower half of the same register or stack slot.
@@ -18,45 +18,52 @@ mod pack;
 mod partitioned;
 mod windows;
 
-use arguments::{is_hosts, looked_at, value, wanted};
+use arguments::{is_hosts, looked_at, raised_on, value, wanted};
 use collective::{all, each, neighbour, rooted};
 use pack::at_once;
 
 use std::ffi::{c_int, c_void};
 
 use ddtc::count::Count;
+use ddtc_hosts::counted_calls;
+use ddtc_hosts::counted_calls::{Completion, CountedCall, Role};
 use ddtc_hosts::policy::Call;
 
 use crate::candidates;
 use crate::door::{commits, unseen};
 use crate::forms::Forms;
-use crate::handles::{NO_HOST, handle_at, missing};
+use crate::handles::{NO_HOST, On, handle_at, missing};
 use crate::host::{HandleWord, Host, host, known};
 use crate::left::Counted;
-use crate::signatures::{argument, counted_calls};
+use crate::signatures::argument;
 use crate::slow_path::{COUNT, UNSEEN, watched_for};
 use crate::table::{self, Found};
-use crate::use_kind::{CompletedBy, UseKind};
 use crate::{counting, types};
 
 /// Makes the two functions of every row: the host's at once if the policy converts no type of the call, else what wraps it; counted while calls are.
 macro_rules! exported {
-    ($(fn $name:ident, fn $name_c:ident: $small:ident, $large:ident, $section:literal, $call:ident, $file:ident::$by:ident
-       ($($argument:ident: $kind:ident),*);)*) => {$(
-        exported! { @form $small $large $small $name $section $call $file::$by c_int ($($argument: $kind),*) }
-        exported! { @form $small $large $large $name_c $section $call $file::$by i64 ($($argument: $kind),*) }
+    ($(fn $name:ident, fn $name_c:ident: $small:ident, $large:ident, $section:literal, $call:ident $completion:ident $file:ident::$by:ident
+       ($($argument:ident: $role:ident),*);)*) => {$(
+        exported! { @form $small $large $small $name $name $section $call $completion $file::$by c_int ($($argument: $role),*) }
+        exported! { @form $small $large $large $name $name_c $section $call $completion $file::$by i64 ($($argument: $role),*) }
     )*};
-    (@form $small:ident $large:ident $form:ident $name:ident $section:literal $call:ident $file:ident::$by:ident $n:ident
-     ($($argument:ident: $kind:ident),*)) => {
+    (@form $small:ident $large:ident $form:ident $plain:ident $name:ident $section:literal $call:ident $completion:ident $file:ident::$by:ident
+     $n:ident ($($argument:ident: $role:ident),*)) => {
         #[doc = concat!("# Safety\nAs `", stringify!($name), "` (MPI 5.0, ", $section, ").")]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $name($($argument: argument!($n, $kind)),*) -> c_int {
+        pub unsafe extern "C-unwind" fn $name($($argument: argument!($n, $role)),*) -> c_int {
+            const ROW: CountedCall = CountedCall {
+                name: stringify!($plain),
+                call: Call::$call,
+                completion: Completion::$completion,
+                arguments: &[$(Role::$role),*],
+            };
             if let Some(host) = known() {
                 if at_once!(host, $file::$by($($argument),*)) {
                     return 0;
                 }
                 if !watched_for(COUNT | UNSEEN)
-                    && is_hosts!(host, $call, stringify!($name), $($argument: $kind),*)
+                    && is_hosts!(host, ROW, $($argument: $role),*)
                     && let Some(theirs) = host.direct.$form
                 {
                     // SAFETY: the caller's arguments, in the form that it has used.
@@ -68,14 +75,14 @@ macro_rules! exported {
 
             // Functions of their own: a call that is the host's by its handles saves no register and jumps there, and one that is the host's after a look keeps nothing.
             #[inline(never)]
-            unsafe extern "C-unwind" fn looked_into($($argument: argument!($n, $kind)),*) -> c_int {
+            unsafe extern "C-unwind" fn looked_into($($argument: argument!($n, $role)),*) -> c_int {
                 let Some(host) = host() else { return NO_HOST };
                 unseen::attend_in_call();
                 if let Some(call) = Counted::begin() {
                     // SAFETY: the caller's arguments.
                     return unsafe { counted(host, call, $($argument),*) };
                 }
-                let wanted = wanted!(host, $call, const { UseKind::of(stringify!($name)) }, $($argument: $kind),*);
+                let wanted = wanted!(host, ROW, $($argument: $role),*);
                 if !wanted && let Some(theirs) = host.direct.$form {
                     // SAFETY: the caller's arguments, in the form that it has used.
                     return unsafe { theirs($($argument),*) };
@@ -85,8 +92,8 @@ macro_rules! exported {
             }
 
             #[cold]
-            unsafe fn counted(host: &'static Host, call: Counted, $($argument: argument!($n, $kind)),*) -> c_int {
-                let wanted = wanted!(host, $call, const { UseKind::of(stringify!($name)) }, $($argument: $kind),*);
+            unsafe fn counted(host: &'static Host, call: Counted, $($argument: argument!($n, $role)),*) -> c_int {
+                let wanted = wanted!(host, ROW, $($argument: $role),*);
                 if !wanted && let Some(theirs) = host.direct.$form {
                     // SAFETY: the caller's arguments, in the form that it has used.
                     return unsafe { theirs($($argument),*) };
@@ -94,15 +101,16 @@ macro_rules! exported {
                 // SAFETY: the caller's arguments.
                 let code = unsafe { converting(host, wanted, $($argument),*) };
                 // SAFETY: the caller's arguments.
-                let looked_at = || unsafe { looked_at(host, Call::$call, &[$(value!($argument $argument: $kind)),*]) };
+                let looked_at = || unsafe { looked_at(host, ROW.call, &[$(value!($argument $role)),*]) };
                 counting::end(host, call, code, looked_at);
                 code
             }
 
             #[inline(never)]
-            unsafe fn converting(host: &'static Host, wanted: bool, $($argument: argument!($n, $kind)),*) -> c_int {
-                let forms =
-                    Forms { small: host.next_counted.$small, large: host.next_counted.$large, call: Call::$call, wanted };
+            unsafe fn converting(host: &'static Host, wanted: bool, $($argument: argument!($n, $role)),*) -> c_int {
+                let on = raised_on!(host, $($argument: $role),*);
+                let (small, large) = (host.next_counted.$small, host.next_counted.$large);
+                let forms = Forms { small, large, call: ROW.call, wanted, on };
                 // SAFETY: the caller's arguments.
                 unsafe { $file::$by(host, forms, $($argument),*) }
             }

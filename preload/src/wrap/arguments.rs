@@ -12,14 +12,14 @@ use crate::signatures::{Handle, In, Types};
 /// An argument.
 #[derive(Clone, Copy)]
 pub(super) enum Argument {
-    /// A buffer that is read.
-    In(In),
-    /// An array of them.
+    /// A buffer that is sent from.
+    SendBuf(In),
+    /// A number of elements for each peer.
     Counts,
     /// A datatype.
     Type(Handle),
     /// A datatype that the call looks at by itself.
-    Met(Handle),
+    PackType(Handle),
     /// A datatype for every peer.
     Types(Types),
     Root(c_int),
@@ -28,69 +28,86 @@ pub(super) enum Argument {
     Other,
 }
 
-/// An argument of a row of `signatures` as a value, by its name and its kind.
+/// Makes a value of an argument of a call, by its role.
 macro_rules! value {
-    ($value:ident root: Int) => {
-        $crate::wrap::arguments::Argument::Root($value)
+    ($value:ident SendBuf) => {
+        $crate::wrap::arguments::Argument::SendBuf($value)
     };
-    ($value:ident comm: Handle) => {
-        $crate::wrap::arguments::Argument::Comm($value)
-    };
-    ($value:ident $name:ident: In) => {
-        $crate::wrap::arguments::Argument::In($value)
-    };
-    ($value:ident $name:ident: Ns) => {
+    ($value:ident Counts) => {
         $crate::wrap::arguments::Argument::Counts
     };
-    ($value:ident $name:ident: Type) => {
+    ($value:ident Type) => {
         $crate::wrap::arguments::Argument::Type($value)
     };
-    ($value:ident $name:ident: Met) => {
-        $crate::wrap::arguments::Argument::Met($value)
+    ($value:ident PackType) => {
+        $crate::wrap::arguments::Argument::PackType($value)
     };
-    ($value:ident $name:ident: Types) => {
+    ($value:ident Types) => {
         $crate::wrap::arguments::Argument::Types($value)
     };
-    ($value:ident $name:ident: $other:ident) => {
+    ($value:ident Root) => {
+        $crate::wrap::arguments::Argument::Root($value)
+    };
+    ($value:ident Comm) => {
+        $crate::wrap::arguments::Argument::Comm($value)
+    };
+    ($value:ident $other:ident) => {
         $crate::wrap::arguments::Argument::Other
     };
 }
 pub(super) use value;
 
+/// Returns the object on which an error of a call is raised: the argument that is a communicator, a window or a file. A call without
+/// one takes a message, and a message does not tell its communicator.
+macro_rules! raised_on {
+    ($host:ident, $argument:ident: Comm $($rest:tt)*) => { On::Comm($argument) };
+    ($host:ident, $argument:ident: Win $($rest:tt)*) => { On::Win($argument) };
+    ($host:ident, $argument:ident: File $($rest:tt)*) => { On::File($argument) };
+    ($host:ident, $argument:ident: $other:ident, $($rest:tt)*) => { raised_on!($host, $($rest)*) };
+    ($host:ident, $argument:ident: $other:ident) => { On::Comm($host.world) };
+}
+pub(super) use raised_on;
+
 /// Returns the buffer that is sent, the types of both sides and the communicator, where every peer has a type: those are looked at with their peers.
 #[inline(always)]
 fn of_each_peer(arguments: &[Argument]) -> Option<(In, Types, Types, Handle)> {
-    use Argument::{Comm, Counts, In, Types};
+    use Argument::{Comm, Counts, SendBuf, Types};
     match *arguments {
-        [In(sent), Counts, _, Types(sendtypes), _, Counts, _, Types(recvtypes), Comm(comm), ..] => {
+        [SendBuf(sent), Counts, _, Types(sendtypes), _, Counts, _, Types(recvtypes), Comm(comm), ..] => {
             Some((sent, sendtypes, recvtypes, comm))
         }
         _ => None,
     }
 }
 
-/// Says whether a call is the host's by the handles of its types alone: [`crate::types::is_hosts`].
+/// Says whether a call is the host's by the handles of its types alone: [`crate::types::is_hosts`]. `$row`: its row of the table of calls.
 macro_rules! is_hosts {
-    ($host:ident, $call:ident, $name:expr, $($argument:ident: $kind:ident),*) => {{
+    ($host:ident, $row:ident, $($argument:ident: $role:ident),*) => {{
         #[allow(unused_mut, unused_variables, unused_assignments, reason = "not every call has types, or counts behind the last one")]
         let (mut hosts, mut count) = (true, 0);
-        $(is_hosts!(@look $host, $call, $name, hosts, count, $argument $kind);)*
+        $(is_hosts!(@look $host, $row, hosts, count, $argument $role);)*
         hosts
     }};
-    (@look $host:ident, $call:ident, $name:expr, $hosts:ident, $count:ident, $argument:ident N) => {
+    (@look $host:ident, $row:ident, $hosts:ident, $count:ident, $argument:ident Count) => {
         #[allow(unused_assignments, reason = "as above")]
         {
             $count = $argument.wide();
         }
     };
-    (@look $host:ident, $call:ident, $name:expr, $hosts:ident, $count:ident, $argument:ident Type) => {
+    (@look $host:ident, $row:ident, $hosts:ident, $count:ident, $argument:ident Type) => {
         $hosts = $hosts
-            && $crate::types::is_hosts($host, $argument, $count, const { UseKind::of($name) }, const { CompletedBy::of(Call::$call, $name) });
+            && $crate::types::is_hosts(
+                $host,
+                $argument,
+                $count,
+                const { $crate::use_kind::UseKind::of(&$row) },
+                const { $crate::use_kind::CompletedBy::of(&$row) },
+            );
     };
-    (@look $host:ident, $call:ident, $name:expr, $hosts:ident, $count:ident, $argument:ident Met) => {
-        $hosts = $hosts && $crate::types::is_hosts($host, $argument, 0, const { UseKind::of($name) }, None);
+    (@look $host:ident, $row:ident, $hosts:ident, $count:ident, $argument:ident PackType) => {
+        $hosts = $hosts && $crate::types::is_hosts($host, $argument, 0, $crate::use_kind::UseKind::Pack, None);
     };
-    (@look $host:ident, $call:ident, $name:expr, $hosts:ident, $count:ident, $argument:ident Types) => {
+    (@look $host:ident, $row:ident, $hosts:ident, $count:ident, $argument:ident Types) => {
         #[allow(unused_assignments, reason = "as above")]
         {
             $hosts = false;
@@ -103,36 +120,39 @@ pub(super) use is_hosts;
 /// Says whether the policy converts a type that is an argument of a call. Each counts as used, as often as the number before it says. Written out argument by argument: in a
 /// loop over values all of them would go by way of memory, in each call that is the host's.
 macro_rules! wanted {
-    ($host:ident, $call:ident, $used:expr, $sendbuf:ident: In, $sendcounts:ident: Ns, $sdispls:ident: $s:ident, $sendtypes:ident: Types,
-     $recvbuf:ident: Out, $recvcounts:ident: Ns, $rdispls:ident: $r:ident, $recvtypes:ident: Types, $comm:ident: Handle
-     $(, $rest:ident: $kind:ident)*) => {
+    ($host:ident, $row:ident, $sendbuf:ident: SendBuf, $sendcounts:ident: Counts, $sdispls:ident: $s:ident, $sendtypes:ident: Types,
+     $recvbuf:ident: RecvBuf, $recvcounts:ident: Counts, $rdispls:ident: $r:ident, $recvtypes:ident: Types, $comm:ident: Comm
+     $(, $rest:ident: $role:ident)*) => {
         // SAFETY: the caller's arguments.
-        unsafe { $crate::wrap::each::wanted($host, Call::$call, $used, $sendbuf, $sendtypes, $recvtypes, $comm) }
+        unsafe {
+            let used = const { $crate::use_kind::UseKind::of(&$row) };
+            $crate::wrap::each::wanted($host, $row.call, used, $sendbuf, $sendtypes, $recvtypes, $comm)
+        }
     };
-    ($host:ident, $call:ident, $used:expr, $($argument:ident: $kind:ident),*) => {{
+    ($host:ident, $row:ident, $($argument:ident: $role:ident),*) => {{
         #[allow(unused_mut, unused_variables, unused_assignments, reason = "not every call has types, or counts behind the last one")]
         let (mut wanted, mut count) = (false, 1);
-        $(wanted!(@look $host, $call, $used, wanted, count, $argument $kind);)*
+        $(wanted!(@look $host, $row, wanted, count, $argument $role);)*
         wanted
     }};
-    (@look $host:ident, $call:ident, $used:expr, $wanted:ident, $count:ident, $argument:ident N) => {
+    (@look $host:ident, $row:ident, $wanted:ident, $count:ident, $argument:ident Count) => {
         #[allow(unused_assignments, reason = "as above")]
         {
             $count = $argument.wide();
         }
     };
     // Arrays of numbers are not read here: an element is the least that is moved.
-    (@look $host:ident, $call:ident, $used:expr, $wanted:ident, $count:ident, $argument:ident Ns) => {
+    (@look $host:ident, $row:ident, $wanted:ident, $count:ident, $argument:ident Counts) => {
         #[allow(unused_assignments, reason = "as above")]
         {
             $count = 1;
         }
     };
     // Both sides are counted.
-    (@look $host:ident, $call:ident, $used:expr, $wanted:ident, $count:ident, $argument:ident Type) => {
-        $wanted |= $crate::types::wanted($host, $argument, $count, Call::$call, $used);
+    (@look $host:ident, $row:ident, $wanted:ident, $count:ident, $argument:ident Type) => {
+        $wanted |= $crate::types::wanted($host, $argument, $count, $row.call, const { $crate::use_kind::UseKind::of(&$row) });
     };
-    (@look $host:ident, $call:ident, $used:expr, $wanted:ident, $count:ident, $argument:ident Met) => {
+    (@look $host:ident, $row:ident, $wanted:ident, $count:ident, $argument:ident PackType) => {
         $wanted = true;
     };
     (@look $($other:tt)*) => {};
@@ -149,7 +169,7 @@ pub(super) unsafe fn looked_at(
     call: Call,
     arguments: &[Argument],
 ) -> counting::Arguments {
-    use Argument::{Comm, Met, Root, Type};
+    use Argument::{Comm, PackType, Root, Type};
     let types = match of_each_peer(arguments) {
         // How many peers there are is not asked of a communicator that may be a layer's.
         Some(_) if host.layers.take(call) => Vec::new(),
@@ -159,7 +179,7 @@ pub(super) unsafe fn looked_at(
         },
         None => {
             let types = arguments.iter().filter_map(|&argument| match argument {
-                Type(datatype) | Met(datatype) => Some(datatype),
+                Type(datatype) | PackType(datatype) => Some(datatype),
                 _ => None,
             });
             types.collect()
@@ -167,7 +187,7 @@ pub(super) unsafe fn looked_at(
     };
     counting::Arguments {
         call,
-        always: arguments.iter().any(|argument| matches!(argument, Met(_))),
+        always: arguments.iter().any(|argument| matches!(argument, PackType(_))),
         root: arguments
             .iter()
             .find_map(|&argument| if let Root(root) = argument { Some(root) } else { None }),

@@ -35,7 +35,7 @@ pub(super) unsafe fn send<N: Count>(
     // SAFETY: the caller's arguments.
     unsafe {
         let s = staged.send(UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype }, dest);
-        staged.sending(|| forward!(N, forms, host, comm, (s.buf)[s.count](s.datatype)(dest)(tag)(comm)))
+        staged.sending(|| forward!(N, forms, host, (s.buf)[s.count](s.datatype)(dest)(tag)(comm)))
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) unsafe fn recv<N: Count>(
     unsafe {
         let r = staged.receive(given, Some(source), Origin::Named(comm));
         staged.receiving(status, |s| {
-            forward!(N, forms, host, comm, (r.buf)[r.count](r.datatype)(source)(tag)(comm)(s))
+            forward!(N, forms, host, (r.buf)[r.count](r.datatype)(source)(tag)(comm)(s))
         })
     }
 }
@@ -81,9 +81,7 @@ pub(super) unsafe fn mrecv<N: Count>(
     unsafe {
         let r = staged.receive(UserBuffer { buf, count: count.wide(), datatype }, None, Origin::Matched);
         // No communicator is named.
-        staged.receiving(status, |s| {
-            forward!(N, forms, host, host.world, (r.buf)[r.count](r.datatype)(message)(s))
-        })
+        staged.receiving(status, |s| forward!(N, forms, host, (r.buf)[r.count](r.datatype)(message)(s)))
     }
 }
 
@@ -118,7 +116,6 @@ pub(super) unsafe fn sendrecv<N: Count>(
                 N,
                 forms,
                 host,
-                comm,
                 (s.buf)[s.count](s.datatype)(dest)(sendtag)(r.buf)[r.count](r.datatype)(source)(recvtag)(
                     comm
                 )(status)
@@ -151,13 +148,7 @@ pub(super) unsafe fn sendrecv_replace<N: Count>(
     unsafe {
         let r = if both { staged.replace(given, Origin::Named(comm)) } else { given };
         staged.receiving(status, |s| {
-            forward!(
-                N,
-                forms,
-                host,
-                comm,
-                (r.buf)[r.count](r.datatype)(dest)(sendtag)(source)(recvtag)(comm)(s)
-            )
+            forward!(N, forms, host, (r.buf)[r.count](r.datatype)(dest)(sendtag)(source)(recvtag)(comm)(s))
         })
     }
 }

@@ -264,7 +264,7 @@ macro_rules! collective {
             unsafe {
                 $($body)*
                 let large = N::LARGE || $call.widened;
-                $call.run(|| forward!(@sized large, $forms, $host, $comm, $($given)* ($comm) $(($after))*))
+                $call.run(|| forward!(@sized large, $forms, $host, $($given)* ($comm) $(($after))*))
             }
         }
     };

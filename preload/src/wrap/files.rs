@@ -11,7 +11,7 @@ use ddtc_hosts::policy::Call;
 use crate::files::{self, At, View};
 use crate::forms::{Form, Forms, forward};
 use crate::gpu;
-use crate::handles::{NO_HOST, On, missing};
+use crate::handles::{NO_HOST, missing};
 use crate::host::{HandleWord, Host, host};
 use crate::messages::UserBuffer;
 use crate::signatures::{Handle, In, Offset, Out};
@@ -88,7 +88,7 @@ pub(super) unsafe fn write<N: Count>(
     unsafe {
         let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype };
         let (staged, w) = written(host, fh, given);
-        staged.sending(|| forward!(N, forms, host, On::File(fh), (fh)(w.buf)[w.count](w.datatype)(status)))
+        staged.sending(|| forward!(N, forms, host, (fh)(w.buf)[w.count](w.datatype)(status)))
     }
 }
 
@@ -108,9 +108,7 @@ pub(super) unsafe fn write_at<N: Count>(
     unsafe {
         let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype };
         let (staged, w) = written(host, fh, given);
-        staged.sending(|| {
-            forward!(N, forms, host, On::File(fh), (fh)(offset)(w.buf)[w.count](w.datatype)(status))
-        })
+        staged.sending(|| forward!(N, forms, host, (fh)(offset)(w.buf)[w.count](w.datatype)(status)))
     }
 }
 
@@ -129,9 +127,7 @@ pub(super) unsafe fn read<N: Count>(
     unsafe {
         let given = UserBuffer { buf, count: count.wide(), datatype };
         let (staged, r) = read_into(host, fh, At::Pointer, given);
-        staged.receiving(status, |s| {
-            forward!(N, forms, host, On::File(fh), (fh)(r.buf)[r.count](r.datatype)(s))
-        })
+        staged.receiving(status, |s| forward!(N, forms, host, (fh)(r.buf)[r.count](r.datatype)(s)))
     }
 }
 
@@ -151,9 +147,7 @@ pub(super) unsafe fn read_at<N: Count>(
     unsafe {
         let given = UserBuffer { buf, count: count.wide(), datatype };
         let (staged, r) = read_into(host, fh, At::Offset(offset), given);
-        staged.receiving(status, |s| {
-            forward!(N, forms, host, On::File(fh), (fh)(offset)(r.buf)[r.count](r.datatype)(s))
-        })
+        staged.receiving(status, |s| forward!(N, forms, host, (fh)(offset)(r.buf)[r.count](r.datatype)(s)))
     }
 }
 

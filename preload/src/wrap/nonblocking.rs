@@ -107,7 +107,7 @@ unsafe fn sent<N: Count>(
     // SAFETY: the caller's arguments.
     unsafe {
         start(host, request, staged, make, || {
-            forward!(N, forms, host, comm, (s.buf)[s.count](s.datatype)(dest)(tag)(comm)(request))
+            forward!(N, forms, host, (s.buf)[s.count](s.datatype)(dest)(tag)(comm)(request))
         })
     }
 }
@@ -169,7 +169,7 @@ unsafe fn receive<N: Count>(
             staged.receive(given, Some(source), Origin::Named(comm))
         });
         start(host, request, staged, make, || {
-            forward!(N, forms, host, comm, (r.buf)[r.count](r.datatype)(source)(tag)(comm)(request))
+            forward!(N, forms, host, (r.buf)[r.count](r.datatype)(source)(tag)(comm)(request))
         })
     }
 }
@@ -208,7 +208,6 @@ pub(super) unsafe fn isendrecv<N: Count>(
                 N,
                 forms,
                 host,
-                comm,
                 (s.buf)[s.count](s.datatype)(dest)(sendtag)(r.buf)[r.count](r.datatype)(source)(recvtag)(
                     comm
                 )(request)
@@ -249,21 +248,19 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
                     N,
                     forms,
                     host,
-                    comm,
                     (g.buf)[g.count](g.datatype)(dest)(sendtag)(source)(recvtag)(comm)(request)
                 )
             });
         }
         // What is sent is packed, what is received is the host's: an exchange of two buffers.
-        let Forms { call, wanted, .. } = forms;
-        let forms =
-            Forms { small: host.next_counted.isendrecv, large: host.next_counted.isendrecv_c, call, wanted };
+        let Forms { call, wanted, on, .. } = forms;
+        let (small, large) = (host.next_counted.isendrecv, host.next_counted.isendrecv_c);
+        let forms = Forms { small, large, call, wanted, on };
         start(host, request, staged, exchange(host, source), || {
             forward!(
                 N,
                 forms,
                 host,
-                comm,
                 (g.buf)[g.count](g.datatype)(dest)(sendtag)(buf)[given.count](datatype)(source)(recvtag)(
                     comm
                 )(request)
@@ -298,7 +295,7 @@ pub(super) unsafe fn imrecv<N: Count>(
         });
         // No communicator is named.
         start(host, request, staged, Operation::once, || {
-            forward!(N, forms, host, host.world, (r.buf)[r.count](r.datatype)(message)(request))
+            forward!(N, forms, host, (r.buf)[r.count](r.datatype)(message)(request))
         })
     }
 }

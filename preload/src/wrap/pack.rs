@@ -7,7 +7,7 @@ use ddtc::kind::Direction;
 
 use crate::convert::{Call, Outcome, convert, passed};
 use crate::forms::Forms;
-use crate::handles::{missing, too_large};
+use crate::handles::{On, missing, too_large};
 use crate::host::Host;
 use crate::signatures::{Handle, In, Out};
 
@@ -60,7 +60,7 @@ pub(super) fn unpacking<N: Count>(
     }
 }
 
-/// Says whether a call of a row of `signatures` was converted before anything else of it was looked at: packing and unpacking alone may be.
+/// Says whether a call of a row of the table of calls was converted before anything else of it was looked at: packing and unpacking alone may be.
 macro_rules! at_once {
     ($host:ident, pack::pack($($argument:ident),*)) => {
         // SAFETY: the caller's arguments.
@@ -98,7 +98,9 @@ pub(super) unsafe fn pack<N: Count>(
         },
         // SAFETY: the caller's arguments, narrowed where they are of the large form.
         (_, Some(pack)) => unsafe {
-            narrowed(host, &call, |count, size, at| pack(inbuf, count, datatype, outbuf, size, at, comm))
+            narrowed(host, &call, forms.on, |count, size, at| {
+                pack(inbuf, count, datatype, outbuf, size, at, comm)
+            })
         },
         (_, None) => missing(host),
     };
@@ -128,7 +130,9 @@ pub(super) unsafe fn unpack<N: Count>(
         },
         // SAFETY: the caller's arguments, narrowed where they are of the large form.
         (_, Some(unpack)) => unsafe {
-            narrowed(host, &call, |count, size, at| unpack(inbuf, size, at, outbuf, count, datatype, comm))
+            narrowed(host, &call, forms.on, |count, size, at| {
+                unpack(inbuf, size, at, outbuf, count, datatype, comm)
+            })
         },
         (_, None) => missing(host),
     };
@@ -160,6 +164,7 @@ unsafe fn wrapped<N: Count>(host: &'static Host, call: &Call<N>, theirs: impl Fn
 unsafe fn narrowed<N: Count>(
     host: &Host,
     call: &Call<N>,
+    on: On,
     small: impl FnOnce(c_int, c_int, *mut c_int) -> c_int,
 ) -> c_int {
     // SAFETY: as the caller promises.
@@ -176,6 +181,6 @@ unsafe fn narrowed<N: Count>(
                 code
             }
         },
-        _ => too_large(host, call.comm),
+        _ => too_large(host, on),
     }
 }

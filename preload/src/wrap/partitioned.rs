@@ -29,7 +29,7 @@ macro_rules! partitioned {
             let Some(theirs) = host.next.$field else { return missing(host) };
             if ready::may_open(host) {
                 unseen::attend_in_call();
-                types::wanted(host, datatype, count, Call::Message, const { UseKind::of(stringify!($name)) });
+                types::wanted(host, datatype, count, Call::Message, UseKind::Persistent);
             }
             // SAFETY: the caller's arguments.
             unsafe { theirs(buf, partitions, count, datatype, peer, tag, comm, info, request) }

@@ -11,18 +11,20 @@ use ddtc_hosts::policy::Call;
 use super::nonblocking::before;
 use crate::forms::{Form, Forms, forward};
 use crate::gpu;
-use crate::handles::{NO_HOST, On, handle_at, missing};
+use crate::handles::{NO_HOST, handle_at, missing};
 use crate::held::{self, start};
 use crate::host::{HandleWord, Host, host};
 use crate::messages::UserBuffer;
 use crate::requests::{self, Operation};
-use crate::signatures::{Aint, Handle, In, Int, Out};
+use crate::signatures::{Displacement, Handle, In, Int, Out};
 use crate::staged::Staged;
 use crate::windows::{self, covered, may_convert};
 
-type PutFn<N> = unsafe extern "C-unwind" fn(In, N, Handle, Int, Aint, N, Handle, Handle) -> c_int;
-type RputFn<N> = unsafe extern "C-unwind" fn(In, N, Handle, Int, Aint, N, Handle, Handle, Out) -> c_int;
-type RgetFn<N> = unsafe extern "C-unwind" fn(Out, N, Handle, Int, Aint, N, Handle, Handle, Out) -> c_int;
+type PutFn<N> = unsafe extern "C-unwind" fn(In, N, Handle, Int, Displacement, N, Handle, Handle) -> c_int;
+type RputFn<N> =
+    unsafe extern "C-unwind" fn(In, N, Handle, Int, Displacement, N, Handle, Handle, Out) -> c_int;
+type RgetFn<N> =
+    unsafe extern "C-unwind" fn(Out, N, Handle, Int, Displacement, N, Handle, Handle, Out) -> c_int;
 
 /// An operation: what the program says of its origin and of its target, which has no address here.
 #[derive(Clone, Copy)]
@@ -122,7 +124,7 @@ pub(super) unsafe fn put<N: Count>(
     count: N,
     datatype: Handle,
     target: Int,
-    at: Aint,
+    at: Displacement,
     target_count: N,
     target_type: Handle,
     win: Handle,
@@ -133,13 +135,7 @@ pub(super) unsafe fn put<N: Count>(
     unsafe {
         let (staged, o) = operands.staged(host, forms.max_bytes::<N>());
         operands.put(host, staged, || {
-            forward!(
-                N,
-                forms,
-                host,
-                On::Win(win),
-                (o.buf)[o.count](o.datatype)(target)(at)[there](target_type)(win)
-            )
+            forward!(N, forms, host, (o.buf)[o.count](o.datatype)(target)(at)[there](target_type)(win))
         })
     }
 }
@@ -154,7 +150,7 @@ pub(super) unsafe fn rput<N: Count>(
     count: N,
     datatype: Handle,
     target: Int,
-    at: Aint,
+    at: Displacement,
     target_count: N,
     target_type: Handle,
     win: Handle,
@@ -170,7 +166,6 @@ pub(super) unsafe fn rput<N: Count>(
                 N,
                 forms,
                 host,
-                On::Win(win),
                 (o.buf)[o.count](o.datatype)(target)(at)[there](target_type)(win)(request)
             )
         })
@@ -187,7 +182,7 @@ pub(super) unsafe fn rget<N: Count>(
     count: N,
     datatype: Handle,
     target: Int,
-    at: Aint,
+    at: Displacement,
     target_count: N,
     target_type: Handle,
     win: Handle,
@@ -203,7 +198,6 @@ pub(super) unsafe fn rget<N: Count>(
                 N,
                 forms,
                 host,
-                On::Win(win),
                 (o.buf)[o.count](o.datatype)(target)(at)[there](target_type)(win)(request)
             )
         })

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use ddtc_hosts::mpi_functions::{Handling, MPI_FUNCTIONS, find};
+use ddtc_hosts::counted_calls::{COUNTED_CALLS, Role};
+use ddtc_hosts::mpi_functions::{self, Handling, find};
 
 use crate::setup::{Host, library, lossy, reports, scratch};
 
@@ -43,17 +44,22 @@ fn words(text: &str) -> impl DoubleEndedIterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 
-/// Returns the functions whose parameters or result are of one of [`TYPES`].
+/// Returns name, result and parameters of all functions of MPI.
+fn declarations(headers: &str) -> impl Iterator<Item = (&str, &str, &str)> {
+    headers.split([';', '{', '}']).filter_map(|declaration| {
+        let (before, after) = declaration.split_once('(')?;
+        let name = words(before).next_back()?;
+        let is_mpis = PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        let result = before.trim_end().strip_suffix(name).unwrap_or_default();
+        (is_mpis && !before.contains("typedef")).then_some((name, result, after))
+    })
+}
+
+/// Returns the functions whose parameters or result are of one of [`TYPES`], and those that have a row.
 fn functions(headers: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for declaration in headers.split([';', '{', '}']) {
-        let Some((before, after)) = declaration.split_once('(') else { continue };
-        let Some(name) = words(before).next_back() else { continue };
-        if before.contains("typedef") || !PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
-            continue;
-        }
-        let result = before.trim_end().strip_suffix(name).unwrap_or_default();
-        if words(result).chain(words(after)).any(|word| TYPES.contains(&word)) {
+    for (name, result, after) in declarations(headers) {
+        if words(result).chain(words(after)).any(|word| TYPES.contains(&word)) || find(name).is_some() {
             found.insert(name.to_owned());
         }
     }
@@ -98,8 +104,57 @@ fn every_function_that_takes_a_request_a_status_or_a_message_has_a_row() {
     assert!(unknown.is_empty(), "hosts/src/mpi_functions.rs has no row for {unknown:?}");
     // Extensions of other releases have rows too; the standard's functions are all declared here.
     let known: BTreeSet<&str> = declared.keys().filter_map(|name| find(name)).map(|f| f.name).collect();
-    for function in MPI_FUNCTIONS.iter().filter(|function| function.name.starts_with("MPI_")) {
+    for function in mpi_functions::all().filter(|function| function.name.starts_with("MPI_")) {
         assert!(known.contains(function.name), "no header declares {}", function.name);
+    }
+}
+
+/// Returns the role's word in a C declaration, and whether the parameter is a pointer or an array.
+fn c_type(role: Role) -> (&'static str, bool) {
+    match role {
+        Role::SendBuf | Role::RecvBuf | Role::SendRecvBuf | Role::PackedIn | Role::PackedOut => {
+            ("void", true)
+        }
+        Role::Count | Role::Size | Role::TargetCount => ("int", false),
+        Role::Counts | Role::Displs | Role::Position => ("int", true),
+        Role::Root | Role::Peer | Role::Target | Role::Tag => ("int", false),
+        Role::ByteDispls => ("MPI_Aint", true),
+        Role::Displacement => ("MPI_Aint", false),
+        Role::Offset => ("MPI_Offset", false),
+        Role::Type | Role::PackType | Role::TargetType => ("MPI_Datatype", false),
+        Role::Types => ("MPI_Datatype", true),
+        Role::Comm => ("MPI_Comm", false),
+        Role::Win => ("MPI_Win", false),
+        Role::File => ("MPI_File", false),
+        Role::Info => ("MPI_Info", false),
+        Role::Message => ("MPI_Message", true),
+        Role::Request => ("MPI_Request", true),
+        Role::Status => ("MPI_Status", true),
+    }
+}
+
+/// A wrong role would hand a wrong argument on.
+#[test]
+fn roles_of_arguments_are_those_of_the_headers() {
+    for host in HEADERS {
+        let headers = headers(&host.root().join("include"));
+        let declared: BTreeMap<&str, &str> =
+            declarations(&headers).map(|(name, _, parameters)| (name, parameters)).collect();
+        let mut compared = 0;
+        for call in COUNTED_CALLS {
+            // Open MPI 4.1 lacks the newer ones.
+            let Some(parameters) = declared.get(call.name) else { continue };
+            let parameters = parameters.split(')').next().unwrap();
+            let found: Vec<(&str, bool)> = parameters
+                .split(',')
+                .map(|p| (words(p).find(|&w| w != "const").unwrap(), p.contains(['*', '['])))
+                .collect();
+            let expected: Vec<(&str, bool)> = call.arguments.iter().map(|&role| c_type(role)).collect();
+            assert_eq!(found, expected, "{}({parameters}) of {host:?}", call.name);
+            compared += 1;
+        }
+        let least = if host == Host::OpenMpi4 { 50 } else { COUNTED_CALLS.len() };
+        assert!(compared >= least, "{host:?}: {compared} of {}", COUNTED_CALLS.len());
     }
 }
 

@@ -18,7 +18,7 @@ collective! {
     /// # Safety
     /// As `MPI_Allgather` (MPI 5.0, 6.7) and its kin.
     allgather iallgather allgather_init
-    (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type)
+    (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type)
     |host, forms, call, comm| {
         let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
@@ -34,7 +34,7 @@ collective! {
     /// # Safety
     /// As `MPI_Alltoall` (MPI 5.0, 6.8) and its kin.
     alltoall ialltoall alltoall_init
-    (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type)
+    (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type)
     |host, forms, call, comm| {
         let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
@@ -53,7 +53,7 @@ collective! {
     /// # Safety
     /// As `MPI_Alltoallv` (MPI 5.0, 6.8) and its kin.
     alltoallv ialltoallv alltoallv_init
-    (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Type, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtype: Type)
+    (sendbuf: SendBuf, sendcounts: Counts, sdispls: Displs, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, rdispls: Displs, recvtype: Type)
     |host, forms, call, comm| {
         let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
         let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype };
@@ -62,7 +62,7 @@ collective! {
         let sent = if in_place(host, sendbuf) { 0 } else { blocks };
         let vectors =
             (Vector::of(&forms, sendcounts, sdispls, sent), Vector::of(&forms, recvcounts, rdispls, blocks));
-        let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, comm) };
+        let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, forms.on) };
         if call.apart(s, r).is_some() {
             let own = if in_place(host, sendbuf) { Own::All } else { Own::Nothing };
             (s, r) = call.both(

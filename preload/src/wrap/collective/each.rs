@@ -28,7 +28,7 @@ collective! {
     /// # Safety
     /// As `MPI_Alltoallw` (MPI 5.0, 6.8) and its kin.
     alltoallw ialltoallw alltoallw_init
-    (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtypes: Types, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtypes: Types)
+    (sendbuf: SendBuf, sendcounts: Counts, sdispls: Displs, sendtypes: Types, recvbuf: RecvBuf, recvcounts: Counts, rdispls: Displs, recvtypes: Types)
     |host, forms, call, comm| {
         let local = in_place(host, sendbuf);
         let blocks = call.known::<N, _, _>(&forms).map_or(0, |g| g.blocks);
@@ -36,7 +36,7 @@ collective! {
         let sent = if local { 0 } else { blocks };
         let vectors =
             (Vector::of(&forms, sendcounts, sdispls, sent), Vector::of(&forms, recvcounts, rdispls, blocks));
-        let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, comm) };
+        let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, forms.on) };
         let (mut s_types, mut r_types, mut s_base, mut r_base) = (sendtypes, recvtypes, sendbuf, recvbuf);
         // Places in an `int` do not reach a buffer of ours.
         if call.group.is_some() && !local && forms.large.is_some() {
@@ -60,12 +60,12 @@ collective! {
     /// # Safety
     /// As `MPI_Neighbor_alltoallw` (MPI 5.0, 8.6.2) and its kin.
     neighbor_alltoallw ineighbor_alltoallw neighbor_alltoallw_init
-    (sendbuf: In, sendcounts: Ns, sdispls: Aints, sendtypes: Types, recvbuf: Out, recvcounts: Ns, rdispls: Aints, recvtypes: Types)
+    (sendbuf: SendBuf, sendcounts: Counts, sdispls: ByteDispls, sendtypes: Types, recvbuf: RecvBuf, recvcounts: Counts, rdispls: ByteDispls, recvtypes: Types)
     |host, forms, call, comm| {
         let all = call.near(forms.narrows::<N>());
         let (sources, destinations) = all.as_ref().map_or((0, 0), |near| (near.sources, near.destinations));
         let counts = (Numbers::of(&forms, sendcounts, destinations), Numbers::of(&forms, recvcounts, sources));
-        let (Some(out), Some(into)) = counts else { return too_large(host, comm) };
+        let (Some(out), Some(into)) = counts else { return too_large(host, forms.on) };
         let (mut s_types, mut r_types, mut s_places, mut r_places) = (sendtypes, recvtypes, sdispls, rdispls);
         let (mut s_base, mut r_base) = (sendbuf, recvbuf);
         if let Some(near) = all.filter(|near| near.told_apart() && call.group.is_some()) {

@@ -18,7 +18,7 @@ collective! {
     /// # Safety
     /// As `MPI_Neighbor_allgather` (MPI 5.0, 8.6.1) and its kin.
     neighbor_allgather ineighbor_allgather neighbor_allgather_init
-    (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type)
+    (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type)
     |host, forms, call, comm| {
         let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
@@ -33,7 +33,7 @@ collective! {
     /// # Safety
     /// As `MPI_Neighbor_alltoall` (MPI 5.0, 8.6.2) and its kin.
     neighbor_alltoall ineighbor_alltoall neighbor_alltoall_init
-    (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type)
+    (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type)
     |host, forms, call, comm| {
         let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
@@ -48,14 +48,14 @@ collective! {
     /// # Safety
     /// As `MPI_Neighbor_allgatherv` (MPI 5.0, 8.6.1) and its kin.
     neighbor_allgatherv ineighbor_allgatherv neighbor_allgatherv_init
-    (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Type)
+    (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, displs: Displs, recvtype: Type)
     |host, forms, call, comm| {
         let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype };
         let all = call.near(forms.narrows::<N>());
         let sources = all.as_ref().map_or(0, |near| near.sources);
         let Some(mut vector) = Vector::of(&forms, recvcounts, displs, sources) else {
-            return too_large(host, comm);
+            return too_large(host, forms.on);
         };
         if let Some(near) = all.filter(|near| near.told_apart() && call.apart(s, r).is_some()) {
             s = call.send_equal(s, 1);
@@ -69,7 +69,7 @@ collective! {
     /// # Safety
     /// As `MPI_Neighbor_alltoallv` (MPI 5.0, 8.6.2) and its kin.
     neighbor_alltoallv ineighbor_alltoallv neighbor_alltoallv_init
-    (sendbuf: In, sendcounts: Ns, sdispls: Displs, sendtype: Type, recvbuf: Out, recvcounts: Ns, rdispls: Displs, recvtype: Type)
+    (sendbuf: SendBuf, sendcounts: Counts, sdispls: Displs, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, rdispls: Displs, recvtype: Type)
     |host, forms, call, comm| {
         let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
         let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype };
@@ -79,7 +79,7 @@ collective! {
             Vector::of(&forms, sendcounts, sdispls, destinations),
             Vector::of(&forms, recvcounts, rdispls, sources),
         );
-        let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, comm) };
+        let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, forms.on) };
         if let Some(near) = all.filter(|near| near.told_apart() && call.apart(s, r).is_some()) {
             s = call.send_vector(s, &mut out, |i| near.there(i));
             r = call.receive_vector(r, &mut into, Own::Nothing, |i| near.there(i));

@@ -18,7 +18,7 @@ use crate::signatures::{Handle, Out, argument};
 collective! {
     /// # Safety
     /// As `MPI_Bcast` (MPI 5.0, 6.4) and its kin.
-    bcast ibcast bcast_init (buffer: Out, count: N, datatype: Type, root: Int)
+    bcast ibcast bcast_init (buffer: SendRecvBuf, count: Count, datatype: Type, root: Root)
     |host, forms, call, comm| {
         let g = UserBuffer { buf: buffer, count: count.wide(), datatype };
         let g = match call.role(root) {
@@ -35,7 +35,7 @@ collective! {
     /// # Safety
     /// As `MPI_Gather` (MPI 5.0, 6.5) and its kin.
     gather igather gather_init
-    (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type, root: Int)
+    (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type, root: Root)
     |host, forms, call, comm| {
         let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
@@ -55,7 +55,7 @@ collective! {
     /// # Safety
     /// As `MPI_Scatter` (MPI 5.0, 6.6) and its kin.
     scatter iscatter scatter_init
-    (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type, root: Int)
+    (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type, root: Root)
     |host, forms, call, comm| {
         let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
@@ -74,13 +74,13 @@ collective! {
     /// # Safety
     /// As `MPI_Gatherv` (MPI 5.0, 6.5) and its kin; the arrays are read at the root alone.
     gatherv igatherv gatherv_init
-    (sendbuf: In, sendcount: N, sendtype: Type, recvbuf: Out, recvcounts: Ns, displs: Displs, recvtype: Type, root: Int)
+    (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, displs: Displs, recvtype: Type, root: Root)
     |host, forms, call, comm| {
         let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
         let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype };
         let blocks = at_root(host, call.known::<N, _, _>(&forms), root);
         let Some(mut vector) = Vector::of(&forms, recvcounts, displs, blocks) else {
-            return too_large(host, comm);
+            return too_large(host, forms.on);
         };
         if let Some((group, role)) = call.part(root, s, r) {
             if group.takes_part(role) {
@@ -99,13 +99,13 @@ collective! {
     /// # Safety
     /// As `MPI_Scatterv` (MPI 5.0, 6.6) and its kin; the arrays are read at the root alone.
     scatterv iscatterv scatterv_init
-    (sendbuf: In, sendcounts: Ns, displs: Displs, sendtype: Type, recvbuf: Out, recvcount: N, recvtype: Type, root: Int)
+    (sendbuf: SendBuf, sendcounts: Counts, displs: Displs, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type, root: Root)
     |host, forms, call, comm| {
         let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
         let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
         let blocks = at_root(host, call.known::<N, _, _>(&forms), root);
         let Some(mut vector) = Vector::of(&forms, sendcounts, displs, blocks) else {
-            return too_large(host, comm);
+            return too_large(host, forms.on);
         };
         if let Some((group, role)) = call.part(root, s, r) {
             if role == Role::Root {
