@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use ddtc_hosts::policy::{Family, Library};
 
 use crate::convert::packs_raw;
-use crate::door::ready;
 use crate::guard::guard;
 use crate::host::Host;
+use crate::profile::allowed_hook;
 use crate::reentrancy::Inside;
 use crate::settings::settings;
 use crate::warn::warn;
@@ -35,7 +35,7 @@ pub(crate) fn messages(host: &'static Host) -> bool {
 
 /// Says whether the host's packing of messages may be timed: where they are converted, and where compiled code may move them inside the host.
 pub(crate) fn timing(host: &'static Host) -> bool {
-    messages(host) || STATE.load(Ordering::Relaxed) == OFF && ready::may_open(host)
+    messages(host) || STATE.load(Ordering::Relaxed) == OFF && allowed_hook(host).is_some()
 }
 
 /// Decides once, from what this process sees by itself: a peer may not have the library, so nothing is agreed upon.

@@ -3,10 +3,9 @@
 
 use std::ffi::c_int;
 
-use crate::door::functions::close;
-use crate::door::host::reopen;
 use crate::guard::guard;
 use crate::host::{Host, first_is_gone};
+use crate::profile::{hook, hooks};
 use crate::reentrancy::Inside;
 use crate::remembered::KEEPING;
 use crate::users::{User, World};
@@ -42,9 +41,9 @@ pub(crate) fn initialize(host: &Host, user: User, call: impl FnOnce() -> c_int) 
     host.users.come(user, host.world_is_up());
     host.used();
     if first_is_gone() {
-        close();
-    } else if host.is_open_mpi() {
-        reopen();
+        hooks().iter().for_each(|hook| hook.close());
+    } else if let Some(hook) = hook(host) {
+        hook.reopen();
     }
     let code = call();
     // The program's own time: an initialization takes some tenths of a second, in which nothing can be gained.
@@ -84,8 +83,8 @@ pub(crate) fn finalize(host: &'static Host, user: User, call: impl FnOnce() -> c
             requests::end_epoch();
             windows::end_epoch();
         }
-        if host.is_open_mpi() {
-            close();
+        if let Some(hook) = hook(host) {
+            hook.close();
         }
         host.unused();
         host.users.ended();

@@ -14,7 +14,6 @@ use ddtc_hosts::policy::Call;
 
 use crate::candidates::{self, Like};
 use crate::convert::run;
-use crate::door::ready;
 use crate::evidence::Evidence;
 use crate::gapped::{Gap, StandIn};
 use crate::guard::guard;
@@ -22,6 +21,7 @@ use crate::host::{HandleWord, Host};
 use crate::left::{converted, left};
 use crate::partial_element::{self, Origin, RefusedMessage};
 use crate::pool::Buffer;
+use crate::profile::hook;
 use crate::prospect;
 use crate::purpose::Purpose;
 use crate::reentrancy::Inside;
@@ -75,7 +75,7 @@ fn eligible_type(
     }
     if let Some(part) = used.of_messages(entry, bytes)
         && entry.converts(Call::Inside)
-        && ready::moves(host, entry, part, direction)
+        && hook(host).is_some_and(|hook| hook.moves(host, entry, part, direction))
     {
         leave(host, entry, given, used, bytes, true);
         return left(Left::Policy);
@@ -125,12 +125,14 @@ fn leave(host: &'static Host, entry: &TypeEntry, given: UserBuffer, used: Purpos
     let like = Like { count: given.count, by };
     // Where something is to be done with the type the next one is to be looked at.
     let more = if entry.served.is_asked() { 0 } else { candidates::left(given.datatype & host.mask, like) };
-    ready::misses(host, || match entry.evidence() {
-        Some(evidence) if evidence.is_ahead(bytes as u64) => {
-            entry.spares(bytes as u64) / PACKED_SLOWER * (1 + more)
-        }
-        _ => 0,
-    });
+    if let Some(hook) = hook(host) {
+        hook.misses(host, &|| match entry.evidence() {
+            Some(evidence) if evidence.is_ahead(bytes as u64) => {
+                entry.spares(bytes as u64) / PACKED_SLOWER * (1 + more)
+            }
+            _ => 0,
+        });
+    }
 }
 
 /// Times the packing of a message that is about to be sent or received, for this and all later ones of its layout and size.
@@ -168,8 +170,10 @@ fn time(
             if evidence.wants(bytes, false) {
                 entry.ready(direction, u64::MAX);
             }
-            if evidence.is_ahead(bytes) {
-                ready::adopted(host, entry, datatype & host.mask);
+            if evidence.is_ahead(bytes)
+                && let Some(hook) = hook(host)
+            {
+                hook.adopted(host, entry, datatype & host.mask);
             }
         }
     });

@@ -17,12 +17,12 @@ use ddtc::process::{Awaited, Mutex, to_stderr};
 use ddtc_hosts::left::{Left, OFF, UNFINISHED, sentence};
 
 use crate::counted::{self, REFUSALS, Row, Rows, rows, short};
-use crate::door::described;
-use crate::door::ready::{reads_descriptions, shut};
 use crate::evidence;
 use crate::guard::{PANICS, guard};
+use crate::hook::HookReport;
 use crate::host::{Host, others, profiling_names};
 use crate::policy::policy;
+use crate::profile::hook;
 use crate::reentrancy::Inside;
 use crate::settings::settings;
 use crate::warn::warn;
@@ -107,7 +107,7 @@ pub(crate) fn so_far(host: &'static Host) {
         && let Some(_inside) = Inside::enter()
     {
         guard(|| {
-            fold_all();
+            fold_all(host);
             let _ = written(host, Moment::Abort).map_err(said);
         });
     }
@@ -139,7 +139,7 @@ pub(crate) fn from_time_to_time(host: &'static Host) {
     }
     let well = Inside::enter().and_then(|_inside| {
         guard(|| {
-            fold_all();
+            fold_all(host);
             written(host, Moment::Between).is_ok()
         })
     });
@@ -151,9 +151,11 @@ pub(crate) fn from_time_to_time(host: &'static Host) {
     }
 }
 
-fn fold_all() {
+fn fold_all(host: &Host) {
     table::fold_all();
-    described::fold_all();
+    if let Some(hook) = hook(host) {
+        hook.fold_all();
+    }
 }
 
 fn written(host: &'static Host, moment: Moment) -> Result<(), (PathBuf, io::Error)> {
@@ -208,8 +210,9 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
     for note in host.layers.notes().chain(layers::hidden(profiling_names())) {
         let _ = writeln!(out, "note {note}");
     }
-    if let Some(why) = shut() {
-        let _ = writeln!(out, "note nothing is moved inside this host: {why}");
+    let hook = hook(host).map(|hook| hook.report()).unwrap_or_default();
+    for note in &hook.notes {
+        let _ = writeln!(out, "note {note}");
     }
     for version in others() {
         let _ = writeln!(out, "note calls for a second MPI library are not converted: {version}");
@@ -220,16 +223,10 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
     if reserve::is_short() {
         let _ = writeln!(out, "note memory ran out: since then all calls are this host's");
     }
-    if !reads_descriptions() {
-        let _ = writeln!(
-            out,
-            "note types that are not seen are this host's: their descriptions are not understood"
-        );
-    }
     if moment != Moment::End {
         let _ = writeln!(out, "{UNFINISHED}");
     }
-    totals(&mut out, [packs, unpacks], &c);
+    totals(&mut out, [packs, unpacks], &c, &hook);
     for refusal in REFUSALS.lock().iter() {
         let _ = writeln!(out, "note left to the host: {refusal}");
     }
@@ -238,7 +235,7 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
 }
 
 /// Lines `name value`: totals of the process, of which so many calls were converted.
-fn totals(out: &mut String, converted: [u64; 2], c: &Counters) {
+fn totals(out: &mut String, converted: [u64; 2], c: &Counters, hook: &HookReport) {
     let totals = [
         ("pack_calls", converted[0]),
         ("unpack_calls", converted[1]),
@@ -250,8 +247,8 @@ fn totals(out: &mut String, converted: [u64; 2], c: &Counters) {
         ("inside_bytes_packed", counted::INSIDE[0].get()),
         ("inside_bytes_unpacked", counted::INSIDE[1].get()),
         ("inside_bytes_copied", counted::COPIED.get()),
-        ("inside_types_unseen", described::all().count() as u64),
-        ("inside_types_different", described::different().into()),
+        ("inside_types_unseen", hook.types_unseen),
+        ("inside_types_different", hook.types_different),
         ("calls_left_to_host", Left::ALL.iter().map(|&why| left::calls(why)).sum()),
         ("types_left_to_host", counted::TYPES_LEFT.get()),
         ("types_left_wrong_map", counted::TYPES_WRONG.get()),

@@ -21,13 +21,13 @@ use ddtc_hosts::policy;
 use crate::candidates::{self, Like};
 use crate::counted;
 use crate::decoding;
-use crate::door::{described, ready};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::introspect::Types;
 use crate::keyval::Keyval;
 use crate::left::left;
 use crate::policy::{Rules, policy};
+use crate::profile::{allowed_hook, hook};
 use crate::prospect;
 use crate::reentrancy::Inside;
 use crate::reserve;
@@ -142,17 +142,18 @@ fn attended(
     call: policy::Call,
     used: UseKind,
 ) -> bool {
+    let Some(hook) = hook(host) else { return entry.converts(call) };
     if entry.served.is_asked() {
-        ready::attend(host, entry, datatype & host.mask);
+        hook.attend(host, entry, datatype & host.mask);
     }
     if matches!(used, UseKind::Persistent) && !entry.served.is_settled() {
-        ready::persists(host, entry, datatype & host.mask);
+        hook.persists(host, entry, datatype & host.mask);
     }
     if call.is_collective() {
         let bytes = entry.size().saturating_mul(count).max(0) as u64;
-        ready::passes(host, entry, bytes);
+        hook.passes(host, entry, bytes);
         // Before anything else is found out about the call.
-        return entry.converts(call) && !ready::moves_both(host, entry, bytes);
+        return entry.converts(call) && !hook.moves_both(host, entry, bytes);
     }
     entry.converts(call)
 }
@@ -177,7 +178,7 @@ fn use_rules(host: &Host) -> UseRules {
             !host.layers.take(call)
                 && (policy(host).any(call)
                     || call == policy::Call::Message && measured
-                    || ready::may_open(host))
+                    || allowed_hook(host).is_some())
         };
         let found = UseRules::new(settings().config.lazy_threshold == 0, measured, counts);
         RULES.store(found.word(), Relaxed);
@@ -339,7 +340,7 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
             counted::adopted(committed);
         }
         table::bind(entry, handle);
-        ready::adopted(host, entry, handle);
+        hook_adopted(host, entry, handle);
         return None;
     }
     let committed = commit(host, &mut types, datatype);
@@ -367,8 +368,15 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
         return None;
     }
     table::bind(entry, handle);
-    ready::adopted(host, entry, handle);
+    hook_adopted(host, entry, handle);
     Some(decoded)
+}
+
+/// The library's hook learns of a type that was decoded.
+fn hook_adopted(host: &'static Host, entry: &'static TypeEntry, handle: u64) {
+    if let Some(hook) = hook(host) {
+        hook.adopted(host, entry, handle);
+    }
 }
 
 /// Returns the tree of a type, or `None` if the library moves other places than the tree says.
@@ -396,7 +404,9 @@ fn commit(host: &Host, types: &mut Types, datatype: HandleWord) -> Option<Commit
 /// Ends the epoch: all handles are unbound, the keyval is given back. Before the host's own finalization.
 pub(crate) fn end_epoch(host: &Host) {
     table::forget_all();
-    described::fold_all();
+    if let Some(hook) = hook(host) {
+        hook.fold_all();
+    }
     candidates::forget_all();
     if let Some(keyval) = KEYVAL.take() {
         free_keyval(host, keyval);

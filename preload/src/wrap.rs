@@ -30,11 +30,12 @@ use ddtc_hosts::counted_calls::{Completion, CountedCall, Role};
 use ddtc_hosts::policy::Call;
 
 use crate::candidates;
-use crate::door::{commits, unseen};
 use crate::forms::Forms;
 use crate::handles::{NO_HOST, On, handle_at, missing};
+use crate::hook::committing;
 use crate::host::{HandleWord, Host, host, known};
 use crate::left::Counted;
+use crate::profile::attend_in_call;
 use crate::signatures::argument;
 use crate::slow_path::{COUNT, UNSEEN, watched_for};
 use crate::table::{self, Found};
@@ -77,7 +78,7 @@ macro_rules! exported {
             #[inline(never)]
             unsafe extern "C-unwind" fn looked_into($($argument: argument!($n, $role)),*) -> c_int {
                 let Some(host) = host() else { return NO_HOST };
-                unseen::attend_in_call();
+                attend_in_call(host);
                 if let Some(call) = Counted::begin() {
                     // SAFETY: the caller's arguments.
                     return unsafe { counted(host, call, $($argument),*) };
@@ -133,7 +134,7 @@ pub unsafe extern "C-unwind" fn MPI_Type_commit(datatype: *mut c_void) -> c_int 
     // SAFETY: a handle of the caller's, whatever its value.
     let handle = unsafe { handle_at(host, datatype) };
     // SAFETY: the caller's argument.
-    let code = commits::seen(host, handle, || unsafe { type_commit(datatype) });
+    let code = committing(host, handle, || unsafe { type_commit(datatype) });
     if code == 0 {
         types::committed(host, handle);
     }

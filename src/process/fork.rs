@@ -82,8 +82,8 @@ const GATHERING: u32 = u32::MAX;
 static INTRUDED: AtomicBool = AtomicBool::new(false);
 /// Whether this process or an ancestor is the child of a fork in the middle of a section.
 static INCONSISTENT: AtomicBool = AtomicBool::new(false);
-/// The function for children of such forks, or null.
-static NOTICE: AtomicPtr<fn()> = AtomicPtr::new(ptr::null_mut());
+/// Functions for children of such forks, or null.
+static NOTICES: [AtomicPtr<fn()>; 2] = [const { AtomicPtr::new(ptr::null_mut()) }; 2];
 /// Forks of this process and of its ancestors before it was forked.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 /// How often this process is a child.
@@ -409,9 +409,18 @@ pub fn is_inconsistent() -> bool {
 }
 
 /// Has `notice` called in the child of a fork when the child becomes inconsistent, before `fork`
-/// returns there. It must only store to atomics. There is one such function in a process.
+/// returns there. It must only store to atomics. A process has at most two such functions; the same
+/// one may be given again.
+///
+/// # Panics
+/// If there are two others.
 pub fn when_inconsistent(notice: &'static fn()) {
-    NOTICE.store(ptr::from_ref(notice).cast_mut(), Ordering::Release);
+    let notice = ptr::from_ref(notice).cast_mut();
+    let has_room = |place: &AtomicPtr<fn()>| {
+        let found = place.compare_exchange(ptr::null_mut(), notice, Ordering::AcqRel, Ordering::Acquire);
+        found.is_ok() || found == Err(notice)
+    };
+    assert!(NOTICES.iter().any(has_room), "a third function for inconsistent children");
 }
 
 /// Returns the number of forks that this process has come through, as parent or as child: where it has moved on, memory that was shared with this
@@ -520,9 +529,11 @@ extern "C" fn after_in_child() {
         GENERATION.fetch_add(1, Ordering::AcqRel);
         end();
         if marked && !INCONSISTENT.swap(true, Ordering::AcqRel) {
-            // SAFETY: null, or a function pointer that lives as long as the process.
-            if let Some(notice) = unsafe { NOTICE.load(Ordering::Acquire).as_ref() } {
-                notice();
+            for notice in &NOTICES {
+                // SAFETY: null, or a function pointer that lives as long as the process.
+                if let Some(notice) = unsafe { notice.load(Ordering::Acquire).as_ref() } {
+                    notice();
+                }
             }
         }
     });

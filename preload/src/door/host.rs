@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use ddtc::kind::Direction;
+use ddtc::process::when_inconsistent;
 
 use super::layout::{Convertor, Layout};
 use crate::scopes::behind;
@@ -112,6 +113,8 @@ static PROVEN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 /// Opens it.
 pub(crate) fn open(generic: [usize; 2]) {
+    static SHUT: fn() = shut;
+    when_inconsistent(&SHUT);
     PROVEN.iter().zip(generic).for_each(|(proven, generic)| proven.store(generic, Ordering::Release));
     // What is asked first last.
     for direction in [Direction::Unpack, Direction::Pack] {
@@ -120,7 +123,7 @@ pub(crate) fn open(generic: [usize; 2]) {
 }
 
 /// Shuts the door: no convertor that is prepared from now on gets a mover of ours.
-pub(crate) fn shut() {
+fn shut() {
     for direction in Direction::BOTH {
         GENERIC[direction as usize].store(0, Ordering::Release);
     }

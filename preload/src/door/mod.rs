@@ -5,23 +5,26 @@
 //! ready ([`crate::served`], [`ready`]), ours is stored instead ([`mover`]). The host's structures are used by offsets ([`layout`]) that were measured in this process
 //! before the first use ([`proof`]). Where an element of the host's description ends, by which what is sent is cut, says [`crate::cuts`]. `DDTC_INSIDE=check` sends
 //! each piece by the host's mover too ([`shadow`]).
-//! docs/SAFETY.md, "Inside Open MPI".
+//! The rest of the library knows it as a [`hook`] alone. docs/SAFETY.md, "Inside Open MPI".
 
-pub(crate) mod commits;
-pub(crate) mod described;
+mod commits;
+mod described;
 mod description;
-pub(crate) mod entrance;
+mod entrance;
 mod first;
-pub(crate) mod functions;
-pub(crate) mod host;
-pub(crate) mod layout;
+mod functions;
+mod hook;
+mod host;
+mod layout;
 mod lists;
-pub(crate) mod mover;
+mod mover;
 mod nearness;
 #[cfg(debug_assertions)]
 mod planted;
-pub(crate) mod proof;
-pub(crate) mod ready;
-pub(crate) mod shadow;
+mod proof;
+mod ready;
+mod shadow;
 mod standing;
-pub(crate) mod unseen;
+mod unseen;
+
+pub(crate) const OPEN_MPI: hook::Door = hook::Door;

@@ -94,16 +94,9 @@ fn note(view: &View<'_>) {
     watch(UNSEEN);
 }
 
-/// A call of the program begins: what waits is made here, never in the host's progress.
-#[inline]
-pub(crate) fn attend_in_call() {
-    if is_pending() {
-        attend();
-    }
-}
-
+/// Makes what waits: at the begin of a call of the program, never in the host's progress.
 #[cold]
-fn attend() {
+pub(super) fn attend() {
     by_itself(|| {
         let (Some(functions), Some(order)) = (functions(), order()) else { return };
         unwatch(UNSEEN);

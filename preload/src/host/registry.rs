@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use ddtc::process::{Awaited, Mutex, is_inconsistent, when_inconsistent};
 
 use super::Host;
-use crate::door::host::shut;
 use crate::guard::end_by_panics;
 use crate::loader::{Opened, loads};
 use crate::reserve;
@@ -119,7 +118,6 @@ fn hand_on() {
     not_all_are_for_first();
     OTHER.store(std::ptr::null_mut(), Ordering::Release);
     unwatch_all();
-    shut();
 }
 
 /// Returns the description of the MPI library by which an inconsistent child hands its calls on. The

@@ -4,9 +4,9 @@ use std::ffi::{c_int, c_void};
 
 use ddtc_hosts::policy::Call;
 
-use crate::door::{ready, unseen};
 use crate::handles::{NO_HOST, missing};
 use crate::host::{HandleWord, host};
+use crate::profile::{allowed_hook, attend_in_call};
 use crate::types;
 use crate::use_kind::UseKind;
 
@@ -27,8 +27,8 @@ macro_rules! partitioned {
         ) -> c_int {
             let Some(host) = host() else { return NO_HOST };
             let Some(theirs) = host.next.$field else { return missing(host) };
-            if ready::may_open(host) {
-                unseen::attend_in_call();
+            if allowed_hook(host).is_some() {
+                attend_in_call(host);
                 types::wanted(host, datatype, count, Call::Message, UseKind::Persistent);
             }
             // SAFETY: the caller's arguments.

@@ -1,0 +1,73 @@
+//! The door as a [`Hook`].
+
+use ddtc::kind::Direction;
+
+use super::{described, functions, host, ready, unseen};
+use crate::hook::{Hook, HookReport};
+use crate::host::Host;
+use crate::table::TypeEntry;
+
+/// Open MPI's convertors.
+pub(crate) struct Door;
+
+impl Hook for Door {
+    fn may_open(&self, host: &Host) -> bool {
+        ready::may_open(host)
+    }
+
+    fn attend_in_call(&self) {
+        unseen::attend();
+    }
+
+    fn adopted(&self, host: &'static Host, entry: &'static TypeEntry, handle: u64) {
+        ready::adopted(host, entry, handle);
+    }
+
+    fn attend(&self, host: &'static Host, entry: &'static TypeEntry, handle: u64) {
+        ready::attend(host, entry, handle);
+    }
+
+    fn persists(&self, host: &'static Host, entry: &'static TypeEntry, handle: u64) {
+        ready::persists(host, entry, handle);
+    }
+
+    fn passes(&self, host: &'static Host, entry: &TypeEntry, bytes: u64) {
+        ready::passes(host, entry, bytes);
+    }
+
+    fn moves(&self, host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction) -> bool {
+        ready::moves(host, entry, bytes, direction)
+    }
+
+    fn moves_both(&self, host: &'static Host, entry: &TypeEntry, bytes: u64) -> bool {
+        ready::moves_both(host, entry, bytes)
+    }
+
+    fn misses(&self, host: &'static Host, nanos: &dyn Fn() -> u64) {
+        ready::misses(host, nanos);
+    }
+
+    fn fold_all(&self) {
+        described::fold_all();
+    }
+
+    fn report(&self) -> HookReport {
+        let shut = ready::shut().map(|why| format!("nothing is moved inside this host: {why}"));
+        let unread = (!ready::reads_descriptions()).then(|| {
+            "types that are not seen are this host's: their descriptions are not understood".to_owned()
+        });
+        HookReport {
+            notes: shut.into_iter().chain(unread).collect(),
+            types_unseen: described::all().count() as u64,
+            types_different: described::different().into(),
+        }
+    }
+
+    fn close(&self) {
+        functions::close();
+    }
+
+    fn reopen(&self) {
+        host::reopen();
+    }
+}

@@ -1,0 +1,85 @@
+//! Hooks: a place inside an MPI library where compiled code moves the bytes of the library's own
+//! requests. [`crate::profile`] says which library has one.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use ddtc::kind::Direction;
+
+use crate::host::{HandleWord, Host};
+use crate::table::TypeEntry;
+
+/// The type that is being committed by a wrapper, 0 if none is. A hook that meets the library's own
+/// commits tells by it which of them the program makes. Threads that meet here make one another's
+/// commits look like the library's own, in which case the hook does less.
+static COMMITTING: AtomicU64 = AtomicU64::new(0);
+
+/// Commits a type of the program by `commit`.
+#[inline]
+pub(crate) fn committing(host: &Host, datatype: HandleWord, commit: impl FnOnce() -> c_int) -> c_int {
+    if !host.shows_commits() {
+        return commit();
+    }
+    COMMITTING.store(datatype, Relaxed);
+    let code = commit();
+    COMMITTING.store(0, Relaxed);
+    code
+}
+
+/// Says whether a wrapper is committing this type.
+pub(crate) fn is_committing(datatype: u64) -> bool {
+    COMMITTING.load(Relaxed) == datatype
+}
+
+/// Holds what a report says of a hook.
+#[derive(Default)]
+pub(crate) struct HookReport {
+    /// Notes for the user.
+    pub(crate) notes: Vec<String>,
+    /// Number of types that are known by the library's descriptions alone.
+    pub(crate) types_unseen: u64,
+    /// Number of those whose bytes the library moved in another way than compiled code would have.
+    pub(crate) types_different: u64,
+}
+
+/// A hook in an MPI library. `bytes` are packed bytes, and `handle` is the masked handle of the entry.
+pub(crate) trait Hook: Sync {
+    /// Says whether settings and library allow that anything is moved inside.
+    fn may_open(&self, host: &Host) -> bool;
+
+    /// A call of the program has begun: what could not be done inside the library is done now.
+    fn attend_in_call(&self);
+
+    /// A type was decoded or timed.
+    fn adopted(&self, host: &'static Host, entry: &'static TypeEntry, handle: u64);
+
+    /// The program passes a type to a call of which requests were the library's own.
+    fn attend(&self, host: &'static Host, entry: &'static TypeEntry, handle: u64);
+
+    /// The program makes a persistent request, which is prepared once and started often.
+    fn persists(&self, host: &'static Host, entry: &'static TypeEntry, handle: u64);
+
+    /// The program passes a type to a collective call, which the library makes messages of.
+    fn passes(&self, host: &'static Host, entry: &TypeEntry, bytes: u64);
+
+    /// Says whether a message that gains where it is packed first is moved inside, which gains more.
+    fn moves(&self, host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction) -> bool;
+
+    /// Says the same of messages in both directions, whichever way the library moves the bytes.
+    fn moves_both(&self, host: &'static Host, entry: &TypeEntry, bytes: u64) -> bool;
+
+    /// A message would have taken so many nanoseconds less inside.
+    fn misses(&self, host: &'static Host, nanos: &dyn Fn() -> u64);
+
+    /// Adds what was counted about types to the counters of the process.
+    fn fold_all(&self);
+
+    /// Returns what a report says.
+    fn report(&self) -> HookReport;
+
+    /// The library has no user any more and may be unloaded: forgets everything about it.
+    fn close(&self);
+
+    /// The library has a user again.
+    fn reopen(&self);
+}
