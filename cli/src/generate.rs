@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args as ClapArgs, Command};
 use clap_complete::Shell;
 use ddtc_hosts::policy::{Family, Library, Policy};
+use ddtc_hosts::profile::Profile;
 
 /// Arguments of `ddtc generate`.
 #[derive(ClapArgs, Debug)]
@@ -62,7 +63,7 @@ fn policy() -> String {
     );
     for (family, version) in MEASURED {
         let library = Library { family, version };
-        let _ = write!(text, "\nlibrary {library}\n{}", Policy::shipped(&library));
+        let _ = write!(text, "\nlibrary {library}\n{}", Policy::shipped(Profile::of(&library).policy));
     }
     text
 }
@@ -77,7 +78,7 @@ mod tests {
         for (family, version) in MEASURED {
             let library = Library { family, version };
             let read = Policy::parse(&text, &library.to_string()).unwrap();
-            assert_eq!(read, Some(Policy::shipped(&library)), "{library}");
+            assert_eq!(read, Some(Policy::shipped(Profile::of(&library).policy)), "{library}");
         }
     }
 }

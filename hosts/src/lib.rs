@@ -15,6 +15,7 @@
 //! | [`left`] | why the preload library left a call to its host, in words |
 //! | [`loaded`] | an MPI library that this process loads by its file |
 //! | [`mpi_functions`] | functions that take counts, a request, a status or a message, and what the preload library does about each |
+//! | [`profile`] | what is known of each MPI library: which calls may be converted, form of packed bytes, costs |
 //! | [`library`] | where the preload library is |
 #![deny(unsafe_code)]
 
@@ -29,3 +30,4 @@ pub mod loaded;
 pub mod mpi_functions;
 pub mod places;
 pub mod policy;
+pub mod profile;

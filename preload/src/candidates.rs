@@ -318,7 +318,7 @@ pub(crate) fn used(
     let bytes =
         size.checked_mul(count).and_then(|bytes| u64::try_from(bytes).ok()).filter(|&bytes| bytes > 0)?;
     let blocks = slot.kin().map_or(0, |kin| kin.blocks(count.unsigned_abs()).saturating_mul(BLOCK));
-    let cost = used.cost(host.family, bytes).saturating_add(blocks);
+    let cost = used.cost(&host.profile.costs, bytes).saturating_add(blocks);
     let uses = 1 + slot.passed();
     let all = |of_one: u64| of_one.saturating_mul(uses);
     let before = slot.spent.load(Relaxed);
@@ -382,7 +382,7 @@ struct Use {
 impl Use {
     /// What may go into its type for what its kin say.
     fn pays(&self, host: &Host, kin: &Kin) -> Option<Pays> {
-        kin.used(host.family, self.bytes, self.moved?.0, self.cost_of_all, decoding::nanos)
+        kin.used(&host.profile.costs, self.bytes, self.moved?.0, self.cost_of_all, decoding::nanos)
             .filter(|pays| pays.is_sure || spending::allows(pays.nanos))
     }
 }
@@ -415,9 +415,11 @@ fn by_cost(host: &Host, datatype: HandleWord, slot: &Slot, now: &Use) -> Option<
             return Some(pays.arguments);
         }
     }
-    let kin = slot.kin().filter(|kin| expected != Prospect::Good || kin.is_poor(host.family, now.bytes));
+    let kin =
+        slot.kin().filter(|kin| expected != Prospect::Good || kin.is_poor(&host.profile.costs, now.bytes));
     if let Some(kin) = kin {
-        paying = paid((kin.patience(host.family, now.bytes, now.moved.map_or(0, |(moved, _)| moved)), 1))?;
+        paying =
+            paid((kin.patience(&host.profile.costs, now.bytes, now.moved.map_or(0, |(moved, _)| moved)), 1))?;
     }
     if !spending::allows(needed.saturating_mul(factor) / decoding::ONCE / PART) {
         slot.needed.store(needed.saturating_mul(2), Relaxed);

@@ -45,7 +45,7 @@ fn followed(factor: u64, arguments: u64, nanos: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use ddtc_hosts::policy::Family;
+    use ddtc_hosts::profile;
 
     use super::*;
     use crate::use_kind::UseKind;
@@ -64,7 +64,7 @@ mod tests {
     fn uses_pay_for_it() {
         // A vector has 4 arguments.
         let vector = super::nanos(CONSTRUCTOR + 4) * 2;
-        let cost = |used: UseKind, bytes| used.cost(Family::Intel, bytes);
+        let cost = |used: UseKind, bytes| used.cost(&profile::INTEL.costs, bytes);
         assert!(cost(UseKind::Call, 64 << 10) > vector && cost(UseKind::Call, 64) * 20 < vector);
         assert!(cost(UseKind::Persistent, 8) > vector);
         assert_eq!([0, DECODE, super::nanos(77)].map(arguments), [0, 0, 77]);

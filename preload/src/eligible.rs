@@ -2,12 +2,10 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use ddtc_hosts::policy::{Family, Library};
-
 use crate::convert::packs_raw;
 use crate::guard::guard;
+use crate::hooks::allowed_hook;
 use crate::host::Host;
-use crate::profile::allowed_hook;
 use crate::reentrancy::Inside;
 use crate::settings::settings;
 use crate::warn::warn;
@@ -52,17 +50,9 @@ fn decide(host: &'static Host) -> bool {
     decided.flatten().unwrap_or(false)
 }
 
-/// Whether messages were tried on this library. Older ones fail: MPICH 4.0.2 reports truncation for packed messages into derived
-/// types; and Open MPI before 5 can be built for jobs of mixed architectures.
+/// Says whether messages were tried on this library.
 fn supported(host: &Host) -> bool {
-    let library = Library::of(&host.version);
-    let least = match library.family {
-        Family::Mpich => [5, 0, 0],
-        Family::Intel => [2021, 18, 0],
-        Family::OpenMpi => [5, 0, 0],
-        Family::Other => [u32::MAX; 3],
-    };
-    let known = library.version >= least && host.packed != 0 && host.byte != 0;
+    let known = host.profile.messages && host.packed != 0 && host.byte != 0;
     if !known && settings().report.is_some() {
         warn(format_args!("{}: messages are left to this host", host.version));
     }

@@ -4,8 +4,8 @@
 use std::ffi::c_int;
 
 use crate::guard::guard;
+use crate::hooks::{hook, hooks};
 use crate::host::{Host, first_is_gone};
-use crate::profile::{hook, hooks};
 use crate::reentrancy::Inside;
 use crate::remembered::KEEPING;
 use crate::users::{User, World};

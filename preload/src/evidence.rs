@@ -10,7 +10,8 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use ddtc::process::{Lazy, Mutex};
-use ddtc_hosts::policy::{Family, Policy};
+use ddtc_hosts::policy::Policy;
+use ddtc_hosts::profile::Costs;
 
 use crate::host::Host;
 use crate::remembered;
@@ -93,7 +94,7 @@ pub(crate) fn of(
     let new = || Box::leak(Box::new(Evidence { kin, ..Evidence::new(runs.word()) }));
     let evidence: &'static Evidence = known.entry(key).or_insert_with(|| new());
     for (class, times) in learnt {
-        evidence.learn(host.family, class, times);
+        evidence.learn(&host.profile.costs, class, times);
     }
     Some(evidence)
 }
@@ -224,20 +225,20 @@ impl Evidence {
     }
 
     /// The times of a class are known from now on.
-    fn learn(&self, family: Family, at: usize, times: Times) {
+    fn learn(&self, costs: &Costs, at: usize, times: Times) {
         let (Some(class), bit) = (self.classes.get(at), 1u64 << at.min(CLASSES - 1)) else { return };
         class.bytes.store(times.bytes, Relaxed);
         class.host.store(times.host, Relaxed);
         class.ours.store(times.ours, Relaxed);
         class.copy.store(times.copy, Relaxed);
         let runs = self.runs();
-        class.saves.store(times.saves(family, 1 << at, runs), Relaxed);
-        class.stake.store(times.stake(family, 1 << at, runs), Relaxed);
-        let gains = times.gains(family, 1 << at, runs);
+        class.saves.store(times.saves(costs, 1 << at, runs), Relaxed);
+        class.stake.store(times.stake(costs, 1 << at, runs), Relaxed);
+        let gains = times.gains(costs, 1 << at, runs);
         if gains {
             self.gains.fetch_or(bit, Relaxed);
         }
-        if times.loses(family, 1 << at, runs) {
+        if times.loses(costs, 1 << at, runs) {
             self.loses.fetch_or(bit, Relaxed);
         }
         self.timed.fetch_or(bit, Relaxed);
@@ -246,7 +247,7 @@ impl Evidence {
                 // What it says of one kind of runs is not taken for another's.
                 if runs.are_like(kin.runs()) {
                     kin.runs.store(runs.word(), Relaxed);
-                    kin.learn(family, at, times);
+                    kin.learn(costs, at, times);
                 }
             } else if (kin.gains.load(Relaxed) & bit != 0) != gains {
                 kin.mixed.fetch_or(bit, Relaxed);
@@ -303,8 +304,8 @@ impl Evidence {
     }
 
     /// The times of messages of so many bytes are known from now on.
-    pub(crate) fn learn_bytes(&self, family: Family, bytes: u64, times: Times) {
-        self.learn(family, class(bytes), times);
+    pub(crate) fn learn_bytes(&self, costs: &Costs, bytes: u64, times: Times) {
+        self.learn(costs, class(bytes), times);
     }
 
     /// Size classes and their times, of those that could be timed.
@@ -334,14 +335,14 @@ impl Evidence {
     }
 
     /// Learns what an earlier run has told.
-    pub(crate) fn hear(&self, family: Family, runs: u64, rows: impl IntoIterator<Item = (usize, Times)>) {
+    pub(crate) fn hear(&self, costs: &Costs, runs: u64, rows: impl IntoIterator<Item = (usize, Times)>) {
         self.runs.store(runs, Relaxed);
         for (at, times) in rows.into_iter().filter(|&(at, _)| at < CLASSES) {
             if times.bytes == 0 {
                 self.mixed.fetch_or(1 << at, Relaxed);
                 self.timed.fetch_or(1 << at, Relaxed);
             } else {
-                self.learn(family, at, times);
+                self.learn(costs, at, times);
             }
         }
     }
@@ -373,6 +374,7 @@ impl Evidence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ddtc_hosts::profile;
 
     #[test]
     fn layouts_that_are_alike_speak_for_each_other() {
@@ -384,13 +386,13 @@ mod tests {
         assert_eq!((due(&one, 15), due(&other, 4), due(&third, 1)), (0, 0, 1));
         assert!(one.is_new() && one.hoped() == 0 && !one.wants(4096, false));
         let slow = Times { bytes: 4096, host: 9000, ours: 900, copy: 100 };
-        one.learn_bytes(Family::Intel, 4096, slow);
+        one.learn_bytes(&profile::INTEL.costs, 4096, slow);
         assert!(!other.is_new() && other.hoped() == 4096 && other.wants(4096, false) && other.hopeful(0));
         assert!(one.hoped() == 0 && !other.wants(8192, false));
         assert_eq!((other.saves(4096), other.spares(4096)), (one.saves(4096), Some(8100)));
         assert_eq!((due(&other, 315), due(&other, 1)), (0, 1));
         // What one says of its own stands; that both are true says nothing of a third.
-        other.learn_bytes(Family::Intel, 4096, Times { ours: 9000, ..slow });
+        other.learn_bytes(&profile::INTEL.costs, 4096, Times { ours: 9000, ..slow });
         assert!(!other.wants(4096, false) && one.wants(4096, false));
         assert!(third.hoped() == 0 && third.wants(4096, true) && !third.wants(4096, false));
     }
@@ -401,14 +403,18 @@ mod tests {
         let of = |run| Evidence { kin: Some(kin), ..Evidence::new(run) };
         // What LAMMPS_full receives, six arrays; WRF_x is of as many bytes.
         of(23_925).learn_bytes(
-            Family::Mpich,
+            &profile::MPICH.costs,
             143_552,
             Times { bytes: 143_552, host: 3666, ours: 3286, copy: 3055 },
         );
         let decided = [12, 16_384, 0].map(|run| of(run).is_decided(173_712));
         assert_eq!(decided, [false, true, true]);
         // Nor do they teach what is known of the others.
-        of(12).learn_bytes(Family::Mpich, 16_384, Times { bytes: 16_384, host: 9000, ours: 900, copy: 400 });
+        of(12).learn_bytes(
+            &profile::MPICH.costs,
+            16_384,
+            Times { bytes: 16_384, host: 9000, ours: 900, copy: 400 },
+        );
         assert!(!kin.is_decided(16_384) && kin.runs() == Runs::new(23_925, false));
     }
 
@@ -417,16 +423,16 @@ mod tests {
         let slow = Times { bytes: 16384, host: 9000, ours: 900, copy: 100 };
         let kin: &'static Evidence = Box::leak(Box::new(Evidence::new(0)));
         let one = Evidence { kin: Some(kin), ..Evidence::new(4) };
-        one.learn_bytes(Family::Mpich, 16384, slow);
+        one.learn_bytes(&profile::MPICH.costs, 16384, slow);
         let little = Times { bytes: 1024, ..slow };
-        one.learn_bytes(Family::Mpich, 1024, little);
+        one.learn_bytes(&profile::MPICH.costs, 1024, little);
         let other = Evidence { kin: Some(kin), ..Evidence::new(4) };
-        other.learn_bytes(Family::Mpich, 1024, Times { ours: 9000, ..little });
+        other.learn_bytes(&profile::MPICH.costs, 1024, Times { ours: 9000, ..little });
         kin.give_up(2 << 20);
         let (runs, told) = kin.told();
         assert_eq!((runs, &told[..]), (4, &[(10, Times::default()), (14, slow)][..]));
         let later = Evidence::new(0);
-        later.hear(Family::Mpich, runs, told.iter().copied().chain([(CLASSES, slow)]));
+        later.hear(&profile::MPICH.costs, runs, told.iter().copied().chain([(CLASSES, slow)]));
         let verdicts =
             |e: &Evidence| [1024, 16384, 2 << 20].map(|n| (e.is_decided(n), e.wants(n, false), e.saves(n)));
         assert_eq!(verdicts(&later)[..2], verdicts(kin)[..2]);
@@ -445,17 +451,17 @@ mod tests {
         assert!(due(2 << 20, 9) == 0 && evidence.wants(2 << 20, true) && !evidence.wants(2 << 20, false));
         assert!(evidence.wants(5000, true) && !evidence.wants(5000, false));
         let slow = Times { bytes: 4096, host: 9000, ours: 900, copy: 100 };
-        evidence.learn_bytes(Family::Intel, 5000, slow);
+        evidence.learn_bytes(&profile::INTEL.costs, 5000, slow);
         assert!(evidence.wants(4096, false) && evidence.allows(4096) && !evidence.wants(8192, false));
         assert_eq!((evidence.spares(8000), evidence.spares(8192)), (Some(8100 * 8000 / 4096), None));
         assert!(evidence.is_ahead(5000) && !evidence.is_ahead(8192));
         // One that could not be timed, and one that was not, say nothing.
         assert!([5000, 8192, 2 << 20].map(|bytes| evidence.is_even(bytes)) == [false; 3]);
         let slow = Times { bytes: 8192, host: 9000, ours: 9000, copy: 100 };
-        evidence.learn_bytes(Family::Mpich, 8192, slow);
+        evidence.learn_bytes(&profile::MPICH.costs, 8192, slow);
         // What a later call completes must save more.
         let little = Times { bytes: 480, host: 160, ours: 10, copy: 10 };
-        evidence.learn_bytes(Family::Mpich, 480, little);
+        evidence.learn_bytes(&profile::MPICH.costs, 480, little);
         assert!(
             evidence.wants(480, false)
                 && !evidence.wants_later(480, false)
@@ -465,7 +471,7 @@ mod tests {
         assert!(!evidence.wants(8192, true) && !evidence.allows(8192) && !evidence.is_ahead(8192));
         assert!(evidence.is_even(8192));
         let fast = Times { bytes: 16384, host: 900, ours: 900, copy: 100 };
-        evidence.learn_bytes(Family::Intel, 16384, fast);
+        evidence.learn_bytes(&profile::INTEL.costs, 16384, fast);
         assert!(evidence.wants(16384, true) && !evidence.wants(16384, false));
         assert_eq!(due(8192, 1000), 0);
         // First uses, for whoever asks for that.

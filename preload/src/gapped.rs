@@ -19,8 +19,6 @@ use crate::own_types;
 const HOLE: usize = 32;
 /// Bytes of the second run, where runs are of bytes.
 const TAIL: i64 = 16;
-/// Bytes of the widest element that a receiver joins from two pieces.
-const JOINED: i64 = 16;
 
 /// Where the packed bytes of an element of a stand-in stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,12 +100,12 @@ impl Gap {
     }
 }
 
-/// Says whether a type has basic elements that a receiver cannot join from two pieces.
-pub(crate) fn has_wide_elements(t: &Datatype) -> bool {
+/// Says whether a type has basic elements of more than `joined` bytes, which a receiver cannot join from two pieces.
+pub(crate) fn has_wide_elements(t: &Datatype, joined: i64) -> bool {
     let wide = |t: &Datatype| match t.combiner() {
-        Combiner::Named(named) => named.pieces().iter().any(|&(_, bytes)| bytes > JOINED),
+        Combiner::Named(named) => named.pieces().iter().any(|&(_, bytes)| bytes > joined),
         Combiner::F90Real { .. } | Combiner::F90Complex { .. } | Combiner::F90Integer { .. } => {
-            t.size() > JOINED
+            t.size() > joined
         }
         _ => false,
     };
@@ -172,7 +170,7 @@ mod tests {
             ("struct([1,1],[0,8],[int,vector(2,1,2,c_long_double_complex)])", true),
             ("contiguous(3,complex32)", true),
         ] {
-            assert_eq!(has_wide_elements(&text.parse().unwrap()), wide, "{text}");
+            assert_eq!(has_wide_elements(&text.parse().unwrap(), 16), wide, "{text}");
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::ffi::c_int;
 
 use ddtc::process::Awaited;
-use ddtc_hosts::policy::{Call, Family, Library};
+use ddtc_hosts::policy::Call;
 
 use crate::comms::{self, Comm};
 use crate::gpu;
@@ -122,12 +122,11 @@ pub(crate) fn learn(host: &'static Host, comm: HandleWord, call: Call) {
     }
 }
 
-/// Whether all ranks of the job are on this machine, as far as that matters: Open MPI's collectives across nodes (HAN) cut segments by
-/// the type, and were not tried.
+/// Whether all ranks of the job are on this machine, as far as that matters: where collective calls across nodes were not tried.
 fn one_node(host: &Host) -> bool {
     static ONE: Awaited<bool> = Awaited::new();
     *ONE.get_or_init(|| {
-        if Library::of(&host.version).family != Family::OpenMpi {
+        if host.profile.several_nodes {
             return true;
         }
         let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();

@@ -1,5 +1,5 @@
 //! Hooks: a place inside an MPI library where compiled code moves the bytes of the library's own
-//! requests. [`crate::profile`] says which library has one.
+//! requests. [`crate::hooks`] says which library has one.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

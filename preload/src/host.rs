@@ -7,7 +7,6 @@
 //! on to a PMPI layer where there is one ([`crate::layers`]).
 
 mod registry;
-mod rules;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -16,7 +15,8 @@ use ddtc_hosts::abi::queries::{self, Queries};
 use ddtc_hosts::abi::{Abi, Flavour, Signs};
 use ddtc_hosts::counted_calls;
 use ddtc_hosts::layer::Group;
-use ddtc_hosts::policy::{Family, Library};
+use ddtc_hosts::policy::Library;
+use ddtc_hosts::profile::Profile;
 
 use crate::layers::{Layers, Successors};
 use crate::loader::{Opened, object_of};
@@ -259,9 +259,6 @@ impl Functions {
     }
 }
 
-/// Bytes from which Intel MPI copies one run faster than the C library: 256 KiB take its `MPI_Pack` 5.4 us, `memcpy` 6.4 (2021.18.1, Zen 3).
-const INTEL_RUNS: i64 = 128 << 10;
-
 /// The host. What most calls look at comes first, in one line of the cache: programs that compute have forgotten the others meanwhile.
 #[repr(C, align(64))]
 pub(crate) struct Host {
@@ -273,7 +270,6 @@ pub(crate) struct Host {
     pub(crate) type_null: u64,
     /// Bytes of a handle in memory; 0 without an ABI.
     pub(crate) handle_bytes: usize,
-    pub(crate) family: Family,
     is_open_mpi: bool,
     /// Whether commits of the program's types are told from those inside Open MPI by what the
     /// wrapper of `MPI_Type_commit` sees. Not if a layer has messages: its types are found by their
@@ -305,9 +301,11 @@ pub(crate) struct Host {
     pub(crate) byte: u64,
     /// Family and version, read once from `version`.
     pub(crate) library: Library,
+    /// Profile of the library.
+    pub(crate) profile: &'static Profile,
     /// First line of `MPI_Get_library_version`, which says whose it is.
     pub(crate) version: String,
-    /// Bytes from which a pack of one run of bytes is its own ([`INTEL_RUNS`]).
+    /// Bytes from which a pack of one run of bytes is its own; `i64::MAX` where everything is to be converted.
     pub(crate) own_runs: i64,
     /// Handles of the named types, sorted.
     named: Vec<(u64, Named)>,
@@ -345,13 +343,12 @@ impl Host {
         let none = |_: &CStr| std::ptr::null_mut();
         let direct = if counting && converts { CountedFunctions::find(&none) } else { next_counted.clone() };
         let library = Library::of(if converts { &version } else { "" });
-        let family = library.family;
+        let profile = Profile::of(&library);
         let mut host = Host {
             mask: abi.map_or(0, |a| a.handle_mask),
             named_ranges: [NO_RANGE; 2],
             type_null: abi.map_or(0, |a| a.type_null),
             handle_bytes: abi.map_or(0, |a| a.handle_bytes),
-            family,
             is_open_mpi: abi.is_some_and(|a| a.flavour == Flavour::OpenMpi),
             shows_commits: abi.is_some_and(|a| a.flavour == Flavour::OpenMpi)
                 && !layers.have(Group::Messages),
@@ -368,11 +365,9 @@ impl Host {
             comm_null: abi.map_or(0, |a| a.comm_null),
             packed: 0,
             byte: 0,
-            own_runs: match family {
-                Family::Intel if settings().policy != Choice::All => INTEL_RUNS,
-                _ => i64::MAX,
-            },
+            own_runs: if settings().policy == Choice::All { i64::MAX } else { profile.costs.own_runs },
             library,
+            profile,
             version,
             named: Vec::new(),
             place: Place::of(scope),

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ddtc::datatype::contents::CombinerKind;
 use ddtc::process::{Awaited, Once};
-use ddtc_hosts::policy::Family;
+use ddtc_hosts::profile::Costs;
 
 use crate::evidence::{CLASSES, Evidence};
 use crate::host::{HandleWord, Host};
@@ -92,7 +92,7 @@ pub(crate) fn of(
     find(&ALL, key, || {
         let blocks = blocks(envelope.combiner, arguments);
         let kin = Kin { blocks, ..Kin::new(key, constructor.saturating_add(arguments)) };
-        kin.hear(host.family, &remembered::of(host, kept_as(key)));
+        kin.hear(&host.profile.costs, &remembered::of(host, kept_as(key)));
         kin
     })
 }
@@ -195,7 +195,7 @@ impl Kin {
     }
 
     /// Learns what an earlier run has told.
-    fn hear(&self, family: Family, rows: &[(usize, Times)]) {
+    fn hear(&self, costs: &Costs, rows: &[(usize, Times)]) {
         let Some((_, last)) = rows.iter().find(|(at, _)| *at == CLASSES) else { return };
         let [probes, takes, lived, runs] = [last.bytes, last.host, last.ours, last.copy].map(u64::from);
         self.lived.store(lived, Relaxed);
@@ -205,14 +205,14 @@ impl Kin {
             self.took.store(takes, Relaxed);
             self.decoded.store(u64::from(takes > 0), Relaxed);
         }
-        self.evidence.hear(family, runs, rows.iter().copied());
+        self.evidence.hear(costs, runs, rows.iter().copied());
     }
 
     /// A use of a type that is not decoded and has moved `moved` bytes before, of a message of `bytes`, which cost the host `nanos` at least. `decoding`: the nanoseconds
     /// of a decoding of so many arguments. Returns what may go into it now, if that pays.
     pub(crate) fn used(
         &self,
-        family: Family,
+        costs: &Costs,
         bytes: u64,
         moved: u64,
         nanos: u64,
@@ -225,7 +225,7 @@ impl Kin {
         let nanos = self.takes().unwrap_or_else(|| decoding(arguments).saturating_mul(4));
         let pays = Pays { nanos, arguments: arguments.saturating_mul(2), is_sure: false };
         if self.evidence.is_decided(bytes) {
-            let one = self.stake(family, bytes, moved)?;
+            let one = self.stake(costs, bytes, moved)?;
             if self.makes_up(one, bytes, moved, nanos) {
                 return Some(Pays { is_sure: true, ..pays });
             }
@@ -259,25 +259,25 @@ impl Kin {
     }
 
     /// Returns the nanoseconds at stake with a message of so many bytes, if one was timed and that gains.
-    fn stake(&self, family: Family, bytes: u64, moved: u64) -> Option<u64> {
+    fn stake(&self, costs: &Costs, bytes: u64, moved: u64) -> Option<u64> {
         self.at_stake(bytes, moved).or_else(|| {
             // Inside the host, where nothing is staged.
-            let ahead = family == Family::OpenMpi && self.evidence.is_ahead(bytes);
+            let ahead = costs.moves_inside && self.evidence.is_ahead(bytes);
             self.evidence.spares(bytes).filter(|_| ahead)
         })
     }
 
     /// Says whether one was timed with messages of so many bytes, and gains nothing.
-    pub(crate) fn is_poor(&self, family: Family, bytes: u64) -> bool {
-        self.evidence.is_decided(bytes) && self.stake(family, bytes, 0).is_none()
+    pub(crate) fn is_poor(&self, costs: &Costs, bytes: u64) -> bool {
+        self.evidence.is_decided(bytes) && self.stake(costs, bytes, 0).is_none()
     }
 
     /// Returns how many times its cost a type must have cost the host to be decoded whatever its kin promise, which has moved `moved` bytes before this message:
     /// many if they gain nothing, or end about here and were looked at in vain or have shown what they gain by then.
-    pub(crate) fn patience(&self, family: Family, bytes: u64, moved: u64) -> u64 {
+    pub(crate) fn patience(&self, costs: &Costs, bytes: u64, moved: u64) -> u64 {
         let is_decided = self.evidence.is_decided(bytes);
         let tries = match self.lived.load(Relaxed) {
-            _ if self.is_poor(family, bytes) => PROBES,
+            _ if self.is_poor(costs, bytes) => PROBES,
             _ if self.goes_on(bytes, moved) => 0,
             0 if is_decided => 0,
             _ if is_decided => PROBES,
@@ -355,13 +355,14 @@ impl Kin {
 mod tests {
     use super::*;
     use crate::times::{Runs, Times};
+    use ddtc_hosts::profile;
 
-    const FAMILY: Family = Family::Intel;
+    const COSTS: &Costs = &profile::INTEL.costs;
     const SLOW: Times = Times { bytes: 4096, host: 9000, ours: 900, copy: 100 };
 
     /// 20 messages of 4000 bytes, which cost the host 1200 ns each: the use that it is decoded at, of a decoding of 10 us.
     fn one(kin: &Kin) -> Option<u64> {
-        let at = (0..20).find(|n| kin.used(FAMILY, 4000, n * 4000, 1200, |_| 2500).is_some());
+        let at = (0..20).find(|n| kin.used(COSTS, 4000, n * 4000, 1200, |_| 2500).is_some());
         kin.ended(80_000);
         at
     }
@@ -371,10 +372,10 @@ mod tests {
         let kin = Kin::new(1, 800);
         // 10 us are 9 messages; the next time it must be twice as much, and then four times.
         assert_eq!((one(&kin), one(&kin), one(&kin), one(&kin)), (Some(8), Some(16), None, Some(13)));
-        assert!(!kin.is_poor(FAMILY, 4000));
-        kin.evidence.learn_bytes(FAMILY, 4000, SLOW);
-        assert_eq!((one(&kin), kin.is_poor(FAMILY, 4000)), (Some(0), false));
-        assert!(kin.used(FAMILY, 4000, 0, 1200, |_| 2500).is_some_and(|pays| pays.is_sure));
+        assert!(!kin.is_poor(COSTS, 4000));
+        kin.evidence.learn_bytes(COSTS, 4000, SLOW);
+        assert_eq!((one(&kin), kin.is_poor(COSTS, 4000)), (Some(0), false));
+        assert!(kin.used(COSTS, 4000, 0, 1200, |_| 2500).is_some_and(|pays| pays.is_sure));
         // 7000 ns of each of twenty messages.
         assert_eq!([30_000, 60_000, 80_000].map(|nanos| kin.promises(4000, 0, nanos)), [true, true, false]);
         assert!(!kin.promises(40_000, 0, 1));
@@ -409,7 +410,7 @@ mod tests {
                 kin.told().into_iter().map(|(key, at, times)| (at, times, key == of)).collect();
             assert!(rows.iter().all(|&(.., own)| own));
             let later = Kin::new(of, 800);
-            later.hear(FAMILY, &rows.iter().map(|&(at, times, _)| (at, times)).collect::<Vec<_>>());
+            later.hear(COSTS, &rows.iter().map(|&(at, times, _)| (at, times)).collect::<Vec<_>>());
             later
         };
         // Looked at in vain and ended with the second message: the next run waits twice as long.
@@ -419,25 +420,25 @@ mod tests {
         let second = later(&kin);
         assert_eq!(second.told(), kin.told());
         assert_eq!((second.takes(), second.left(0), second.probes.load(Relaxed)), (Some(70_000), 8000, 1));
-        assert_eq!([0, 4000].map(|moved| second.patience(FAMILY, 4000, moved)), [2, 2]);
+        assert_eq!([0, 4000].map(|moved| second.patience(COSTS, 4000, moved)), [2, 2]);
         // Those that are used for longer are looked at anew.
         (0..20).for_each(|_| second.ended(80_000));
         let long = later(&second);
         assert_eq!((long.takes(), long.probes.load(Relaxed)), (None, 0));
         assert_eq!(long.left(0), second.left(0));
         // Found to gain, or nothing.
-        second.evidence.learn_bytes(FAMILY, 4000, SLOW);
-        second.evidence.learn_bytes(FAMILY, 40_000, Times { bytes: 40_000, ours: 8900, ..SLOW });
+        second.evidence.learn_bytes(COSTS, 4000, SLOW);
+        second.evidence.learn_bytes(COSTS, 40_000, Times { bytes: 40_000, ours: 8900, ..SLOW });
         let third = later(&second);
         assert_eq!(third.told().len(), 3);
-        assert!(!third.is_poor(FAMILY, 4000) && third.is_poor(FAMILY, 40_000) && !third.is_poor(FAMILY, 400));
-        assert_eq!(third.stake(FAMILY, 4000, 0), second.stake(FAMILY, 4000, 0));
+        assert!(!third.is_poor(COSTS, 4000) && third.is_poor(COSTS, 40_000) && !third.is_poor(COSTS, 400));
+        assert_eq!(third.stake(COSTS, 4000, 0), second.stake(COSTS, 4000, 0));
     }
 
     #[test]
     fn a_type_waits_where_its_kin_speak_against_it() {
         let kin = Kin::new(1, 800);
-        let patience = |moved| kin.patience(FAMILY, 4000, moved);
+        let patience = |moved| kin.patience(COSTS, 4000, moved);
         assert_eq!(patience(0), 1);
         (0..8).for_each(|_| kin.looked(4000));
         assert_eq!(patience(0), 64);
@@ -445,14 +446,14 @@ mod tests {
         kin.ended(80_000);
         let all = || [patience(0), patience(60_000), patience(64_000), patience(1 << 30)];
         assert_eq!(all(), [1, 1, 64, 64]);
-        kin.evidence.learn_bytes(FAMILY, 4000, SLOW);
+        kin.evidence.learn_bytes(COSTS, 4000, SLOW);
         assert_eq!(all(), [1, 1, 64, 64]);
         let kin = Kin::new(1, 800);
-        kin.evidence.learn_bytes(FAMILY, 4000, SLOW);
-        assert_eq!(kin.patience(FAMILY, 4000, 1 << 30), 1);
+        kin.evidence.learn_bytes(COSTS, 4000, SLOW);
+        assert_eq!(kin.patience(COSTS, 4000, 1 << 30), 1);
         let kin = Kin::new(1, 800);
-        kin.evidence.learn_bytes(FAMILY, 4000, Times { ours: 8900, ..SLOW });
-        assert_eq!(kin.patience(FAMILY, 4000, 0), 64);
+        kin.evidence.learn_bytes(COSTS, 4000, Times { ours: 8900, ..SLOW });
+        assert_eq!(kin.patience(COSTS, 4000, 0), 64);
     }
 
     #[test]
@@ -470,7 +471,7 @@ mod tests {
         // WRF_x of 174 KB, which is sent fourteen times: MPI_Pack is no faster than the kernel.
         let times = Times { bytes: 173_712, host: 42_249, ours: 41_758, copy: 7133 };
         let kin = Kin::new(1, 28);
-        kin.evidence.hear(Family::Mpich, Runs::new(12, false).word(), [(17, times)]);
+        kin.evidence.hear(&profile::MPICH.costs, Runs::new(12, false).word(), [(17, times)]);
         kin.ended(2_433_093);
         let saved = kin.evidence.saves(173_712).unwrap();
         assert!(!kin.makes_up(saved, 173_712, 173_712, 105_000) && kin.promises(173_712, 173_712, 105_000));
@@ -490,22 +491,22 @@ mod tests {
     #[test]
     fn a_type_that_is_used_once_is_not_decoded() {
         let kin = Kin::new(1, 800);
-        kin.evidence.learn_bytes(FAMILY, 4000, SLOW);
+        kin.evidence.learn_bytes(COSTS, 4000, SLOW);
         (0..20).for_each(|_| kin.ended(4000));
-        assert_eq!(kin.used(FAMILY, 4000, 0, 1200, |_| 2500), None);
+        assert_eq!(kin.used(COSTS, 4000, 0, 1200, |_| 2500), None);
         // Unless it goes on: as long again as it did so far.
-        assert!(kin.used(FAMILY, 4000, 12_000, 1200, |_| 2500).is_some());
+        assert!(kin.used(COSTS, 4000, 12_000, 1200, |_| 2500).is_some());
     }
 
     #[test]
     fn what_gains_nothing_is_left_alone() {
         let kin = Kin::new(1, 800);
-        kin.evidence.learn_bytes(FAMILY, 4000, Times { ours: 8900, ..SLOW });
-        assert!((0..1000).all(|_| kin.used(FAMILY, 4000, 1 << 30, 1 << 20, |_| 2500).is_none()));
-        assert!(kin.is_poor(FAMILY, 4000) && !kin.is_poor(FAMILY, 9000));
+        kin.evidence.learn_bytes(COSTS, 4000, Times { ours: 8900, ..SLOW });
+        assert!((0..1000).all(|_| kin.used(COSTS, 4000, 1 << 30, 1 << 20, |_| 2500).is_none()));
+        assert!(kin.is_poor(COSTS, 4000) && !kin.is_poor(COSTS, 9000));
         // And what is never timed is not looked at forever.
         let kin = Kin::new(1, 800);
-        let looked = (0..10_000).filter(|_| kin.used(FAMILY, 4000, 0, 1 << 20, |_| 2500).is_some());
+        let looked = (0..10_000).filter(|_| kin.used(COSTS, 4000, 0, 1 << 20, |_| 2500).is_some());
         assert_eq!(looked.count() as u64, PROBES);
     }
 }

@@ -17,11 +17,11 @@ use crate::convert::run;
 use crate::evidence::Evidence;
 use crate::gapped::{Gap, StandIn};
 use crate::guard::guard;
+use crate::hooks::hook;
 use crate::host::{HandleWord, Host};
 use crate::left::{converted, left};
 use crate::partial_element::{self, Origin, RefusedMessage};
 use crate::pool::Buffer;
-use crate::profile::hook;
 use crate::prospect;
 use crate::purpose::Purpose;
 use crate::reentrancy::Inside;
@@ -165,7 +165,7 @@ fn time(
                 }
                 Timing::Failed => return evidence.give_up(bytes),
             };
-            evidence.learn_bytes(host.family, bytes, times);
+            evidence.learn_bytes(&host.profile.costs, bytes, times);
             prospect::found(committed.datatype(), entry.rules().prospect());
             if evidence.wants(bytes, false) {
                 entry.ready(direction, u64::MAX);

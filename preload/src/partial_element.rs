@@ -7,13 +7,15 @@
 //! * MPICH refuses: `MPI_ERR_TYPE`, and only whole elements are received. It does so where a message comes in one piece, and takes all
 //!   bytes of longer ones, from a length that is its transport's: here all are refused;
 //! * Intel MPI refuses types of one basic type, `MPI_ERR_TRUNCATE`, and `MPI_ERR_TYPE` of matched messages; others it takes.
+//!
+//! Which of these a library does says its profile ([`PartialElement`]).
 
 use std::ffi::{c_int, c_void};
 
 use ddtc::datatype::{Combiner, Datatype};
 use ddtc::object::elements;
 use ddtc_hosts::abi::Abi;
-use ddtc_hosts::policy::{Family, Library};
+use ddtc_hosts::profile::PartialElement;
 
 use crate::host::{HandleWord, Host};
 use crate::status;
@@ -73,13 +75,12 @@ fn of_one_type(t: &Datatype) -> bool {
 }
 
 /// The error class of the host for a type, if it refuses.
-fn class(family: Family, abi: &Abi, t: &Datatype, origin: Origin) -> Option<c_int> {
-    match (family, origin) {
-        (_, Origin::File) => None,
-        (Family::Mpich, _) => Some(abi.err_type),
-        (Family::Intel, Origin::Matched) => of_one_type(t).then_some(abi.err_type),
-        (Family::Intel, Origin::Named(_)) => of_one_type(t).then_some(abi.err_truncate),
-        (Family::OpenMpi | Family::Other, _) => None,
+fn class(rule: PartialElement, abi: &Abi, t: &Datatype, origin: Origin) -> Option<c_int> {
+    match (rule, origin) {
+        (_, Origin::File) | (PartialElement::Received, _) => None,
+        (PartialElement::Refused, _) => Some(abi.err_type),
+        (PartialElement::RefusedOfOneType, Origin::Matched) => of_one_type(t).then_some(abi.err_type),
+        (PartialElement::RefusedOfOneType, Origin::Named(_)) => of_one_type(t).then_some(abi.err_truncate),
     }
 }
 
@@ -97,8 +98,8 @@ pub(crate) unsafe fn examine(
     origin: Origin,
     at: *mut c_void,
 ) -> (u64, Option<RefusedMessage>) {
-    let (taken, family) = (whole(t, bytes), Library::of(&host.version).family);
-    let refused = host.abi.filter(|_| taken < bytes).and_then(|abi| class(family, abi, t, origin));
+    let (taken, rule) = (whole(t, bytes), host.profile.partial_element);
+    let refused = host.abi.filter(|_| taken < bytes).and_then(|abi| class(rule, abi, t, origin));
     let Some(class) = refused else { return (bytes, None) };
     let comm = match origin {
         Origin::Named(comm) => {
@@ -106,16 +107,16 @@ pub(crate) unsafe fn examine(
             unsafe { status::set_bytes(host, at, before + taken) };
             comm
         }
-        Origin::Matched if family == Family::Intel => host.world,
+        Origin::Matched if host.profile.forgets_communicator => host.world,
         Origin::Matched | Origin::File => host.myself,
     };
     (taken, Some(RefusedMessage { class, comm }))
 }
 
 impl RefusedMessage {
-    /// Returns the error of a request that is no persistent one: Intel MPI has forgotten its communicator by then.
+    /// Returns the error of a request that is no persistent one, whose communicator the library may have forgotten by then.
     pub(crate) fn of_request(self, host: &Host) -> RefusedMessage {
-        let forgotten = Library::of(&host.version).family == Family::Intel;
+        let forgotten = host.profile.forgets_communicator;
         RefusedMessage { comm: if forgotten { host.world } else { self.comm }, ..self }
     }
 
@@ -127,8 +128,7 @@ impl RefusedMessage {
 
 /// Raises the error of a call about several messages, of which the statuses say more.
 pub(crate) fn raise_in_status(host: &Host, abi: &Abi) -> c_int {
-    let intel = Library::of(&host.version).family == Family::Intel;
-    raise(host, if intel { host.world } else { host.myself }, abi.err_in_status)
+    raise(host, if host.profile.forgets_communicator { host.world } else { host.myself }, abi.err_in_status)
 }
 
 fn raise(host: &Host, comm: HandleWord, class: c_int) -> c_int {
@@ -168,11 +168,11 @@ mod tests {
             let t: Datatype = text.parse().unwrap();
             assert_eq!(of_one_type(&t), one, "{text}");
             let of = |family, origin| class(family, &MPICH, &t, origin);
-            assert_eq!(of(Family::Mpich, Origin::Named(1)), Some(3));
-            assert_eq!(of(Family::Mpich, Origin::Matched), Some(3));
-            assert_eq!(of(Family::Intel, Origin::Named(1)), one.then_some(14));
-            assert_eq!(of(Family::Intel, Origin::Matched), one.then_some(3));
-            assert_eq!(class(Family::OpenMpi, &OPEN_MPI, &t, Origin::Matched), None);
+            assert_eq!(of(PartialElement::Refused, Origin::Named(1)), Some(3));
+            assert_eq!(of(PartialElement::Refused, Origin::Matched), Some(3));
+            assert_eq!(of(PartialElement::RefusedOfOneType, Origin::Named(1)), one.then_some(14));
+            assert_eq!(of(PartialElement::RefusedOfOneType, Origin::Matched), one.then_some(3));
+            assert_eq!(class(PartialElement::Received, &OPEN_MPI, &t, Origin::Matched), None);
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::warn::warn;
 pub(crate) fn policy(host: &Host) -> &'static Policy {
     static POLICY: Awaited<Policy> = Awaited::new();
     POLICY.get_or_init(|| {
-        let mut policy = choose(&Library::of(&host.version));
+        let mut policy = choose(host);
         for call in Call::ALL.into_iter().filter(|&call| host.layers.take(call)) {
             policy = Class::ALL.into_iter().fold(policy, |policy, class| policy.with_call(call, class, 0));
         }
@@ -75,14 +75,15 @@ impl Rules {
     }
 }
 
-fn choose(library: &Library) -> Policy {
+fn choose(host: &Host) -> Policy {
     match settings().policy {
         Choice::All => Policy::ALL,
         Choice::Off => Policy::NONE,
         Choice::Measure | Choice::Table => {
             let variable = |name| std::env::var(name).ok();
             let path = file(variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref());
-            path.and_then(|path| tuned(&path, library)).unwrap_or_else(|| Policy::shipped(library))
+            path.and_then(|path| tuned(&path, &host.library))
+                .unwrap_or_else(|| Policy::shipped(host.profile.policy))
         }
     }
 }

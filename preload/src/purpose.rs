@@ -3,6 +3,7 @@
 use ddtc::datatype::Datatype;
 use ddtc_hosts::left::Left;
 use ddtc_hosts::policy::{Call, Policy};
+use ddtc_hosts::profile::WireForm;
 
 use crate::gapped::{self, StandIn};
 use crate::host::Host;
@@ -70,11 +71,15 @@ impl Purpose {
             Purpose::Elements { call, part, beside, .. } => {
                 // Where every instance has a gap of its own, each must be long enough for itself.
                 let has = |bytes| bytes < beside || has(call, bytes);
-                let apart = !host.overruns() || has(entry.size() as u64);
+                let has_gaps = matches!(host.profile.wire_form, WireForm::Gap { .. });
+                let apart = !has_gaps || has(entry.size() as u64);
                 let bytes = entry.size().saturating_mul(part).max(0) as u64;
                 apart && has(bytes) && entry.evidence().is_none_or(|e| e.allows(bytes))
             }
-            Purpose::File(call) => has(call, bytes as u64) && !host.passes_the_cache(bytes),
+            Purpose::File(call) => {
+                let uncached = host.profile.uncached;
+                has(call, bytes as u64) && (uncached == 0 || bytes % uncached != 0)
+            }
             Purpose::Put(_) => has(Call::Put, bytes as u64),
             Purpose::Get => has(Call::Get, bytes as u64),
         }
@@ -100,16 +105,19 @@ impl Purpose {
         count: i64,
         bytes: i64,
     ) -> Option<StandIn> {
-        let pieces = || entry.wire_type.pieces(host, t, &entry.element_type);
-        let contiguous = match self {
-            Purpose::Send(_) if host.overruns() => return gapped::stand_in(host, 1, bytes, pieces()?),
-            Purpose::Receive(_) if host.overruns() => {
+        if let WireForm::Gap { joined } = host.profile.wire_form {
+            let pieces = || entry.wire_type.pieces(host, t, &entry.element_type, joined);
+            match self {
+                Purpose::Send(_) => return gapped::stand_in(host, 1, bytes, pieces()?),
                 // Nobody minds where what is received is cut.
-                return gapped::stand_in(host, 1, bytes, (host.byte, 1));
+                Purpose::Receive(_) => return gapped::stand_in(host, 1, bytes, (host.byte, 1)),
+                Purpose::Elements { count, .. } => {
+                    return gapped::stand_in(host, count, t.size(), pieces()?);
+                }
+                Purpose::File(_) | Purpose::Put(_) | Purpose::Get => {}
             }
-            Purpose::Elements { count, .. } if host.overruns() => {
-                return gapped::stand_in(host, count, t.size(), pieces()?);
-            }
+        }
+        let contiguous = match self {
             Purpose::Send(_) | Purpose::Put(_) => entry.wire_type.message(host, t, count)?,
             Purpose::Receive(_) | Purpose::Get => (bytes, host.packed),
             Purpose::Elements { count, .. } => (count, entry.wire_type.element(host, t)?),

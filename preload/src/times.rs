@@ -1,12 +1,11 @@
 //! How long a part of a message takes the host and our kernel to pack, and what that says of the message.
 
-use ddtc_hosts::policy::Family;
+use ddtc_hosts::profile::Costs;
 
 /// Most bytes of a buffer that are packed to time it, if that is an instance or more.
 pub(crate) const PART: u64 = 64 << 10;
-/// Bytes from which MPICH moves derived types by its rendezvous, one copy between processes, run by run (MPICH 5.0.2, Zen 4: 8 KiB in blocks of 4, 40 and 128 B
-/// take 61, 112 and 34 us, packed by MPICH itself 9; docs/records/performance.md, "Evidence").
-pub(crate) const RENDEZVOUS: u64 = 9 << 10;
+// Of messages that are moved run by run (`Costs::rendezvous`), which so far are MPICH's.
+
 /// Nanoseconds that a run takes there on either side: 4 to 8 for one of a few bytes, 240 to 340 for one of 40 B to 2 KiB (Zen 3 and 4).
 const RENDEZVOUS_RUN: u64 = 240;
 const RENDEZVOUS_SHORT_RUN: u64 = 4;
@@ -24,15 +23,6 @@ const SHORT_RUN: u64 = 32;
 const NEAR: u64 = 8;
 /// Bytes a nanosecond of a copy that was not held up: slower ones would call a kernel fast.
 const COPY_RATE: u64 = 24;
-/// Bytes from which Open MPI sends a message in pieces, of which it packs one while the receiver unpacks another, or by a single copy: half of what packing takes
-/// counts, but for lists below [`LONG_LIST`] (5.0.11: 43 KB in runs of 68 B take 12 us, packed 15, Zen 4; 4 KiB in runs of 8 B 1.2, packed 1.4, 8 KiB in runs of 128 B 1.5 and 1.7, Zen 3).
-const IN_PIECES: u64 = 4 << 10;
-/// Bytes from which it counts of lists: a block of one costs the host more than packing tells (SPECFEM3D_oc of 7.6 and 12.9 KB, 9 and 15 us there and back packed first, bare
-/// 23 and 40; Zen 3).
-const LONG_LIST: u64 = 16 << 10;
-/// Nanoseconds that Intel MPI takes at least for a short run of a message, which goes in pieces: packing it tells less. Messages of 2 to 128 KiB in runs of 4, 8 and 40 B
-/// take 10 to 14, 6 to 8 and 20 ns a run more than their packed bytes do (2021.18.1, Zen 4).
-const INTEL_RUN: u64 = 6;
 /// Nanoseconds that staging a message costs beside its bytes: a buffer, a stand-in, a status.
 const STAGING: u64 = 100;
 
@@ -103,9 +93,9 @@ pub(crate) struct Times {
 
 impl Times {
     /// Says whether messages of `bytes` bytes in such runs gain by a conversion, beyond 10 %.
-    pub(crate) fn gains(self, family: Family, bytes: u64, runs: Runs) -> bool {
-        let (host, converted) = self.sides(family, bytes, runs);
-        match self.both_ranks_gain(family, host, converted, runs) {
+    pub(crate) fn gains(self, costs: &Costs, bytes: u64, runs: Runs) -> bool {
+        let (host, converted) = self.sides(costs, bytes, runs);
+        match self.both_ranks_gain(costs, host, converted, runs) {
             Some(gains) => gains,
             None => converted * 10 < host * 9,
         }
@@ -113,9 +103,9 @@ impl Times {
 
     /// Says whether messages gain of which both ranks must say the same: those of short runs by MPICH's rendezvous. By how our kernel compares with a copy, and by the
     /// host's time only where it is far more. `None`: others.
-    fn both_ranks_gain(self, family: Family, host: u64, converted: u64, runs: Runs) -> Option<bool> {
+    fn both_ranks_gain(self, costs: &Costs, host: u64, converted: u64, runs: Runs) -> Option<bool> {
         let [part, ours, copy] = [self.bytes, self.ours, self.copy].map(u64::from);
-        let concerned = family == Family::Mpich && part >= RENDEZVOUS && runs.are_short();
+        let concerned = part >= costs.rendezvous && runs.are_short();
         concerned.then(|| {
             if runs.listed {
                 // Nearly always, with or without what lies in the cache.
@@ -127,55 +117,56 @@ impl Times {
     }
 
     /// Returns the nanoseconds that a conversion of such a message saves on one side.
-    pub(crate) fn saves(self, family: Family, bytes: u64, runs: Runs) -> u32 {
-        let (host, converted) = self.sides(family, bytes, runs);
+    pub(crate) fn saves(self, costs: &Costs, bytes: u64, runs: Runs) -> u32 {
+        let (host, converted) = self.sides(costs, bytes, runs);
         let all = host.saturating_sub(converted).saturating_mul(bytes) / u64::from(self.bytes).max(1);
         // What ranks must agree on is the same for every kind of call.
-        let least = if self.both_ranks_gain(family, host, converted, runs) == Some(true) { LATER } else { 0 };
+        let least = if self.both_ranks_gain(costs, host, converted, runs) == Some(true) { LATER } else { 0 };
         u32::try_from(all.max(least)).unwrap_or(u32::MAX)
     }
 
     /// Returns the nanoseconds that are at stake with such a message where the other rank converts what it sends: what [`Times::saves`] says, or, of what both must say the same,
     /// what it takes longer if one does not. So much may go into its type.
-    pub(crate) fn stake(self, family: Family, bytes: u64, runs: Runs) -> u32 {
-        let (host, converted) = self.sides(family, bytes, runs);
-        let one_sided = match self.both_ranks_gain(family, host, converted, runs) {
+    pub(crate) fn stake(self, costs: &Costs, bytes: u64, runs: Runs) -> u32 {
+        let (host, converted) = self.sides(costs, bytes, runs);
+        let one_sided = match self.both_ranks_gain(costs, host, converted, runs) {
             Some(true) => u32::try_from(bytes / runs.bytes * ONE_SIDED_RUN).unwrap_or(u32::MAX),
             _ => 0,
         };
-        self.saves(family, bytes, runs).max(one_sided)
+        self.saves(costs, bytes, runs).max(one_sided)
     }
 
     /// Returns the time of the host for the part, and that of a conversion, on one side.
-    fn sides(self, family: Family, bytes: u64, runs: Runs) -> (u64, u64) {
+    fn sides(self, costs: &Costs, bytes: u64, runs: Runs) -> (u64, u64) {
         let Times { bytes: part, host, ours, copy } = self;
         let [host, ours, copy, part] = [host, ours, copy, part].map(u64::from);
-        let host = match family {
+        let in_pieces = if runs.listed { costs.in_pieces_lists } else { costs.in_pieces };
+        let host = if bytes >= in_pieces {
             // What goes from layout to layout, a conversion packs, copies and unpacks.
-            Family::OpenMpi if bytes >= if runs.listed { LONG_LIST } else { IN_PIECES } => host / 2,
+            host / 2
+        } else if part >= costs.rendezvous && runs.bytes > 0 {
             // Which it does for each run by itself.
-            Family::Mpich if part >= RENDEZVOUS && runs.bytes > 0 => {
-                let all = part / runs.bytes;
-                host.max(all * if runs.are_short() { RENDEZVOUS_SHORT_RUN } else { RENDEZVOUS_RUN })
-            }
-            Family::Intel if runs.are_short() => host.max(part / runs.bytes * INTEL_RUN),
-            _ => host,
+            let all = part / runs.bytes;
+            host.max(all * if runs.are_short() { RENDEZVOUS_SHORT_RUN } else { RENDEZVOUS_RUN })
+        } else if runs.are_short() {
+            host.max(part / runs.bytes * costs.short_run)
+        } else {
+            host
         };
         // A packed message is copied once more on either side, or once in all.
-        let copy = if family == Family::Mpich && bytes >= RENDEZVOUS { copy / 2 } else { copy };
+        let copy = if bytes >= costs.rendezvous { copy / 2 } else { copy };
         let staging = copy + STAGING * part / bytes.max(part).max(1);
         (host, ours + staging)
     }
 
-    /// Says whether our kernel is as slow as the host, and that slow: a quarter of a nanosecond a byte or more. Of Intel MPI that tells nothing: it sends derived
-    /// types in pieces, which takes it longer than packing does (2021.18.1, Zen 4: a face of 8 B elements, 128 KiB, 597 us, packed by hand 196).
+    /// Says whether our kernel is as slow as the host, and that slow: a quarter of a nanosecond a byte or more, unless that tells nothing of messages.
     /// Of messages of which both ranks must say the same, that they do not gain.
-    pub(crate) fn loses(self, family: Family, bytes: u64, runs: Runs) -> bool {
-        if family == Family::Intel {
+    pub(crate) fn loses(self, costs: &Costs, bytes: u64, runs: Runs) -> bool {
+        if !costs.packing_tells {
             return false;
         }
-        let (host, converted) = self.sides(family, bytes, runs);
-        if let Some(gains) = self.both_ranks_gain(family, host, converted, runs) {
+        let (host, converted) = self.sides(costs, bytes, runs);
+        if let Some(gains) = self.both_ranks_gain(costs, host, converted, runs) {
             return !gains;
         }
         let [host, ours, copy] = [self.host, self.ours, self.copy].map(u64::from);
@@ -187,6 +178,11 @@ impl Times {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ddtc_hosts::profile;
+
+    const MPICH: Costs = profile::MPICH.costs;
+    const INTEL: Costs = profile::INTEL.costs;
+    const OPEN_MPI: Costs = profile::OPEN_MPI.costs;
 
     fn strided(bytes: u64) -> Runs {
         Runs::new(bytes, false)
@@ -209,45 +205,33 @@ mod tests {
             Times { bytes, host, ours, copy }.gains(family, u64::from(bytes), strided(16384))
         };
         // Short blocks by a slow loop; long ones that are as fast as a copy; small ones that staging eats.
-        assert!(gains(Family::Mpich, 12288, 8000, 1200, 400));
-        assert!(!gains(Family::Mpich, 1 << 20, 50_000, 49_000, 48_000));
-        assert!(!gains(Family::Intel, 480, 60, 40, 10));
+        assert!(gains(&MPICH, 12288, 8000, 1200, 400));
+        assert!(!gains(&MPICH, 1 << 20, 50_000, 49_000, 48_000));
+        assert!(!gains(&INTEL, 480, 60, 40, 10));
         // What Open MPI copies once must be slower by far.
-        assert!(
-            gains(Family::Intel, 65536, 8000, 5000, 1000) && !gains(Family::OpenMpi, 65536, 8000, 5000, 1000)
-        );
-        assert!(
-            gains(Family::OpenMpi, 2048, 8000, 5000, 1000) && !gains(Family::OpenMpi, 8192, 8000, 5000, 1000)
-        );
+        assert!(gains(&INTEL, 65536, 8000, 5000, 1000) && !gains(&OPEN_MPI, 65536, 8000, 5000, 1000));
+        assert!(gains(&OPEN_MPI, 2048, 8000, 5000, 1000) && !gains(&OPEN_MPI, 8192, 8000, 5000, 1000));
         // Of lists from 16 KiB up.
         let times = Times { bytes: 8192, host: 8000, ours: 5000, copy: 1000 };
-        let list = |bytes| times.gains(Family::OpenMpi, bytes, Runs::new(16384, true));
+        let list = |bytes| times.gains(&OPEN_MPI, bytes, Runs::new(16384, true));
         assert!(list(8192) && !list(16384));
         // What MPICH moves run by run.
         let times = Times { bytes: 16320, host: 1200, ours: 1300, copy: 300 };
-        assert!(
-            times.gains(Family::Mpich, 16320, strided(40))
-                && !times.gains(Family::Mpich, 16320, strided(4080))
-        );
-        assert!(!times.gains(Family::Intel, 16320, strided(40)));
+        assert!(times.gains(&MPICH, 16320, strided(40)) && !times.gains(&MPICH, 16320, strided(4080)));
+        assert!(!times.gains(&INTEL, 16320, strided(40)));
         // In one copy between processes: NAS_MG_y and NAS_MG_z of DDTBench, of 256 KiB and 1 MiB (Zen 3).
         let far = Times { bytes: 262_144, host: 24_066, ours: 18_806, copy: 13_416 };
         let near = Times { bytes: 1 << 20, host: 62_000, ours: 57_000, copy: 54_000 };
-        assert!(
-            far.gains(Family::Mpich, 262_144, strided(2048))
-                && !far.gains(Family::Intel, 262_144, strided(2048))
-        );
-        assert!(!near.gains(Family::Mpich, 1 << 20, strided(4096)));
+        assert!(far.gains(&MPICH, 262_144, strided(2048)) && !far.gains(&INTEL, 262_144, strided(2048)));
+        assert!(!near.gains(&MPICH, 1 << 20, strided(4096)));
         // What Intel moves run by run too, if they are short; of runs of no known length that says nothing.
-        assert!(
-            times.gains(Family::Intel, 16320, strided(8)) && !times.gains(Family::Intel, 16320, strided(0))
-        );
+        assert!(times.gains(&INTEL, 16320, strided(8)) && !times.gains(&INTEL, 16320, strided(0)));
         // Elements far from each other take any loop as long.
         let far = Times { bytes: 65536, host: 90_000, ours: 88_000, copy: 3000 };
         assert!(
-            far.loses(Family::Mpich, 65536, strided(0))
-                && far.loses(Family::OpenMpi, 65536, strided(8))
-                && !far.loses(Family::Intel, 65536, strided(8))
+            far.loses(&MPICH, 65536, strided(0))
+                && far.loses(&OPEN_MPI, 65536, strided(8))
+                && !far.loses(&INTEL, 65536, strided(8))
         );
     }
 
@@ -262,39 +246,26 @@ mod tests {
         ];
         for (host, ours, copy) in wrf {
             let times = Times { bytes: 173_712, host, ours, copy };
-            assert!(
-                times.gains(Family::Mpich, 131_072, strided(12))
-                    && !times.loses(Family::Mpich, 131_072, strided(12))
-            );
-            assert!(u64::from(times.saves(Family::Mpich, 131_072, strided(12))) >= LATER);
-            assert_eq!(times.stake(Family::Mpich, 131_072, strided(12)), 152_908);
+            assert!(times.gains(&MPICH, 131_072, strided(12)) && !times.loses(&MPICH, 131_072, strided(12)));
+            assert!(u64::from(times.saves(&MPICH, 131_072, strided(12))) >= LATER);
+            assert_eq!(times.stake(&MPICH, 131_072, strided(12)), 152_908);
         }
         for (host, ours, copy) in
             [(76_974, 69_300, 4469), (357_137, 146_534, 6322), (69_921, 54_232, 5381), (72_596, 51_195, 6993)]
         {
             let times = Times { bytes: 131_072, host, ours, copy };
-            assert!(
-                !times.gains(Family::Mpich, 131_072, strided(8))
-                    && times.loses(Family::Mpich, 131_072, strided(8))
-            );
-            assert_eq!(
-                times.stake(Family::Mpich, 131_072, strided(8)),
-                times.saves(Family::Mpich, 131_072, strided(8))
-            );
+            assert!(!times.gains(&MPICH, 131_072, strided(8)) && times.loses(&MPICH, 131_072, strided(8)));
+            assert_eq!(times.stake(&MPICH, 131_072, strided(8)), times.saves(&MPICH, 131_072, strided(8)));
         }
         // Lists, in the cache or not (SPECFEM3D_cm of 178 KB), and one whose kernel takes as long as all else.
         let lists = Runs::new(12, true);
         for (host, ours, copy) in [(62_236, 47_388, 7624), (174_275, 86_672, 9728), (182_110, 140_771, 9047)]
         {
             let times = Times { bytes: 177_672, host, ours, copy };
-            assert!(
-                times.gains(Family::Mpich, 131_072, lists) && !times.loses(Family::Mpich, 131_072, lists)
-            );
+            assert!(times.gains(&MPICH, 131_072, lists) && !times.loses(&MPICH, 131_072, lists));
         }
-        assert!(!Times { bytes: 177_672, host: 60_000, ours: 280_000, copy: 7000 }.gains(
-            Family::Mpich,
-            131_072,
-            lists
-        ));
+        assert!(
+            !Times { bytes: 177_672, host: 60_000, ours: 280_000, copy: 7000 }.gains(&MPICH, 131_072, lists)
+        );
     }
 }

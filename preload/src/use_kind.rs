@@ -1,9 +1,8 @@
 //! Kinds of uses of a type, and what one costs the MPI library at least.
 
 use ddtc_hosts::counted_calls::{Completion, CountedCall, DataDirection};
-use ddtc_hosts::policy::{Call, Family};
-
-use crate::times::RENDEZVOUS;
+use ddtc_hosts::policy::Call;
+use ddtc_hosts::profile::Costs;
 
 /// Kind of a use: its least cost for the host beside its bytes hangs on that, and which types are alike.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,9 +30,9 @@ impl UseKind {
     }
 
     /// Nanoseconds of a use of so many bytes.
-    pub(crate) fn cost(self, family: Family, bytes: u64) -> u64 {
+    pub(crate) fn cost(self, costs: &Costs, bytes: u64) -> u64 {
         // Short blocks cost hosts 0.2 to 3 ns a byte, long ones are copied at 0.1; MPICH's rendezvous costs more.
-        let moved = if family == Family::Mpich && bytes >= RENDEZVOUS { bytes } else { bytes / 4 };
+        let moved = if bytes >= costs.rendezvous { bytes } else { bytes / 4 };
         match self {
             UseKind::Pack => 30 + moved,
             UseKind::Call | UseKind::Send | UseKind::Receive => 200 + moved,

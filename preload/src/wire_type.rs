@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ddtc::datatype::signature::Signature;
 use ddtc::datatype::{Datatype, Named};
+use ddtc_hosts::profile::WireForm;
 
 use crate::element_type::ElementType;
 use crate::gapped::has_wide_elements;
@@ -18,10 +19,6 @@ use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::own_types::{self, OwnType};
 
-/// Bytes of a message that is never cut.
-const WHOLE: i64 = 4096;
-/// Segments of bytes end at multiples of it.
-const CUT: i64 = 16;
 /// Elements of a type up to which a stand-in is made.
 const MOST: usize = 4096;
 /// Instances that a stand-in has at most: so many that its end is aligned as its elements are.
@@ -55,11 +52,9 @@ impl WireType {
     }
 
     fn form(&self, host: &Host, t: &Datatype) -> Form {
-        if !host.cuts_segments() {
-            return Form::Bytes;
-        }
+        let WireForm::Segments { multiple, .. } = host.profile.wire_form else { return Form::Bytes };
         let known = self.0.load(Ordering::Acquire);
-        let known = if known == UNKNOWN { self.find(host, t) } else { known };
+        let known = if known == UNKNOWN { self.find(host, t, multiple) } else { known };
         match known {
             BYTES => Form::Bytes,
             HOST => Form::Host,
@@ -68,8 +63,8 @@ impl WireType {
     }
 
     #[cold]
-    fn find(&self, host: &Host, t: &Datatype) -> u64 {
-        let found = match Elements::of(t) {
+    fn find(&self, host: &Host, t: &Datatype, multiple: i64) -> u64 {
+        let found = match Elements::of(t, multiple) {
             Elements::Aligned => BYTES,
             Elements::Many => HOST,
             Elements::Ragged(elements) => {
@@ -83,7 +78,9 @@ impl WireType {
     /// Returns elements and type by which a message of `count` instances is sent; `None`: it is the host's.
     pub(crate) fn message(&self, host: &Host, t: &Datatype, count: i64) -> Option<(i64, HandleWord)> {
         let bytes = count.checked_mul(t.size())?;
-        if bytes <= WHOLE {
+        if let WireForm::Segments { whole, .. } = host.profile.wire_form
+            && bytes <= whole
+        {
             return Some((bytes, host.packed));
         }
         match self.form(host, t) {
@@ -94,12 +91,18 @@ impl WireType {
     }
 
     /// Returns the parts of a stand-in with a gap, which is cut only where a receiver that does not convert can join what it gets: a type and its bytes;
-    /// `None`: the message is the host's. The word of the type keeps both, as that of a stand-in keeps its instances.
-    pub(crate) fn pieces(&self, host: &Host, t: &Datatype, basic: &ElementType) -> Option<(HandleWord, i64)> {
+    /// `joined`: bytes of the widest element that a receiver can join. `None`: the message is the host's. The word of the type keeps both, as that of a stand-in keeps its instances.
+    pub(crate) fn pieces(
+        &self,
+        host: &Host,
+        t: &Datatype,
+        basic: &ElementType,
+        joined: i64,
+    ) -> Option<(HandleWord, i64)> {
         let known = match self.0.load(Ordering::Acquire) {
             UNKNOWN => {
                 let wide = || basic.elements(host, t, t.size()).map(|(n, named)| (named, t.size() / n));
-                let found = if has_wide_elements(t) { wide() } else { Some((host.byte, 1)) };
+                let found = if has_wide_elements(t, joined) { wide() } else { Some((host.byte, 1)) };
                 let found = found.map_or(HOST, |(named, bytes)| OwnType::new(named, bytes as u16).word());
                 self.0.store(found, Ordering::Release);
                 found
@@ -131,10 +134,11 @@ enum Elements {
 }
 
 impl Elements {
-    fn of(t: &Datatype) -> Elements {
+    /// `multiple`: bytes of which the length of each segment of bytes is a multiple.
+    fn of(t: &Datatype, multiple: i64) -> Elements {
         let size = |named: Named| named.pieces().iter().map(|&(_, bytes)| bytes).sum::<i64>();
         // Nothing lies across a place that its size divides, if what is before it has that alignment too.
-        let fits = |at: i64, bytes: i64| CUT % bytes == 0 && at % bytes == 0 && t.size() % bytes == 0;
+        let fits = |at: i64, bytes: i64| multiple % bytes == 0 && at % bytes == 0 && t.size() % bytes == 0;
         let mut map = t.type_map();
         let Some((first, _)) = map.next() else { return Elements::Aligned };
         let one = size(first);

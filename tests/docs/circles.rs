@@ -263,13 +263,13 @@ fn files_import_one_way() {
 }
 
 /// Nothing of Open MPI's convertor hook runs under another MPI library: the rest of the preload
-/// library reaches it by the trait, which `profile` gives for Open MPI alone.
+/// library reaches it by the trait, which `hooks` gives for Open MPI alone.
 #[test]
-fn only_the_profile_names_the_hook_of_open_mpi() {
+fn only_hooks_names_the_hook_of_open_mpi() {
     let is_inside = |path: &Path| path.first().is_some_and(|first| first == "door");
     let graph = graph_of("preload/src", true);
     let outside = graph.iter().filter(|(from, to)| !is_inside(from) && to.iter().any(is_inside));
     let names: Vec<String> =
         outside.map(|(from, _)| from.join("/")).filter(|name| !name.is_empty()).collect();
-    assert_eq!(names, ["profile"]);
+    assert_eq!(names, ["hooks"]);
 }

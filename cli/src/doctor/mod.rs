@@ -23,6 +23,7 @@ use ddtc::engine::{Config, Engine, Mode};
 use ddtc::exec::interp;
 use ddtc::target::{Level, Target};
 use ddtc_hosts::policy::{Call, Class, Family, Library, Policy, file, payloads};
+use ddtc_hosts::profile::Profile;
 
 use ddtc_bench::machine::Machine;
 use ddtc_hosts::library;
@@ -427,24 +428,26 @@ fn policy(findings: &mut Findings, version: &str) -> Policy {
             .map(|text| Policy::parse(&text, &library.to_string()))
         {
             Ok(Ok(Some(policy))) => (path.display().to_string(), policy),
-            Ok(Ok(None)) => {
-                (format!("shipped; {} has no table of {library}", path.display()), Policy::shipped(&library))
-            }
+            Ok(Ok(None)) => (
+                format!("shipped; {} has no table of {library}", path.display()),
+                Policy::shipped(Profile::of(&library).policy),
+            ),
             Ok(Err(error)) => {
                 let remedy = "correct it, or write it anew with `ddtc tune`";
                 findings.wrong(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
-                (format!("shipped for {library}"), Policy::shipped(&library))
+                (format!("shipped for {library}"), Policy::shipped(Profile::of(&library).policy))
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                (format!("shipped for {library}; there is no {}", path.display()), Policy::shipped(&library))
-            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => (
+                format!("shipped for {library}; there is no {}", path.display()),
+                Policy::shipped(Profile::of(&library).policy),
+            ),
             Err(error) => {
                 let remedy = "make it a regular file of yours";
                 findings.wrong(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
-                (format!("shipped for {library}"), Policy::shipped(&library))
+                (format!("shipped for {library}"), Policy::shipped(Profile::of(&library).policy))
             }
         },
-        (_, None) => (format!("shipped for {library}"), Policy::shipped(&library)),
+        (_, None) => (format!("shipped for {library}"), Policy::shipped(Profile::of(&library).policy)),
     };
     findings.says("policy", &format!("{from}\n{}", in_words(&policy)));
     policy

@@ -9,7 +9,7 @@ use ddtc::committed::LayoutCopy;
 use ddtc::engine::Mode;
 use ddtc::kind::Direction;
 use ddtc::object::runtime;
-use ddtc_hosts::policy::{Call, Class, Family, Library, Policy};
+use ddtc_hosts::policy::{Call, Class, Policy};
 
 use super::described::LOOKED_AT;
 use super::description::{order, understood};
@@ -60,7 +60,7 @@ pub(crate) fn reads_descriptions() -> bool {
 /// Whether there may be a door: under Open MPI of which the structures are known.
 #[inline]
 pub(crate) fn may_open(host: &Host) -> bool {
-    host.family == Family::OpenMpi && settings().inside != Inner::Off
+    host.profile.costs.moves_inside && settings().inside != Inner::Off
 }
 
 /// Functions of the host, once the door is open; the first who comes proves it.
@@ -91,7 +91,7 @@ pub(crate) fn open_untimed(host: &'static Host) {
 }
 
 fn tried(host: &'static Host) -> Result<Functions, &'static str> {
-    if !take_for(Library::of(&host.version).version) {
+    if !take_for(host.library.version) {
         return Err("its structures are not known");
     }
     let functions = Functions::find(layout())?;

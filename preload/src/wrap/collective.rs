@@ -60,7 +60,9 @@ impl Collective {
             When::Blocking => true,
             // Bindings that were loaded meanwhile are known now.
             When::Once(request) => !request.is_null() && covered(host),
-            When::Persistent(request) => !request.is_null() && host.persistent_collectives() && covered(host),
+            When::Persistent(request) => {
+                !request.is_null() && host.profile.persistent_collectives && covered(host)
+            }
         });
         if group.is_some() {
             requests::drain(host);
@@ -140,7 +142,7 @@ impl Collective {
         mut receive: impl FnMut(&mut Collective, UserBuffer) -> UserBuffer,
     ) -> (UserBuffer, UserBuffer) {
         let (mut sent, mut received) = (send(self, s), receive(self, r));
-        self.beside = self.host.gains_beside();
+        self.beside = self.host.profile.costs.gains_beside;
         match (self.staged.packs(), self.staged.unpacks()) {
             _ if self.beside == 0 => {}
             (true, false) => received = receive(self, r),

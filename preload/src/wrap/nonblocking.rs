@@ -200,7 +200,7 @@ pub(super) unsafe fn isendrecv<N: Count>(
         let (staged, (s, r)) = before(host, request, forms.max_bytes::<N>(), (sent, received), |staged| {
             let s = staged.send(sent, dest);
             // What nobody tells the length of is left to the host.
-            let told = host.tells_exchanges();
+            let told = host.profile.tells_exchanges;
             (s, if told { staged.receive(received, Some(source), Origin::Named(comm)) } else { received })
         });
         start(host, request, staged, exchange(host, source), || {
@@ -239,10 +239,10 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
     unsafe {
         let (staged, g) = before(host, request, forms.max_bytes::<N>(), given, |staged| match both {
             false => given,
-            true if host.tells_exchanges() => staged.replace(given, Origin::Named(comm)),
+            true if host.profile.tells_exchanges => staged.replace(given, Origin::Named(comm)),
             true => staged.send(given, dest),
         });
-        if staged.is_empty() || host.tells_exchanges() {
+        if staged.is_empty() || host.profile.tells_exchanges {
             return start(host, request, staged, exchange(host, source), || {
                 forward!(
                     N,

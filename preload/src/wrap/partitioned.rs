@@ -5,8 +5,8 @@ use std::ffi::{c_int, c_void};
 use ddtc_hosts::policy::Call;
 
 use crate::handles::{NO_HOST, missing};
+use crate::hooks::{allowed_hook, attend_in_call};
 use crate::host::{HandleWord, host};
-use crate::profile::{allowed_hook, attend_in_call};
 use crate::types;
 use crate::use_kind::UseKind;
 

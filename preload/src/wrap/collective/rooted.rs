@@ -4,6 +4,7 @@ use std::ffi::c_int;
 
 use ddtc::count::Count;
 use ddtc::process::Awaited;
+use ddtc_hosts::profile::WireForm;
 
 use super::{Collective, When, collective};
 use crate::forms::{Form, Forms, forward};
@@ -130,7 +131,9 @@ impl Collective {
     /// Whether the host may cut this broadcast by its local type: MPICH's trees of nonblocking ones where a length of their pieces is set, by
     /// its variable or in a file of algorithms.
     fn pipelined(&self) -> bool {
-        !matches!(self.when, When::Blocking) && self.host.cuts_segments() && tree_pieces()
+        !matches!(self.when, When::Blocking)
+            && matches!(self.host.profile.wire_form, WireForm::Segments { .. })
+            && tree_pieces()
     }
 }
 

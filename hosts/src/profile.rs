@@ -1,0 +1,239 @@
+//! The preload library's knowledge of each MPI library, as data: which calls may be converted, in what
+//! form packed bytes travel, where protocols change and what a conversion costs.
+//!
+//! A [`Profile`] holds for one family of libraries from one release on, up to the next profile of that
+//! family. A library that is not here is of [`Family::Other`], under which nothing is converted but
+//! `MPI_Pack` and `MPI_Unpack`.
+
+use crate::policy::{Family, Library};
+
+/// Form in which packed bytes are sent to a rank that may not convert them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WireForm {
+    /// As `MPI_PACKED`, which matches every type.
+    Packed,
+    /// As `MPI_PACKED` where no element of the receiver's type can lie across the end of a segment,
+    /// else as a dense equivalent: the same elements one after the other, which the library knows to
+    /// be contiguous. The library cuts long messages into segments and refuses one that ends inside an
+    /// element.
+    Segments {
+        /// Bytes of a message that is never cut.
+        whole: i64,
+        /// Bytes of which the length of each segment of bytes is a multiple.
+        multiple: i64,
+    },
+    /// As bytes in two runs with a hole between them. Of contiguous messages the library takes as many
+    /// bytes as were sent, so one that is longer than the receive overwrites what is behind it.
+    Gap {
+        /// Bytes of the widest basic element that a receiver can join from two pieces of a message.
+        joined: i64,
+    },
+}
+
+/// Treatment of a message that ends inside a basic element, which no correct program sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartialElement {
+    /// All bytes are received.
+    Received,
+    /// The message is refused with `MPI_ERR_TYPE`.
+    Refused,
+    /// The message is refused with `MPI_ERR_TRUNCATE`, or with `MPI_ERR_TYPE` if it was matched before,
+    /// and only if all elements of the receiver's type are of one basic type.
+    RefusedOfOneType,
+}
+
+/// Costs of messages for the library, as far as they differ between libraries. Times are nanoseconds on
+/// one side, and hold for the machines that are named; a time that is measured decides before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Costs {
+    /// Bytes from which a message of a derived type is moved run by run, by one copy between the
+    /// processes; `u64::MAX`: none is. MPICH 5.0.2, Zen 4: 8 KiB in blocks of 4, 40 and 128 B take 61,
+    /// 112 and 34 us, packed by MPICH itself 9.
+    pub rendezvous: u64,
+    /// Bytes from which messages go in pieces, of which one rank packs one while the other unpacks
+    /// another, so that half of what packing takes counts; `u64::MAX`: none do. Open MPI 5.0.11: 43 KB
+    /// in runs of 68 B take 12 us, packed 15 (Zen 4); 4 KiB in runs of 8 B 1.2 and 1.4, 8 KiB in runs of
+    /// 128 B 1.5 and 1.7 (Zen 3).
+    pub in_pieces: u64,
+    /// As `in_pieces`, for lists, of which a block costs the library more than packing it tells. Open MPI
+    /// 5.0.11: SPECFEM3D_oc of 7.6 and 12.9 KB takes 9 and 15 us there and back packed first, bare 23
+    /// and 40 (Zen 3).
+    pub in_pieces_lists: u64,
+    /// Time that a run of less than 32 B takes at least; 0: not known. Intel MPI 2021.18.1: messages of
+    /// 2 to 128 KiB in runs of 4, 8 and 40 B take 10 to 14, 6 to 8 and 20 ns a run more than their
+    /// packed bytes do (Zen 4).
+    pub short_run: u64,
+    /// Whether the time in which the library packs in memory can show that its messages gain nothing by
+    /// a conversion. Not of Intel MPI, which sends derived types in pieces and takes longer for that than
+    /// for packing (2021.18.1, Zen 4: a face of 8 B elements, 128 KiB, 597 us, packed by hand 196).
+    pub packing_tells: bool,
+    /// Bytes of a part below which a conversion gains where what comes back for it in the same
+    /// collective call is staged anyway; 0: none. MPICH 5.0.2 gains while the parts stay in a cache (Zen
+    /// 3, rows of 2 to 12 KiB: 0.55 of the time without for 256 KiB, 0.75 for 1 MiB, 1.2 and 1.35 for 4
+    /// and 9 MiB), Intel MPI throughout (0.2 to 0.45). Open MPI moves such parts inside.
+    pub gains_beside: u64,
+    /// Bytes from which the library copies one run faster than the C library; `i64::MAX`: never. Intel
+    /// MPI 2021.18.1: 256 KiB take its `MPI_Pack` 5.4 us, `memcpy` 6.4 (Zen 3).
+    pub own_runs: i64,
+    /// Whether compiled code can move messages inside the library.
+    pub moves_inside: bool,
+}
+
+/// Holds what is known of an MPI library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// Family of the library.
+    pub family: Family,
+    /// First release that the profile holds for.
+    pub from: [u32; 3],
+    /// Whether messages, collective calls, files and windows were tried on these releases, and may be
+    /// converted.
+    pub messages: bool,
+    /// Whether persistent collective calls of derived types are right in the library itself. Intel MPI
+    /// 2021.18 brings wrong bytes or fails.
+    pub persistent_collectives: bool,
+    /// Whether collective calls of ranks on several nodes were tried. Not with Open MPI, whose
+    /// collectives across nodes (HAN) cut segments by the type.
+    pub several_nodes: bool,
+    /// Whether the status of `MPI_Isendrecv` and `MPI_Isendrecv_replace` says what was received. In MPICH
+    /// 5.0.2 and Intel MPI 2021.18 it is empty.
+    pub tells_exchanges: bool,
+    /// Form of packed bytes in messages.
+    pub wire_form: WireForm,
+    /// Treatment of messages that end inside an element.
+    pub partial_element: PartialElement,
+    /// Whether an error that a completing call raises about a message is raised on the communicator of
+    /// the world, because the library no longer knows the message's.
+    pub forgets_communicator: bool,
+    /// Bytes of which whole multiples go past the system's cache if they are contiguous and go to a
+    /// place in a file that is such a multiple; 0: none do. Intel MPI then takes a hundred times as long
+    /// as for types with gaps.
+    pub uncached: i64,
+    /// Costs of messages.
+    pub costs: Costs,
+    /// Table of the shipped policy.
+    pub policy: &'static str,
+}
+
+/// Any other library.
+pub const OTHER: Profile = Profile {
+    family: Family::Other,
+    from: [0; 3],
+    messages: false,
+    persistent_collectives: true,
+    several_nodes: true,
+    tells_exchanges: true,
+    wire_form: WireForm::Packed,
+    partial_element: PartialElement::Received,
+    forgets_communicator: false,
+    uncached: 0,
+    costs: Costs {
+        rendezvous: u64::MAX,
+        in_pieces: u64::MAX,
+        in_pieces_lists: u64::MAX,
+        short_run: 0,
+        packing_tells: true,
+        gains_beside: 0,
+        own_runs: i64::MAX,
+        moves_inside: false,
+    },
+    policy: "other",
+};
+
+/// How MPICH and its relatives cut messages: a message of up to 4 KiB is never cut, and segments of bytes
+/// are multiples of 16 long (MPICH 5.0.2).
+const SEGMENTS: WireForm = WireForm::Segments { whole: 4096, multiple: 16 };
+
+/// MPICH, of releases that were not tried.
+pub const MPICH: Profile = Profile {
+    family: Family::Mpich,
+    tells_exchanges: false,
+    wire_form: SEGMENTS,
+    partial_element: PartialElement::Refused,
+    costs: Costs { rendezvous: 9 << 10, gains_beside: 2 << 20, ..OTHER.costs },
+    policy: "mpich",
+    ..OTHER
+};
+
+/// Intel MPI, of releases that were not tried.
+pub const INTEL: Profile = Profile {
+    family: Family::Intel,
+    persistent_collectives: false,
+    tells_exchanges: false,
+    wire_form: SEGMENTS,
+    partial_element: PartialElement::RefusedOfOneType,
+    forgets_communicator: true,
+    uncached: 4096,
+    costs: Costs {
+        short_run: 6,
+        packing_tells: false,
+        gains_beside: u64::MAX,
+        own_runs: 128 << 10,
+        ..OTHER.costs
+    },
+    policy: "intel",
+    ..OTHER
+};
+
+/// Open MPI, of releases that were not tried.
+pub const OPEN_MPI: Profile = Profile {
+    family: Family::OpenMpi,
+    several_nodes: false,
+    wire_form: WireForm::Gap { joined: 16 },
+    costs: Costs { in_pieces: 4 << 10, in_pieces_lists: 16 << 10, moves_inside: true, ..OTHER.costs },
+    policy: "openmpi",
+    ..OTHER
+};
+
+/// All profiles, those of a family by their releases.
+///
+/// Older releases than those with `messages` fail: MPICH 4.0.2 reports truncation for packed messages
+/// into derived types, and Open MPI before 5 can be built for jobs of mixed architectures.
+pub static PROFILES: [Profile; 7] = [
+    MPICH,
+    Profile { from: [5, 0, 0], messages: true, ..MPICH },
+    INTEL,
+    Profile { from: [2021, 18, 0], messages: true, ..INTEL },
+    OPEN_MPI,
+    Profile { from: [5, 0, 0], messages: true, ..OPEN_MPI },
+    OTHER,
+];
+
+impl Profile {
+    /// Returns the profile of a library.
+    pub fn of(library: &Library) -> &'static Profile {
+        let holds = |p: &&Profile| p.family == library.family && p.from <= library.version;
+        // Each family has a profile from release 0 on, as a test says.
+        PROFILES.iter().rev().find(holds).unwrap_or(&PROFILES[PROFILES.len() - 1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_family_begins_at_release_0_and_goes_up() {
+        for family in [Family::Mpich, Family::Intel, Family::OpenMpi, Family::Other] {
+            let from: Vec<_> = PROFILES.iter().filter(|p| p.family == family).map(|p| p.from).collect();
+            assert!(from[0] == [0; 3] && from.is_sorted_by(|a, b| a < b), "{family:?}: {from:?}");
+            assert_eq!(Profile::of(&Library { family, version: [0; 3] }).policy, family.name());
+        }
+    }
+
+    #[test]
+    fn releases_whose_messages_may_be_converted() {
+        for (text, messages) in [
+            ("MPICH Version: 4.3.2", false),
+            ("MPICH Version: 5.0.0", true),
+            ("MPICH Version: 6.1", true),
+            ("Intel(R) MPI Library 2021.17 for Linux* OS", false),
+            ("Intel(R) MPI Library 2021.18 for Linux* OS", true),
+            ("Open MPI v4.1.8, package: Open MPI x@y", false),
+            ("Open MPI v5.0.0rc1, package: Open MPI x@y", true),
+            ("Nobody's MPI 9.0", false),
+        ] {
+            assert_eq!(Profile::of(&Library::of(text)).messages, messages, "{text}");
+        }
+    }
+}
