@@ -10,6 +10,7 @@ const RECIPES: [&str; 8] = [
     "An instruction set",
     "A combiner",
     "A wrapped call of the preload library",
+    "An MPI library",
     "A target",
     "A C surface",
 ];
