@@ -9,8 +9,9 @@
 //! decoded is tied to its type by an attribute of the host's, as every kernel and verdict is. A handle in a slot is one whose commit was seen, and no
 //! [`MPI_Type_free`](crate::wrap) since: so the host can be asked about it.
 
-use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use crate::atomic_ref::AtomicRef;
 use crate::decoding::{self, CONSTRUCTOR};
 use crate::host::{HandleWord, Host};
 use crate::kin::{self, Kin, Pays};
@@ -40,7 +41,7 @@ struct Slot {
     /// Cost that uses must reach before the type is looked at again.
     needed: AtomicU64,
     /// Types that are alike, null where that was not asked or is of no use.
-    kin: AtomicPtr<Kin>,
+    kin: AtomicRef<Kin>,
     /// Bytes that calls of [`ALIKE`] bytes and more have moved, behind how many these were, up to [`CALLS`], and how many of the types that will have this slot are not
     /// looked at when they are used once ([`YOUNG`]).
     moved: AtomicU64,
@@ -102,8 +103,7 @@ impl Slot {
     }
 
     fn kin(&self) -> Option<&'static Kin> {
-        // SAFETY: null, or a kin, which lives forever.
-        unsafe { self.kin.load(Relaxed).as_ref() }
+        self.kin.load()
     }
 
     /// Finds the kin of its type; `None`: the host does not say what the type is like.
@@ -113,7 +113,7 @@ impl Slot {
         if let Some(kin) = kin {
             self.needed.fetch_max(decoding::nanos(kin.arguments()).saturating_mul(PART), Relaxed);
         }
-        self.kin.store(kin.map_or(std::ptr::null_mut(), |kin| std::ptr::from_ref(kin).cast_mut()), Relaxed);
+        self.kin.store(kin);
         Some(())
     }
 
@@ -175,7 +175,7 @@ static CANDIDATES: [Slot; SLOTS] = [const {
         extent: AtomicI64::new(0),
         spent: AtomicU64::new(0),
         needed: AtomicU64::new(0),
-        kin: AtomicPtr::new(std::ptr::null_mut()),
+        kin: AtomicRef::none(),
         moved: AtomicU64::new(0),
         rest: AtomicU64::new(0),
     }
@@ -209,7 +209,7 @@ pub(crate) fn note(handle: u64) {
     slot.extent.store(NOT_ASKED, Relaxed);
     slot.spent.store(0, Relaxed);
     slot.needed.store(decoding::nanos(0) * PART, Relaxed);
-    slot.kin.store(std::ptr::null_mut(), Relaxed);
+    slot.kin.store(None);
     let young = slot.young();
     slot.moved.store(young.saturating_sub(1) << YOUNG_AT, Relaxed);
     slot.rest.store(if young > 0 { ONE } else { 0 }, Relaxed);
@@ -238,7 +238,7 @@ pub(crate) fn alike(handle: u64) -> Option<(&'static Kin, u64)> {
 /// A type is decoded: what it moves is counted there from now on. It was worth that, whatever its uses had cost.
 pub(crate) fn decoded(handle: u64) {
     let slot = slot(handle);
-    slot.kin.store(std::ptr::null_mut(), Relaxed);
+    slot.kin.store(None);
     if slot.handle.load(Relaxed) == handle {
         slot.spent.store(u64::MAX, Relaxed);
     }

@@ -39,10 +39,13 @@ pub(crate) struct Call<P> {
 }
 
 impl<P: Count> Call<P> {
-    /// Returns where the position stands.
+    /// Returns where the position stands; `None`: it is null.
+    ///
+    /// # Safety
+    /// If the position is not null, it must point to a number.
     #[inline]
-    pub(crate) fn at(&self) -> Option<i64> {
-        // SAFETY: null, or a position by the rules of MPI.
+    pub(crate) unsafe fn at(&self) -> Option<i64> {
+        // SAFETY: null, or a number, as the caller promises.
         unsafe { self.position.as_ref() }.map(|p| p.wide())
     }
 
@@ -90,8 +93,11 @@ enum Refused {
 }
 
 /// Checks the arguments of a call as the host would.
+///
+/// # Safety
+/// If the position is not null, it must point to a number.
 #[inline(always)]
-fn accepted<P: Count>(
+unsafe fn accepted<P: Count>(
     host: &'static Host,
     entry: &'static TypeEntry,
     call: &Call<P>,
@@ -106,7 +112,7 @@ fn accepted<P: Count>(
     if !comms::accepted(host, call.comm) {
         return Err(Refused::Unmet);
     }
-    // SAFETY: not null, so a position by the rules of MPI.
+    // SAFETY: not null, so a number, as the caller promises.
     let at = unsafe { *call.position }.wide();
     let end = entry.size().checked_mul(count).and_then(|bytes| at.checked_add(bytes));
     let end = end.filter(|&end| at >= 0 && end <= call.packed_size.wide()).ok_or(Refused::Wrong)?;
@@ -130,7 +136,10 @@ pub(crate) unsafe fn convert_at_once<P: Count>(host: &'static Host, call: &Call<
         return false;
     }
     let Found::Convert(entry) = table::find(call.datatype & host.mask) else { return false };
-    let Ok(Accepted { count, packed, position, .. }) = accepted(host, entry, call) else { return false };
+    // SAFETY: as the caller promises.
+    let Ok(Accepted { count, packed, position, .. }) = (unsafe { accepted(host, entry, call) }) else {
+        return false;
+    };
     // SAFETY: the entry is bound, and the program holds its type during the call.
     let Some(committed) = (unsafe { entry.committed() }) else { return false };
     if !entry.is_ready(call.direction) {
@@ -159,7 +168,8 @@ pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> O
             Err(outcome) => return outcome,
         },
     };
-    let Accepted { count, bytes, packed, position } = match accepted(host, entry, call) {
+    // SAFETY: as the caller promises.
+    let Accepted { count, bytes, packed, position } = match unsafe { accepted(host, entry, call) } {
         Ok(accepted) => accepted,
         Err(Refused::For(why)) => return passed_for(why),
         Err(Refused::Wrong) => return Outcome::Pass,
@@ -273,15 +283,19 @@ unsafe fn watched<P: Count>(
 ///
 /// A moved position tells that the host has accepted type and communicator. Its code does not: after an error handler of the
 /// program that returns, MPICH returns success.
+///
+/// # Safety
+/// If the position is not null, it must point to a number.
 #[inline]
-pub(crate) fn passed<P: Count>(
+pub(crate) unsafe fn passed<P: Count>(
     host: &'static Host,
     call: &Call<P>,
     outcome: Outcome,
     code: c_int,
     before: Option<i64>,
 ) {
-    if outcome == Outcome::PassAndLearn && code == 0 && before.is_some() && call.at() > before {
+    // SAFETY: as the caller promises.
+    if outcome == Outcome::PassAndLearn && code == 0 && before.is_some() && unsafe { call.at() } > before {
         learn(host, call.datatype, call.comm);
     }
 }

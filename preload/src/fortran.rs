@@ -120,10 +120,11 @@ unsafe fn bridged(host: &'static Host, call: &FortranCall, host_call: impl FnOnc
         // SAFETY: a place for the error code.
         Outcome::Done => unsafe { *ierror = 0 },
         outcome => {
-            let before = c.at();
+            // SAFETY: Fortran passes a position by reference.
+            let before = unsafe { c.at() };
             host_call(ierror);
-            // SAFETY: as above.
-            passed(host, &c, outcome, unsafe { *ierror }, before);
+            // SAFETY: a place for the error code, and a position by reference.
+            unsafe { passed(host, &c, outcome, *ierror, before) };
         }
     }
     if let Some(counted) = counted {

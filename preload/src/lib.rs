@@ -6,6 +6,7 @@
 //! not clearly right is the host's. docs/PRELOAD.md says what is wrapped and what is not.
 #![allow(missing_docs, unreachable_pub, reason = "exported symbols are MPI's, nothing else is public")]
 
+mod atomic_ref;
 mod bindings;
 mod calls;
 mod candidates;

@@ -57,19 +57,22 @@ impl Served {
         }
     }
 
-    /// For another type. The caller owns it: nobody reads.
-    pub(crate) fn reset(&self) {
+    /// Frees what is kept, so that this can stand for another type.
+    ///
+    /// # Safety
+    /// No thread must hold what [`Served::by`] or [`Served::copies`] has returned, or call them meanwhile.
+    pub(crate) unsafe fn reset(&self) {
         self.state.store(0, Ordering::Relaxed);
         self.waits.store(0, Ordering::Relaxed);
         self.left.iter().chain([&self.copied]).for_each(|left| left.store(0, Ordering::Relaxed));
         let copies = self.copies.swap(std::ptr::null_mut(), Ordering::Acquire);
         if !copies.is_null() {
-            // SAFETY: made by `Box::into_raw` in `copy_by`, and nobody reads it any more.
+            // SAFETY: made by `Box::into_raw` in `copy_by`, and nobody holds it, as the caller promises.
             drop(unsafe { Box::from_raw(copies) });
         }
         let cuts = self.cuts.swap(std::ptr::null_mut(), Ordering::Acquire);
         if !cuts.is_null() {
-            // SAFETY: made by `Box::into_raw` in `keep`, and nobody reads it any more.
+            // SAFETY: made by `Box::into_raw` in `keep`, and nobody holds it, as the caller promises.
             drop(unsafe { Box::from_raw(cuts) });
         }
     }
@@ -239,7 +242,8 @@ mod tests {
         served.serve(Direction::Unpack);
         assert!(served.by(Direction::Pack).is_none() && !served.is_settled());
         assert_eq!(served.by(Direction::Unpack).map(|cuts| cuts.before(7)), Some(4));
-        served.reset();
+        // SAFETY: nothing of it is held.
+        unsafe { served.reset() };
         assert!(served.by(Direction::Unpack).is_none());
         served.refuse();
         served.ask(Direction::Pack, 100, 25);
@@ -262,7 +266,8 @@ mod tests {
         assert!(
             !served.ask(Direction::Pack, 100, 25) && served.copies(100, 25).is_none() && !served.is_asked()
         );
-        served.reset();
+        // SAFETY: nothing of it is held.
+        unsafe { served.reset() };
         served.serve(Direction::Unpack);
         assert!(
             served.keep(|| Cuts::of(&[int], &sizes, 4)).is_some() && served.by(Direction::Unpack).is_some()
@@ -282,7 +287,8 @@ mod tests {
         assert_eq!(asked(12), 3);
         (0..100).for_each(|_| served.wait_longer());
         assert_eq!([asked(1023), asked(1), asked(1023)], [0, 1, 0]);
-        served.reset();
+        // SAFETY: nothing of it is held.
+        unsafe { served.reset() };
         assert_eq!(asked(3), 3);
     }
 }

@@ -5,9 +5,11 @@
 //! A handle is bound while its object lives: the host's attribute on the object unbinds it when the object dies, before the
 //! host can give the value to another. Changes take a lock that is never held across a call of the host.
 
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ddtc::process::{Guard, Mutex};
+
+use crate::atomic_ref::AtomicRef;
 
 /// Facts about an object.
 pub(crate) trait Entry: Sync + 'static {
@@ -19,14 +21,14 @@ pub(crate) trait Entry: Sync + 'static {
 
 /// The entries of a kind of objects.
 pub(crate) struct Table<E: Entry> {
-    slots: AtomicPtr<Slots<E>>,
+    slots: AtomicRef<Slots<E>>,
     state: Mutex<State<E>>,
 }
 
 /// An open-addressed table with linear probing, at most a quarter full.
 struct Slots<E: Entry> {
     shift: u32,
-    slots: Box<[AtomicPtr<E>]>,
+    slots: Box<[AtomicRef<E>]>,
 }
 
 /// State that changes of the table need besides its slots; reached under the lock, which orders all changes.
@@ -50,7 +52,7 @@ const CHUNK: usize = 64;
 
 impl<E: Entry> Slots<E> {
     fn new(bits: u32) -> Slots<E> {
-        let slots = (0..1usize << bits).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect();
+        let slots = (0..1usize << bits).map(|_| AtomicRef::none()).collect();
         Slots { shift: 64 - bits, slots }
     }
 
@@ -64,9 +66,7 @@ impl<E: Entry> Slots<E> {
         let mut at = self.home(handle);
         loop {
             // Most are null, so it ends; and every place is one of theirs.
-            let entry = self.slots.get(at)?.load(Ordering::Acquire);
-            // SAFETY: null or an entry, and entries are never freed.
-            let entry = unsafe { entry.as_ref() }?;
+            let entry = self.slots.get(at)?.load()?;
             if entry.handle().load(Ordering::Acquire) == handle {
                 return Some(entry);
             }
@@ -77,10 +77,10 @@ impl<E: Entry> Slots<E> {
     fn insert(&self, entry: &'static E, handle: u64) {
         let mask = self.slots.len() - 1;
         let mut at = self.home(handle) & mask;
-        while !self.slots[at].load(Ordering::Relaxed).is_null() {
+        while self.slots[at].load().is_some() {
             at = (at + 1) & mask;
         }
-        self.slots[at].store(std::ptr::from_ref(entry).cast_mut(), Ordering::Release);
+        self.slots[at].store(Some(entry));
     }
 
     /// Removes the entry of a handle and closes the gap, so that probing never ends before an entry.
@@ -88,10 +88,7 @@ impl<E: Entry> Slots<E> {
         let mask = self.slots.len() - 1;
         let mut at = self.home(handle) & mask;
         loop {
-            let here = self.slots[at].load(Ordering::Relaxed);
-            if here.is_null() {
-                return;
-            }
+            let Some(here) = self.slots[at].load() else { return };
             if std::ptr::eq(here, entry) {
                 break;
             }
@@ -100,27 +97,22 @@ impl<E: Entry> Slots<E> {
         let mut next = at;
         loop {
             next = (next + 1) & mask;
-            let candidate = self.slots[next].load(Ordering::Relaxed);
-            // SAFETY: null or an entry, and entries are never freed.
-            let Some(candidate) = (unsafe { candidate.as_ref() }) else { break };
+            let Some(candidate) = self.slots[next].load() else { break };
             let home = self.home(candidate.handle().load(Ordering::Relaxed)) & mask;
             // It may move back if its home is not between the gap and where it is.
             if (next.wrapping_sub(home) & mask) >= (next.wrapping_sub(at) & mask) {
-                self.slots[at].store(std::ptr::from_ref(candidate).cast_mut(), Ordering::Release);
+                self.slots[at].store(Some(candidate));
                 at = next;
             }
         }
-        self.slots[at].store(std::ptr::null_mut(), Ordering::Release);
+        self.slots[at].store(None);
     }
 }
 
 impl<E: Entry> Table<E> {
     /// Of no handles.
     pub(crate) const fn new() -> Table<E> {
-        Table {
-            slots: AtomicPtr::new(std::ptr::null_mut()),
-            state: Mutex::new(State { bound: 0, bits: 8, free: Vec::new() }),
-        }
+        Table { slots: AtomicRef::none(), state: Mutex::new(State { bound: 0, bits: 8, free: Vec::new() }) }
     }
 
     fn state(&'static self) -> Guard<'static, State<E>> {
@@ -129,8 +121,7 @@ impl<E: Entry> Table<E> {
 
     #[inline]
     fn slots(&self) -> Option<&'static Slots<E>> {
-        // SAFETY: null, or slots that were leaked.
-        unsafe { self.slots.load(Ordering::Acquire).as_ref() }
+        self.slots.load()
     }
 
     /// Returns the entry that is bound to a handle.
@@ -173,12 +164,11 @@ impl<E: Entry> Table<E> {
                 state.bits += u32::from(old.is_some());
                 let new: &'static Slots<E> = Box::leak(Box::new(Slots::new(state.bits)));
                 for slot in old.map_or(&[][..], |o| &o.slots) {
-                    // SAFETY: null or an entry, and entries are never freed.
-                    if let Some(moved) = unsafe { slot.load(Ordering::Relaxed).as_ref() } {
+                    if let Some(moved) = slot.load() {
                         new.insert(moved, moved.handle().load(Ordering::Relaxed));
                     }
                 }
-                self.slots.store(std::ptr::from_ref(new).cast_mut(), Ordering::Release);
+                self.slots.store(Some(new));
                 new
             }
         };
@@ -225,8 +215,7 @@ impl<E: Entry> Table<E> {
     /// Every bound entry, at this moment.
     fn bound(&self) -> Vec<&'static E> {
         let slots = self.slots().map_or(&[][..], |s| &s.slots);
-        // SAFETY: slots hold null or entries, which are never freed.
-        slots.iter().filter_map(|slot| unsafe { slot.load(Ordering::Acquire).as_ref() }).collect()
+        slots.iter().filter_map(AtomicRef::load).collect()
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use ddtc::committed::Committed;
 use ddtc::kind::Direction;
 use ddtc_hosts::policy::{Call, Class};
 
+use crate::atomic_ref::AtomicRef;
 use crate::counted::Uses;
 use crate::element_type::ElementType;
 use crate::evidence::Evidence;
@@ -45,9 +46,9 @@ pub(crate) struct TypeEntry {
     /// The place of its layout class in `Class::ALL`, or past its end.
     class: AtomicU8,
     /// Times of its layout; null where nothing is timed.
-    evidence: AtomicPtr<Evidence>,
+    evidence: AtomicRef<Evidence>,
     /// What is known of types that are alike, null where nothing is; and the bytes that this one has moved in messages.
-    kin: AtomicPtr<Kin>,
+    kin: AtomicRef<Kin>,
     moved: AtomicU64,
     /// Whether its displacements are absolute addresses.
     absolute: AtomicBool,
@@ -88,8 +89,8 @@ impl Entry for TypeEntry {
             calls: AtomicU32::new(0),
             payloads: AtomicU64::new(0),
             class: AtomicU8::new(u8::MAX),
-            evidence: AtomicPtr::new(std::ptr::null_mut()),
-            kin: AtomicPtr::new(std::ptr::null_mut()),
+            evidence: AtomicRef::none(),
+            kin: AtomicRef::none(),
             moved: AtomicU64::new(0),
             absolute: AtomicBool::new(false),
             ready: AtomicU8::new(0),
@@ -122,15 +123,13 @@ impl TypeEntry {
     /// Returns the times of its layout.
     #[inline]
     pub(crate) fn evidence(&self) -> Option<&'static Evidence> {
-        // SAFETY: null, or evidence, which lives forever.
-        unsafe { self.evidence.load(Ordering::Relaxed).as_ref() }
+        self.evidence.load()
     }
 
     /// Returns what is known of types that are alike.
     #[inline]
     fn kin(&self) -> Option<&'static Kin> {
-        // SAFETY: null, or a kin, which lives forever.
-        unsafe { self.kin.load(Ordering::Relaxed).as_ref() }
+        self.kin.load()
     }
 
     /// A message of so many bytes is about to be sent or received.
@@ -255,7 +254,7 @@ impl TypeEntry {
         self.ready.store(ENDED, Ordering::Relaxed);
         self.calls.store(0, Ordering::Relaxed);
         self.payloads.store(0, Ordering::Relaxed);
-        self.evidence.store(std::ptr::null_mut(), Ordering::Relaxed);
+        self.evidence.store(None);
         self.served.end();
     }
 
@@ -300,18 +299,18 @@ pub(crate) fn entry(committed: Option<Committed>, rules: Rules) -> &'static Type
     entry.class.store(class.map_or(u8::MAX, |at| at as u8), Ordering::Relaxed);
     let absolute = committed.as_ref().is_some_and(|c| c.datatype().true_lb() >= ADDRESSES);
     entry.absolute.store(absolute, Ordering::Relaxed);
-    let evidence = rules.evidence.map_or(std::ptr::null_mut(), |e| std::ptr::from_ref(e).cast_mut());
-    entry.evidence.store(evidence, Ordering::Relaxed);
-    let kin = rules.kin.map_or(std::ptr::null_mut(), |kin| std::ptr::from_ref(kin).cast_mut());
-    entry.kin.store(kin, Ordering::Relaxed);
+    entry.evidence.store(rules.evidence);
+    entry.kin.store(rules.kin);
     entry.moved.store(0, Ordering::Relaxed);
     entry.ready.store(0, Ordering::Relaxed);
     entry.wire_type.reset();
     entry.element_type.reset();
-    entry.served.reset();
     entry.uses.reset();
-    // SAFETY: the entry came from the free list, so this thread owns it.
-    unsafe { *entry.committed.get() = committed };
+    // SAFETY: the entry came from the free list, so this thread owns it, and it is not bound.
+    unsafe {
+        entry.served.reset();
+        *entry.committed.get() = committed;
+    }
     entry
 }
 
@@ -320,12 +319,17 @@ pub(crate) fn bind(entry: &'static TypeEntry, handle: u64) {
     TYPES.bind(entry, handle, false);
 }
 
-/// Ends an entry: unbinds it and gives it back. The caller owns it: its type is gone, or it was never bound.
-pub(crate) fn retire(entry: &'static TypeEntry) {
+/// Ends an entry: unbinds it, frees what it holds and gives it back.
+///
+/// # Safety
+/// The caller must own the entry: its type is gone, or it was never bound, so no thread reads what it
+/// holds. It must not be used afterwards.
+pub(crate) unsafe fn retire(entry: &'static TypeEntry) {
     TYPES.unbind(entry);
     // SAFETY: the caller owns the entry, and it is not bound.
     let committed = unsafe { (*entry.committed.get()).take() };
-    entry.served.reset();
+    // SAFETY: the same.
+    unsafe { entry.served.reset() };
     if let Some(kin) = entry.kin() {
         kin.ended(entry.moved.load(Ordering::Relaxed));
     }
@@ -364,7 +368,8 @@ pub(crate) fn fold_all() {
 /// back by its delete callback, whenever the host runs it. Folds the uses of what was bound.
 pub(crate) fn forget_all() {
     TYPES.forget_all(|entry| {
-        // SAFETY: no call may use types now, so nobody retires or reads the entry but us.
+        // SAFETY: the entry was bound until now, under the lock that is still held. An entry is retired only after
+        // it was unbound under that lock, so its type is still there.
         if let Some(committed) = unsafe { entry.committed() } {
             entry.uses.fold(committed);
         }

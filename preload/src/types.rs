@@ -262,7 +262,8 @@ unsafe extern "C-unwind" fn delete(
     guard(|| {
         // SAFETY: the value is an entry, as `attach` or `copy` set it, and the host deletes an attribute once.
         if let Some(entry) = unsafe { value.cast::<TypeEntry>().as_ref::<'static>() } {
-            table::retire(entry);
+            // SAFETY: the host deletes the attribute of a type that is gone, and once, so the entry is this call's.
+            unsafe { table::retire(entry) };
         }
     });
     0
@@ -364,7 +365,8 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
         host.f.type_set_attr?(datatype, keyval, std::ptr::from_ref(entry).cast_mut().cast::<c_void>())
     };
     if code != 0 {
-        table::retire(entry);
+        // SAFETY: it was not bound, and the type has not got it.
+        unsafe { table::retire(entry) };
         return None;
     }
     table::bind(entry, handle);

@@ -179,7 +179,8 @@ impl Draft {
     /// `NoMem` when the system refuses executable pages.
     pub fn seal(self) -> Result<Slot> {
         let Slot { address, len, size, .. } = self.slot;
-        clean_data_cache(address.write.as_ptr(), len);
+        // SAFETY: as above: the slot's bytes, which are mapped as long as it is.
+        unsafe { clean_data_cache(address.write.as_ptr(), len) };
         if address.segment.is_none() {
             // SAFETY: the pages at `write` are this slot's own mapping of `size` bytes; nobody else holds an address in it.
             let status = unsafe {
@@ -189,7 +190,8 @@ impl Draft {
                 return Err(system_error("mprotect"));
             }
         }
-        invalidate_instruction_cache(address.execute.as_ptr(), len);
+        // SAFETY: the same bytes by the other mapping.
+        unsafe { invalidate_instruction_cache(address.execute.as_ptr(), len) };
         let code = address.execute.as_ptr().cast::<c_void>().cast_const();
         // For riscv64, and for the pipelines of other threads.
         // SAFETY: `code` is mapped for `len` bytes; the call only maintains caches.

@@ -276,7 +276,7 @@ unsafe fn made_for<I: Code, const LEN: usize>(
     for a in (0..outer.0).step_by(outer.1) {
         for b in (0..inner.0).step_by(inner.1) {
             let (r, c) = if down { (b, a) } else { (a, b) };
-            // SAFETY: rows and columns that are there.
+            // SAFETY: `r` and `c` are smaller than `rows` and `cols`, at which the ranges end at the latest: elements of the caller's.
             unsafe { matrix.tile::<I>(r..rows.min(r + by_rows), c..cols.min(c + by_cols)) };
         }
     }

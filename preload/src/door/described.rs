@@ -4,7 +4,7 @@
 //! of the description ([`StandIn`]) takes the place of the host's in such a convertor, so that our mover
 //! finds what serves it without a look-up, and clones have it too.
 
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use ddtc::committed::Committed;
 use ddtc::datatype::Datatype;
@@ -15,6 +15,7 @@ use ddtc_hosts::policy::Class;
 
 use super::description::{Order, View, datatype};
 use super::nearness::is_near;
+use crate::atomic_ref::AtomicRef;
 use crate::counted::{self, Uses};
 use crate::cuts::{Cuts, Entry, KINDS};
 use crate::served::Served;
@@ -180,18 +181,17 @@ struct StandIn {
     /// once, before a convertor points here.
     header: [AtomicU64; 3],
     /// The type, which is never given back. Null: there is none yet.
-    described: AtomicPtr<Described>,
+    described: AtomicRef<Described>,
 }
 
 impl StandIn {
     const fn new() -> StandIn {
-        StandIn { header: [const { AtomicU64::new(0) }; 3], described: AtomicPtr::new(std::ptr::null_mut()) }
+        StandIn { header: [const { AtomicU64::new(0) }; 3], described: AtomicRef::none() }
     }
 
     #[inline]
     fn described(&self) -> Option<&'static Described> {
-        // SAFETY: null, or a type that `publish` has leaked.
-        unsafe { self.described.load(Ordering::Acquire).as_ref() }
+        self.described.load()
     }
 
     /// Lets this stand for a type, for good.
@@ -204,7 +204,7 @@ impl StandIn {
         for (word, value) in self.header.iter().zip([n, n - 1, entries]) {
             word.store(value, Ordering::Relaxed);
         }
-        self.described.store(std::ptr::from_ref(described).cast_mut(), Ordering::Release);
+        self.described.store(Some(described));
     }
 }
 

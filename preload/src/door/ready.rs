@@ -2,7 +2,7 @@
 //!
 //! In progress nothing is decoded, compiled or waited for: a request whose type is not ready is the host's, and the type is asked for.
 
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use ddtc::committed::LayoutCopy;
@@ -18,6 +18,7 @@ use super::host::{is_open, open};
 use super::layout::{layout, take_for};
 use super::nearness::is_near;
 use super::proof::{Proven, prove};
+use crate::atomic_ref::AtomicRef;
 use crate::guard::guard;
 use crate::host::Host;
 use crate::policy::policy;
@@ -44,12 +45,11 @@ const MISSED: u64 = 2 << 20;
 const ASKED: u64 = 8;
 
 /// Why the door is shut; `None`: it is open, or nobody has come to it.
-static SHUT: AtomicPtr<&'static str> = AtomicPtr::new(std::ptr::null_mut());
+static SHUT: AtomicRef<&'static str> = AtomicRef::none();
 
 /// Why the door is shut, where that is not as it should be.
 pub(crate) fn shut() -> Option<&'static str> {
-    // SAFETY: null, or a text that is kept.
-    unsafe { SHUT.load(Ordering::Acquire).as_ref() }.copied()
+    SHUT.load().copied()
 }
 
 /// Whether types are understood by their descriptions, or the door is not open.
@@ -107,8 +107,7 @@ fn tried(host: &'static Host) -> Result<Functions, &'static str> {
 }
 
 fn say(why: &'static str) {
-    let kept = Box::leak(Box::new(why));
-    SHUT.store(kept, Ordering::Release);
+    SHUT.store(Some(Box::leak(Box::new(why))));
 }
 
 /// Whether requests of a type gain enough inside that the door is opened for it: an eighth of a nanosecond a byte, which long runs do not.

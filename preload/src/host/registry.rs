@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use ddtc::process::{Awaited, Mutex, is_inconsistent, when_inconsistent};
 
 use super::Host;
+use crate::atomic_ref::AtomicRef;
 use crate::guard::end_by_panics;
 use crate::loader::{Opened, loads};
 use crate::reserve;
@@ -29,10 +30,10 @@ use crate::users::World;
 /// has the addresses of the description's fields in its instructions.
 static HOST: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
 /// The description of another library while all calls are for that, else null.
-static OTHER: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
+static OTHER: AtomicRef<Host> = AtomicRef::none();
 
 /// A description by which an inconsistent child hands calls on. Null until its first call.
-static HANDING_ON: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
+static HANDING_ON: AtomicRef<Host> = AtomicRef::none();
 
 /// The description of the library that was found first, whose calls alone are converted.
 static FIRST: First = First { made: Awaited::new(), host: UnsafeCell::new(MaybeUninit::uninit()) };
@@ -107,8 +108,7 @@ fn other_or_of_caller() -> Option<&'static Host> {
     }
     // Where the initialization was not seen, this is one of the first calls after it.
     spending::begin();
-    // SAFETY: null, or a description, which is never freed.
-    unsafe { OTHER.load(Ordering::Acquire).as_ref() }.or_else(host_of_caller)
+    OTHER.load().or_else(host_of_caller)
 }
 
 /// Has all calls handed on from now on: this process is the child of a fork in the middle of a
@@ -116,7 +116,7 @@ fn other_or_of_caller() -> Option<&'static Host> {
 /// changed. The fork handler calls this.
 fn hand_on() {
     not_all_are_for_first();
-    OTHER.store(std::ptr::null_mut(), Ordering::Release);
+    OTHER.store(None);
     unwatch_all();
 }
 
@@ -124,12 +124,12 @@ fn hand_on() {
 /// child makes it at its first call, which takes locks of the loader and of the allocator: glibc makes
 /// both usable in a child.
 fn handing_on() -> Option<&'static Host> {
-    // SAFETY: null, or a description, which is never freed.
-    unsafe { HANDING_ON.load(Ordering::Acquire).as_ref() }.or_else(|| {
-        let made = Box::leak(Box::new(Host::in_scope(&find_scope(c"PMPI_Type_commit")?, false)));
+    HANDING_ON.load().or_else(|| {
+        let made: &'static Host =
+            Box::leak(Box::new(Host::in_scope(&find_scope(c"PMPI_Type_commit")?, false)));
         // The search has noted what calls are watched for.
         unwatch_all();
-        HANDING_ON.store(made, Ordering::Release);
+        HANDING_ON.store(Some(made));
         Some(made)
     })
 }
@@ -151,7 +151,7 @@ fn not_all_are_for_first() {
 fn set_only(only: Option<&'static Host>) {
     let is_first = |only: &&Host| FIRST.get().is_some_and(|first| std::ptr::eq(first, *only));
     let other = only.filter(|only| !is_first(only));
-    OTHER.store(other.map_or(std::ptr::null_mut(), |h| std::ptr::from_ref(h).cast_mut()), Ordering::Release);
+    OTHER.store(other);
     if only.is_some_and(|only| is_first(&only)) {
         all_are_for_first();
     } else {
@@ -252,7 +252,7 @@ impl Host {
             UNLOADS.store(loads().1, Ordering::Release);
         }
         let _others = OTHERS.lock();
-        if [&HOST, &OTHER].iter().any(|only| std::ptr::eq(only.load(Ordering::Acquire), self)) {
+        if [known(), OTHER.load()].iter().flatten().any(|only| std::ptr::eq(*only, self)) {
             set_only(None);
         }
     }

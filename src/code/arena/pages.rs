@@ -148,9 +148,13 @@ pub(super) fn page() -> usize {
 }
 
 /// Completes the data side before the instruction side is invalidated. Only aarch64 may need it (CTR_EL0.IDC = 0).
-pub(super) fn clean_data_cache(start: *mut u8, len: usize) {
+///
+/// # Safety
+/// The `len` bytes from `start` on must be mapped.
+pub(super) unsafe fn clean_data_cache(start: *mut u8, len: usize) {
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: cleans mapped lines to the point of unification and changes no value; then a barrier.
+    // SAFETY: the lines are mapped, as the caller promises; they are cleaned to the point of unification, which changes no value.
+    // Then a barrier.
     unsafe {
         for line in lines(start, len, 16) {
             std::arch::asm!("dc cvau, {}", in(reg) line, options(nostack, preserves_flags));
@@ -162,9 +166,13 @@ pub(super) fn clean_data_cache(start: *mut u8, len: usize) {
 
 /// Invalidates the instruction side. By the machine's lines: wasmtime's function takes steps of 64 bytes, which leaves every
 /// other line stale where lines have 32 (as those of QEMU's `max`).
-pub(super) fn invalidate_instruction_cache(start: *const u8, len: usize) {
+///
+/// # Safety
+/// The `len` bytes from `start` on must be mapped.
+pub(super) unsafe fn invalidate_instruction_cache(start: *const u8, len: usize) {
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: forgets cached copies of mapped lines and changes no value; then barriers.
+    // SAFETY: the lines are mapped, as the caller promises; their cached copies are forgotten, which changes no value. Then
+    // barriers.
     unsafe {
         for line in lines(start, len, 0) {
             std::arch::asm!("ic ivau, {}", in(reg) line, options(nostack, preserves_flags));
