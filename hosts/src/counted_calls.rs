@@ -1,5 +1,6 @@
-//! The functions of MPI that take counts and that the preload library wraps: one row for each, from
-//! which its wrappers, the library's functions that they call and the rules for both are made.
+//! The functions that the preload library wraps and that have two forms, one with counts of type `int`
+//! and one with `MPI_Count`. Each has one row, from which its wrappers, the declarations of the MPI
+//! library's functions and the rules for both are made.
 //!
 //! A row has, in this order:
 //!
@@ -11,8 +12,8 @@
 //! 6. the function of the preload library that carries it out;
 //! 7. the arguments: a name and a [`Role`] each.
 //!
-//! Whether an operation is collective follows from the call ([`Call::is_collective`]), in which
-//! direction it moves the caller's data and on which object an error is raised from the roles.
+//! [`Call::is_collective`] says which calls policies treat as collective, which those on files are not.
+//! The roles say in which direction data moves and on which object errors are raised.
 
 use crate::policy::Call;
 
@@ -29,15 +30,16 @@ pub enum DataDirection {
     Neither,
 }
 
-/// Role of an argument, which fixes its C type. In the large form `Count`, `Size`, `TargetCount` and
-/// the elements of `Counts`, `Displs` and `Position` are `MPI_Count` (`MPI_Aint` for `Displs`).
+/// Role of an argument, which fixes its C type. In the large form `Count`, `Size` and `TargetCount` are
+/// `MPI_Count`, and so are what `Position` points to and the elements of `Counts`; elements of `Displs`
+/// are `MPI_Aint`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A buffer that is sent from.
     SendBuf,
     /// A buffer that is received into.
     RecvBuf,
-    /// A buffer that is sent from and received into, or either, depending on the rank.
+    /// A buffer that is sent from and received into, or one of the two, depending on the rank.
     SendRecvBuf,
     /// Packed bytes that are read.
     PackedIn,
@@ -81,7 +83,8 @@ pub enum Role {
     File,
     /// Info object.
     Info,
-    /// Message handle. It names no communicator: errors are raised on the world's.
+    /// Message handle. It names no communicator; the error of a count that is too large is raised on
+    /// that of the world.
     Message,
     /// Request that is made.
     Request,
@@ -100,8 +103,9 @@ pub enum Completion {
     ThisCall,
     /// A later call that completes its request.
     ItsRequest,
-    /// The request is persistent: the operation begins with each start, and a later call completes it.
-    EachStart,
+    /// A later call that completes its request, which is persistent: the operation begins with each
+    /// start.
+    Persistent,
     /// The call that ends the epoch of the window.
     Epoch,
 }
@@ -136,9 +140,21 @@ impl CountedCall {
             (false, false) => DataDirection::Neither,
         }
     }
+
+    /// Returns whether the call packs or unpacks, and moves nothing between processes.
+    pub const fn packs(&self) -> bool {
+        let mut i = 0;
+        while i < self.arguments.len() {
+            if matches!(self.arguments[i], Role::PackType) {
+                return true;
+            }
+            i += 1;
+        }
+        false
+    }
 }
 
-/// Gives all rows to the macro of this name.
+/// Passes all rows to the macro `$then`.
 #[macro_export]
 macro_rules! counted_calls {
     ($then:ident) => {
@@ -175,17 +191,17 @@ macro_rules! counted_calls {
                 (buf: SendBuf, count: Count, datatype: Type, dest: Peer, tag: Tag, comm: Comm, request: Request);
             fn MPI_Ibsend, fn MPI_Ibsend_c: ibsend, ibsend_c, "3.7.2", Message ItsRequest nonblocking::isend
                 (buf: SendBuf, count: Count, datatype: Type, dest: Peer, tag: Tag, comm: Comm, request: Request);
-            fn MPI_Send_init, fn MPI_Send_init_c: send_init, send_init_c, "3.9", Message EachStart nonblocking::send_init
+            fn MPI_Send_init, fn MPI_Send_init_c: send_init, send_init_c, "3.9", Message Persistent nonblocking::send_init
                 (buf: SendBuf, count: Count, datatype: Type, dest: Peer, tag: Tag, comm: Comm, request: Request);
-            fn MPI_Ssend_init, fn MPI_Ssend_init_c: ssend_init, ssend_init_c, "3.9", Message EachStart nonblocking::send_init
+            fn MPI_Ssend_init, fn MPI_Ssend_init_c: ssend_init, ssend_init_c, "3.9", Message Persistent nonblocking::send_init
                 (buf: SendBuf, count: Count, datatype: Type, dest: Peer, tag: Tag, comm: Comm, request: Request);
-            fn MPI_Rsend_init, fn MPI_Rsend_init_c: rsend_init, rsend_init_c, "3.9", Message EachStart nonblocking::send_init
+            fn MPI_Rsend_init, fn MPI_Rsend_init_c: rsend_init, rsend_init_c, "3.9", Message Persistent nonblocking::send_init
                 (buf: SendBuf, count: Count, datatype: Type, dest: Peer, tag: Tag, comm: Comm, request: Request);
-            fn MPI_Bsend_init, fn MPI_Bsend_init_c: bsend_init, bsend_init_c, "3.9", Message EachStart nonblocking::send_init
+            fn MPI_Bsend_init, fn MPI_Bsend_init_c: bsend_init, bsend_init_c, "3.9", Message Persistent nonblocking::send_init
                 (buf: SendBuf, count: Count, datatype: Type, dest: Peer, tag: Tag, comm: Comm, request: Request);
             fn MPI_Irecv, fn MPI_Irecv_c: irecv, irecv_c, "3.7.2", Message ItsRequest nonblocking::irecv
                 (buf: RecvBuf, count: Count, datatype: Type, source: Peer, tag: Tag, comm: Comm, request: Request);
-            fn MPI_Recv_init, fn MPI_Recv_init_c: recv_init, recv_init_c, "3.9", Message EachStart nonblocking::recv_init
+            fn MPI_Recv_init, fn MPI_Recv_init_c: recv_init, recv_init_c, "3.9", Message Persistent nonblocking::recv_init
                 (buf: RecvBuf, count: Count, datatype: Type, source: Peer, tag: Tag, comm: Comm, request: Request);
             fn MPI_Imrecv, fn MPI_Imrecv_c: imrecv, imrecv_c, "3.8.3", Message ItsRequest nonblocking::imrecv
                 (buf: RecvBuf, count: Count, datatype: Type, message: Message, request: Request);
@@ -199,7 +215,7 @@ macro_rules! counted_calls {
                 (buffer: SendRecvBuf, count: Count, datatype: Type, root: Root, comm: Comm);
             fn MPI_Ibcast, fn MPI_Ibcast_c: ibcast, ibcast_c, "6.12.2", Bcast ItsRequest rooted::ibcast
                 (buffer: SendRecvBuf, count: Count, datatype: Type, root: Root, comm: Comm, request: Request);
-            fn MPI_Bcast_init, fn MPI_Bcast_init_c: bcast_init, bcast_init_c, "6.13.2", Bcast EachStart rooted::bcast_init
+            fn MPI_Bcast_init, fn MPI_Bcast_init_c: bcast_init, bcast_init_c, "6.13.2", Bcast Persistent rooted::bcast_init
                 (buffer: SendRecvBuf, count: Count, datatype: Type, root: Root, comm: Comm, info: Info, request: Request);
             fn MPI_Gather, fn MPI_Gather_c: gather, gather_c, "6.5", Gather ThisCall rooted::gather
                 (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type,
@@ -207,7 +223,7 @@ macro_rules! counted_calls {
             fn MPI_Igather, fn MPI_Igather_c: igather, igather_c, "6.12.3", Gather ItsRequest rooted::igather
                 (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type,
                  root: Root, comm: Comm, request: Request);
-            fn MPI_Gather_init, fn MPI_Gather_init_c: gather_init, gather_init_c, "6.13.3", Gather EachStart rooted::gather_init
+            fn MPI_Gather_init, fn MPI_Gather_init_c: gather_init, gather_init_c, "6.13.3", Gather Persistent rooted::gather_init
                 (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type,
                  root: Root, comm: Comm, info: Info, request: Request);
             fn MPI_Gatherv, fn MPI_Gatherv_c: gatherv, gatherv_c, "6.5", Gather ThisCall rooted::gatherv
@@ -216,7 +232,7 @@ macro_rules! counted_calls {
             fn MPI_Igatherv, fn MPI_Igatherv_c: igatherv, igatherv_c, "6.12.3", Gather ItsRequest rooted::igatherv
                 (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, displs: Displs,
                  recvtype: Type, root: Root, comm: Comm, request: Request);
-            fn MPI_Gatherv_init, fn MPI_Gatherv_init_c: gatherv_init, gatherv_init_c, "6.13.3", Gather EachStart rooted::gatherv_init
+            fn MPI_Gatherv_init, fn MPI_Gatherv_init_c: gatherv_init, gatherv_init_c, "6.13.3", Gather Persistent rooted::gatherv_init
                 (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, displs: Displs,
                  recvtype: Type, root: Root, comm: Comm, info: Info, request: Request);
             fn MPI_Scatter, fn MPI_Scatter_c: scatter, scatter_c, "6.6", Scatter ThisCall rooted::scatter
@@ -225,7 +241,7 @@ macro_rules! counted_calls {
             fn MPI_Iscatter, fn MPI_Iscatter_c: iscatter, iscatter_c, "6.12.4", Scatter ItsRequest rooted::iscatter
                 (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type,
                  root: Root, comm: Comm, request: Request);
-            fn MPI_Scatter_init, fn MPI_Scatter_init_c: scatter_init, scatter_init_c, "6.13.4", Scatter EachStart rooted::scatter_init
+            fn MPI_Scatter_init, fn MPI_Scatter_init_c: scatter_init, scatter_init_c, "6.13.4", Scatter Persistent rooted::scatter_init
                 (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type,
                  root: Root, comm: Comm, info: Info, request: Request);
             fn MPI_Scatterv, fn MPI_Scatterv_c: scatterv, scatterv_c, "6.6", Scatter ThisCall rooted::scatterv
@@ -234,7 +250,7 @@ macro_rules! counted_calls {
             fn MPI_Iscatterv, fn MPI_Iscatterv_c: iscatterv, iscatterv_c, "6.12.4", Scatter ItsRequest rooted::iscatterv
                 (sendbuf: SendBuf, sendcounts: Counts, displs: Displs, sendtype: Type, recvbuf: RecvBuf, recvcount: Count,
                  recvtype: Type, root: Root, comm: Comm, request: Request);
-            fn MPI_Scatterv_init, fn MPI_Scatterv_init_c: scatterv_init, scatterv_init_c, "6.13.4", Scatter EachStart rooted::scatterv_init
+            fn MPI_Scatterv_init, fn MPI_Scatterv_init_c: scatterv_init, scatterv_init_c, "6.13.4", Scatter Persistent rooted::scatterv_init
                 (sendbuf: SendBuf, sendcounts: Counts, displs: Displs, sendtype: Type, recvbuf: RecvBuf, recvcount: Count,
                  recvtype: Type, root: Root, comm: Comm, info: Info, request: Request);
             fn MPI_Allgather, fn MPI_Allgather_c: allgather, allgather_c, "6.7", Allgather ThisCall all::allgather
@@ -243,7 +259,7 @@ macro_rules! counted_calls {
             fn MPI_Iallgather, fn MPI_Iallgather_c: iallgather, iallgather_c, "6.12.5", Allgather ItsRequest all::iallgather
                 (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type,
                  comm: Comm, request: Request);
-            fn MPI_Allgather_init, fn MPI_Allgather_init_c: allgather_init, allgather_init_c, "6.13.5", Allgather EachStart all::allgather_init
+            fn MPI_Allgather_init, fn MPI_Allgather_init_c: allgather_init, allgather_init_c, "6.13.5", Allgather Persistent all::allgather_init
                 (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type,
                  comm: Comm, info: Info, request: Request);
             fn MPI_Alltoall, fn MPI_Alltoall_c: alltoall, alltoall_c, "6.8", Alltoall ThisCall all::alltoall
@@ -252,7 +268,7 @@ macro_rules! counted_calls {
             fn MPI_Ialltoall, fn MPI_Ialltoall_c: ialltoall, ialltoall_c, "6.12.6", Alltoall ItsRequest all::ialltoall
                 (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type,
                  comm: Comm, request: Request);
-            fn MPI_Alltoall_init, fn MPI_Alltoall_init_c: alltoall_init, alltoall_init_c, "6.13.6", Alltoall EachStart all::alltoall_init
+            fn MPI_Alltoall_init, fn MPI_Alltoall_init_c: alltoall_init, alltoall_init_c, "6.13.6", Alltoall Persistent all::alltoall_init
                 (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type,
                  comm: Comm, info: Info, request: Request);
             fn MPI_Alltoallv, fn MPI_Alltoallv_c: alltoallv, alltoallv_c, "6.8", Alltoall ThisCall all::alltoallv
@@ -261,7 +277,7 @@ macro_rules! counted_calls {
             fn MPI_Ialltoallv, fn MPI_Ialltoallv_c: ialltoallv, ialltoallv_c, "6.12.6", Alltoall ItsRequest all::ialltoallv
                 (sendbuf: SendBuf, sendcounts: Counts, sdispls: Displs, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts,
                  rdispls: Displs, recvtype: Type, comm: Comm, request: Request);
-            fn MPI_Alltoallv_init, fn MPI_Alltoallv_init_c: alltoallv_init, alltoallv_init_c, "6.13.6", Alltoall EachStart all::alltoallv_init
+            fn MPI_Alltoallv_init, fn MPI_Alltoallv_init_c: alltoallv_init, alltoallv_init_c, "6.13.6", Alltoall Persistent all::alltoallv_init
                 (sendbuf: SendBuf, sendcounts: Counts, sdispls: Displs, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts,
                  rdispls: Displs, recvtype: Type, comm: Comm, info: Info, request: Request);
             fn MPI_Alltoallw, fn MPI_Alltoallw_c: alltoallw, alltoallw_c, "6.8", Alltoallw ThisCall each::alltoallw
@@ -270,7 +286,7 @@ macro_rules! counted_calls {
             fn MPI_Ialltoallw, fn MPI_Ialltoallw_c: ialltoallw, ialltoallw_c, "6.12.6", Alltoallw ItsRequest each::ialltoallw
                 (sendbuf: SendBuf, sendcounts: Counts, sdispls: Displs, sendtypes: Types, recvbuf: RecvBuf,
                  recvcounts: Counts, rdispls: Displs, recvtypes: Types, comm: Comm, request: Request);
-            fn MPI_Alltoallw_init, fn MPI_Alltoallw_init_c: alltoallw_init, alltoallw_init_c, "6.13.6", Alltoallw EachStart each::alltoallw_init
+            fn MPI_Alltoallw_init, fn MPI_Alltoallw_init_c: alltoallw_init, alltoallw_init_c, "6.13.6", Alltoallw Persistent each::alltoallw_init
                 (sendbuf: SendBuf, sendcounts: Counts, sdispls: Displs, sendtypes: Types, recvbuf: RecvBuf,
                  recvcounts: Counts, rdispls: Displs, recvtypes: Types, comm: Comm, info: Info, request: Request);
             fn MPI_Neighbor_allgather, fn MPI_Neighbor_allgather_c: neighbor_allgather, neighbor_allgather_c, "8.6.1", Neighbor ThisCall neighbour::neighbor_allgather
@@ -279,7 +295,7 @@ macro_rules! counted_calls {
             fn MPI_Ineighbor_allgather, fn MPI_Ineighbor_allgather_c: ineighbor_allgather, ineighbor_allgather_c, "8.7.1", Neighbor ItsRequest neighbour::ineighbor_allgather
                 (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type,
                  comm: Comm, request: Request);
-            fn MPI_Neighbor_allgather_init, fn MPI_Neighbor_allgather_init_c: neighbor_allgather_init, neighbor_allgather_init_c, "8.8.1", Neighbor EachStart neighbour::neighbor_allgather_init
+            fn MPI_Neighbor_allgather_init, fn MPI_Neighbor_allgather_init_c: neighbor_allgather_init, neighbor_allgather_init_c, "8.8.1", Neighbor Persistent neighbour::neighbor_allgather_init
                 (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type,
                  comm: Comm, info: Info, request: Request);
             fn MPI_Neighbor_allgatherv, fn MPI_Neighbor_allgatherv_c: neighbor_allgatherv, neighbor_allgatherv_c, "8.6.1", Neighbor ThisCall neighbour::neighbor_allgatherv
@@ -288,7 +304,7 @@ macro_rules! counted_calls {
             fn MPI_Ineighbor_allgatherv, fn MPI_Ineighbor_allgatherv_c: ineighbor_allgatherv, ineighbor_allgatherv_c, "8.7.1", Neighbor ItsRequest neighbour::ineighbor_allgatherv
                 (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, displs: Displs,
                  recvtype: Type, comm: Comm, request: Request);
-            fn MPI_Neighbor_allgatherv_init, fn MPI_Neighbor_allgatherv_init_c: neighbor_allgatherv_init, neighbor_allgatherv_init_c, "8.8.1", Neighbor EachStart neighbour::neighbor_allgatherv_init
+            fn MPI_Neighbor_allgatherv_init, fn MPI_Neighbor_allgatherv_init_c: neighbor_allgatherv_init, neighbor_allgatherv_init_c, "8.8.1", Neighbor Persistent neighbour::neighbor_allgatherv_init
                 (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, displs: Displs,
                  recvtype: Type, comm: Comm, info: Info, request: Request);
             fn MPI_Neighbor_alltoall, fn MPI_Neighbor_alltoall_c: neighbor_alltoall, neighbor_alltoall_c, "8.6.2", Neighbor ThisCall neighbour::neighbor_alltoall
@@ -297,7 +313,7 @@ macro_rules! counted_calls {
             fn MPI_Ineighbor_alltoall, fn MPI_Ineighbor_alltoall_c: ineighbor_alltoall, ineighbor_alltoall_c, "8.7.2", Neighbor ItsRequest neighbour::ineighbor_alltoall
                 (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type,
                  comm: Comm, request: Request);
-            fn MPI_Neighbor_alltoall_init, fn MPI_Neighbor_alltoall_init_c: neighbor_alltoall_init, neighbor_alltoall_init_c, "8.8.2", Neighbor EachStart neighbour::neighbor_alltoall_init
+            fn MPI_Neighbor_alltoall_init, fn MPI_Neighbor_alltoall_init_c: neighbor_alltoall_init, neighbor_alltoall_init_c, "8.8.2", Neighbor Persistent neighbour::neighbor_alltoall_init
                 (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type,
                  comm: Comm, info: Info, request: Request);
             fn MPI_Neighbor_alltoallv, fn MPI_Neighbor_alltoallv_c: neighbor_alltoallv, neighbor_alltoallv_c, "8.6.2", Neighbor ThisCall neighbour::neighbor_alltoallv
@@ -306,7 +322,7 @@ macro_rules! counted_calls {
             fn MPI_Ineighbor_alltoallv, fn MPI_Ineighbor_alltoallv_c: ineighbor_alltoallv, ineighbor_alltoallv_c, "8.7.2", Neighbor ItsRequest neighbour::ineighbor_alltoallv
                 (sendbuf: SendBuf, sendcounts: Counts, sdispls: Displs, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts,
                  rdispls: Displs, recvtype: Type, comm: Comm, request: Request);
-            fn MPI_Neighbor_alltoallv_init, fn MPI_Neighbor_alltoallv_init_c: neighbor_alltoallv_init, neighbor_alltoallv_init_c, "8.8.2", Neighbor EachStart neighbour::neighbor_alltoallv_init
+            fn MPI_Neighbor_alltoallv_init, fn MPI_Neighbor_alltoallv_init_c: neighbor_alltoallv_init, neighbor_alltoallv_init_c, "8.8.2", Neighbor Persistent neighbour::neighbor_alltoallv_init
                 (sendbuf: SendBuf, sendcounts: Counts, sdispls: Displs, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts,
                  rdispls: Displs, recvtype: Type, comm: Comm, info: Info, request: Request);
             fn MPI_Neighbor_alltoallw, fn MPI_Neighbor_alltoallw_c: neighbor_alltoallw, neighbor_alltoallw_c, "8.6.2", NeighborAlltoallw ThisCall each::neighbor_alltoallw
@@ -315,7 +331,7 @@ macro_rules! counted_calls {
             fn MPI_Ineighbor_alltoallw, fn MPI_Ineighbor_alltoallw_c: ineighbor_alltoallw, ineighbor_alltoallw_c, "8.7.2", NeighborAlltoallw ItsRequest each::ineighbor_alltoallw
                 (sendbuf: SendBuf, sendcounts: Counts, sdispls: ByteDispls, sendtypes: Types, recvbuf: RecvBuf,
                  recvcounts: Counts, rdispls: ByteDispls, recvtypes: Types, comm: Comm, request: Request);
-            fn MPI_Neighbor_alltoallw_init, fn MPI_Neighbor_alltoallw_init_c: neighbor_alltoallw_init, neighbor_alltoallw_init_c, "8.8.2", NeighborAlltoallw EachStart each::neighbor_alltoallw_init
+            fn MPI_Neighbor_alltoallw_init, fn MPI_Neighbor_alltoallw_init_c: neighbor_alltoallw_init, neighbor_alltoallw_init_c, "8.8.2", NeighborAlltoallw Persistent each::neighbor_alltoallw_init
                 (sendbuf: SendBuf, sendcounts: Counts, sdispls: ByteDispls, sendtypes: Types, recvbuf: RecvBuf,
                  recvcounts: Counts, rdispls: ByteDispls, recvtypes: Types, comm: Comm, info: Info, request: Request);
             fn MPI_File_write, fn MPI_File_write_c: file_write, file_write_c, "14.4.3", FileWrite ThisCall files::write
@@ -389,7 +405,7 @@ mod tests {
         for row in COUNTED_CALLS {
             let name = row.name;
             let has = |role| row.arguments.contains(&role);
-            let makes_request = matches!(row.completion, Completion::ItsRequest | Completion::EachStart);
+            let makes_request = matches!(row.completion, Completion::ItsRequest | Completion::Persistent);
             assert_eq!(has(Role::Request), makes_request, "{name}");
             assert!(!(has(Role::Status) && makes_request), "{name}");
             assert_eq!(row.completion == Completion::Epoch, name == "MPI_Put", "{name}");

@@ -6,7 +6,7 @@
 //! | Module | What |
 //! |---|---|
 //! | [`abi`] | widths and values of handles, statuses, constants and combiners, of MPICH, Open MPI and the standard ABI |
-//! | [`counted_calls`](mod@counted_calls) | the functions that take counts: names, forms, completion and roles of arguments |
+//! | [`counted_calls`](mod@counted_calls) | the wrapped functions that have a form with `MPI_Count`: names, completion and roles of arguments |
 //! | [`policy`] | which messages gain when they are packed first: read by the preload library, written by `ddtc tune` |
 //! | [`faults`] | datatypes whose bytes a library is known to move wrongly |
 //! | [`fenced`] | memory between inaccessible pages |
@@ -14,7 +14,7 @@
 //! | [`layer`] | the groups of functions that a PMPI layer takes together |
 //! | [`left`] | why the preload library left a call to its host, in words |
 //! | [`loaded`] | an MPI library that this process loads by its file |
-//! | [`mpi_functions`] | functions that take counts, a request, a status or a message, and what the preload library does about each |
+//! | [`mpi_functions`] | wrapped functions and those that take a request, a status or a message, and what the preload library does about each |
 //! | [`profile`] | what is known of each MPI library: which calls may be converted, form of packed bytes, costs |
 //! | [`library`] | where the preload library is |
 #![deny(unsafe_code)]

@@ -1,5 +1,5 @@
 //! The functions of MPI that take or return a request, a status or a message, or that the preload
-//! library wraps because they take counts; and what it does about each.
+//! library wraps and that have a form with `MPI_Count`; and what it does about each.
 //!
 //! A request that the preload library has converted is complete only after the library has unpacked
 //! its staging buffer. So every function that can complete such a request, or tell the program that
@@ -15,8 +15,7 @@
 //! 3. [`RequestEffect`]: what it does to a request;
 //! 4. [`Handling`]: what the preload library does about it.
 //!
-//! Rows of the functions that take counts are made from [`crate::counted_calls`]; the others stand
-//! here.
+//! Rows of functions in [`crate::counted_calls`] are made from there; the others stand here.
 //!
 //! A test reads the headers of the installed MPI libraries and fails for a function of this kind
 //! that has no row.
@@ -77,11 +76,11 @@ const PARTITIONED: &str = "partitioned messages are never converted";
 const GENERALIZED: &str = "the program completes a generalized request itself; no buffer belongs to it";
 const ENQUEUED: &str = "it takes only requests of the enqueue functions, which are never converted; MPICH 5.0.2 aborts at any other";
 
-/// Rows of the calls that take counts, which are all wrapped.
+/// Rows of [`crate::counted_calls`], which are all wrapped.
 static COUNTED: [MpiFunction; COUNTED_CALLS.len()] = {
     const fn row(call: &CountedCall) -> MpiFunction {
         let request = match call.completion {
-            Completion::ItsRequest | Completion::EachStart => RequestEffect::Creates,
+            Completion::ItsRequest | Completion::Persistent => RequestEffect::Creates,
             Completion::ThisCall | Completion::Epoch => RequestEffect::Nothing,
         };
         MpiFunction { name: call.name, moves: call.direction(), request, handling: Handling::Wrapped }
@@ -96,6 +95,7 @@ static COUNTED: [MpiFunction; COUNTED_CALLS.len()] = {
 
 macro_rules! rows {
     ($($name:ident $moves:ident $request:ident $handling:expr;)*) => {
+        /// Rows of all other functions.
         static OTHERS: &[MpiFunction] = &[$(MpiFunction {
             name: stringify!($name),
             moves: DataDirection::$moves,

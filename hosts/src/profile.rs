@@ -5,7 +5,7 @@
 //! family. A library that is not here is of [`Family::Other`], under which nothing is converted but
 //! `MPI_Pack` and `MPI_Unpack`.
 
-use crate::policy::{Family, Library};
+use crate::policy::{Family, Library, Policy};
 
 /// Form in which packed bytes are sent to a rank that may not convert them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,13 +17,15 @@ pub enum WireForm {
     /// be contiguous. The library cuts long messages into segments and refuses one that ends inside an
     /// element.
     Segments {
-        /// Bytes of a message that is never cut.
+        /// Maximum bytes of a message that is never cut.
         whole: i64,
-        /// Bytes of which the length of each segment of bytes is a multiple.
+        /// Segments of a message of bytes are a multiple of this long.
         multiple: i64,
     },
-    /// As bytes in two runs with a hole between them. Of contiguous messages the library takes as many
-    /// bytes as were sent, so one that is longer than the receive overwrites what is behind it.
+    /// As a type of two runs with a hole between them, of bytes or of wider basic elements. Of messages
+    /// that are contiguous on both sides the library takes as many bytes as were sent, so one that is
+    /// longer than the receive overwrites what is behind it. So in Open MPI's ob1, as read in 4.1.8,
+    /// 5.0.10 and main, and seen in 5.0.11.
     Gap {
         /// Bytes of the widest basic element that a receiver can join from two pieces of a message.
         joined: i64,
@@ -42,8 +44,8 @@ pub enum PartialElement {
     RefusedOfOneType,
 }
 
-/// Costs of messages for the library, as far as they differ between libraries. Times are nanoseconds on
-/// one side, and hold for the machines that are named; a time that is measured decides before them.
+/// Costs of messages that differ between libraries: thresholds in bytes, and times in nanoseconds on one
+/// side. The preload library corrects the times that it measures for packing by them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
     /// Bytes from which a message of a derived type is moved run by run, by one copy between the
@@ -51,7 +53,7 @@ pub struct Costs {
     /// 112 and 34 us, packed by MPICH itself 9.
     pub rendezvous: u64,
     /// Bytes from which messages go in pieces, of which one rank packs one while the other unpacks
-    /// another, so that half of what packing takes counts; `u64::MAX`: none do. Open MPI 5.0.11: 43 KB
+    /// another, or by a single copy, so that half of what packing takes counts; `u64::MAX`: none do. Open MPI 5.0.11: 43 KB
     /// in runs of 68 B take 12 us, packed 15 (Zen 4); 4 KiB in runs of 8 B 1.2 and 1.4, 8 KiB in runs of
     /// 128 B 1.5 and 1.7 (Zen 3).
     pub in_pieces: u64,
@@ -67,15 +69,15 @@ pub struct Costs {
     /// a conversion. Not of Intel MPI, which sends derived types in pieces and takes longer for that than
     /// for packing (2021.18.1, Zen 4: a face of 8 B elements, 128 KiB, 597 us, packed by hand 196).
     pub packing_tells: bool,
-    /// Bytes of a part below which a conversion gains where what comes back for it in the same
-    /// collective call is staged anyway; 0: none. MPICH 5.0.2 gains while the parts stay in a cache (Zen
+    /// Size of a part, in bytes, below which one direction of a collective call gains by packing because
+    /// the other direction is staged anyway; 0: never. MPICH 5.0.2 gains while the parts stay in a cache (Zen
     /// 3, rows of 2 to 12 KiB: 0.55 of the time without for 256 KiB, 0.75 for 1 MiB, 1.2 and 1.35 for 4
     /// and 9 MiB), Intel MPI throughout (0.2 to 0.45). Open MPI moves such parts inside.
     pub gains_beside: u64,
     /// Bytes from which the library copies one run faster than the C library; `i64::MAX`: never. Intel
     /// MPI 2021.18.1: 256 KiB take its `MPI_Pack` 5.4 us, `memcpy` 6.4 (Zen 3).
     pub own_runs: i64,
-    /// Whether compiled code can move messages inside the library.
+    /// Whether compiled code can move messages inside the library, where nothing is staged.
     pub moves_inside: bool,
 }
 
@@ -102,16 +104,16 @@ pub struct Profile {
     pub wire_form: WireForm,
     /// Treatment of messages that end inside an element.
     pub partial_element: PartialElement,
-    /// Whether an error that a completing call raises about a message is raised on the communicator of
-    /// the world, because the library no longer knows the message's.
+    /// Whether errors of matched receives and of requests are raised on the communicator of the world,
+    /// because the library has forgotten theirs.
     pub forgets_communicator: bool,
-    /// Bytes of which whole multiples go past the system's cache if they are contiguous and go to a
-    /// place in a file that is such a multiple; 0: none do. Intel MPI then takes a hundred times as long
-    /// as for types with gaps.
+    /// Contiguous accesses to a file of a multiple of this many bytes, at such an offset, bypass the
+    /// system's cache; 0: none do. Intel MPI then takes a hundred times as long as for types with gaps.
+    /// Only the length is tested.
     pub uncached: i64,
     /// Costs of messages.
     pub costs: Costs,
-    /// Table of the shipped policy.
+    /// Name of its table in policy.txt, which several profiles may share.
     pub policy: &'static str,
 }
 
@@ -185,10 +187,11 @@ pub const OPEN_MPI: Profile = Profile {
     ..OTHER
 };
 
-/// All profiles, those of a family by their releases.
+/// All profiles; within a family in ascending order of release.
 ///
-/// Older releases than those with `messages` fail: MPICH 4.0.2 reports truncation for packed messages
-/// into derived types, and Open MPI before 5 can be built for jobs of mixed architectures.
+/// Older releases are excluded: MPICH 4.0.2 reports truncation for packed messages into derived types,
+/// Open MPI before 5 can be built for jobs of mixed architectures, and older releases of Intel MPI were
+/// not tried.
 pub static PROFILES: [Profile; 7] = [
     MPICH,
     Profile { from: [5, 0, 0], messages: true, ..MPICH },
@@ -200,6 +203,11 @@ pub static PROFILES: [Profile; 7] = [
 ];
 
 impl Profile {
+    /// Returns what the shipped policy converts under the library.
+    pub fn shipped_policy(&self) -> Policy {
+        Policy::shipped(self.policy)
+    }
+
     /// Returns the profile of a library.
     pub fn of(library: &Library) -> &'static Profile {
         let holds = |p: &&Profile| p.family == library.family && p.from <= library.version;

@@ -10,8 +10,8 @@ use crate::host::{HandleWord, Host};
 use crate::table::TypeEntry;
 
 /// The type that is being committed by a wrapper, 0 if none is. A hook that meets the library's own
-/// commits tells by it which of them the program makes. Threads that meet here make one another's
-/// commits look like the library's own, in which case the hook does less.
+/// commits tells by it which of them a wrapper makes. If two threads commit at once, a commit may look
+/// like one that no wrapper made; the hook then searches the stack and may open for nothing.
 static COMMITTING: AtomicU64 = AtomicU64::new(0);
 
 /// Commits a type of the program by `commit`.
@@ -53,7 +53,7 @@ pub(crate) trait Hook: Sync {
     /// A type was decoded or timed.
     fn adopted(&self, host: &'static Host, entry: &'static TypeEntry, handle: u64);
 
-    /// The program passes a type to a call of which requests were the library's own.
+    /// The program uses a type of which enough requests went to the library's own mover.
     fn attend(&self, host: &'static Host, entry: &'static TypeEntry, handle: u64);
 
     /// The program makes a persistent request, which is prepared once and started often.
@@ -62,13 +62,13 @@ pub(crate) trait Hook: Sync {
     /// The program passes a type to a collective call, which the library makes messages of.
     fn passes(&self, host: &'static Host, entry: &TypeEntry, bytes: u64);
 
-    /// Says whether a message that gains where it is packed first is moved inside, which gains more.
+    /// Returns true if the message is moved inside, which is faster than packing it first.
     fn moves(&self, host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction) -> bool;
 
     /// Says the same of messages in both directions, whichever way the library moves the bytes.
     fn moves_both(&self, host: &'static Host, entry: &TypeEntry, bytes: u64) -> bool;
 
-    /// A message would have taken so many nanoseconds less inside.
+    /// Adds the nanoseconds that a message would have saved inside.
     fn misses(&self, host: &'static Host, nanos: &dyn Fn() -> u64);
 
     /// Adds what was counted about types to the counters of the process.
@@ -77,9 +77,10 @@ pub(crate) trait Hook: Sync {
     /// Returns what a report says.
     fn report(&self) -> HookReport;
 
-    /// The library has no user any more and may be unloaded: forgets everything about it.
+    /// Disables the hook and forgets addresses and objects of the library, which has no user any more
+    /// and may be unloaded.
     fn close(&self);
 
-    /// The library has a user again.
+    /// The library has a user: enables the hook again if it was proven before.
     fn reopen(&self);
 }

@@ -8,10 +8,12 @@ use crate::slow_path::{UNSEEN, watched_for};
 /// Returns the hook of a library.
 #[inline]
 pub(crate) fn hook(host: &Host) -> Option<&'static dyn Hook> {
-    if host.is_open_mpi() { Some(&OPEN_MPI) } else { None }
+    // By its symbols, which a library of another name may have, or by its name, with whichever ABI.
+    let is_there = host.is_open_mpi() || host.profile.costs.moves_inside;
+    if is_there { Some(&OPEN_MPI) } else { None }
 }
 
-/// Returns the hooks of all libraries, for a moment at which the library is gone.
+/// Returns every hook, for when the first library was unloaded.
 pub(crate) fn hooks() -> [&'static dyn Hook; 1] {
     [&OPEN_MPI]
 }
@@ -22,7 +24,7 @@ pub(crate) fn allowed_hook(host: &Host) -> Option<&'static dyn Hook> {
     hook(host).filter(|hook| hook.may_open(host))
 }
 
-/// Lets the hook do what waits for a call of the program. Called at the begin of a call.
+/// Lets the hook do what waits for a call of the program. Called at the beginning of a call.
 #[inline]
 pub(crate) fn attend_in_call(host: &Host) {
     if watched_for(UNSEEN)

@@ -305,7 +305,7 @@ pub(crate) struct Host {
     pub(crate) profile: &'static Profile,
     /// First line of `MPI_Get_library_version`, which says whose it is.
     pub(crate) version: String,
-    /// Bytes from which a pack of one run of bytes is its own; `i64::MAX` where everything is to be converted.
+    /// `costs.own_runs` of the profile, or `i64::MAX` if the policy converts everything.
     pub(crate) own_runs: i64,
     /// Handles of the named types, sorted.
     named: Vec<(u64, Named)>,

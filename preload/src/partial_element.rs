@@ -8,7 +8,7 @@
 //!   bytes of longer ones, from a length that is its transport's: here all are refused;
 //! * Intel MPI refuses types of one basic type, `MPI_ERR_TRUNCATE`, and `MPI_ERR_TYPE` of matched messages; others it takes.
 //!
-//! Which of these a library does says its profile ([`PartialElement`]).
+//! The library's profile says which of these it does ([`PartialElement`]).
 
 use std::ffi::{c_int, c_void};
 
@@ -167,7 +167,7 @@ mod tests {
         ] {
             let t: Datatype = text.parse().unwrap();
             assert_eq!(of_one_type(&t), one, "{text}");
-            let of = |family, origin| class(family, &MPICH, &t, origin);
+            let of = |rule, origin| class(rule, &MPICH, &t, origin);
             assert_eq!(of(PartialElement::Refused, Origin::Named(1)), Some(3));
             assert_eq!(of(PartialElement::Refused, Origin::Matched), Some(3));
             assert_eq!(of(PartialElement::RefusedOfOneType, Origin::Named(1)), one.then_some(14));

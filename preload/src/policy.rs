@@ -82,8 +82,7 @@ fn choose(host: &Host) -> Policy {
         Choice::Measure | Choice::Table => {
             let variable = |name| std::env::var(name).ok();
             let path = file(variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref());
-            path.and_then(|path| tuned(&path, &host.library))
-                .unwrap_or_else(|| Policy::shipped(host.profile.policy))
+            path.and_then(|path| tuned(&path, &host.library)).unwrap_or_else(|| host.profile.shipped_policy())
         }
     }
 }

@@ -4,12 +4,10 @@ use ddtc_hosts::profile::Costs;
 
 /// Most bytes of a buffer that are packed to time it, if that is an instance or more.
 pub(crate) const PART: u64 = 64 << 10;
-// Of messages that are moved run by run (`Costs::rendezvous`), which so far are MPICH's.
-
-/// Nanoseconds that a run takes there on either side: 4 to 8 for one of a few bytes, 240 to 340 for one of 40 B to 2 KiB (Zen 3 and 4).
+/// Nanoseconds that a run takes on either side in messages that are moved run by run (`Costs::rendezvous`, MPICH): 4 to 8 for one of a few bytes, 240 to 340 for one of 40 B to 2 KiB (Zen 3 and 4).
 const RENDEZVOUS_RUN: u64 = 240;
 const RENDEZVOUS_SHORT_RUN: u64 = 4;
-/// Nanoseconds that a short run of a list takes there beside what packing it does: 18 to 30 of SPECFEM3D_cm and LAMMPS_full (Zen 3). The list seems to go to
+/// Nanoseconds that a short run of a list takes in such messages beside what packing it does: 18 to 30 of SPECFEM3D_cm and LAMMPS_full (Zen 3). The list seems to go to
 /// the other rank with every message.
 const RENDEZVOUS_LISTED_RUN: u64 = 16;
 /// Nanoseconds more than that which a short run takes where one rank alone converts: 14 to 21 of WRF_x, 22 to 28 of NAS_MG_x (Zen 3).
@@ -201,8 +199,8 @@ mod tests {
 
     #[test]
     fn what_gains_beyond_staging_is_converted() {
-        let gains = |family, bytes: u32, host, ours, copy| {
-            Times { bytes, host, ours, copy }.gains(family, u64::from(bytes), strided(16384))
+        let gains = |costs, bytes: u32, host, ours, copy| {
+            Times { bytes, host, ours, copy }.gains(costs, u64::from(bytes), strided(16384))
         };
         // Short blocks by a slow loop; long ones that are as fast as a copy; small ones that staging eats.
         assert!(gains(&MPICH, 12288, 8000, 1200, 400));

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use ddtc::committed::Committed;
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Engine, Mode};
+use ddtc::kind::Direction;
 use ddtc::object::runtime;
 use ddtc::process::{Lazy, Mutex, Once, is_inconsistent};
 use ddtc_hosts::left::Left;
@@ -142,7 +143,12 @@ fn attended(
     call: policy::Call,
     used: UseKind,
 ) -> bool {
-    let Some(hook) = hook(host) else { return entry.converts(call) };
+    let Some(hook) = hook(host) else {
+        if matches!(used, UseKind::Persistent) {
+            compile(entry);
+        }
+        return entry.converts(call);
+    };
     if entry.served.is_asked() {
         hook.attend(host, entry, datatype & host.mask);
     }
@@ -156,6 +162,24 @@ fn attended(
         return entry.converts(call) && !hook.moves_both(host, entry, bytes);
     }
     entry.converts(call)
+}
+
+/// Compiles a type for both directions, as if its calls had moved enough: the program makes a persistent request, which is started often.
+#[cold]
+fn compile(entry: &'static TypeEntry) {
+    if mode() == Mode::Off || entry.size() <= 0 || entry.rules().class == policy::Class::Dense {
+        return;
+    }
+    if let Some(_inside) = Inside::enter().filter(|_| !reserve::is_short()) {
+        guard(|| {
+            spending::on(|| {
+                for direction in Direction::BOTH {
+                    // SAFETY: the entry is bound, and the program holds its type during the call.
+                    unsafe { entry.ready(direction, u64::MAX) };
+                }
+            });
+        });
+    }
 }
 
 /// A use of a type that is not decoded.

@@ -22,7 +22,8 @@ impl UseKind {
     /// Returns the kind of the uses of types in a call.
     pub(crate) const fn of(row: &CountedCall) -> UseKind {
         match (row.completion, row.call, row.direction()) {
-            (Completion::EachStart, _, _) => UseKind::Persistent,
+            _ if row.packs() => UseKind::Pack,
+            (Completion::Persistent, _, _) => UseKind::Persistent,
             (_, Call::Message, DataDirection::Send) => UseKind::Send,
             (_, Call::Message, DataDirection::Receive) => UseKind::Receive,
             _ => UseKind::Call,
@@ -55,6 +56,7 @@ impl CompletedBy {
     /// persistent request.
     pub(crate) const fn of(row: &CountedCall) -> Option<CompletedBy> {
         match (row.call, row.completion) {
+            _ if row.packs() => None,
             (Call::Message, Completion::ThisCall) => Some(CompletedBy::SameCall),
             (Call::Message, Completion::ItsRequest) => Some(CompletedBy::LaterCall),
             _ => None,
@@ -117,6 +119,7 @@ mod tests {
         use UseKind as U;
         let row = |name| COUNTED_CALLS.iter().find(|row| row.name == name).unwrap();
         for (name, used, by) in [
+            ("MPI_Pack", U::Pack, None),
             ("MPI_Isend", U::Send, Some(LaterCall)),
             ("MPI_Irsend", U::Send, Some(LaterCall)),
             ("MPI_Bsend", U::Send, Some(SameCall)),

@@ -82,7 +82,8 @@ const GATHERING: u32 = u32::MAX;
 static INTRUDED: AtomicBool = AtomicBool::new(false);
 /// Whether this process or an ancestor is the child of a fork in the middle of a section.
 static INCONSISTENT: AtomicBool = AtomicBool::new(false);
-/// Functions for children of such forks, or null.
+/// Functions to call in an inconsistent child, or null: the preload library's registry and its hook in
+/// Open MPI have one each.
 static NOTICES: [AtomicPtr<fn()>; 2] = [const { AtomicPtr::new(ptr::null_mut()) }; 2];
 /// Forks of this process and of its ancestors before it was forked.
 static FORKS: AtomicU64 = AtomicU64::new(0);
@@ -416,11 +417,11 @@ pub fn is_inconsistent() -> bool {
 /// If there are two others.
 pub fn when_inconsistent(notice: &'static fn()) {
     let notice = ptr::from_ref(notice).cast_mut();
-    let has_room = |place: &AtomicPtr<fn()>| {
+    let registers = |place: &AtomicPtr<fn()>| {
         let found = place.compare_exchange(ptr::null_mut(), notice, Ordering::AcqRel, Ordering::Acquire);
         found.is_ok() || found == Err(notice)
     };
-    assert!(NOTICES.iter().any(has_room), "a third function for inconsistent children");
+    assert!(NOTICES.iter().any(registers), "a third function for inconsistent children");
 }
 
 /// Returns the number of forks that this process has come through, as parent or as child: where it has moved on, memory that was shared with this

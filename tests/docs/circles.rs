@@ -262,8 +262,8 @@ fn files_import_one_way() {
     assert!(found.is_empty(), "files import each other:{found}");
 }
 
-/// Nothing of Open MPI's convertor hook runs under another MPI library: the rest of the preload
-/// library reaches it by the trait, which `hooks` gives for Open MPI alone.
+/// No file outside of `door` but `hooks` imports Open MPI's convertor hook. The rest of the preload
+/// library reaches it by a trait, and `hooks` gives it for Open MPI alone.
 #[test]
 fn only_hooks_names_the_hook_of_open_mpi() {
     let is_inside = |path: &Path| path.first().is_some_and(|first| first == "door");

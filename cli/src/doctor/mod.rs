@@ -430,24 +430,24 @@ fn policy(findings: &mut Findings, version: &str) -> Policy {
             Ok(Ok(Some(policy))) => (path.display().to_string(), policy),
             Ok(Ok(None)) => (
                 format!("shipped; {} has no table of {library}", path.display()),
-                Policy::shipped(Profile::of(&library).policy),
+                Profile::of(&library).shipped_policy(),
             ),
             Ok(Err(error)) => {
                 let remedy = "correct it, or write it anew with `ddtc tune`";
                 findings.wrong(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
-                (format!("shipped for {library}"), Policy::shipped(Profile::of(&library).policy))
+                (format!("shipped for {library}"), Profile::of(&library).shipped_policy())
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => (
                 format!("shipped for {library}; there is no {}", path.display()),
-                Policy::shipped(Profile::of(&library).policy),
+                Profile::of(&library).shipped_policy(),
             ),
             Err(error) => {
                 let remedy = "make it a regular file of yours";
                 findings.wrong(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
-                (format!("shipped for {library}"), Policy::shipped(Profile::of(&library).policy))
+                (format!("shipped for {library}"), Profile::of(&library).shipped_policy())
             }
         },
-        (_, None) => (format!("shipped for {library}"), Policy::shipped(Profile::of(&library).policy)),
+        (_, None) => (format!("shipped for {library}"), Profile::of(&library).shipped_policy()),
     };
     findings.says("policy", &format!("{from}\n{}", in_words(&policy)));
     policy

@@ -14,7 +14,7 @@ use crate::signatures::{Handle, In, Types};
 pub(super) enum Argument {
     /// A buffer that is sent from.
     SendBuf(In),
-    /// A number of elements for each peer.
+    /// An array of one count per peer.
     Counts,
     /// A datatype.
     Type(Handle),
@@ -105,7 +105,7 @@ macro_rules! is_hosts {
             );
     };
     (@look $host:ident, $row:ident, $hosts:ident, $count:ident, $argument:ident PackType) => {
-        $hosts = $hosts && $crate::types::is_hosts($host, $argument, 0, $crate::use_kind::UseKind::Pack, None);
+        $hosts = $hosts && $crate::types::is_hosts($host, $argument, 0, const { $crate::use_kind::UseKind::of(&$row) }, None);
     };
     (@look $host:ident, $row:ident, $hosts:ident, $count:ident, $argument:ident Types) => {
         #[allow(unused_assignments, reason = "as above")]

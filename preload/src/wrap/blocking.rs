@@ -80,7 +80,6 @@ pub(super) unsafe fn mrecv<N: Count>(
     // SAFETY: the caller's arguments.
     unsafe {
         let r = staged.receive(UserBuffer { buf, count: count.wide(), datatype }, None, Origin::Matched);
-        // No communicator is named.
         staged.receiving(status, |s| forward!(N, forms, host, (r.buf)[r.count](r.datatype)(message)(s)))
     }
 }

@@ -293,7 +293,6 @@ pub(super) unsafe fn imrecv<N: Count>(
         let (staged, r) = before(host, request, forms.max_bytes::<N>(), given, |staged| {
             staged.receive(given, None, Origin::Matched)
         });
-        // No communicator is named.
         start(host, request, staged, Operation::once, || {
             forward!(N, forms, host, (r.buf)[r.count](r.datatype)(message)(request))
         })
