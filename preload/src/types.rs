@@ -143,12 +143,10 @@ fn attended(
     call: policy::Call,
     used: UseKind,
 ) -> bool {
-    let Some(hook) = hook(host) else {
-        if matches!(used, UseKind::Persistent) {
-            compile(entry);
-        }
-        return entry.converts(call);
-    };
+    if matches!(used, UseKind::Persistent) && !Direction::BOTH.into_iter().all(|d| entry.is_ready(d)) {
+        compile(entry);
+    }
+    let Some(hook) = hook(host) else { return entry.converts(call) };
     if entry.served.is_asked() {
         hook.attend(host, entry, datatype & host.mask);
     }

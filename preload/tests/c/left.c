@@ -94,6 +94,19 @@ static void calls(const char *kind, int n) {
                   MPI_INFO_NULL, &file);
     for (i = 0; i < n; i++) MPI_File_write_at(file, 0, from, 1, t, MPI_STATUS_IGNORE);
     MPI_File_close(&file);
+  } else if (!strcmp(kind, "persistent")) {
+    /* Twenty pairs of requests: the first ones may come before there is time to compile. */
+    for (int pair = 0; pair < 20; pair++) {
+      MPI_Request r[2];
+      MPI_Recv_init(into, 1, t, 0, 1, MPI_COMM_SELF, &r[0]);
+      MPI_Send_init(from, 1, t, 0, 1, MPI_COMM_SELF, &r[1]);
+      for (i = 0; i < n / 20; i++) {
+        MPI_Startall(2, r);
+        MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+      }
+      MPI_Request_free(&r[0]);
+      MPI_Request_free(&r[1]);
+    }
   } else if (!strcmp(kind, "nothing")) {
     for (i = 0; i < n; i++) exchange(from, into, 0, t);
   } else {

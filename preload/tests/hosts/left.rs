@@ -71,6 +71,11 @@ fn every_call_left_to_the_host_is_counted_by_reason() {
         let text = calls(host, &["pack", "400"], |run| run);
         assert_eq!(reasons(&text), [("left_first_use".to_owned(), 1)], "{host:?} {text}");
         assert!(!text.contains("nothing was converted") && report(&text)["pack_calls"] == 399, "{text}");
+        // A persistent request is made once and started often, so its type is compiled when it is made, however short it is: the
+        // bytes of twenty requests alone would not do.
+        let text = calls(host, &["persistent", "400"], |run| run.env("DDTC_POLICY", "all"));
+        let converted = ["messages_packed", "messages_unpacked"].map(|name| report(&text)[name]);
+        assert!(converted.iter().all(|&n| n >= 200), "{host:?} {text}");
         let text = calls(host, &["gaps", "400"], |run| run.env("DDTC_MODE", "off"));
         assert_eq!(first(&text), "nothing was converted: DDTC_MODE is off", "{text}");
     }
