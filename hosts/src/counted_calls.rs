@@ -156,7 +156,7 @@ impl CountedCall {
 
 /// Passes all rows to the macro `$then`.
 #[macro_export]
-macro_rules! counted_calls {
+macro_rules! for_each_counted_call {
     ($then:ident) => {
         $then! {
             fn MPI_Pack, fn MPI_Pack_c: pack, pack_c, "5.2", Message ThisCall pack::pack
@@ -380,7 +380,7 @@ macro_rules! columns {
     };
 }
 
-counted_calls! { columns }
+for_each_counted_call! { columns }
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@
 //! | Module | What |
 //! |---|---|
 //! | [`abi`] | widths and values of handles, statuses, constants and combiners, of MPICH, Open MPI and the standard ABI |
-//! | [`counted_calls`](mod@counted_calls) | the wrapped functions that have a form with `MPI_Count`: names, completion and roles of arguments |
+//! | [`counted_calls`] | the wrapped functions that have a form with `MPI_Count`: names, completion and roles of arguments |
 //! | [`policy`] | which messages gain when they are packed first: read by the preload library, written by `ddtc tune` |
 //! | [`faults`] | datatypes whose bytes a library is known to move wrongly |
 //! | [`fenced`] | memory between inaccessible pages |

@@ -13,7 +13,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use ddtc::datatype::Named;
 use ddtc_hosts::abi::queries::{self, Queries};
 use ddtc_hosts::abi::{Abi, Flavour, Signs};
-use ddtc_hosts::counted_calls;
+use ddtc_hosts::for_each_counted_call;
 use ddtc_hosts::layer::Group;
 use ddtc_hosts::policy::Library;
 use ddtc_hosts::profile::Profile;
@@ -101,7 +101,7 @@ macro_rules! counted {
     };
 }
 
-counted_calls! { counted }
+for_each_counted_call! { counted }
 
 functions! {
     /// Functions of the host without counts, `None` where it has no such symbol.

@@ -25,8 +25,8 @@ use pack::at_once;
 use std::ffi::{c_int, c_void};
 
 use ddtc::count::Count;
-use ddtc_hosts::counted_calls;
 use ddtc_hosts::counted_calls::{Completion, CountedCall, Role};
+use ddtc_hosts::for_each_counted_call;
 use ddtc_hosts::policy::Call;
 
 use crate::candidates;
@@ -119,7 +119,7 @@ macro_rules! exported {
     };
 }
 
-counted_calls! { exported }
+for_each_counted_call! { exported }
 
 /// # Safety
 /// As `MPI_Type_commit` (MPI 5.0, 5.1.9).
