@@ -24,8 +24,8 @@ pub enum WireForm {
     },
     /// As a type of two runs with a hole between them, of bytes or of wider basic elements. Of messages
     /// that are contiguous on both sides the library takes as many bytes as were sent, so one that is
-    /// longer than the receive overwrites what is behind it. So in Open MPI's ob1, as read in 4.1.8,
-    /// 5.0.10 and main, and seen in 5.0.11.
+    /// longer than the receive overwrites what is behind it. Open MPI's ob1 does that: its sources of
+    /// 4.1.8, 5.0.10 and main say so, and it was seen in 5.0.11.
     Gap {
         /// Bytes of the widest basic element that a receiver can join from two pieces of a message.
         joined: i64,
@@ -57,9 +57,9 @@ pub struct Costs {
     /// in runs of 68 B take 12 us, packed 15 (Zen 4); 4 KiB in runs of 8 B 1.2 and 1.4, 8 KiB in runs of
     /// 128 B 1.5 and 1.7 (Zen 3).
     pub in_pieces: u64,
-    /// As `in_pieces`, for lists, of which a block costs the library more than packing it tells. Open MPI
-    /// 5.0.11: SPECFEM3D_oc of 7.6 and 12.9 KB takes 9 and 15 us there and back packed first, bare 23
-    /// and 40 (Zen 3).
+    /// As `in_pieces`, for lists, whose blocks take the library longer in a message than packing them
+    /// shows. Open MPI 5.0.11, Zen 3: a round trip of SPECFEM3D_oc with 7.6 and 12.9 KB takes 9 and 15 us
+    /// if it is packed first, and 23 and 40 us if it is not.
     pub in_pieces_lists: u64,
     /// Time that a run of less than 32 B takes at least; 0: not known. Intel MPI 2021.18.1: messages of
     /// 2 to 128 KiB in runs of 4, 8 and 40 B take 10 to 14, 6 to 8 and 20 ns a run more than their

@@ -4,6 +4,7 @@ use crate::door::OPEN_MPI;
 use crate::hook::Hook;
 use crate::host::Host;
 use crate::slow_path::{UNSEEN, watched_for};
+use crate::table::TypeEntry;
 
 /// Returns the hook of a library.
 #[inline]
@@ -22,6 +23,20 @@ pub(crate) fn hooks() -> [&'static dyn Hook; 1] {
 #[inline]
 pub(crate) fn allowed_hook(host: &Host) -> Option<&'static dyn Hook> {
     hook(host).filter(|hook| hook.may_open(host))
+}
+
+/// Tells the hook that a type was decoded or timed.
+pub(crate) fn adopted(host: &'static Host, entry: &'static TypeEntry, handle: u64) {
+    if let Some(hook) = hook(host) {
+        hook.adopted(host, entry, handle);
+    }
+}
+
+/// Adds what the hook has counted about types to the counters of the process.
+pub(crate) fn fold_all(host: &Host) {
+    if let Some(hook) = hook(host) {
+        hook.fold_all();
+    }
 }
 
 /// Lets the hook do what waits for a call of the program. Called at the beginning of a call.

@@ -17,7 +17,7 @@ use crate::convert::run;
 use crate::evidence::Evidence;
 use crate::gapped::{Gap, StandIn};
 use crate::guard::guard;
-use crate::hooks::hook;
+use crate::hooks::{adopted, hook};
 use crate::host::{HandleWord, Host};
 use crate::left::{converted, left};
 use crate::partial_element::{self, Origin, RefusedMessage};
@@ -170,10 +170,8 @@ fn time(
             if evidence.wants(bytes, false) {
                 entry.ready(direction, u64::MAX);
             }
-            if evidence.is_ahead(bytes)
-                && let Some(hook) = hook(host)
-            {
-                hook.adopted(host, entry, datatype & host.mask);
+            if evidence.is_ahead(bytes) {
+                adopted(host, entry, datatype & host.mask);
             }
         }
     });

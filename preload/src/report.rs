@@ -20,7 +20,7 @@ use crate::counted::{self, REFUSALS, Row, Rows, rows, short};
 use crate::evidence;
 use crate::guard::{PANICS, guard};
 use crate::hook::HookReport;
-use crate::hooks::hook;
+use crate::hooks::{self, hook};
 use crate::host::{Host, others, profiling_names};
 use crate::policy::policy;
 use crate::reentrancy::Inside;
@@ -153,9 +153,7 @@ pub(crate) fn from_time_to_time(host: &'static Host) {
 
 fn fold_all(host: &Host) {
     table::fold_all();
-    if let Some(hook) = hook(host) {
-        hook.fold_all();
-    }
+    hooks::fold_all(host);
 }
 
 fn written(host: &'static Host, moment: Moment) -> Result<(), (PathBuf, io::Error)> {

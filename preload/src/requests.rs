@@ -264,7 +264,7 @@ pub(crate) unsafe fn settle(host: &'static Host, found: Found, end: Completion) 
     let mut again = false;
     match end {
         Completion::Failed if operation.active => {
-            // SAFETY: the call has told that the request is over, so the host writes to the staging buffer no more; the
+            // SAFETY: the call has told that the request is over, so the host no longer writes to the staging buffer. The
             // program's buffer belongs to the receive until the call returns.
             unsafe { operation.staged.unpack_truncated() };
         }
@@ -383,8 +383,8 @@ fn drain_some(host: &'static Host) -> usize {
             // is nobody to tell of a message that is refused.
             let _ = unsafe { operation.unpack_completed(host, at) };
         } else if now == host.request_null || operation.persistent {
-            // SAFETY: the host has ended the request, or the persistent operation of it, with this error, so it writes to
-            // the staging buffer no more; the program's buffer belongs to the receive, which it has not completed.
+            // SAFETY: the host has ended the request, or the persistent operation of it, with this error, so it no
+            // longer writes to the staging buffer. The program's buffer still belongs to the receive, which was not completed.
             unsafe { operation.staged.unpack_truncated() };
         } else {
             // The operation goes on. A further question would raise its error again, and the

@@ -7,7 +7,7 @@ pub(crate) const PART: u64 = 64 << 10;
 /// Nanoseconds that a run takes on either side in messages that are moved run by run (`Costs::rendezvous`, MPICH): 4 to 8 for one of a few bytes, 240 to 340 for one of 40 B to 2 KiB (Zen 3 and 4).
 const RENDEZVOUS_RUN: u64 = 240;
 const RENDEZVOUS_SHORT_RUN: u64 = 4;
-/// Nanoseconds that a short run of a list takes in such messages beside what packing it does: 18 to 30 of SPECFEM3D_cm and LAMMPS_full (Zen 3). The list seems to go to
+/// Nanoseconds that a short run of a list takes in such messages in addition to its packing: 18 to 30 of SPECFEM3D_cm and LAMMPS_full (Zen 3). The list seems to go to
 /// the other rank with every message.
 const RENDEZVOUS_LISTED_RUN: u64 = 16;
 /// Nanoseconds more than that which a short run takes where one rank alone converts: 14 to 21 of WRF_x, 22 to 28 of NAS_MG_x (Zen 3).

@@ -23,7 +23,7 @@ use crate::candidates::{self, Like};
 use crate::counted;
 use crate::decoding;
 use crate::guard::guard;
-use crate::hooks::{allowed_hook, hook};
+use crate::hooks::{adopted, allowed_hook, fold_all, hook};
 use crate::host::{HandleWord, Host};
 use crate::introspect::Types;
 use crate::keyval::Keyval;
@@ -143,7 +143,8 @@ fn attended(
     call: policy::Call,
     used: UseKind,
 ) -> bool {
-    if matches!(used, UseKind::Persistent) && !Direction::BOTH.into_iter().all(|d| entry.is_ready(d)) {
+    let is_ready = || Direction::BOTH.into_iter().all(|direction| entry.is_ready(direction));
+    if matches!(used, UseKind::Persistent) && entry.converts(call) && !is_ready() {
         compile(entry);
     }
     let Some(hook) = hook(host) else { return entry.converts(call) };
@@ -363,7 +364,7 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
             counted::adopted(committed);
         }
         table::bind(entry, handle);
-        hook_adopted(host, entry, handle);
+        adopted(host, entry, handle);
         return None;
     }
     let committed = commit(host, &mut types, datatype);
@@ -392,15 +393,8 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
         return None;
     }
     table::bind(entry, handle);
-    hook_adopted(host, entry, handle);
+    adopted(host, entry, handle);
     Some(decoded)
-}
-
-/// The library's hook learns of a type that was decoded.
-fn hook_adopted(host: &'static Host, entry: &'static TypeEntry, handle: u64) {
-    if let Some(hook) = hook(host) {
-        hook.adopted(host, entry, handle);
-    }
 }
 
 /// Returns the tree of a type, or `None` if the library moves other places than the tree says.
@@ -428,9 +422,7 @@ fn commit(host: &Host, types: &mut Types, datatype: HandleWord) -> Option<Commit
 /// Ends the epoch: all handles are unbound, the keyval is given back. Before the host's own finalization.
 pub(crate) fn end_epoch(host: &Host) {
     table::forget_all();
-    if let Some(hook) = hook(host) {
-        hook.fold_all();
-    }
+    fold_all(host);
     candidates::forget_all();
     if let Some(keyval) = KEYVAL.take() {
         free_keyval(host, keyval);

@@ -1,4 +1,4 @@
-//! The door as a [`Hook`].
+//! Open MPI's convertors as a [`Hook`].
 
 use ddtc::kind::Direction;
 
