@@ -19,13 +19,13 @@ pub enum WireForm {
     Segments {
         /// Maximum bytes of a message that is never cut.
         whole: i64,
-        /// Segments of a message of bytes are a multiple of this long.
+        /// If a message is sent as bytes, the length of each segment is a multiple of this many bytes.
         multiple: i64,
     },
-    /// As a type of two runs with a hole between them, of bytes or of wider basic elements. Of messages
-    /// that are contiguous on both sides the library takes as many bytes as were sent, so one that is
-    /// longer than the receive overwrites what is behind it. Open MPI's ob1 does that: its sources of
-    /// 4.1.8, 5.0.10 and main say so, and it was seen in 5.0.11.
+    /// As a type of two runs with a hole between them, of bytes or of wider basic elements. If a message
+    /// is contiguous on both sides, the library copies all bytes that were sent, so a message longer than
+    /// the receive overwrites the memory behind the receive buffer. Open MPI's ob1 does that: its sources
+    /// of 4.1.8, 5.0.10 and main say so, and it was seen in 5.0.11.
     Gap {
         /// Bytes of the widest basic element that a receiver can join from two pieces of a message.
         joined: i64,
@@ -52,21 +52,22 @@ pub struct Costs {
     /// processes; `u64::MAX`: none is. MPICH 5.0.2, Zen 4: 8 KiB in blocks of 4, 40 and 128 B take 61,
     /// 112 and 34 us, packed by MPICH itself 9.
     pub rendezvous: u64,
-    /// Bytes from which messages go in pieces, of which one rank packs one while the other unpacks
-    /// another, or by a single copy, so that half of what packing takes counts; `u64::MAX`: none do. Open MPI 5.0.11: 43 KB
-    /// in runs of 68 B take 12 us, packed 15 (Zen 4); 4 KiB in runs of 8 B 1.2 and 1.4, 8 KiB in runs of
-    /// 128 B 1.5 and 1.7 (Zen 3).
+    /// Minimum bytes of a message that the library moves in pieces, of which one rank packs one while the
+    /// other unpacks the one before, or by a single copy; `u64::MAX`: it does neither. From there on only
+    /// half of the measured packing time counts. Open MPI 5.0.11: 43 KB in runs of 68 B take 12 us, packed
+    /// 15 (Zen 4); 4 KiB in runs of 8 B 1.2 and 1.4, 8 KiB in runs of 128 B 1.5 and 1.7 (Zen 3).
     pub in_pieces: u64,
-    /// As `in_pieces`, for lists, whose blocks take the library longer in a message than packing them
-    /// shows. Open MPI 5.0.11, Zen 3: a round trip of SPECFEM3D_oc with 7.6 and 12.9 KB takes 9 and 15 us
-    /// if it is packed first, and 23 and 40 us if it is not.
+    /// As `in_pieces`, for types that are lists of blocks. In a message the library needs longer for their
+    /// blocks than its measured packing time suggests. Open MPI 5.0.11, Zen 3: a round trip of
+    /// SPECFEM3D_oc with 7.6 and 12.9 KB takes 9 and 15 us if it is packed first, and 23 and 40 us if it is
+    /// not.
     pub in_pieces_lists: u64,
-    /// Time that a run of less than 32 B takes at least; 0: not known. Intel MPI 2021.18.1: messages of
+    /// Minimum time that a run of less than 32 B takes in a message; 0: not known. Intel MPI 2021.18.1: messages of
     /// 2 to 128 KiB in runs of 4, 8 and 40 B take 10 to 14, 6 to 8 and 20 ns a run more than their
     /// packed bytes do (Zen 4).
     pub short_run: u64,
-    /// Whether the time in which the library packs in memory can show that its messages gain nothing by
-    /// a conversion. Not of Intel MPI, which sends derived types in pieces and takes longer for that than
+    /// Whether a short packing time in memory is enough to conclude that a conversion of messages gains
+    /// nothing. It is not under Intel MPI, which sends derived types in pieces and takes longer for that than
     /// for packing (2021.18.1, Zen 4: a face of 8 B elements, 128 KiB, 597 us, packed by hand 196).
     pub packing_tells: bool,
     /// Size of a part, in bytes, below which one direction of a collective call gains by packing because
@@ -107,9 +108,9 @@ pub struct Profile {
     /// Whether errors of matched receives and of requests are raised on the communicator of the world,
     /// because the library has forgotten theirs.
     pub forgets_communicator: bool,
-    /// Contiguous accesses to a file of a multiple of this many bytes, at such an offset, bypass the
-    /// system's cache; 0: none do. Intel MPI then takes a hundred times as long as for types with gaps.
-    /// Only the length is tested.
+    /// Contiguous accesses to a file whose length and offset are multiples of this many bytes bypass the
+    /// system's cache; 0: none do. Intel MPI takes a hundred times as long for such an access as for a type
+    /// with gaps. The preload library tests only the length.
     pub uncached: i64,
     /// Costs of messages.
     pub costs: Costs,

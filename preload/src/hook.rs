@@ -9,9 +9,10 @@ use ddtc::kind::Direction;
 use crate::host::{HandleWord, Host};
 use crate::table::TypeEntry;
 
-/// The type that is being committed by a wrapper, 0 if none is. A hook that meets the library's own
-/// commits tells by it which of them a wrapper makes. If two threads commit at once, a commit may look
-/// like one that no wrapper made; the hook then searches the stack and may open for nothing.
+/// The type that is being committed by a wrapper, 0 if none is. A hook that meets commits inside the
+/// library compares their types with it, to tell which of them a wrapper makes. If two threads commit at
+/// once, a commit may look like one that no wrapper made; the hook then searches the stack, and may become
+/// active without need.
 static COMMITTING: AtomicU64 = AtomicU64::new(0);
 
 /// Commits a type of the program by `commit`.
@@ -36,9 +37,10 @@ pub(crate) fn is_committing(datatype: u64) -> bool {
 pub(crate) struct HookReport {
     /// Notes for the user.
     pub(crate) notes: Vec<String>,
-    /// Number of types that are known by the library's descriptions alone.
+    /// Number of types that are known only from the library's own descriptions of them.
     pub(crate) types_unseen: u64,
-    /// Number of those whose bytes the library moved in another way than compiled code would have.
+    /// Number of types known only from descriptions whose bytes the library moved otherwise than compiled
+    /// code would have.
     pub(crate) types_different: u64,
 }
 

@@ -9,12 +9,14 @@ use crate::table::TypeEntry;
 /// Returns the hook of a library.
 #[inline]
 pub(crate) fn hook(host: &Host) -> Option<&'static dyn Hook> {
-    // By its symbols, which a library of another name may have, or by its name, with whichever ABI.
+    // Open MPI is known by its symbols, which a library with another name may have, or by its name, which
+    // does not depend on the ABI.
     let is_there = host.is_open_mpi() || host.profile.costs.moves_inside;
     if is_there { Some(&OPEN_MPI) } else { None }
 }
 
-/// Returns every hook, for when the first library was unloaded.
+/// Returns all hooks. Used when the first library was unloaded, whose hook the description of another
+/// library does not tell.
 pub(crate) fn hooks() -> [&'static dyn Hook; 1] {
     [&OPEN_MPI]
 }
