@@ -81,6 +81,8 @@ impl Checked<'_> {
         }
     }
 
+    /// # Safety
+    /// As [`Checked::compare`], of a pack.
     unsafe fn compare_pack(&self) {
         let t = self.committed.datatype();
         let total = t.size() as usize * self.count as usize;
@@ -98,6 +100,8 @@ impl Checked<'_> {
         unsafe { self.compare_theirs() };
     }
 
+    /// # Safety
+    /// As [`Checked::compare`], of an unpack.
     unsafe fn compare_unpack(&self) {
         let t = self.committed.datatype();
         let total = t.size() as usize * self.count as usize;
@@ -129,6 +133,9 @@ impl Checked<'_> {
     }
 
     /// Compares what the host moves, in memory of its own, with the definition.
+    ///
+    /// # Safety
+    /// As [`Checked::compare`].
     unsafe fn compare_theirs(&self) {
         let Checked { host, committed, datatype: handle, direction, count, comm, .. } = *self;
         let (Some(pack), Some(unpack)) = (host.counted.pack, host.counted.unpack) else { return };

@@ -162,9 +162,10 @@ impl Batch {
     /// Returns how an operation has ended, by what the call says of it.
     ///
     /// # Safety
-    /// As [`settle`].
+    /// As [`Batch::find`], and a status in `said` must be one of the call's.
     unsafe fn end(&self, found: &Found, said: &Said) -> Completion {
-        // SAFETY: as the caller promises; a persistent request lives.
+        // SAFETY: as the caller promises. A persistent request lives, since the program may not
+        // free it during the call.
         let ended = unsafe {
             self.now(found) == self.host.request_null
                 || found.persistent && said.asks(found) && requests::inactive(self.host, found.handle)
@@ -194,10 +195,12 @@ impl Batch {
     /// Settles every operation.
     ///
     /// # Safety
-    /// As [`settle`].
+    /// As [`Batch::end`]; a status with which `said` reports a success must be that of the
+    /// operation.
     unsafe fn settle(&mut self, mut said: impl FnMut(&Found) -> Said) {
         for found in std::mem::take(&mut self.operations) {
-            // SAFETY: as the caller promises.
+            // SAFETY: as the caller promises; `end` says that an operation has failed only if its
+            // request has ended.
             unsafe {
                 let end = self.end(&found, &said(&found));
                 self.settle_as(found, end);
@@ -383,7 +386,9 @@ impl Batch {
         }
         for found in std::mem::take(&mut self.operations) {
             // SAFETY: the arguments of the call that is under way, of which the host has written
-            // what belongs to a handle that it has made null.
+            // what belongs to a handle that it has made null. For a persistent request, whose
+            // handle stays, statuses and indices may hold old values. They are memory of the call
+            // all the same: no more than `self.count` of each are looked at.
             let end = unsafe {
                 let is_null = self.now(&found) == self.host.request_null;
                 let said = match &self.answer {

@@ -99,6 +99,9 @@ pub(crate) fn before_a_handler() {
     let _ = CALLS.try_with(|calls| {
         calls.inspect_innermost(|held| match held {
             // SAFETY: the call is under way, so the program's buffers and its status belong to it.
+            // The library may still write to a staging buffer, for other receives of a collective
+            // call. What is copied from there meanwhile is as unfinished as it would be in the
+            // program's buffer.
             Held::Blocking { staged, status } => unsafe {
                 staged.unpack_truncated();
                 // A status that the library has not written gets its old value back.
@@ -144,7 +147,9 @@ impl Staged {
         if let Some(Held::Blocking { staged, .. }) = held {
             match code {
                 0 => unpack(&staged),
-                // SAFETY: the call is over.
+                // SAFETY: the call is over, and the program's buffers are its own until the wrapper
+                // returns. Receives inside of a collective call that has failed may still write to
+                // a staging buffer, as in `before_a_handler`.
                 _ => unsafe { failed(staged, is_unpacked) },
             }
         }
@@ -239,7 +244,8 @@ pub(crate) unsafe fn start(
     let operation = make(staged);
     let may_be_done = operation.may_be_done_at_once();
     // The code alone does not tell: after an error handler of the program that returns, MPICH returns success.
-    // SAFETY: a handle of the program's.
+    // SAFETY: something is staged, so `request` is a place for a handle, as the caller promises.
+    // The value, which may be anything, is only put back.
     let before = unsafe { handle_at(host, request) };
     // SAFETY: as above.
     unsafe { set_handle(host, request, host.request_null) };

@@ -17,6 +17,10 @@ use crate::decoding::CONSTRUCTOR;
 use crate::host::{HandleWord, Host};
 
 /// The host during one decoding.
+///
+/// Every handle that a method is given must be that of a type which the host has accepted and which
+/// the program or this library holds, or one that `contents` has handed out and that was not
+/// released.
 pub(crate) struct Types {
     host: &'static Host,
     abi: &'static Abi,
@@ -103,7 +107,7 @@ impl Types {
             return Ok(None);
         };
         let (mut lb, mut extent) = (0isize, 0isize);
-        // SAFETY: a valid type, and numbers to write to.
+        // SAFETY: a type that is held (see [`Types`]), and numbers to write to.
         let code = unsafe { type_true_extent(handle, &raw mut lb, &raw mut extent) };
         done("MPI_Type_get_true_extent", code)?;
         let (theirs, ours) = ((lb as i64, extent as i64), (t.true_lb(), t.true_extent()));
@@ -122,7 +126,7 @@ impl Types {
         let f = &self.host.f;
         let mut size = 0i64;
         let code = match (f.type_size_c.or(f.type_size_x), f.type_size) {
-            // SAFETY: a valid type, and a number to write to.
+            // SAFETY: a type that is held (see [`Types`]), and a number to write to.
             (Some(type_size), _) => unsafe { type_size(handle, &raw mut size) },
             (None, Some(type_size)) => {
                 let mut small: c_int = 0;
@@ -142,7 +146,7 @@ impl Introspect for Types {
     type Handle = HandleWord;
 
     fn envelope(&mut self, handle: &HandleWord) -> Result<Envelope> {
-        // SAFETY: the host's functions, and a valid type.
+        // SAFETY: the host's functions, and a type that is held (see [`Types`]).
         unsafe { self.host.queries(self.abi).envelope(*handle) }
     }
 
@@ -169,7 +173,7 @@ impl Introspect for Types {
     fn bounds(&mut self, handle: &HandleWord) -> Result<Option<(i64, i64)>> {
         let Some(type_extent) = self.host.f.type_extent else { return Ok(None) };
         let (mut lb, mut extent) = (0isize, 0isize);
-        // SAFETY: a valid type, and numbers to write to.
+        // SAFETY: a type that is held (see [`Types`]), and numbers to write to.
         done("MPI_Type_get_extent", unsafe { type_extent(*handle, &raw mut lb, &raw mut extent) })?;
         Ok(Some((lb as i64, extent as i64)))
     }

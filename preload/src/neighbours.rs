@@ -42,12 +42,14 @@ impl Neighbours {
         [counts | many, self.absent.unwrap_or(0)]
     }
 
-    /// Asks the host about a communicator that is its own to be valid; `None`: it has no topology.
+    /// Asks the host about a communicator, which it has accepted or which the program has passed to
+    /// the call; `None`: it has no topology.
     pub(crate) fn of(host: &Host, comm: HandleWord) -> Option<Neighbours> {
         let (abi, f) = (host.abi?, &host.f);
         let [graph, cart, dist_graph] = abi.topologies;
         let mut topology = 0;
-        // SAFETY: a communicator, numbers to write to.
+        // SAFETY: a communicator that the host would be given by the program itself, and numbers to
+        // write to.
         unsafe {
             if f.topo_test?(comm, &raw mut topology) != 0 {
                 return None;

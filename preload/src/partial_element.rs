@@ -133,7 +133,11 @@ pub(crate) fn raise_in_status(host: &Host, abi: &Abi) -> c_int {
 
 fn raise(host: &Host, comm: HandleWord, class: c_int) -> c_int {
     if let Some(raise) = host.f.comm_call_errhandler {
-        // SAFETY: raises the error as the host would, on a communicator that the program named or one of the host's own.
+        // SAFETY: `comm` is a communicator of the host's own, or the one that the program named in
+        // the receive. The program may have freed that one since it made the request. Only MPICH
+        // and its relatives refuse messages ([`class`]). Their handles are numbers of places in
+        // memory that is kept until finalization. The call finds there the communicator, a freed
+        // one, which it refuses, or a newer one.
         unsafe { raise(comm, class) };
     }
     class

@@ -254,7 +254,8 @@ pub(crate) fn put(handle: u64, mut operation: Box<Operation>) {
 /// Draws the consequences of how an operation came out; returns the error if the host would have refused its message.
 ///
 /// # Safety
-/// A status must be that of the operation's completion.
+/// A status must be that of the operation's completion. [`Completion::Failed`] may be said only of
+/// an operation that has ended. The program's buffer must still belong to the operation.
 pub(crate) unsafe fn settle(host: &'static Host, found: Found, end: Completion) -> Option<RefusedMessage> {
     if matches!(end, Completion::Pending) {
         return None;
@@ -264,12 +265,14 @@ pub(crate) unsafe fn settle(host: &'static Host, found: Found, end: Completion) 
     let mut again = false;
     match end {
         Completion::Failed if operation.active => {
-            // SAFETY: the call has told that the request is over, so the host no longer writes to the staging buffer. The
-            // program's buffer belongs to the receive until the call returns.
+            // SAFETY: the operation has ended, as the caller promises, so the host no longer writes
+            // to the staging buffer. The program's buffer belongs to the receive until the call
+            // returns.
             unsafe { operation.staged.unpack_truncated() };
         }
         Completion::Done(at) | Completion::Seen(at) => {
-            // SAFETY: the status of its completion, as the caller promises.
+            // SAFETY: the status of its completion, and the program's buffer, as the caller
+            // promises.
             refused = unsafe { operation.unpack_completed(host, at) };
             if !operation.persistent {
                 refused = refused.map(|refused| refused.of_request(host));

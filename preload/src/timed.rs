@@ -99,6 +99,9 @@ pub(crate) unsafe fn times(
 }
 
 /// As [`times`]. `None` with `is_different` set: the bytes differ.
+///
+/// # Safety
+/// As [`times`].
 unsafe fn timed(
     host: &'static Host,
     user: *mut c_void,

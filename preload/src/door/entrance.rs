@@ -51,6 +51,10 @@ pub unsafe extern "C" fn opal_convertor_prepare_for_recv(
     unsafe { prepare(&PREPARE_FOR_RECV, Direction::Unpack, Convertor(convertor), datatype, count, buffer) }
 }
 
+/// Prepares a convertor by the host's function, and stores our mover where it serves the type.
+///
+/// # Safety
+/// As Open MPI's function `original`, which prepares convertors of this direction.
 #[inline(always)]
 unsafe fn prepare(
     original: &Original,
@@ -83,7 +87,7 @@ fn is_theirs(datatype: *const c_void) -> bool {
 }
 
 /// # Safety
-/// As Open MPI's function.
+/// As [`prepare`].
 #[inline(never)]
 unsafe fn prepared(
     original: &Original,
@@ -108,7 +112,8 @@ unsafe fn prepared(
 /// Stores our mover where the host has stored its generic one for a type that is ready.
 ///
 /// # Safety
-/// `convertor` must be one of the host's that was just prepared.
+/// The door must be open, and `convertor` one of the host's that was just prepared and nobody else
+/// uses.
 #[inline(never)]
 unsafe fn choose(direction: Direction, convertor: Convertor) {
     let l = layout();
@@ -129,7 +134,8 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
     let entry = match table::find(handle) {
         Found::Convert(entry) => entry,
         Found::Unknown if size >= LOOKED_AT && !watched_for(FOREIGN | GPU | OPAQUE_GPU) && !is_inside() => {
-            // SAFETY: as the caller promises.
+            // SAFETY: the convertor was just prepared, for the generic mover as its flags say;
+            // `handle` and `size` are its own.
             return unsafe { unseen::choose(direction, convertor, handle, size) };
         }
         _ => return,
@@ -146,7 +152,8 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
         // What the host is timed at is its own.
         && !is_inside()
     {
-        // SAFETY: as the caller promises.
+        // SAFETY: the convertor was just prepared for the generic mover, as its flags say, by its
+        // type's own description; ours serves that type in this direction.
         unsafe { Ours::Known(direction).store(convertor) };
     }
 }

@@ -57,6 +57,10 @@ unsafe extern "C" fn unpack(
     unsafe { moves(Direction::Unpack, c, buffers, n, bytes) }
 }
 
+/// Lets the host's mover move bytes, and compares them with those that ours would have moved.
+///
+/// # Safety
+/// As Open MPI calls the mover of a convertor, in which [`mover`] of this direction is that mover.
 unsafe fn moves(
     direction: Direction,
     convertor: Convertor,
@@ -64,10 +68,12 @@ unsafe fn moves(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: 0 is none, another number the address of the host's mover.
+    // SAFETY: [`generic`] returns 0, which is `None`, or the address of the host's mover.
     let theirs = unsafe { std::mem::transmute::<usize, Option<Mover>>(generic(direction)) };
     let Some(theirs) = theirs else { return FAILED };
-    // SAFETY: the host calls by a convertor whose mover is its own but for this, with buffers as its movers get them.
+    // SAFETY: the convertor and the buffers are as the host's movers get them, as the caller
+    // promises. The host's mover leaves no more buffers in use than it was given, and [`PLACE`] is
+    // this thread's, which has set `taken`.
     unsafe {
         let (first, mut given) = (convertor.word(layout().moved), [0; BUFFERS]);
         for (i, given) in given.iter_mut().enumerate().take(*n as usize) {
@@ -123,7 +129,9 @@ unsafe fn alike(
         for theirs in bytes.chunks(ROOM) {
             let ours = &mut room[..theirs.len()];
             let range = at..at + theirs.len() as u64;
-            // SAFETY: bytes of the request, of memory that the host may read or has just written, and room for as many.
+            // SAFETY: the range ends at `end`, which is no more than the `size` of the request. The
+            // host has just read or written these bytes of the program's buffer, and `ours` has
+            // room for them.
             unsafe {
                 let packed = ours.as_mut_ptr();
                 way.committed.range_made(Direction::Pack, user as *mut u8, count, packed, range);

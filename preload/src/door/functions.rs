@@ -62,7 +62,8 @@ impl Functions {
         if architecture.is_null() || sizes.is_null() || class.is_null() {
             return Err("a fact about datatypes is hidden");
         }
-        // SAFETY: data of the host's by their names: a number, sizes of all basic types, a class, which are longer than what is read.
+        // SAFETY: data of the host's by their names: a number, sizes of all basic types, a class,
+        // which are at least as long as what is read.
         let (architecture, sizes, bytes) = unsafe {
             (
                 *architecture.cast::<i32>(),

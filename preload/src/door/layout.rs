@@ -230,9 +230,11 @@ impl Convertor {
         }
     }
 
+    /// # Safety
+    /// As [`Convertor::put`].
     #[inline]
     unsafe fn set_flags(self, layout: &Layout, flags: u32) {
-        // SAFETY: as the callers promise.
+        // SAFETY: as the caller promises.
         unsafe { self.0.byte_add(layout.flags as usize).cast::<u32>().write_unaligned(flags) }
     }
 }

@@ -44,7 +44,9 @@ pub(crate) unsafe fn advance(
         let buffer = unsafe { &mut *buffers.add(used as usize) };
         let end = way.end(at, buffer.iov_len as u64, size);
         if end > at {
-            // SAFETY: bytes of the request, and a buffer with room for as many.
+            // SAFETY: [`Way::end`] returns no more than `size`, the packed bytes of the request,
+            // and no more than the length of the buffer after `at`. So the range lies in the
+            // request, and the buffer has room for it.
             unsafe {
                 way.committed.range_made(
                     way.direction,
@@ -87,9 +89,12 @@ pub(crate) unsafe fn place(layout: &Layout, convertor: Convertor, way: Way<'_>, 
 }
 
 /// Stores a mover, and what places a convertor where convertors have that.
+///
+/// # Safety
+/// `convertor` must be one of the host's that nobody else uses, and `layout` what its memory is like.
 #[inline]
 unsafe fn stores(layout: &Layout, convertor: Convertor, mover: usize, placer: Position) {
-    // SAFETY: as the callers promise.
+    // SAFETY: as the caller promises.
     unsafe {
         convertor.put(layout.mover, mover as u64);
         if layout.placer != 0 {
@@ -101,7 +106,9 @@ unsafe fn stores(layout: &Layout, convertor: Convertor, mover: usize, placer: Po
 /// Gives a convertor back to the host's mover, with the stack that it would have there.
 ///
 /// # Safety
-/// As [`advance`]; `theirs` must be the host's mover for it, and `set_position` the [`placer`].
+/// `convertor` must be one of the host's that its generic mover would serve and nobody else uses,
+/// and `layout` what its memory is like; `theirs` must be that mover, and `set_position` the
+/// [`placer`].
 pub(crate) unsafe fn give_back(layout: &Layout, convertor: Convertor, theirs: usize, set_position: Position) {
     // SAFETY: as the caller promises.
     unsafe {
@@ -252,7 +259,8 @@ impl Owner {
 /// still ready.
 ///
 /// # Safety
-/// `convertor` must be one whose mover is `ours`, or that is moved or placed by a call of `ours`.
+/// As [`Ours::of`]. The convertor's mover must be `ours`, or the host has called `ours` to move or
+/// place it, for a request or a call that is under way.
 #[inline]
 pub(crate) unsafe fn way(convertor: Convertor, ours: Ours) -> Option<(Owner, Way<'static>)> {
     let direction = ours.direction();
@@ -261,8 +269,11 @@ pub(crate) unsafe fn way(convertor: Convertor, ours: Ours) -> Option<(Owner, Way
         Kept::Type(handle) => {
             let Found::Convert(entry) = table::find(handle) else { return None };
             let cuts = entry.served.by(direction)?;
-            // SAFETY: the entry is bound, since a convertor that was not used for another type since
-            // our mover was stored has a reference to its type.
+            // SAFETY: the type lives as long as the request or call that moves or places the
+            // convertor: Open MPI's requests hold a reference to their type (`retains` in the proof
+            // has seen it), and the program holds the types of a call. The entry was found bound,
+            // and what it holds is freed only by the attribute that Open MPI deletes with the last
+            // reference.
             let committed = unsafe { entry.committed() }?;
             Some((Owner::Entry(entry), Way { direction, committed, cuts }))
         }
@@ -318,6 +329,10 @@ unsafe extern "C" fn unpack_described(
     unsafe { moves(Ours::Described(Direction::Unpack), convertor, buffers, n, bytes) }
 }
 
+/// Moves bytes as `ours` does, or lets the host's mover do so.
+///
+/// # Safety
+/// As Open MPI calls the mover of a convertor, in which `ours` is that mover.
 #[inline]
 unsafe fn moves(
     ours: Ours,
@@ -326,12 +341,14 @@ unsafe fn moves(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: the host calls our mover, by a convertor that it was stored in.
+    // SAFETY: the host calls `ours`, as the caller promises. It is stored only where the layout is
+    // proven; a clone has it from the convertor that it is a clone of.
     let Some((owner, way)) = (unsafe { way(convertor, ours) }) else {
-        // SAFETY: as above.
+        // SAFETY: as the caller promises.
         return unsafe { theirs(ours, convertor, buffers, n, bytes) };
     };
-    // SAFETY: the host's convertor, which was proven to be like this, with buffers as its movers get them.
+    // SAFETY: `way` has found that the convertor was prepared for it. The layout is proven, and
+    // `buffers`, `n` and `bytes` are as the host's movers get them.
     let done = guard(|| unsafe {
         let done = if watched_for(SHADOW) {
             compared(ours, convertor, way, buffers, n, bytes)
@@ -386,6 +403,9 @@ unsafe fn compared(
 }
 
 /// Lets the host's mover go on: the type is not known any more, or the convertor is not ours.
+///
+/// # Safety
+/// As [`moves`].
 #[cold]
 unsafe fn theirs(
     ours: Ours,
@@ -394,10 +414,10 @@ unsafe fn theirs(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: 0 is none, another number the address of the host's mover.
+    // SAFETY: [`generic`] returns 0, which is `None`, or the address of the host's mover.
     let theirs = unsafe { std::mem::transmute::<usize, Option<Mover>>(generic(ours.direction())) };
     let Some(theirs) = theirs else { return FAILED };
-    // SAFETY: as in `moves`.
+    // SAFETY: as the caller promises; once `leave` has returned the convertor is the host's.
     unsafe {
         leave(convertor, ours);
         theirs(convertor, buffers, n, bytes)

@@ -271,7 +271,8 @@ impl Proof<'_> {
 
     /// A word of a convertor.
     fn word(&self, own: &Own, offset: u32) -> u64 {
-        // SAFETY: a convertor of the host; offsets lie within it.
+        // SAFETY: a convertor of the host, of [`WITHIN`] bytes and more; `prove` has found that all
+        // offsets lie within these.
         unsafe { own.convertor().word(offset) }
     }
 

@@ -84,6 +84,7 @@ fn look(frame: *mut c_void) -> Option<Function> {
     if !known || info.dli_sname.is_null() {
         return None;
     }
-    // SAFETY: a C string of a loaded object, which is one of those that are running now.
+    // SAFETY: a C string of the object that the frame lies in. That object is loaded, since the
+    // frame is on this thread's stack. [`KNOWN`] keeps the string only until an object is unloaded.
     Some((info.dli_saddr.addr(), unsafe { CStr::from_ptr(info.dli_sname) }.to_bytes()))
 }

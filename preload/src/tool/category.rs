@@ -23,10 +23,11 @@ fn sizes(host: &Host, index: c_int) -> Result<[c_int; 3], c_int> {
     if code == 0 { Ok(n) } else { Err(code) }
 }
 
-/// Turns the host's indices into shown ones.
+/// Turns the host's indices into shown ones. If the category has grown since the host wrote them,
+/// the last of `n` may be what the caller's array held before.
 ///
 /// # Safety
-/// The host must have written the first `n` of `indices`, which has room for `len`.
+/// `indices` must have room for `len` numbers, of which the host has written up to `n`.
 unsafe fn show(list: &[Source], n: c_int, len: c_int, indices: *mut c_int) {
     for k in 0..n.min(len).max(0) as usize {
         // SAFETY: as the caller promises.
@@ -110,7 +111,7 @@ tool! {
         };
         let code = call!(host.category_get_cvars(i, len, indices))?;
         if code == 0 {
-            // SAFETY: the host has written so many.
+            // SAFETY: the host has written as many as the category has, as far as there is room.
             unsafe { show(&variables, sizes(host, i)?[0], len, indices) };
         }
         Ok(code)
@@ -125,7 +126,7 @@ tool! {
         };
         let code = call!(host.category_get_pvars(i, len, indices))?;
         if code == 0 {
-            // SAFETY: the host has written so many.
+            // SAFETY: the host has written as many as the category has, as far as there is room.
             unsafe { show(&measured, sizes(host, i)?[1], len, indices) };
         }
         Ok(code)
@@ -138,7 +139,7 @@ tool! {
         let Source::Host(i) = at(&list, index) else { return unsafe { members(host, &[], len, indices) } };
         let code = call!(host.category_get_categories(i, len, indices))?;
         if code == 0 {
-            // SAFETY: the host has written so many.
+            // SAFETY: the host has written as many as the category has, as far as there is room.
             unsafe { show(&list, sizes(host, i)?[2], len, indices) };
         }
         Ok(code)

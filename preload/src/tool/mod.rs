@@ -212,7 +212,8 @@ macro_rules! tool {
 macro_rules! call {
     ($host:ident.$f:ident($($arg:expr),*)) => {
         match $host.next.$f {
-            // SAFETY: the caller's arguments, an index replaced by the host's own.
+            // SAFETY: the caller's arguments, an index replaced by the host's own, or places of
+            // this library for the results.
             Some(f) => Ok(unsafe { f($($arg),*) }),
             None => Err($crate::handles::missing($host)),
         }
