@@ -81,7 +81,8 @@ impl Gap {
             return;
         }
         let end = at.wrapping_add(self.size - self.tail);
-        // SAFETY: as the caller promises; the hole is no shorter than the second run, so the two places do not overlap.
+        // SAFETY: as the caller promises; the hole is no shorter than the second run, as `stand_in`
+        // sees to, so the two places do not overlap.
         unsafe { end.wrapping_add(HOLE).copy_from_nonoverlapping(end, self.tail) }
     }
 
@@ -122,8 +123,9 @@ pub(crate) fn stand_in(
     // A division takes as long as packing a short message.
     let (n, rest) = if width == 1 { (size, 0) } else { (size / width, size % width) };
     let behind = if width == 1 { TAIL.min(n / 2) } else { 1 };
-    // One element has no place for a gap.
-    if n < 2 || rest != 0 {
+    // One element has no place for a gap, and a second run longer than the hole would overlap
+    // itself.
+    if n < 2 || rest != 0 || behind * width > HOLE as i64 {
         return None;
     }
     let gap = Gap { size: usize::try_from(size).ok()?, tail: (behind * width) as usize };

@@ -18,7 +18,7 @@ use std::ops::Range;
 use ddtc_hosts::layer::Group;
 use ddtc_hosts::policy::Call;
 
-use crate::loader::{Opened, callers, object_of, segments_around, symbol};
+use crate::loader::{Opened, callers, global_symbol, object_of, segments_around, symbol_after_ours};
 
 /// The groups of functions that layers after this library take.
 #[derive(Default)]
@@ -162,7 +162,7 @@ impl<'a> Successors<'a> {
                     object != self.ours && !has_any(&object, profiling)
                 }
         };
-        let next = symbol(libc::RTLD_NEXT, name);
+        let next = symbol_after_ours(name);
         if !next.is_null() {
             return Some(next).filter(|&next| is_layers(next));
         }
@@ -196,7 +196,7 @@ pub(crate) fn hidden(profiling: impl Iterator<Item = &'static CStr>) -> Option<S
     let ours = object_of(Successors::new as *const c_void);
     let opened = Opened::loaded(&ours)?;
     let mut hidden = profiling.filter_map(without_first_letter).filter_map(|name| {
-        let first = object_of(symbol(libc::RTLD_DEFAULT, name));
+        let first = object_of(global_symbol(name));
         (first != ours && !opened.function(&ours, name).is_null()).then_some((name, first))
     });
     let (name, object) = hidden.next()?;
@@ -239,7 +239,7 @@ mod tests {
         assert!(successors.of_fortran(c"mpi_nobody_", c"pmpi_nobody_").is_none());
         // The C library's own function, by a name that begins with another letter.
         assert_eq!(without_first_letter(c"xstrlen"), Some(c"strlen"));
-        assert!(!has_any(&object_of(symbol(libc::RTLD_DEFAULT, c"strlen")), &[c"PMPI_Send"]));
+        assert!(!has_any(&object_of(global_symbol(c"strlen")), &[c"PMPI_Send"]));
         successors.look_for_fortran_packs();
         assert_eq!(successors.into_layers().notes().count(), 0);
     }

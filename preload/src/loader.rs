@@ -3,10 +3,16 @@
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ops::{ControlFlow, Range};
 
-/// Returns what a scope, from dlopen or `RTLD_NEXT`, has of a name, or null.
-pub(crate) fn symbol(scope: *mut c_void, name: &CStr) -> *mut c_void {
-    // SAFETY: a scope from dlopen, or RTLD_NEXT or RTLD_DEFAULT, and a C string.
-    unsafe { libc::dlsym(scope, name.as_ptr()) }
+/// Returns what the objects after this library have of a name, or null.
+pub(crate) fn symbol_after_ours(name: &CStr) -> *mut c_void {
+    // SAFETY: a scope of the loader's own, and a C string.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+}
+
+/// Returns what the global scope has of a name, or null.
+pub(crate) fn global_symbol(name: &CStr) -> *mut c_void {
+    // SAFETY: a scope of the loader's own, and a C string.
+    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
 }
 
 /// Does something with the loader's record of every loaded object, while that says so.
@@ -154,7 +160,8 @@ impl Opened {
 
     /// Returns a function that the object or one that it needs has, or null.
     pub(crate) fn symbol(&self, name: &CStr) -> *mut c_void {
-        symbol(self.0, name)
+        // SAFETY: a handle from dlopen, which is closed only when this is dropped, and a C string.
+        unsafe { libc::dlsym(self.0, name.as_ptr()) }
     }
 
     /// Returns a function that the object has itself, or null.
@@ -171,7 +178,7 @@ impl Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // SAFETY: a handle of ours.
+        // SAFETY: a handle from dlopen, which nobody has after this.
         unsafe { libc::dlclose(self.0) };
     }
 }
@@ -183,7 +190,7 @@ mod tests {
     #[test]
     fn objects_are_found_by_what_lies_in_them() {
         let ours = object_of(object_of as *const c_void);
-        let libc = object_of(symbol(libc::RTLD_DEFAULT, c"dlsym"));
+        let libc = object_of(global_symbol(c"dlsym"));
         assert!(
             libc.contains("libc") && loaded_objects().contains(&libc) && !ours.is_empty() && ours != libc
         );

@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, CString, c_void};
 
-use crate::loader::{Opened, callers, loaded_objects, object_of, symbol};
+use crate::loader::{Opened, callers, loaded_objects, object_of, symbol_after_ours};
 
 /// Returns a scope in which `name` is found: that of the caller, the global one, or that of any
 /// loaded object.
@@ -68,7 +68,7 @@ pub(crate) fn behind(name: &str) -> *mut c_void {
 /// library, or null: the next one in the global scope, which may be that of a profiling layer, and
 /// only if there is none, the one in the scope of the calling object.
 pub(crate) fn next(name: &CStr) -> *mut c_void {
-    let found = symbol(libc::RTLD_NEXT, name);
+    let found = symbol_after_ours(name);
     if !found.is_null() {
         return found;
     }

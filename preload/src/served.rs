@@ -45,6 +45,13 @@ pub(crate) struct Served {
     copies: AtomicPtr<LayoutCopy>,
 }
 
+// References to what is kept go to all threads, which the compiler does not see of the pointers.
+const _: () = {
+    const fn are_shared<T: Send + Sync>() {}
+    are_shared::<Cuts>();
+    are_shared::<LayoutCopy>();
+};
+
 impl Served {
     pub(crate) const fn new() -> Served {
         Served {
@@ -83,7 +90,8 @@ impl Served {
         if self.state.load(Ordering::Acquire) & ready(direction) == 0 {
             return None;
         }
-        // SAFETY: null, or kept until the type is gone.
+        // SAFETY: null, or what `keep` has made. Only `reset` frees it, whose caller promises that
+        // nobody holds it.
         unsafe { self.cuts.load(Ordering::Acquire).as_ref() }
     }
 
@@ -122,7 +130,8 @@ impl Served {
     /// type is looked at when the program next uses it.
     #[inline]
     pub(crate) fn copies(&self, bytes: u64, enough: u64) -> Option<&LayoutCopy> {
-        // SAFETY: null, or kept until the type is gone.
+        // SAFETY: null, or what `copy_by` has made. Only `reset` frees it, whose caller promises
+        // that nobody holds it.
         let made = unsafe { self.copies.load(Ordering::Acquire).as_ref() };
         if made.is_none()
             && self.state.load(Ordering::Relaxed) & (COPIES_ASKED | COPIES_REFUSED | REFUSED) == 0

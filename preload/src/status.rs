@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use ddtc_hosts::abi::Abi;
+use ddtc_hosts::abi::{Abi, MPICH, OPEN_MPI, STANDARD};
 
 use crate::host::Host;
 
@@ -11,7 +11,10 @@ use crate::host::Host;
 #[derive(Clone, Copy)]
 pub(crate) struct Status([u64; 4]);
 
-const _: () = assert!(size_of::<Status>() >= 32);
+const _: () = {
+    let room = size_of::<Status>();
+    assert!(MPICH.status_bytes <= room && OPEN_MPI.status_bytes <= room && STANDARD.status_bytes <= room);
+};
 
 impl Status {
     pub(crate) const fn new() -> Status {
@@ -56,7 +59,8 @@ impl Mark {
     /// `status` must point to a status of the host.
     pub(crate) unsafe fn set(self, host: &Host, abi: &Abi, status: *mut c_void) -> Marked {
         let mut old = Status::new();
-        // SAFETY: the host's statuses have this length and these fields, and integers in them are aligned.
+        // SAFETY: the host's statuses have this length and these fields, and integers in them are
+        // aligned. `old` has room for one of any ABI.
         unsafe {
             let own: *mut c_void = (&raw mut old).cast();
             std::ptr::copy_nonoverlapping(status.cast::<u8>(), own.cast(), abi.status_bytes);
