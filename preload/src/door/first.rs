@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ddtc::kind::Direction;
 
 use super::described::Way;
-use super::host::{FAILED, Mover, generic};
+use super::host::{FAILED, Mover, proven};
 use super::layout::{Convertor, layout};
 use super::mover::{Kept, Ours};
 use crate::guard::guard;
@@ -68,8 +68,8 @@ unsafe fn moves(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: [`generic`] returns 0, which is `None`, or the address of the host's mover.
-    let theirs = unsafe { std::mem::transmute::<usize, Option<Mover>>(generic(direction)) };
+    // SAFETY: [`proven`] returns 0, which is `None`, or the address of the host's mover.
+    let theirs = unsafe { std::mem::transmute::<usize, Option<Mover>>(proven(direction)) };
     let Some(theirs) = theirs else { return FAILED };
     // SAFETY: the convertor and the buffers are as the host's movers get them, as the caller
     // promises. The host's mover leaves no more buffers in use than it was given, and [`PLACE`] is

@@ -111,6 +111,12 @@ pub(crate) fn is_open() -> bool {
 /// The generic movers of the library that was proven.
 static PROVEN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
+/// Returns the host's generic mover of a direction also after the door was shut, for convertors that
+/// have a mover of ours from before; 0 if the door was never open.
+pub(crate) fn proven(direction: Direction) -> usize {
+    PROVEN[direction as usize].load(Ordering::Acquire)
+}
+
 /// Opens it.
 pub(crate) fn open(generic: [usize; 2]) {
     static SHUT: fn() = shut;
@@ -141,8 +147,8 @@ pub(super) fn close() {
 
 /// Opens the door again if it was open for this library, which has a user again.
 pub(crate) fn reopen() {
-    let proven = [0, 1].map(|direction| PROVEN[direction].load(Ordering::Acquire));
-    if proven[0] != 0 {
-        open(proven);
+    let movers = [0, 1].map(|direction| PROVEN[direction].load(Ordering::Acquire));
+    if movers[0] != 0 {
+        open(movers);
     }
 }

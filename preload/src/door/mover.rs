@@ -10,7 +10,7 @@ use ddtc::kind::Direction;
 
 use super::described::{Described, Way};
 use super::functions::functions;
-use super::host::{FAILED, Mover, Position, generic, placer};
+use super::host::{FAILED, Mover, Position, placer, proven};
 use super::layout::{Convertor, Layout, layout};
 use super::shadow::{Piece, agrees};
 use crate::counted::{self, Uses};
@@ -414,8 +414,8 @@ unsafe fn theirs(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: [`generic`] returns 0, which is `None`, or the address of the host's mover.
-    let theirs = unsafe { std::mem::transmute::<usize, Option<Mover>>(generic(ours.direction())) };
+    // SAFETY: [`proven`] returns 0, which is `None`, or the address of the host's mover.
+    let theirs = unsafe { std::mem::transmute::<usize, Option<Mover>>(proven(ours.direction())) };
     let Some(theirs) = theirs else { return FAILED };
     // SAFETY: as the caller promises; once `leave` has returned the convertor is the host's.
     unsafe {
@@ -434,13 +434,14 @@ pub(crate) unsafe fn leave(convertor: Convertor, ours: Ours) {
     let l = layout();
     // SAFETY: as the caller promises.
     let (Some(kept), Some(set_position)) = (unsafe { ours.kept(convertor) }, placer(l)) else { return };
-    // SAFETY: our mover serves it, so it was prepared for the generic one. The description that is
-    // written is what the host had written before ours took its place.
+    // SAFETY: our mover serves it, so it was prepared for the generic one, which [`proven`] returns:
+    // ours is stored only after the door was opened. The description that is written is what the
+    // host had written before ours took its place.
     unsafe {
         if let Kept::Described(_) = kept {
             convertor.put(l.description, convertor.word(l.datatype) + u64::from(l.optimized));
         }
-        give_back(l, convertor, generic(ours.direction()), set_position);
+        give_back(l, convertor, proven(ours.direction()), set_position);
     }
 }
 

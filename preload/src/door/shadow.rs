@@ -26,6 +26,9 @@ const STEP: u64 = 64 << 10;
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Request {
     datatype: u64,
+    /// Hash of the type's constructors. The handle of a freed type may be given to another type,
+    /// whose description does not fit the stack of the old shadow.
+    constructors: u128,
     count: u64,
     buffer: u64,
     size: u64,
@@ -247,6 +250,7 @@ pub(crate) unsafe fn agrees(
         let (l, word) = (layout(), |offset| convertor.word(offset));
         Request {
             datatype: word(l.datatype),
+            constructors: t.structural_hash(),
             count: word(l.count),
             buffer: word(l.buffer),
             size: word(l.size),
