@@ -179,7 +179,7 @@ impl Draft {
     /// `NoMem` when the system refuses executable pages.
     pub fn seal(self) -> Result<Slot> {
         let Slot { address, len, size, .. } = self.slot;
-        // SAFETY: as above: the slot's bytes, which are mapped as long as it is.
+        // SAFETY: the slot's bytes, which are mapped as long as it is, to be read and written.
         unsafe { clean_data_cache(address.write.as_ptr(), len) };
         if address.segment.is_none() {
             // SAFETY: the pages at `write` are this slot's own mapping of `size` bytes; nobody else holds an address in it.
@@ -190,7 +190,7 @@ impl Draft {
                 return Err(system_error("mprotect"));
             }
         }
-        // SAFETY: the same bytes by the other mapping.
+        // SAFETY: the same bytes by the other mapping, to be read and executed.
         unsafe { invalidate_instruction_cache(address.execute.as_ptr(), len) };
         let code = address.execute.as_ptr().cast::<c_void>().cast_const();
         // For riscv64, and for the pipelines of other threads.

@@ -6,7 +6,8 @@ use std::ptr::{self, NonNull};
 use crate::error::{Error, ErrorClass, Result};
 use crate::process::{forks, without_sigxfsz};
 
-/// One mapping; unmapped on drop.
+/// One mapping, and the right to its pages; unmapped on drop. Whoever hands out addresses in it
+/// keeps it until nobody uses them.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
@@ -53,7 +54,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `start` and `len` are of a mapping that this value made and nobody outlives: slots are gone by now.
+        // SAFETY: `start` and `len` are of a mapping that `new` made, or that `from_start` was
+        // promised. This value alone has the right to its pages, and its owner drops it only when
+        // nobody uses them.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
@@ -150,11 +153,12 @@ pub(super) fn page() -> usize {
 /// Completes the data side before the instruction side is invalidated. Only aarch64 may need it (CTR_EL0.IDC = 0).
 ///
 /// # Safety
-/// The `len` bytes from `start` on must be mapped.
+/// The `len` bytes from `start` on must be mapped and readable.
 pub(super) unsafe fn clean_data_cache(start: *mut u8, len: usize) {
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: the lines are mapped, as the caller promises; they are cleaned to the point of unification, which changes no value.
-    // Then a barrier.
+    // SAFETY: each line has one of the caller's bytes and lies within that byte's page, so it is
+    // readable, as `dc cvau` needs. It is cleaned to the point of unification, which changes no
+    // value. Then a barrier.
     unsafe {
         for line in lines(start, len, 16) {
             std::arch::asm!("dc cvau, {}", in(reg) line, options(nostack, preserves_flags));
@@ -168,11 +172,11 @@ pub(super) unsafe fn clean_data_cache(start: *mut u8, len: usize) {
 /// other line stale where lines have 32 (as those of QEMU's `max`).
 ///
 /// # Safety
-/// The `len` bytes from `start` on must be mapped.
+/// The `len` bytes from `start` on must be mapped and readable.
 pub(super) unsafe fn invalidate_instruction_cache(start: *const u8, len: usize) {
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: the lines are mapped, as the caller promises; their cached copies are forgotten, which changes no value. Then
-    // barriers.
+    // SAFETY: as in `clean_data_cache`, each line is readable; its cached copy as instructions is
+    // forgotten, which changes no value. Then barriers.
     unsafe {
         for line in lines(start, len, 0) {
             std::arch::asm!("ic ivau, {}", in(reg) line, options(nostack, preserves_flags));
