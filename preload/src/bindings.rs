@@ -19,7 +19,7 @@ use crate::left::left;
 use crate::loader::{Opened, loaded_objects};
 use crate::objects;
 use crate::reentrancy::Inside;
-use crate::requests::{self, Operation};
+use crate::requests::{self, Asks, Operation};
 use crate::scopes::ours;
 use crate::slow_path::{BINDING, BYPASS, reasons};
 use crate::staged::Staged;
@@ -162,7 +162,7 @@ impl Probe {
 
     /// Frees the request unless the function under test has.
     fn end(self, freed: bool) {
-        requests::find_all(std::iter::once(self.handle)).into_iter().for_each(|found| drop(found.take()));
+        requests::find_all(std::iter::once(self.handle), Asks::Nothing).into_iter().for_each(|found| drop(found.take()));
         if freed {
             return;
         }

@@ -15,7 +15,7 @@ use ddtc_hosts::abi::Abi;
 use crate::handles::handle_at;
 use crate::host::Host;
 use crate::partial_element::{RefusedMessage, raise_in_status};
-use crate::requests::{self, Completion, Found, Operations, in_status, settle};
+use crate::requests::{self, Asks, Completion, Found, Operations, in_status, settle};
 use crate::status::{self, Status, Statuses};
 
 /// Where a call reports how operations have ended.
@@ -38,6 +38,8 @@ pub(crate) struct Batch {
     pub(crate) count: usize,
     handles: *const c_void,
     operations: Operations,
+    /// The thread that the call began on, if it completes or frees requests; else 0.
+    asker: usize,
     answer: Answer,
     /// Messages that were refused before the call has returned, by the index of their request.
     refused: Vec<(usize, RefusedMessage)>,
@@ -45,6 +47,13 @@ pub(crate) struct Batch {
 
 // SAFETY: the pointers are arguments of the call, and used by the thread that the call runs on.
 unsafe impl Send for Batch {}
+
+impl Drop for Batch {
+    /// The call has ended or was abandoned: operations that are not settled are as pending as before.
+    fn drop(&mut self) {
+        requests::release_all(&self.operations, self.asker);
+    }
+}
 
 /// Answer of a completion call about an operation, by its code, its outputs and its statuses.
 pub(crate) enum Said {
@@ -111,14 +120,23 @@ impl Batch {
     ///
     /// # Safety
     /// `handles` must be null or that many handles, which stay where they are until the call returns.
-    pub(crate) unsafe fn find(host: &'static Host, count: c_int, handles: *const c_void) -> Option<Batch> {
+    pub(crate) unsafe fn find(
+        host: &'static Host,
+        count: c_int,
+        handles: *const c_void,
+        asks: Asks,
+    ) -> Option<Batch> {
         let abi = host.abi.filter(|_| requests::live() && !handles.is_null())?;
         requests::drain(host);
         // SAFETY: as the caller promises.
-        let operations = unsafe { found(host, count, handles) };
+        let operations = unsafe { requests::find_all(each(host, count, handles), asks) };
         let count = usize::try_from(count).unwrap_or(0);
         let (answer, refused) = (Answer::Nowhere(None), Vec::new());
-        (!operations.is_empty()).then_some(Batch { host, abi, count, handles, operations, answer, refused })
+        let asker = if asks == Asks::Nothing { 0 } else { requests::me() };
+        if operations.is_empty() {
+            return None;
+        }
+        Some(Batch { host, abi, count, handles, operations, asker, answer, refused })
     }
 
     /// Sets where the call reports how its operations have ended.
@@ -198,14 +216,18 @@ impl Batch {
     /// As [`Batch::end`]; a status with which `said` reports a success must be that of the
     /// operation.
     unsafe fn settle(&mut self, mut said: impl FnMut(&Found) -> Said) {
+        let mut pending = Operations::new();
         for found in std::mem::take(&mut self.operations) {
             // SAFETY: as the caller promises; `end` says that an operation has failed only if its
             // request has ended.
             unsafe {
-                let end = self.end(&found, &said(&found));
-                self.settle_as(found, end);
+                match self.end(&found, &said(&found)) {
+                    Completion::Pending => pending.push(found),
+                    end => self.settle_as(found, end),
+                }
             }
         }
+        requests::release_all(&pending, self.asker);
     }
 
     /// Settles a call that completes one request, with its code.
@@ -232,11 +254,15 @@ impl Batch {
     /// # Safety
     /// As [`settle`].
     unsafe fn note(&mut self, mut status: impl FnMut(usize) -> Option<*mut c_void>) {
+        let mut pending = Operations::new();
         for found in std::mem::take(&mut self.operations) {
-            let end = status(found.index).map_or(Completion::Pending, Completion::Seen);
-            // SAFETY: as the caller promises.
-            unsafe { self.settle_as(found, end) };
+            match status(found.index) {
+                None => pending.push(found),
+                // SAFETY: as the caller promises.
+                Some(status) => unsafe { self.settle_as(found, Completion::Seen(status)) },
+            }
         }
+        requests::release_all(&pending, self.asker);
     }
 
     /// Notes a call that tells whether all are complete.
@@ -323,7 +349,9 @@ impl Batch {
         let in_status = in_status(self.host, code);
         // SAFETY: as the caller promises; an undefined count is negative.
         unsafe {
-            let n = if code == 0 || in_status { usize::try_from(*count).unwrap_or(0) } else { 0 };
+            // The library refuses null pointers, and MPICH may call that a success.
+            let told = count.as_ref().filter(|_| !indices.is_null() && (code == 0 || in_status));
+            let n = told.map_or(0, |&count| usize::try_from(count).unwrap_or(0));
             let places = Places::new(indices, n);
             self.settle(|found| match (places.of(found.index), code) {
                 (Some(k), 0) => Said::Success(all.get(k)),
@@ -382,7 +410,7 @@ impl Batch {
     /// The call must be under way.
     pub(crate) unsafe fn settle_for_a_handler(&mut self) {
         if let Answer::Nowhere(_) = self.answer {
-            return;
+            return requests::release_all(&self.operations, self.asker);
         }
         for found in std::mem::take(&mut self.operations) {
             // SAFETY: the arguments of the call that is under way, of which the host has written
@@ -414,6 +442,8 @@ impl Batch {
                 end => unsafe { self.settle_as(found, end) },
             }
         }
+        // The handler may leave the call, and other calls then complete these.
+        requests::release_all(&self.operations, self.asker);
     }
 }
 
@@ -443,9 +473,17 @@ impl Places {
 /// # Safety
 /// `handles` must be null or that many handles.
 pub(crate) unsafe fn found(host: &Host, count: c_int, handles: *const c_void) -> Operations {
+    // SAFETY: as the caller promises.
+    requests::find_all(unsafe { each(host, count, handles) }, Asks::Nothing)
+}
+
+/// Returns the handles of an array.
+///
+/// # Safety
+/// `handles` must be null or that many handles, as long as the iterator is used.
+unsafe fn each(host: &Host, count: c_int, handles: *const c_void) -> impl Iterator<Item = u64> {
     let bytes = host.abi.map_or(0, |a| a.handle_bytes);
     let count = if handles.is_null() { 0 } else { usize::try_from(count).unwrap_or(0) };
     // SAFETY: as the caller promises; there is at least one.
-    let at = |i: usize| unsafe { handle_at(host, handles.byte_add(i * bytes)) } & host.mask;
-    requests::find_all((0..count).map(at))
+    (0..count).map(move |i| unsafe { handle_at(host, handles.byte_add(i * bytes)) } & host.mask)
 }

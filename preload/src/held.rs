@@ -64,7 +64,7 @@ impl Kept for Held {
             Held::Blocking { staged, .. } => staged.retire(),
             Held::Starting(operation) => operation.staged.retire(),
             // The operations are in the table, where they are as pending as before.
-            Held::Completing(_) => {}
+            Held::Completing(batch) => drop(batch),
             Held::Epoch(ending) => ending.failed(),
             Held::Freeing(freeing) => freeing.failed(),
         }

@@ -3,10 +3,11 @@
 //! A handle identifies a request only while the request is pending: MPI libraries give all small
 //! sends one handle, and they use the value of a freed handle again at once. So the table has pending
 //! operations only, by handle. An operation stays in the table while the MPI library is called about
-//! it, because that call may never return (see [`crate::calls`]). After the call has returned, it
-//! finds its operation by a serial number, since the handle may be that of another thread's request
-//! by then. Persistent operations stay until their requests are freed. No lock is held across a call
-//! of the MPI library.
+//! it, because that call may never return (see [`crate::calls`]). The library may complete the request
+//! in that call and give its handle to a request of another thread, for which nothing need be staged.
+//! So no call of another thread finds an operation that a call is completing, and after the call has
+//! returned, it finds its operation by a serial number. Persistent operations stay until their requests are freed.
+//! No lock is held across a call of the MPI library.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -34,12 +35,26 @@ pub(crate) struct Operation {
     pub(crate) active: bool,
     /// Number of the operation in the table, unique; 0 before the operation is in the table.
     serial: u64,
+    /// Thread whose call completes the request ([`me`]), so that the handle may be another request's meanwhile; 0
+    /// if none does.
+    asked_by: usize,
+}
+
+/// Effect of a call on its requests.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// It leaves them as they are.
+    Nothing,
+    /// It completes them. The handle of a persistent request stays its own.
+    Completes,
+    /// It frees them.
+    Frees,
 }
 
 impl Operation {
     fn new(staged: Staged, persistent: bool, exchange: bool) -> Box<Operation> {
         let mut operation =
-            Box::new(Operation { staged, persistent, exchange, active: !persistent, serial: 0 });
+            Box::new(Operation { staged, persistent, exchange, active: !persistent, serial: 0, asked_by: 0 });
         operation.staged.forget_handles();
         operation
     }
@@ -214,18 +229,29 @@ pub(crate) fn arrived() -> u64 {
     ARRIVED.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Finds the operations of many handles.
-pub(crate) fn find_all(handles: impl Iterator<Item = u64>) -> Operations {
+/// Returns a number that no other thread has while this one lives.
+pub(crate) fn me() -> usize {
+    ARRIVED.try_with(|arrived| std::ptr::from_ref(arrived).addr()).unwrap_or(usize::MAX)
+}
+
+/// Finds the operations of many handles, except those that a call of another thread completes: the handle is another request's then. From now on calls of other
+/// threads do not find those that this call completes or frees, until they are released ([`release_all`]) or put back. A call of the same thread finds them,
+/// because the thread may have left this call by an exception or a jump.
+pub(crate) fn find_all(handles: impl Iterator<Item = u64>, asks: Asks) -> Operations {
     let mut found = Operations::new();
     // The operations belong to the parent of an inconsistent child, and the lock may be taken.
     if is_inconsistent() {
         return found;
     }
-    let mut arrived = false;
-    if let Some(table) = table().as_ref() {
+    let (mut arrived, me) = (false, me());
+    if let Some(table) = table().as_mut() {
         for (index, handle) in handles.enumerate() {
-            if let Some(operation) = table.live.get(&handle) {
+            let operation = table.live.get_mut(&handle);
+            if let Some(operation) = operation.filter(|operation| [0, me].contains(&operation.asked_by)) {
                 found.push(Found::new(index, handle, operation));
+                if asks == Asks::Frees || asks == Asks::Completes && !operation.persistent {
+                    operation.asked_by = me;
+                }
                 arrived |= operation.staged.is_empty();
             }
         }
@@ -236,8 +262,26 @@ pub(crate) fn find_all(handles: impl Iterator<Item = u64>) -> Operations {
     found
 }
 
+/// Lets calls of other threads find operations that a call of the thread `asker` was to complete and that are pending.
+pub(crate) fn release_all(operations: &[Found], asker: usize) {
+    if operations.is_empty() || asker == 0 || is_inconsistent() {
+        return;
+    }
+    let mut table = table();
+    let Some(table) = table.as_mut() else { return };
+    for found in operations {
+        let live = table.live.get_mut(&found.handle).filter(|operation| operation.serial == found.serial);
+        if let Some(operation) = live.or_else(|| table.displaced.get_mut(&found.serial))
+            && operation.asked_by == asker
+        {
+            operation.asked_by = 0;
+        }
+    }
+}
+
 /// Puts an operation in, or back.
 pub(crate) fn put(handle: u64, mut operation: Box<Operation>) {
+    operation.asked_by = 0;
     let mut table = table();
     let table = table.get_or_insert_default();
     if operation.serial == 0 {

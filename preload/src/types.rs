@@ -251,13 +251,14 @@ unsafe extern "C-unwind" fn copy(
     out: *mut c_void,
     flag: *mut c_int,
 ) -> c_int {
+    // Nothing is copied unless all that follows succeeds.
+    // SAFETY: the host gives a pointer to a flag (MPI 5.0, 7.7.4).
+    unsafe { flag.write(0) };
     if is_inconsistent() {
-        // SAFETY: the host gives a pointer to a flag (MPI 5.0, 7.7.4).
-        unsafe { flag.write(0) };
         return 0;
     }
     guard(|| {
-        // SAFETY: the value is an entry, as `attach` set it; the old type lives during this call, and with it the entry.
+        // SAFETY: the value is an entry, as `attach` or this function set it; the old type lives during this call, and with it the entry.
         let (committed, rules) = unsafe {
             let old = &*value.cast::<TypeEntry>();
             (old.committed().cloned(), old.rules())

@@ -8,7 +8,7 @@ use crate::completing::{Answer, Batch, Said};
 use crate::handles::{NO_HOST, handle_at, missing, set_handle};
 use crate::held::completing;
 use crate::host::{HandleWord, host, known};
-use crate::requests;
+use crate::requests::{self, Asks};
 use crate::status::Status;
 
 /// Exports calls about requests. While nothing converted lives, which one load tells, a call jumps to the host's function; programs poll, and a test that finds
@@ -54,7 +54,9 @@ unsafe fn wait(request: *mut c_void, status: *mut c_void) -> c_int {
     let Some(wait) = host.next.wait else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
-        let Some(batch) = Batch::find(host, 1, request) else { return wait(request, status) };
+        let Some(batch) = Batch::find(host, 1, request, Asks::Completes) else {
+            return wait(request, status);
+        };
         let mut own = Status::new();
         let at = batch.status(&mut own, status);
         completing(
@@ -73,7 +75,9 @@ unsafe fn test(request: *mut c_void, flag: *mut c_int, status: *mut c_void) -> c
     let Some(test) = host.next.test else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
-        let Some(batch) = Batch::find(host, 1, request) else { return test(request, flag, status) };
+        let Some(batch) = Batch::find(host, 1, request, Asks::Completes) else {
+            return test(request, flag, status);
+        };
         let mut own = Status::new();
         let at = batch.status(&mut own, status);
         completing(
@@ -82,12 +86,30 @@ unsafe fn test(request: *mut c_void, flag: *mut c_int, status: *mut c_void) -> c
             || test(request, flag, at),
             |batch, code| {
                 batch.settle_one(code, |_| match code {
-                    0 if *flag == 0 => Said::Pending,
+                    0 if !is_set(flag) => Said::Pending,
                     _ => Said::alone(code, at),
                 })
             },
         )
     }
+}
+
+/// Says whether a call has set a flag. The MPI library refuses a null one, and MPICH may call that a success.
+///
+/// # Safety
+/// `flag` must be null or point to a number.
+unsafe fn is_set(flag: *const c_int) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { flag.as_ref() }.is_some_and(|&flag| flag != 0)
+}
+
+/// Says whether a call has completed the request with index `i`. The MPI library refuses a null `index`.
+///
+/// # Safety
+/// `index` must be null or point to a number.
+unsafe fn is_at(index: *const c_int, i: usize) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { index.as_ref() }.is_some_and(|&index| index == i as c_int)
 }
 
 /// # Safety
@@ -97,7 +119,7 @@ unsafe fn waitany(count: c_int, requests: *mut c_void, index: *mut c_int, status
     let Some(waitany) = host.next.waitany else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
-        let Some(batch) = Batch::find(host, count, requests) else {
+        let Some(batch) = Batch::find(host, count, requests, Asks::Completes) else {
             return waitany(count, requests, index, status);
         };
         let mut own = Status::new();
@@ -106,7 +128,7 @@ unsafe fn waitany(count: c_int, requests: *mut c_void, index: *mut c_int, status
             batch,
             Answer::One,
             || waitany(count, requests, index, at),
-            |batch, code| batch.settle_one(code, |found| Said::any(code, *index == found.index as c_int, at)),
+            |batch, code| batch.settle_one(code, |found| Said::any(code, is_at(index, found.index), at)),
         )
     }
 }
@@ -124,7 +146,7 @@ unsafe fn testany(
     let Some(testany) = host.next.testany else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
-        let Some(batch) = Batch::find(host, count, requests) else {
+        let Some(batch) = Batch::find(host, count, requests, Asks::Completes) else {
             return testany(count, requests, index, flag, status);
         };
         let mut own = Status::new();
@@ -134,8 +156,8 @@ unsafe fn testany(
             Answer::One,
             || testany(count, requests, index, flag, at),
             |batch, code| {
-                let any = code != 0 || *flag != 0;
-                batch.settle_one(code, |found| Said::any(code, any && *index == found.index as c_int, at))
+                let any = code != 0 || is_set(flag);
+                batch.settle_one(code, |found| Said::any(code, any && is_at(index, found.index), at))
             },
         )
     }
@@ -148,7 +170,7 @@ unsafe fn waitall(count: c_int, requests: *mut c_void, statuses: *mut c_void) ->
     let Some(waitall) = host.next.waitall else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
-        let Some(batch) = Batch::find(host, count, requests) else {
+        let Some(batch) = Batch::find(host, count, requests, Asks::Completes) else {
             return waitall(count, requests, statuses);
         };
         let all = batch.statuses(statuses);
@@ -169,7 +191,7 @@ unsafe fn testall(count: c_int, requests: *mut c_void, flag: *mut c_int, statuse
     let Some(testall) = host.next.testall else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
-        let Some(batch) = Batch::find(host, count, requests) else {
+        let Some(batch) = Batch::find(host, count, requests, Asks::Completes) else {
             return testall(count, requests, flag, statuses);
         };
         let all = batch.statuses(statuses);
@@ -178,7 +200,7 @@ unsafe fn testall(count: c_int, requests: *mut c_void, flag: *mut c_int, statuse
             batch,
             Answer::All(all),
             || testall(count, requests, flag, at),
-            |batch, code| batch.settle_all(code, code == 0 && *flag != 0),
+            |batch, code| batch.settle_all(code, code == 0 && is_set(flag)),
         )
     }
 }
@@ -196,7 +218,7 @@ unsafe fn waitsome(
     let Some(waitsome) = host.next.waitsome else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
-        let Some(batch) = Batch::find(host, incount, requests) else {
+        let Some(batch) = Batch::find(host, incount, requests, Asks::Completes) else {
             return waitsome(incount, requests, outcount, indices, statuses);
         };
         let statuses = batch.statuses(statuses);
@@ -223,7 +245,7 @@ unsafe fn testsome(
     let Some(testsome) = host.next.testsome else { return missing(host) };
     // SAFETY: the caller's arguments.
     unsafe {
-        let Some(batch) = Batch::find(host, incount, requests) else {
+        let Some(batch) = Batch::find(host, incount, requests, Asks::Completes) else {
             return testsome(incount, requests, outcount, indices, statuses);
         };
         let statuses = batch.statuses(statuses);
@@ -246,14 +268,16 @@ unsafe fn request_get_status(request: HandleWord, flag: *mut c_int, status: *mut
     let handle: *const c_void = (&raw const request).cast();
     // SAFETY: the caller's arguments.
     unsafe {
-        let Some(batch) = Batch::find(host, 1, handle) else { return get_status(request, flag, status) };
+        let Some(batch) = Batch::find(host, 1, handle, Asks::Nothing) else {
+            return get_status(request, flag, status);
+        };
         let mut own = Status::new();
         let at = batch.status(&mut own, status);
         completing(
             batch,
             Answer::Nowhere(None),
             || get_status(request, flag, at),
-            |batch, code| batch.note_one(code, |_| (code == 0 && *flag != 0).then_some(at)),
+            |batch, code| batch.note_one(code, |_| (code == 0 && is_set(flag)).then_some(at)),
         )
     }
 }
@@ -275,7 +299,7 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_any(
     };
     // SAFETY: the caller's arguments.
     unsafe {
-        let Some(batch) = Batch::find(host, count, requests) else {
+        let Some(batch) = Batch::find(host, count, requests, Asks::Nothing) else {
             return get_status(count, requests, index, flag, status);
         };
         let mut own = Status::new();
@@ -285,8 +309,8 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_any(
             Answer::Nowhere(None),
             || get_status(count, requests, index, flag, at),
             |batch, code| {
-                let any = code == 0 && *flag != 0;
-                batch.note_one(code, |i| (any && *index == i as c_int).then_some(at))
+                let any = code == 0 && is_set(flag);
+                batch.note_one(code, |i| (any && is_at(index, i)).then_some(at))
             },
         )
     }
@@ -308,7 +332,7 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_all(
     };
     // SAFETY: the caller's arguments.
     unsafe {
-        let Some(batch) = Batch::find(host, count, requests) else {
+        let Some(batch) = Batch::find(host, count, requests, Asks::Nothing) else {
             return get_status(count, requests, flag, statuses);
         };
         let all = batch.statuses(statuses);
@@ -317,7 +341,7 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_all(
             batch,
             Answer::Nowhere(Some(all)),
             || get_status(count, requests, flag, at),
-            |batch, code| batch.note_all(code, code == 0 && *flag != 0),
+            |batch, code| batch.note_all(code, code == 0 && is_set(flag)),
         )
     }
 }
@@ -339,7 +363,7 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_some(
     };
     // SAFETY: the caller's arguments.
     unsafe {
-        let Some(batch) = Batch::find(host, incount, requests) else {
+        let Some(batch) = Batch::find(host, incount, requests, Asks::Nothing) else {
             return get_status(incount, requests, outcount, indices, statuses);
         };
         let all = batch.statuses(statuses);
@@ -348,7 +372,13 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_some(
             batch,
             Answer::Nowhere(Some(all)),
             || get_status(incount, requests, outcount, indices, at),
-            |batch, code| batch.note_some(code, if code == 0 { *outcount } else { 0 }, indices),
+            |batch, code| {
+                batch.note_some(
+                    code,
+                    if code == 0 { outcount.as_ref().copied().unwrap_or(0) } else { 0 },
+                    indices,
+                )
+            },
         )
     }
 }
@@ -361,19 +391,25 @@ pub unsafe extern "C-unwind" fn MPI_Request_free(request: *mut c_void) -> c_int 
     let Some(request_free) = host.next.request_free else { return missing(host) };
     // SAFETY: the caller's argument.
     unsafe {
-        let Some(batch) = Batch::find(host, 1, request) else { return request_free(request) };
+        let Some(batch) = Batch::find(host, 1, request, Asks::Frees) else { return request_free(request) };
         let Some(found) = batch.first() else { return request_free(request) };
-        drop(batch);
         if found.active {
+            drop(batch);
             requests::free(found);
             set_handle(host, request, host.request_null);
             requests::drain(host);
             return 0;
         }
-        let code = request_free(request);
-        if handle_at(host, request) & host.mask == host.request_null {
-            drop(found.take());
-        }
-        code
+        completing(
+            batch,
+            Answer::Nowhere(None),
+            || request_free(request),
+            |_batch, code| {
+                if handle_at(host, request) & host.mask == host.request_null {
+                    drop(found.take());
+                }
+                code
+            },
+        )
     }
 }

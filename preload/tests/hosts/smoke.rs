@@ -198,6 +198,11 @@ hosts! {
         same("hammer, nobody counts", &uncounted(host, "hammer", &["500"]), &text);
     }
 
+    recycled_handles_are_not_taken_for_earlier_requests(host) {
+        let (text, _) = alone(host, "recycled", &["300"]);
+        assert_eq!(text.trim(), "wrong 0");
+    }
+
     tools_see_the_hosts_variables_and_ours(host) {
         let (text, _) = alone(host, "tool", &[]);
         assert!(text.ends_with("wrong 0\n"), "{text}");

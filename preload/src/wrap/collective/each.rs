@@ -39,7 +39,8 @@ collective! {
         let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, forms.on) };
         let (mut s_types, mut r_types, mut s_base, mut r_base) = (sendtypes, recvtypes, sendbuf, recvbuf);
         // Places in an `int` do not reach a buffer of ours.
-        if call.group.is_some() && !local && forms.large.is_some() {
+        let has_places = !sdispls.is_null() && !rdispls.is_null();
+        if call.group.is_some() && !local && forms.large.is_some() && has_places {
             let s = Peers { base: sendbuf, counts: sendcounts, types: sendtypes, peers: blocks };
             let r = Peers { base: recvbuf, counts: recvcounts, types: recvtypes, peers: blocks };
             let mut s = call.send_each(&s, |i| (*sdispls.add(i)).wide(), |_| true);
@@ -68,7 +69,8 @@ collective! {
         let (Some(out), Some(into)) = counts else { return too_large(host, forms.on) };
         let (mut s_types, mut r_types, mut s_places, mut r_places) = (sendtypes, recvtypes, sdispls, rdispls);
         let (mut s_base, mut r_base) = (sendbuf, recvbuf);
-        if let Some(near) = all.filter(|near| near.told_apart() && call.group.is_some()) {
+        let has_places = !sdispls.is_null() && !rdispls.is_null();
+        if let Some(near) = all.filter(|near| near.told_apart() && call.group.is_some() && has_places) {
             let s = Peers { base: sendbuf, counts: sendcounts, types: sendtypes, peers: destinations };
             let r = Peers { base: recvbuf, counts: recvcounts, types: recvtypes, peers: sources };
             let mut s = call.send_each(&s, |i| *sdispls.add(i) as i64, |i| near.there(i));
@@ -103,6 +105,10 @@ pub(in super::super) unsafe fn wanted(
         Some((abi, destinations, sources))
     });
     let Some((abi, destinations, sources)) = peers else { return policy(host).any(call) };
+    // The library refuses them.
+    if recvtypes.is_null() || sendtypes.is_null() && !in_place(host, sendbuf) {
+        return false;
+    }
     // All are looked at, though one is enough: each is used.
     let any = |types: Types, n: i64| {
         let mut last = None;
@@ -218,6 +224,10 @@ impl Collective {
         mut stage: impl FnMut(&mut Collective, usize, UserBuffer) -> Option<UserBuffer>,
     ) -> Option<Replacement> {
         let (host, n) = (self.host, usize::try_from(side.peers).ok()?);
+        // The library refuses null arrays.
+        if side.counts.is_null() || side.types.is_null() {
+            return None;
+        }
         let bytes = host.abi?.handle_bytes;
         let mut replacement: Option<Replacement> = None;
         for i in 0..n {

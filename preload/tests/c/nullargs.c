@@ -1,0 +1,43 @@
+/* Calls on a converted type with a null pointer where the MPI library asks for one: it returns its own error.
+ * Usage: nullargs KIND, with waitany, testany or alltoallw */
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+
+static void say(const char *what, int code) {
+  int class = -1;
+  MPI_Error_class(code, &class);
+  printf("%s %s\n", what, class == MPI_SUCCESS ? "success" : class == MPI_ERR_ARG ? "argument" : "another error");
+}
+
+int main(int argc, char **argv) {
+  static int in[3000], out[3000];
+  int flag, index, one = 1, zero = 0;
+  MPI_Datatype t;
+  MPI_Request request;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  MPI_Type_vector(1000, 1, 2, MPI_INT, &t);
+  MPI_Type_commit(&t);
+  for (int i = 0; i < 3000; i++) out[i] = i;
+  for (int i = 0; i < 50; i++)
+    MPI_Sendrecv(out, 1, t, 0, 0, in, 1, t, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+  MPI_Irecv(in, 1, t, 0, 1, MPI_COMM_SELF, &request);
+  if (!strcmp(argv[1], "waitany")) say("waitany", MPI_Waitany(1, &request, NULL, MPI_STATUS_IGNORE));
+  if (!strcmp(argv[1], "testany")) say("testany", MPI_Testany(1, &request, NULL, &flag, MPI_STATUS_IGNORE));
+  if (!strcmp(argv[1], "alltoallw")) {
+    for (int i = 0; i < 3; i++)
+      MPI_Alltoallw(out, &one, &zero, &t, in, &one, &zero, &t, MPI_COMM_SELF);
+    say("types", MPI_Alltoallw(out, &one, &zero, &t, in, &one, &zero, NULL, MPI_COMM_SELF));
+    say("places", MPI_Alltoallw(out, &one, &zero, &t, in, &one, NULL, &t, MPI_COMM_SELF));
+    say("counts", MPI_Alltoallw(out, &one, &zero, &t, in, NULL, &zero, &t, MPI_COMM_SELF));
+  }
+  memset(in, 0, sizeof in);
+  MPI_Send(out, 1, t, 0, 1, MPI_COMM_SELF);
+  say("wait", MPI_Waitany(1, &request, &index, MPI_STATUS_IGNORE));
+  printf("%s\n", memcmp(in, out, 4) || in[1998] != 1998 ? "wrong" : "right");
+  MPI_Type_free(&t);
+  MPI_Finalize();
+  return 0;
+}
