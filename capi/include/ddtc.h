@@ -39,7 +39,7 @@ extern "C" {
 
 #define DDTC_VERSION_MAJOR 0
 #define DDTC_VERSION_MINOR 2
-#define DDTC_VERSION_PATCH 1
+#define DDTC_VERSION_PATCH 2
 
 /* ---- Types ------------------------------------------------------------------------------------------------------ */
 

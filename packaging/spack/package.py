@@ -1,4 +1,4 @@
-# Spack recipe of a checkout: in a repository of yours, `spack dev-build -d /path/to/ddtc ddtc@0.2.1`.
+# Spack recipe of a checkout: in a repository of yours, `spack dev-build -d /path/to/ddtc ddtc@0.2.2`.
 
 from spack.package import *
 
@@ -10,7 +10,7 @@ class Ddtc(Package):
     license("MIT OR Apache-2.0", checked_by="ddtc")
 
     # No archive is published yet: dev-build takes the sources from where they are.
-    version("0.2.1")
+    version("0.2.2")
 
     variant("static", default=False, description="Install the static C library too")
 
