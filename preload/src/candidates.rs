@@ -4,19 +4,22 @@
 //! be converted adds the least that it costs the bare host, and the type is decoded ([`crate::types::adopt`]) once that is half of the sum, if
 //! [`spending`] has time for it; or before, where types that are alike have shown what that gains ([`kin`]).
 //!
-//! A slot belongs to the handles of one hash, and holds the one that was committed last. So sums are not exact: a handle may have been given to another
-//! type since, a type may lose its slot to another, threads may mix two types. Nothing hangs on a sum but the moment of decoding: what is
+//! A slot belongs to the handles of one hash. While one of them has it, the others have slots in a table that grows. Sums are not exact: a handle may have been given to
+//! another type since, threads may mix two types. Nothing hangs on a sum but the moment of decoding: what is
 //! decoded is tied to its type by an attribute of the host's, as every kernel and verdict is. A handle in a slot is one whose commit was seen, and no
 //! [`MPI_Type_free`](crate::wrap) since: so the host can be asked about it.
 
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use ddtc::process::is_inconsistent;
 
 use crate::atomic_ref::AtomicRef;
 use crate::decoding::{self, CONSTRUCTOR};
 use crate::host::{HandleWord, Host};
 use crate::kin::{self, Kin, Pays};
 use crate::prospect::{Prospect, expected, telling};
-use crate::slots::spread;
+use crate::slots::{Entry, Table, spread};
 use crate::spending;
 use crate::use_kind::{CompletedBy, UseKind, UseRules};
 
@@ -56,6 +59,8 @@ const LIKE_AT: u32 = 32;
 /// Calls that [`Slot::moved`] tells apart, and where in it the types begin whose first use passes, and the bytes.
 const CALLS: u64 = 3;
 const YOUNG_AT: u32 = 2;
+/// Bit of [`Slot::moved`]: a type of the slot's hash has or had a slot in [`OTHERS`].
+const SHARED: u64 = 1 << 5;
 const BYTES_AT: u32 = 8;
 /// Types of a slot whose first use passes after one that has ended without having cost much.
 const YOUNG: u64 = 7;
@@ -91,6 +96,19 @@ impl Like {
 const NOT_ASKED: i64 = i64::MIN;
 
 impl Slot {
+    const fn new() -> Slot {
+        Slot {
+            handle: AtomicU64::new(0),
+            size: AtomicI64::new(0),
+            extent: AtomicI64::new(0),
+            spent: AtomicU64::new(0),
+            needed: AtomicU64::new(0),
+            kin: AtomicRef::none(),
+            moved: AtomicU64::new(0),
+            rest: AtomicU64::new(0),
+        }
+    }
+
     /// What the extent of its type tells.
     fn extent(&self, host: &Host, datatype: HandleWord) -> Option<i64> {
         let known = self.extent.load(Relaxed);
@@ -128,6 +146,18 @@ impl Slot {
         self.rest.store(uses << USES_AT | uses, Relaxed);
     }
 
+    /// Says whether a use passes, of which some are left to pass by `rest`.
+    #[inline(always)]
+    fn passes(&self, rest: u64, like: Option<Like>) -> bool {
+        let of = rest >> LIKE_AT;
+        if of != 0 && !like.is_some_and(|like| like.is_of(of)) {
+            return false;
+        }
+        // Threads may lose one another's, and a type that was committed since: it is looked at later, or sooner.
+        self.rest.store(rest - 1, Relaxed);
+        true
+    }
+
     /// Ends the rest: how many uses have passed.
     fn passed(&self) -> u64 {
         let rest = self.rest.load(Relaxed);
@@ -147,7 +177,7 @@ impl Slot {
         let before = self.moved().saturating_add(bytes.saturating_mul(uses - 1));
         let now = before.saturating_add(bytes).min(u64::MAX >> BYTES_AT);
         let all = calls.saturating_add(uses).min(CALLS);
-        self.moved.store(now << BYTES_AT | young << YOUNG_AT | all, Relaxed);
+        self.moved.store(now << BYTES_AT | self.shared() | young << YOUNG_AT | all, Relaxed);
         (before, calls < 2 && calls + uses >= 2)
     }
 
@@ -157,33 +187,82 @@ impl Slot {
         self.moved.load(Relaxed) >> YOUNG_AT & YOUNG
     }
 
+    /// Its type is the one of this handle from now on, of which nothing is known. `young`: types whose first use passes, this one
+    /// among them.
+    #[inline]
+    fn begin(&self, handle: u64, young: u64) {
+        self.handle.store(handle, Relaxed);
+        self.size.store(0, Relaxed);
+        self.extent.store(NOT_ASKED, Relaxed);
+        self.spent.store(0, Relaxed);
+        self.needed.store(decoding::nanos(0) * PART, Relaxed);
+        self.kin.store(None);
+        self.moved.store(young.saturating_sub(1) << YOUNG_AT | self.shared(), Relaxed);
+        self.rest.store(if young > 0 { ONE } else { 0 }, Relaxed);
+    }
+
+    /// [`SHARED`] if it is set.
+    #[inline]
+    fn shared(&self) -> u64 {
+        self.moved.load(Relaxed) & SHARED
+    }
+
+    /// Its type ends.
+    #[inline]
+    fn end(&self) {
+        if let Some(kin) = self.kin() {
+            kin.ended(self.moved());
+        }
+        self.ended();
+    }
+
     /// Its type has ended. Where it has cost little those behind it are likely to do so: their first use is looked at with the second, if there is one.
     #[inline]
     fn ended(&self) {
         // One that was not looked at says nothing.
         if self.size.load(Relaxed) != 0 {
             let young = if is_far(self.spent.load(Relaxed), self.needed.load(Relaxed)) { YOUNG } else { 0 };
-            self.moved.store(young << YOUNG_AT, Relaxed);
+            self.moved.store(young << YOUNG_AT | self.shared(), Relaxed);
         }
     }
 }
 
-static CANDIDATES: [Slot; SLOTS] = [const {
-    Slot {
-        handle: AtomicU64::new(0),
-        size: AtomicI64::new(0),
-        extent: AtomicI64::new(0),
-        spent: AtomicU64::new(0),
-        needed: AtomicU64::new(0),
-        kin: AtomicRef::none(),
-        moved: AtomicU64::new(0),
-        rest: AtomicU64::new(0),
+impl Entry for Slot {
+    fn new() -> Slot {
+        Slot::new()
     }
-}; SLOTS];
 
+    fn handle(&self) -> &AtomicU64 {
+        &self.handle
+    }
+}
+
+/// The slots of most types: each handle has one.
+static CANDIDATES: [Slot; SLOTS] = [const { Slot::new() }; SLOTS];
+
+/// The slots of types whose own slot has the handle of another type, because the program keeps many types.
+static OTHERS: Table<Slot> = Table::new();
+
+/// There are [`OTHERS`], or there were.
+static HAS_OTHERS: AtomicBool = AtomicBool::new(false);
+
+/// Returns the slot of a handle in [`CANDIDATES`], which may have another one.
 #[inline]
-fn slot(handle: u64) -> &'static Slot {
+fn home(handle: u64) -> &'static Slot {
     &CANDIDATES[place_of(handle)]
+}
+
+/// Returns the slot that a handle has.
+#[inline]
+fn find(handle: u64) -> Option<&'static Slot> {
+    let home = home(handle);
+    if home.handle.load(Relaxed) == handle {
+        Some(home)
+    } else if HAS_OTHERS.load(Relaxed) {
+        OTHERS.find(handle)
+    } else {
+        None
+    }
 }
 
 #[inline]
@@ -200,46 +279,89 @@ const _: () = assert!(SLOTS / PAGE <= u32::BITS as usize);
 #[inline]
 pub(crate) fn note(handle: u64) {
     let place = place_of(handle);
-    let (slot, page) = (&CANDIDATES[place], 1 << (place / PAGE));
+    let home = &CANDIDATES[place];
+    let special = (YOUNG << YOUNG_AT) | SHARED;
+    if home.handle.load(Relaxed) != 0 || home.moved.load(Relaxed) & special != 0 {
+        return note_special(handle);
+    }
+    use_page(place);
+    home.begin(handle, 0);
+}
+
+/// As [`note`], where the slot is not free, or something is known of the types that will have it.
+#[inline(never)]
+fn note_special(handle: u64) {
+    let place = place_of(handle);
+    let home = &CANDIDATES[place];
+    let taken = home.handle.load(Relaxed);
+    if taken != handle
+        && HAS_OTHERS.load(Relaxed)
+        && !is_inconsistent()
+        && let Some(slot) = OTHERS.find(handle)
+    {
+        slot.begin(handle, slot.young());
+    } else if taken == 0 || taken == handle {
+        use_page(place);
+        home.begin(handle, home.young());
+    } else if !is_inconsistent() {
+        home.moved.fetch_or(SHARED, Relaxed);
+        let slot = OTHERS.take();
+        slot.begin(0, 0);
+        if OTHERS.bind(slot, handle, true) {
+            HAS_OTHERS.store(true, Relaxed);
+        } else {
+            // Another thread has noted it.
+            OTHERS.give_back(slot);
+        }
+    }
+}
+
+/// The slot of this place is in use.
+#[inline(always)]
+fn use_page(place: usize) {
+    let page = 1 << (place / PAGE);
     if PAGES.load(Relaxed) & page == 0 {
         PAGES.fetch_or(page, Relaxed);
     }
-    slot.handle.store(handle, Relaxed);
-    slot.size.store(0, Relaxed);
-    slot.extent.store(NOT_ASKED, Relaxed);
-    slot.spent.store(0, Relaxed);
-    slot.needed.store(decoding::nanos(0) * PART, Relaxed);
-    slot.kin.store(None);
-    let young = slot.young();
-    slot.moved.store(young.saturating_sub(1) << YOUNG_AT, Relaxed);
-    slot.rest.store(if young > 0 { ONE } else { 0 }, Relaxed);
 }
 
-/// A type is about to be freed: nothing is asked about it from now on.
+/// A type is about to be freed: nothing is asked about it from now on. Returns false if its slot may be one in
+/// [`OTHERS`], which [`forget_other`] forgets.
 #[inline]
-pub(crate) fn forget(handle: u64) {
-    let slot = slot(handle);
-    if slot.handle.load(Relaxed) == handle {
-        // Another thread's type may take the slot over in between and lose it: then that one is the host's.
-        slot.handle.store(0, Relaxed);
-        if let Some(kin) = slot.kin() {
-            kin.ended(slot.moved());
-        }
-        slot.ended();
+pub(crate) fn forget(handle: u64) -> bool {
+    let home = home(handle);
+    if home.handle.load(Relaxed) != handle {
+        return !HAS_OTHERS.load(Relaxed);
+    }
+    // Another thread's type may take the slot over in between and lose it: then that one is the host's.
+    home.handle.store(0, Relaxed);
+    home.end();
+    true
+}
+
+/// As [`forget`], of a type whose slot is one in [`OTHERS`].
+#[cold]
+pub(crate) fn forget_other(handle: u64) {
+    if !is_inconsistent()
+        && let Some(slot) = OTHERS.find(handle)
+    {
+        slot.end();
+        // Threads that still have the slot add to sums of nobody, or of the next type.
+        OTHERS.unbind(slot);
+        OTHERS.give_back(slot);
     }
 }
 
 /// Types that are like one which has a slot, and the bytes that its messages have moved.
 pub(crate) fn alike(handle: u64) -> Option<(&'static Kin, u64)> {
-    let slot = slot(handle);
-    slot.kin().filter(|_| has(handle)).map(|kin| (kin, slot.moved()))
+    let slot = find(handle).filter(|_| handle != 0)?;
+    slot.kin().map(|kin| (kin, slot.moved()))
 }
 
 /// A type is decoded: what it moves is counted there from now on. It was worth that, whatever its uses had cost.
 pub(crate) fn decoded(handle: u64) {
-    let slot = slot(handle);
-    slot.kin.store(None);
-    if slot.handle.load(Relaxed) == handle {
+    if let Some(slot) = find(handle) {
+        slot.kin.store(None);
         slot.spent.store(u64::MAX, Relaxed);
     }
 }
@@ -249,36 +371,35 @@ pub(crate) fn forget_all() {
     let pages = PAGES.load(Relaxed);
     let used = CANDIDATES.chunks(PAGE).enumerate().filter(|(at, _)| pages >> at & 1 != 0);
     used.flat_map(|(_, page)| page).for_each(|slot| slot.handle.store(0, Relaxed));
+    if HAS_OTHERS.load(Relaxed) && !is_inconsistent() {
+        let others = RefCell::new(Vec::new());
+        OTHERS.each(|slot| others.borrow_mut().push(slot));
+        for slot in others.into_inner() {
+            OTHERS.unbind(slot);
+            OTHERS.give_back(slot);
+        }
+    }
 }
 
 /// Says whether a handle is that of a committed type, for all that was seen, which is not decoded.
 #[inline]
 pub(crate) fn has(handle: u64) -> bool {
-    slot(handle).handle.load(Relaxed) == handle && handle != 0
+    handle != 0 && find(handle).is_some()
 }
 
 /// A type is used: says whether that use passes. Of one that is far from being decoded not every use is looked at, nor of one that is decoded every message
 /// which is like one that was left to the host.
 #[inline(always)]
 pub(crate) fn passes(handle: u64, like: Option<Like>) -> bool {
-    let slot = slot(handle);
-    let rest = slot.rest.load(Relaxed);
-    if rest & LEFT == 0 || slot.handle.load(Relaxed) != handle {
-        return false;
-    }
-    let of = rest >> LIKE_AT;
-    if of != 0 && !like.is_some_and(|like| like.is_of(of)) {
-        return false;
-    }
-    // Threads may lose one another's, and a type that was committed since: it is looked at later, or sooner.
-    slot.rest.store(rest - 1, Relaxed);
-    true
+    let home = home(handle);
+    let rest = home.rest.load(Relaxed);
+    // Types in `OTHERS` are looked at each time: a call to find theirs would save registers in every call.
+    rest & LEFT != 0 && home.handle.load(Relaxed) == handle && home.passes(rest, like)
 }
 
 /// A message of a decoded type was left to the host, for what is known of its layout: so are the next ones that are like it. How many of them pass.
 pub(crate) fn left(handle: u64, like: Like) -> u64 {
-    let slot = slot(handle);
-    let of = like.bits();
+    let (slot, of) = (home(handle), like.bits());
     if slot.handle.load(Relaxed) != handle || of == 0 {
         return 0;
     }
@@ -288,17 +409,16 @@ pub(crate) fn left(handle: u64, like: Like) -> u64 {
 
 /// Something is to be done with a type at its next use: no use of it passes now. Waits for nobody.
 pub(crate) fn wake(handle: u64) {
-    let slot = slot(handle);
-    if slot.handle.load(Relaxed) == handle {
+    if let Some(slot) = find(handle) {
         slot.rest.store(0, Relaxed);
     }
 }
 
 /// Says whether a type that is not decoded is one that calls were seen to use.
 pub(crate) fn is_shown(handle: u64) -> bool {
-    let slot = slot(handle);
+    let Some(slot) = find(handle).filter(|_| handle != 0) else { return false };
     let rest = slot.rest.load(Relaxed);
-    has(handle) && (slot.size.load(Relaxed) != 0 || rest >> USES_AT & LEFT != rest & LEFT)
+    slot.size.load(Relaxed) != 0 || rest >> USES_AT & LEFT != rest & LEFT
 }
 
 /// Adds a use of `count` instances of a type that has a slot, and those that have passed since the last one that was looked at, as if they were like it. How many arguments of its constructors may be decoded now, each constructor as [`CONSTRUCTOR`] more; `None`: none yet.
@@ -309,7 +429,7 @@ pub(crate) fn used(
     used: UseKind,
     rules: UseRules,
 ) -> Option<u64> {
-    let slot = slot(datatype & host.mask);
+    let slot = find(datatype & host.mask)?;
     let mut size = slot.size.load(Relaxed);
     if size == 0 {
         size = bytes(host, datatype)?;
@@ -433,7 +553,7 @@ fn by_cost(host: &Host, datatype: HandleWord, slot: &Slot, now: &Use) -> Option<
 
 /// The type is not decoded now, because it has so many arguments at least, more than its uses pay for.
 pub(crate) fn costs_more(handle: u64, arguments: u64) {
-    let slot = slot(handle);
+    let Some(slot) = find(handle) else { return };
     slot.needed.fetch_max(decoding::nanos(arguments).saturating_mul(PART), Relaxed);
     if let Some(kin) = slot.kin() {
         kin.costs_more(arguments);
@@ -443,7 +563,7 @@ pub(crate) fn costs_more(handle: u64, arguments: u64) {
 /// What the extent of a committed type of the program's tells, in bytes, as the host says.
 fn extent(host: &Host, datatype: HandleWord) -> Option<i64> {
     let (mut lb, mut extent) = (0isize, 0isize);
-    // SAFETY: as below, with two numbers to write to.
+    // SAFETY: a type that the host has accepted as committed and the program holds, two numbers to write to.
     let code = unsafe { host.f.type_extent?(datatype, &raw mut lb, &raw mut extent) };
     (code == 0).then(|| telling(lb as i64, extent as i64))
 }
@@ -457,141 +577,4 @@ pub(crate) fn bytes(host: &Host, datatype: HandleWord) -> Option<i64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use CompletedBy::{LaterCall, SameCall};
-
-    // One test: the slots are global, and all of them are forgotten.
-    #[test]
-    fn slots_are_of_the_types_that_have_them() {
-        a_handle_is_known_from_its_commit_to_its_end();
-        uses_pass_while_nothing_can_come_of_them();
-        messages_pass_that_are_like_one_which_was_left();
-        first_uses_pass_where_types_end_young();
-    }
-
-    fn a_handle_is_known_from_its_commit_to_its_end() {
-        assert!(!has(0) && !has(77));
-        note(77);
-        assert!(has(77));
-        forget(76);
-        assert!(has(77));
-        forget(77);
-        assert!(!has(77));
-        // Whoever has the hash of another takes its slot over.
-        let other = (1..1 << 20).find(|&h| std::ptr::eq(slot(h), slot(77)) && h != 77).expect("few slots");
-        note(77);
-        note(other);
-        assert!(!has(77) && has(other));
-        forget_all();
-        assert!(!has(other));
-    }
-
-    fn uses_pass_while_nothing_can_come_of_them() {
-        let handle = 1 << 40;
-        note(handle);
-        let slot = slot(handle);
-        let passed = |slot: &Slot, cost, spent, until| {
-            slot.rest(cost, spent, until);
-            while passes(handle, None) {}
-            slot.passed()
-        };
-        // After the first use, three times nine, up to half of the way, and none where there is no way left.
-        assert_eq!([passed(slot, 10, 10, 1 << 30), passed(slot, 10, 100, 1 << 30)], [0, 27]);
-        assert_eq!([passed(slot, 10, 100, 140), passed(slot, 10, 100, 90)], [2, 0]);
-        assert_eq!(passed(slot, 1, u64::MAX / 2, u64::MAX), LEFT);
-        slot.rest(10, 20, 1 << 30);
-        assert_eq!((0..4).map(|_| passes(handle, None)).collect::<Vec<_>>(), [true, true, true, false]);
-        // Two have passed when the type is looked at for another reason.
-        slot.rest(10, 100, 1 << 30);
-        assert!(
-            passes(handle, None)
-                && passes(handle, None)
-                && slot.passed() == 2
-                && !passes(handle, None)
-                && slot.passed() == 0
-        );
-        slot.rest(10, 100, 1 << 30);
-        note(handle);
-        assert!(!passes(handle, None));
-        slot.rest(10, 100, 1 << 30);
-        forget(handle);
-        assert!(!passes(handle, None) && !passes(0, None));
-    }
-
-    fn messages_pass_that_are_like_one_which_was_left() {
-        let handle = 1 << 41;
-        note(handle);
-        let [now, later, others] = [
-            Like { count: 5, by: SameCall },
-            Like { count: 5, by: LaterCall },
-            Like { count: 6, by: SameCall },
-        ];
-        left(handle, now);
-        let passed = |like: Like| (0..2 * ALIKE_PASS).filter(|_| passes(handle, Some(like))).count() as u64;
-        assert!(!passes(handle, None));
-        assert_eq!([passed(others), passed(now)], [0, ALIKE_PASS]);
-        // What is completed later costs more to convert.
-        left(handle, now);
-        assert_eq!(passed(later), ALIKE_PASS);
-        left(handle, later);
-        assert_eq!([passed(now), passed(later)], [0, ALIKE_PASS]);
-        // Something is to be done with it.
-        left(handle, now);
-        wake(handle + 1);
-        assert!(passes(handle, Some(now)));
-        wake(handle);
-        assert_eq!(passed(now), 0);
-        // A type that was committed since has its handle.
-        left(handle, now);
-        note(handle);
-        assert_eq!(passed(now), 0);
-        for like in [
-            Like { count: 0, by: LaterCall },
-            Like { count: 1 << 31, by: LaterCall },
-            Like { count: -1, by: SameCall },
-        ] {
-            left(handle, like);
-            assert_eq!(passed(like), 0);
-        }
-        forget(handle);
-        left(handle, now);
-        assert_eq!(passed(now), 0);
-    }
-
-    fn first_uses_pass_where_types_end_young() {
-        let handle = 1 << 42;
-        let slot = slot(handle);
-        // A type of so many bytes that is used once: whether that use passed.
-        let used_once = |spent: u64, decode: bool| {
-            note(handle);
-            assert!(!is_shown(handle));
-            let passed = passes(handle, None);
-            assert!(!passes(handle, None) && is_shown(handle) == passed);
-            if !passed {
-                slot.size.store(8, Relaxed);
-                slot.spent.store(spent, Relaxed);
-                slot.moves(8, 1);
-                assert_eq!(slot.moved(), 8);
-            }
-            if decode {
-                decoded(handle);
-            }
-            forget(handle);
-            passed
-        };
-        let passed = |spent, decode| (0..16).filter(|_| used_once(spent, decode)).count();
-        // One of eight is looked at, all where that one has cost something, or was worth decoding.
-        assert_eq!([passed(10, false), passed(10, false)], [14, 14]);
-        assert_eq!(passed(1 << 30, false), 0);
-        assert_eq!([passed(10, true), passed(10, false)], [0, 14]);
-        // The one that passed counts with the next one.
-        assert!(!used_once(10, false));
-        note(handle);
-        assert!(passes(handle, None) && slot.passed() == 1 && slot.young() < YOUNG);
-        slot.size.store(8, Relaxed);
-        slot.spent.store(1 << 30, Relaxed);
-        forget(handle);
-        assert_eq!(slot.young(), 0);
-    }
-}
+mod tests;

@@ -67,8 +67,10 @@ pub unsafe extern "C-unwind" fn mpi_type_free_f08_(datatype: Ref, ierror: Ref) {
     let Some(theirs) = (unsafe { std::mem::transmute::<*mut c_void, Option<OfType>>(found) }) else { return };
     // Before the library may give the value to a type of another thread.
     // SAFETY: the caller's handle.
-    if let Some(handle) = unsafe { handle_in(host, datatype) } {
-        candidates::forget(handle & host.mask);
+    if let Some(handle) = unsafe { handle_in(host, datatype) }
+        && !candidates::forget(handle & host.mask)
+    {
+        candidates::forget_other(handle & host.mask);
     }
     // SAFETY: the caller's arguments.
     unsafe { theirs(datatype, ierror) }

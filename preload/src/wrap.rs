@@ -150,10 +150,26 @@ pub unsafe extern "C-unwind" fn MPI_Type_free(datatype: *mut c_void) -> c_int {
     if !datatype.is_null() {
         // Before the host may give the value to a type of another thread.
         // SAFETY: a handle of the caller's, whatever its value.
-        candidates::forget(unsafe { handle_at(host, datatype) } & host.mask);
+        let handle = unsafe { handle_at(host, datatype) } & host.mask;
+        if !candidates::forget(handle) {
+            // SAFETY: the caller's arguments.
+            return unsafe { free_other(host, handle, datatype) };
+        }
     }
     // SAFETY: the caller's arguments.
     unsafe { type_free(datatype) }
+}
+
+/// As [`MPI_Type_free`], of a type whose slot is not the one of its handle. A function of its own, so that the other saves no register.
+///
+/// # Safety
+/// As `MPI_Type_free`; `handle` must be the masked handle at `datatype`.
+#[cold]
+#[inline(never)]
+unsafe fn free_other(host: &'static Host, handle: u64, datatype: *mut c_void) -> c_int {
+    candidates::forget_other(handle);
+    // SAFETY: the caller's arguments.
+    host.next.type_free.map_or(missing(host), |type_free| unsafe { type_free(datatype) })
 }
 
 /// # Safety

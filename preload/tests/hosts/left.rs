@@ -50,6 +50,8 @@ fn every_call_left_to_the_host_is_counted_by_reason() {
             ("collectives", "none", "left_by_policy", 1600, "had types that the policy leaves to this host"),
             ("window", "none", "left_by_policy", 400, "had types that the policy leaves to this host"),
             ("file", "none", "left_by_policy", 400, "had types that the policy leaves to this host"),
+            // 3200 types that live at a time: no commit is forgotten.
+            ("many", "none", "left_by_policy", 3200, "had types that the policy leaves to this host"),
             ("contiguous", "all", "left_contiguous", 400, "had types without gaps"),
             ("nothing", "all", "left_nothing_to_move", 400, "moved nothing"),
             ("unknown", "all", "left_unknown_type", 400, "had types whose commit was not seen"),
