@@ -17,7 +17,7 @@ use clap::Args as ClapArgs;
 use ddtc::engine::Mode;
 use ddtc::files;
 use ddtc::target::Level;
-use ddtc_hosts::left::{NOTHING, OFF, sentence};
+use ddtc_hosts::bypass::{NOTHING, OFF, sentence};
 use ddtc_hosts::library;
 
 use crate::doctor::elf::Elf;

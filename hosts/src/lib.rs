@@ -12,7 +12,7 @@
 //! | [`fenced`] | memory between inaccessible pages |
 //! | [`places`] | compares where a library moves the bytes of a datatype with the definition |
 //! | [`layer`] | the groups of functions that a PMPI layer takes together |
-//! | [`left`] | why the preload library left a call to its host, in words |
+//! | [`bypass`] | why the preload library left a call to its host, in words |
 //! | [`loaded`] | an MPI library that this process loads by its file |
 //! | [`mpi_functions`] | wrapped functions and those that take a request, a status or a message, and what the preload library does about each |
 //! | [`profile`] | what is known of each MPI library: which calls may be converted, form of packed bytes, costs |
@@ -20,11 +20,11 @@
 #![deny(unsafe_code)]
 
 pub mod abi;
+pub mod bypass;
 pub mod counted_calls;
 pub mod faults;
 pub mod fenced;
 pub mod layer;
-pub mod left;
 pub mod library;
 pub mod loaded;
 pub mod mpi_functions;

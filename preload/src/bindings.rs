@@ -8,16 +8,16 @@
 use std::ffi::{CStr, CString, c_int, c_void};
 
 use ddtc::process::Awaited;
-use ddtc_hosts::left::Left;
+use ddtc_hosts::bypass::Bypass;
 use ddtc_hosts::policy::Call;
 
 use crate::gpu;
 use crate::guard::guard;
 use crate::handles::handle_at;
 use crate::host::{HandleWord, Host};
-use crate::left::left;
 use crate::loader::{Opened, loaded_objects};
 use crate::objects;
+use crate::outcome::bypassed;
 use crate::reentrancy::Inside;
 use crate::requests::{self, Asks, Operation};
 use crate::scopes::ours;
@@ -49,7 +49,7 @@ const CALLS: [&CStr; 17] = [
 /// Says whether every completion of a request that is started now may be seen, as far as is known without a call.
 pub(crate) fn may_be_covered(host: &Host) -> bool {
     if reasons() & BYPASS != 0 {
-        return left(Left::UnseenCompletion).unwrap_or(false);
+        return bypassed(Bypass::UnseenCompletion).unwrap_or(false);
     }
     static FIRST: Awaited<bool> = Awaited::new();
     *FIRST.get_or_init(|| {
@@ -162,7 +162,9 @@ impl Probe {
 
     /// Frees the request unless the function under test has.
     fn end(self, freed: bool) {
-        requests::find_all(std::iter::once(self.handle), Asks::Nothing).into_iter().for_each(|found| drop(found.take()));
+        requests::find_all(std::iter::once(self.handle), Asks::Nothing)
+            .into_iter()
+            .for_each(|found| drop(found.take()));
         if freed {
             return;
         }

@@ -6,25 +6,26 @@
 use std::ffi::{c_int, c_void};
 use std::time::Instant;
 
-use ddtc::committed::Committed;
 use ddtc::count::Count;
-use ddtc::datatype::Named;
 use ddtc::kind::Direction;
-use ddtc_hosts::left::Left;
+use ddtc_hosts::bypass::Bypass;
+use ddtc_hosts::policy;
+use ddtc_hosts::profile::WireForm;
 
+use crate::canary::packs_raw;
 use crate::candidates;
+use crate::deciding::met;
+use crate::decision::{Code, Decision, Facts, HookState, Known, Payload, Purpose, Record, Work, decide};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
-use crate::reentrancy::Inside;
-use crate::settings::settings;
+use crate::reentrancy;
+use crate::run::run;
 use crate::slow_path::{
-    CHECK, COUNT, FOREIGN, GPU, LAYER, OPAQUE_GPU, PACKING, PERF, UNPROVEN, UNSEEN, proven, reasons, watch,
-    watched_for,
+    CHECK, COUNT, FOREIGN, GPU, LAYER, OPAQUE_GPU, PACKING, PERF, UNPROVEN, UNSEEN, reasons, watched_for,
 };
 use crate::table::{self, Found, TypeEntry};
 use crate::use_kind::UseKind;
-use crate::warn::warn;
-use crate::{check, comms, gpu, left, perf, types};
+use crate::{check, comms, gpu, outcome, perf, types};
 
 /// Arguments of `MPI_Pack` or `MPI_Unpack`, by their roles.
 pub(crate) struct Call<P> {
@@ -71,61 +72,80 @@ pub(crate) enum Outcome {
     PassAndLearn,
 }
 
-/// What the arguments of a call say, where the host would accept them.
-struct Accepted<P> {
-    count: u64,
-    /// Packed bytes of the call.
+/// Where the packed bytes of a call lie.
+#[derive(Clone, Copy)]
+struct Place<P> {
+    /// Number of packed bytes.
     bytes: u64,
-    /// Where they begin.
     packed: *mut u8,
-    /// The position behind them.
+    /// The position after them.
     position: P,
 }
 
-/// Why a call is the host's.
-enum Refused {
-    /// For a reason that is counted.
-    For(Left),
-    /// The host says why.
-    Wrong,
-    /// The host has not accepted its communicator yet.
-    Unmet,
-}
-
-/// Checks the arguments of a call as the host would.
+/// Returns where the packed bytes of a call with elements lie; none: the buffer is too small, or the
+/// arguments are wrong, of which the MPI library raises the error.
 ///
 /// # Safety
 /// If the position is not null, it must point to a number.
 #[inline(always)]
-unsafe fn accepted<P: Count>(
+unsafe fn place<P: Count>(entry: &'static TypeEntry, call: &Call<P>) -> Option<Place<P>> {
+    // SAFETY: as the caller promises.
+    let at = unsafe { call.at() }?;
+    let end = entry.size().checked_mul(call.count.wide()).and_then(|bytes| at.checked_add(bytes))?;
+    if at < 0 || end < at || end > call.packed_size.wide() {
+        return None;
+    }
+    // No larger than a number of that form: it fits.
+    let position = P::narrow(end)?;
+    let packed = call.packed.cast::<u8>().wrapping_add(at as usize);
+    Some(Place { bytes: (end - at) as u64, packed, position })
+}
+
+/// Gathers the facts about a pack or unpack with a decoded type. `watch`: why calls leave the short path.
+#[inline(always)]
+fn facts<P: Count>(
     host: &'static Host,
     entry: &'static TypeEntry,
     call: &Call<P>,
-) -> Result<Accepted<P>, Refused> {
-    let count = call.count.wide();
-    if count <= 0 {
-        return Err(Refused::For(Left::NothingToMove));
+    place: Option<Place<P>>,
+    code: Code,
+    watch: u32,
+) -> Facts {
+    let is_null = !entry.takes(call.user) || call.packed.is_null() || call.position.is_null();
+    Facts {
+        purpose: Purpose::Pack {
+            is_met: watch & UNPROVEN == 0 && comms::accepted(host, call.comm),
+            fits: place.is_some(),
+            own_runs: host.own_runs,
+        },
+        record: Record::Known(Known {
+            class: entry.class(),
+            size: entry.size(),
+            converts: true,
+            payloads: u64::MAX,
+            verdict: None,
+            is_due: false,
+            code,
+            hook: HookState::No,
+        }),
+        payload: Some(Payload {
+            moves: call.count.wide() > 0,
+            is_null,
+            bytes: place.map(|place| place.bytes as i64),
+        }),
+        is_tried: watch & FOREIGN == 0,
+        is_layers: watch & LAYER != 0,
+        wire_form: WireForm::Packed,
     }
-    if !entry.takes(call.user) || call.packed.is_null() || call.position.is_null() {
-        return Err(Refused::For(Left::NullBuffer));
-    }
-    if !comms::accepted(host, call.comm) {
-        return Err(Refused::Unmet);
-    }
-    // SAFETY: not null, so a number, as the caller promises.
-    let at = unsafe { *call.position }.wide();
-    let end = entry.size().checked_mul(count).and_then(|bytes| at.checked_add(bytes));
-    let end = end.filter(|&end| at >= 0 && end <= call.packed_size.wide()).ok_or(Refused::Wrong)?;
-    if end - at >= host.own_runs && entry.is_a_run() {
-        return Err(Refused::For(Left::Contiguous));
-    }
-    // No larger than a number of that form: it fits.
-    let position = P::narrow(end).ok_or(Refused::Wrong)?;
-    let packed = call.packed.cast::<u8>().wrapping_add(at as usize);
-    Ok(Accepted { count: count as u64, bytes: (end - at) as u64, packed, position })
 }
 
-/// Converts a call if its type, communicator and kernel are known and nobody watches, and says whether it did: else nothing is done, and [`convert`] is to look
+/// Returns whether the code of a type is ready for a direction.
+#[inline(always)]
+fn code(entry: &TypeEntry, direction: Direction) -> Code {
+    if entry.is_ready(direction) { Code::Ready } else { Code::Missing }
+}
+
+/// Converts a call if its type, communicator and kernel are known and nobody watches, and says whether it did. Otherwise nothing is done, and [`convert`] is to look
 /// into it. Of a call of some bytes the rest of this library would take most of the time.
 ///
 /// # Safety
@@ -137,19 +157,24 @@ pub(crate) unsafe fn convert_at_once<P: Count>(host: &'static Host, call: &Call<
     }
     let Found::Convert(entry) = table::find(call.datatype & host.mask) else { return false };
     // SAFETY: as the caller promises.
-    let Ok(Accepted { count, packed, position, .. }) = (unsafe { accepted(host, entry, call) }) else {
+    let place = unsafe { place(entry, call) };
+    let Decision::Stage(_) = decide(&facts(host, entry, call, place, code(entry, call.direction), 0)) else {
         return false;
     };
     // SAFETY: the entry is bound, and the program holds its type during the call.
-    let Some(committed) = (unsafe { entry.committed() }) else { return false };
-    if !entry.is_ready(call.direction) {
+    let (Some(committed), Some(Place { packed, position, .. })) = (unsafe { entry.committed() }, place)
+    else {
+        return false;
+    };
+    if !gpu::is_fresh() {
         return false;
     }
+    let count = call.count.wide() as u64;
     // SAFETY: memory as the caller promises.
-    if !gpu::is_fresh() || !unsafe { committed.try_raw(call.direction, call.user.cast(), count, packed) } {
+    if !unsafe { committed.try_raw(call.direction, call.user.cast(), count, packed) } {
         return false;
     }
-    // SAFETY: not null: the call is accepted.
+    // SAFETY: not null: there is a place.
     unsafe { call.moved(position) };
     true
 }
@@ -160,26 +185,32 @@ pub(crate) unsafe fn convert_at_once<P: Count>(host: &'static Host, call: &Call<
 /// As `MPI_Pack` and `MPI_Unpack`: if the host would succeed, the buffers are what the arguments say.
 #[inline]
 pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> Outcome {
-    let entry = match table::find(call.datatype & host.mask) {
-        Found::Convert(entry) => entry,
-        Found::Pass => return Outcome::Pass,
-        Found::Unknown => match first_use(host, call) {
+    let entry = match table::known(host, call.datatype) {
+        Some(entry) if entry.size() > 0 => entry,
+        known => match undecoded(host, call, known.is_some()) {
             Ok(entry) => entry,
             Err(outcome) => return outcome,
         },
     };
     // SAFETY: as the caller promises.
-    let Accepted { count, bytes, packed, position } = match unsafe { accepted(host, entry, call) } {
-        Ok(accepted) => accepted,
-        Err(Refused::For(why)) => return passed_for(why),
-        Err(Refused::Wrong) => return Outcome::Pass,
-        Err(Refused::Unmet) => return to_be_met(),
+    let place = unsafe { place(entry, call) };
+    let mut code = code(entry, call.direction);
+    // Each kind of work is asked for once, because its result is entered.
+    let decision = loop {
+        match decide(&facts(host, entry, call, place, code, reasons())) {
+            Decision::Work(Work::Compile) => {
+                // SAFETY: the entry is bound, and the program holds its type during the call.
+                let is_ready = unsafe { entry.ready(call.direction, place.map_or(0, |place| place.bytes)) };
+                code = if is_ready { Code::Ready } else { Code::Declined };
+            }
+            decision => break decision,
+        }
     };
-    // SAFETY: the entry is bound.
-    if !unsafe { entry.ready(call.direction, bytes) } {
-        return passed_for(Left::Rare);
-    }
+    let (Decision::Stage(_), Some(Place { packed, position, .. })) = (decision, place) else {
+        return bypass(decision);
+    };
     gpu::refresh();
+    let count = call.count.wide() as u64;
     let watch = reasons() & PACKING;
     let outcome = if watch == 0 {
         // SAFETY: the type is bound and the program holds it during the call; memory as the caller promises.
@@ -194,32 +225,13 @@ pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> O
     };
     match outcome {
         Some(Outcome::Done) => {
-            left::converted();
-            // SAFETY: not null: the call is accepted.
+            outcome::converted();
+            // SAFETY: not null: there is a place.
             unsafe { call.moved(position) };
             Outcome::Done
         }
         Some(other) => other,
         None => Outcome::Pass,
-    }
-}
-
-/// # Safety
-/// As `Committed::pack_raw` and `Committed::unpack_raw`.
-#[inline]
-pub(crate) unsafe fn run(
-    committed: &Committed,
-    direction: Direction,
-    user: *mut u8,
-    count: u64,
-    packed: *mut u8,
-) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        match direction {
-            Direction::Pack => committed.pack_raw(user, count, packed),
-            Direction::Unpack => committed.unpack_raw(packed, user, count),
-        }
     }
 }
 
@@ -236,21 +248,16 @@ unsafe fn watched<P: Count>(
     packed: *mut u8,
     watch: u32,
 ) -> Outcome {
-    if watch & LAYER != 0 {
-        return passed_for(Left::Layer);
+    // A GPU runtime was loaded meanwhile.
+    if watch & OPAQUE_GPU != 0 {
+        return bypass(Decision::Bypass(Bypass::Device));
     }
-    if watch & UNPROVEN != 0 {
-        return to_be_met();
-    }
-    if watch & (FOREIGN | OPAQUE_GPU) != 0 {
-        return passed_for(if watch & FOREIGN != 0 { Left::Untried } else { Left::Device });
-    }
-    // SAFETY: the entry is bound.
+    // SAFETY: the entry is bound, and the program holds its type during the call.
     let Some(committed) = (unsafe { entry.committed() }) else { return Outcome::Pass };
     let user = call.user.cast::<u8>();
     if watch & GPU != 0 && !(gpu::has_host(user.cast(), committed.datatype()) && gpu::is_host(packed.cast()))
     {
-        return passed_for(Left::Device);
+        return bypass(Decision::Bypass(Bypass::Device));
     }
     let start = Instant::now();
     // SAFETY: as the caller promises.
@@ -300,35 +307,44 @@ pub(crate) unsafe fn passed<P: Count>(
     }
 }
 
-/// The host's business.
+/// The MPI library gets the call, because of this decision.
 #[cold]
-fn passed_for(why: Left) -> Outcome {
-    let _: Option<()> = left::left(why);
-    Outcome::Pass
+fn bypass(decision: Decision) -> Outcome {
+    let Decision::Bypass(why) = decision else { return Outcome::Pass };
+    let _: Option<()> = outcome::bypassed(why);
+    if why == Bypass::FirstUse { Outcome::PassAndLearn } else { Outcome::Pass }
 }
 
-/// The host's business until it has accepted type and communicator.
+/// A call with a type that is not decoded: it is, if its uses have paid for that. `is_known`: it cannot be
+/// decoded.
 #[cold]
-fn to_be_met() -> Outcome {
-    let _: Option<()> = left::left(Left::FirstUse);
-    Outcome::PassAndLearn
-}
-
-/// A call with a type that is not decoded: it is, if its uses have paid for that.
-#[cold]
-fn first_use<P: Count>(host: &'static Host, call: &Call<P>) -> Result<&'static TypeEntry, Outcome> {
-    if watched_for(LAYER) {
-        return Err(passed_for(Left::Layer));
-    }
-    if !candidates::has(call.datatype & host.mask) {
-        return Err(to_be_met());
-    }
-    if !types::met(host, call.datatype, call.count.wide(), UseKind::Pack) {
-        return Err(passed_for(Left::Rare));
-    }
-    match table::find(call.datatype & host.mask) {
-        Found::Convert(entry) => Ok(entry),
-        Found::Pass | Found::Unknown => Err(Outcome::Pass),
+fn undecoded<P: Count>(
+    host: &'static Host,
+    call: &Call<P>,
+    is_known: bool,
+) -> Result<&'static TypeEntry, Outcome> {
+    let mut record = match is_known {
+        true => Record::NotTaken,
+        false if candidates::has(call.datatype & host.mask) => {
+            Record::Noted { counts: true, declined: false }
+        }
+        false => Record::Unseen,
+    };
+    let is_layers = watched_for(LAYER);
+    loop {
+        let purpose = Purpose::Pack { is_met: true, fits: true, own_runs: 0 };
+        let facts = Facts { purpose, is_layers, ..Facts::of_type(policy::Call::Message, false, record) };
+        match decide(&facts) {
+            Decision::Work(Work::Decode) => {
+                if met(host, call.datatype, call.count.wide(), UseKind::Pack)
+                    && let Found::Convert(entry) = table::find(call.datatype & host.mask)
+                {
+                    return Ok(entry);
+                }
+                record = Record::Noted { counts: true, declined: true };
+            }
+            decision => return Err(bypass(decision)),
+        }
     }
 }
 
@@ -341,81 +357,11 @@ pub(crate) fn learn(host: &'static Host, datatype: HandleWord, comm: HandleWord)
     types::committed(host, datatype);
     let handle = datatype & host.mask;
     if (candidates::has(handle) || matches!(table::find(handle), Found::Convert(_)))
-        && let Some(_inside) = Inside::enter()
+        && let Some(_inside) = reentrancy::Inside::enter()
     {
         guard(|| {
             packs_raw(host, comm);
             comms::accept(host, comm);
         });
-    }
-}
-
-/// Says whether the host packs headerless raw bytes; tries it if that is not known yet.
-pub(crate) fn packs_raw(host: &'static Host, comm: HandleWord) -> bool {
-    if watched_for(UNPROVEN) {
-        prove(host, comm);
-    }
-    !watched_for(FOREIGN)
-}
-
-/// Puts the calls on the long path for what the environment asks.
-fn watch_as_asked() {
-    let settings = settings();
-    let asked = [(settings.counting(), COUNT), (settings.check, CHECK), (settings.perf_map, PERF)];
-    asked.iter().filter(|(on, _)| *on).for_each(|&(_, reason)| watch(reason));
-}
-
-/// Looks whether the host packs headerless raw bytes: `vector(3, 1, 2, int)` there and back.
-fn prove(host: &'static Host, comm: HandleWord) {
-    // SAFETY: calls with valid arguments and buffers that are large enough.
-    let raw = unsafe { canary(host, comm) }.unwrap_or(false);
-    if !raw {
-        warn(format_args!("{}: MPI_Pack does not give raw bytes; nothing is converted", host.version));
-        watch(FOREIGN);
-    }
-    watch_as_asked();
-    proven();
-}
-
-/// # Safety
-/// The communicator must be valid.
-unsafe fn canary(host: &'static Host, comm: HandleWord) -> Option<bool> {
-    let f = &host.f;
-    let mut user: [c_int; 5] = [0x0102_0304, -1, 0x1122_3344, -2, 0x7a7b_7c7d];
-    let mut packed = [0u8; 64];
-    let mut datatype: HandleWord = 0;
-    let mut position = 0;
-    // SAFETY: as the standard says of each call; handles are read and written in place.
-    unsafe {
-        if f.type_vector?(3, 1, 2, host.handle(Named::Int)?, (&raw mut datatype).cast()) != 0
-            || f.type_commit?((&raw mut datatype).cast()) != 0
-        {
-            return None;
-        }
-        let code = host.counted.pack?(
-            user.as_ptr().cast(),
-            1,
-            datatype,
-            packed.as_mut_ptr().cast(),
-            64,
-            &raw mut position,
-            comm,
-        );
-        let expected = [user[0], user[2], user[4]].map(c_int::to_ne_bytes).concat();
-        let mut raw = code == 0 && position == 12 && packed[..12] == expected;
-        let stream = [5, 6, 7].map(c_int::to_ne_bytes).concat();
-        position = 0;
-        let code = host.counted.unpack?(
-            stream.as_ptr().cast(),
-            12,
-            &raw mut position,
-            user.as_mut_ptr().cast(),
-            1,
-            datatype,
-            comm,
-        );
-        raw &= code == 0 && position == 12 && user == [5, -1, 6, -2, 7];
-        f.type_free?((&raw mut datatype).cast());
-        Some(raw)
     }
 }

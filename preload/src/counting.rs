@@ -5,17 +5,16 @@
 
 use std::ffi::c_int;
 
+use ddtc_hosts::bypass::Bypass;
 use ddtc_hosts::layer::Group as FunctionGroup;
-use ddtc_hosts::left::Left;
-use ddtc_hosts::policy::{Call, Class};
+use ddtc_hosts::policy::Call;
 
-use crate::candidates;
+use crate::deciding::known_of_type;
+use crate::decision::{Decision, Facts, Purpose, decide};
 use crate::group::{Group, Role};
 use crate::host::{HandleWord, Host};
-use crate::left::{Counted, add};
-use crate::policy::policy;
+use crate::outcome::{Counted, add};
 use crate::report;
-use crate::table::{self, Found};
 
 /// The arguments of a call that say which of its types it uses.
 pub(crate) struct Arguments {
@@ -61,49 +60,44 @@ pub(crate) fn end_packing(host: &'static Host, counted: Counted, code: c_int, da
 }
 
 /// Why a type is the host's; `None`: it is a named one.
-fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Left>) -> Option<Left> {
+fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Bypass>) -> Option<Bypass> {
     let handle = datatype & host.mask;
     if handle == 0 || handle == host.type_null || host.named(handle).is_some() {
         return None;
     }
-    if given.is_layers(host) {
-        return Some(Left::Layer);
-    }
-    let entry = match table::find(handle) {
-        Found::Unknown if candidates::has(handle) => {
-            let never = !given.always && !policy(host).any(given.call);
-            return Some(if never { Left::Policy } else { noted.unwrap_or(Left::Rare) });
-        }
-        Found::Unknown => return Some(Left::UnknownType),
-        Found::Pass => return Some(Left::TypeNotTaken),
-        Found::Convert(entry) => entry,
+    let purpose = match given.always {
+        true => Purpose::Pack { is_met: true, fits: true, own_runs: i64::MAX },
+        false => Purpose::Argument { call: given.call, persistent: false },
     };
-    let class = entry.rules().class;
-    Some(match noted.unwrap_or(Left::Other) {
-        noted if given.always => noted,
-        _ if class == Class::Dense => Left::Contiguous,
-        _ if policy(host).of(given.call, class) == 0 => Left::Policy,
-        noted => noted,
+    let record = known_of_type(host, datatype, given.call, given.always);
+    let facts =
+        Facts { purpose, is_layers: given.is_layers(host), ..Facts::of_type(given.call, false, record) };
+    Some(match decide(&facts) {
+        // What was noted about a type whose commit was seen is more exact.
+        Decision::Bypass(Bypass::Rare) => noted.unwrap_or(Bypass::Rare),
+        Decision::Bypass(why) => why,
+        _ => noted.unwrap_or(Bypass::Other),
     })
 }
 
-fn closeness(left: Left) -> u8 {
+fn closeness(left: Bypass) -> u8 {
     match left {
-        Left::UnknownType | Left::TypeNotTaken | Left::Rare => 0,
-        Left::Contiguous => 1,
-        Left::Policy => 2,
-        Left::TooSmall
-        | Left::TooLarge
-        | Left::NullBuffer
-        | Left::FirstUse
-        | Left::NothingToMove
-        | Left::Untried
-        | Left::Device
-        | Left::PastTheCap
-        | Left::UnseenCompletion
-        | Left::AfterErrors
-        | Left::Layer
-        | Left::Other => 3,
+        Bypass::UnknownType | Bypass::TypeNotTaken | Bypass::Rare => 0,
+        Bypass::Contiguous => 1,
+        Bypass::Policy => 2,
+        Bypass::TooSmall
+        | Bypass::TooLarge
+        | Bypass::NullBuffer
+        | Bypass::FirstUse
+        | Bypass::NothingToMove
+        | Bypass::Untried
+        | Bypass::Device
+        | Bypass::PastTheCap
+        | Bypass::NoSubstitute
+        | Bypass::UnseenCompletion
+        | Bypass::AfterErrors
+        | Bypass::Layer
+        | Bypass::Other => 3,
     }
 }
 

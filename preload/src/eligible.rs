@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::convert::packs_raw;
+use crate::canary::packs_raw;
 use crate::guard::guard;
 use crate::hooks::allowed_hook;
 use crate::host::Host;

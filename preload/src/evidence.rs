@@ -13,9 +13,11 @@ use ddtc::process::{Lazy, Mutex};
 use ddtc_hosts::policy::Policy;
 use ddtc_hosts::profile::Costs;
 
+use crate::decision::Verdict;
 use crate::host::Host;
 use crate::remembered;
 use crate::times::{LATER, PART, Runs, Times};
+use crate::use_kind::CompletedBy;
 
 /// Times as many bytes as are packed for it that a class moves before it is timed.
 const WORTH: u64 = 8;
@@ -169,35 +171,42 @@ impl Evidence {
         gains & !self.timed.load(Relaxed)
     }
 
-    /// Says whether messages of so many bytes are converted, of which a table says `table`.
+    /// Returns what the times say about messages of so many bytes, if they were taken: those of the layout, or
+    /// of the layouts that are alike.
     #[inline]
-    pub(crate) fn wants(&self, bytes: u64, table: bool) -> bool {
-        let Some((e, bit)) = self.decider(bytes) else { return table };
-        e.gains.load(Relaxed) & bit != 0 || table && e.loses.load(Relaxed) & bit == 0
+    pub(crate) fn verdict(&self, bytes: u64, by: CompletedBy) -> Option<Verdict> {
+        let (e, bit) = self.decider(bytes)?;
+        let gains = match by {
+            CompletedBy::SameCall => e.gains.load(Relaxed) & bit != 0,
+            CompletedBy::LaterCall => self.saves(bytes).is_some_and(|saves| saves >= LATER),
+        };
+        Some(Verdict { gains, loses: e.loses.load(Relaxed) & bit != 0 })
     }
 
-    /// As [`Evidence::wants`], of messages that a later call completes: they cost [`LATER`] more.
+    /// Returns what the layout says about messages of so many bytes, if both ranks must decide them alike: no
+    /// rank may go by its own times.
     #[inline]
-    pub(crate) fn wants_later(&self, bytes: u64, table: bool) -> bool {
-        let Some((e, bit)) = self.decider(bytes) else { return table };
-        self.saves(bytes).is_some_and(|saves| saves >= LATER) || table && e.loses.load(Relaxed) & bit == 0
+    pub(crate) fn verdict_of_both(&self, costs: &Costs, bytes: u64) -> Option<Verdict> {
+        let gains = self.runs().gain_on_both_ranks(costs, bytes)?;
+        Some(Verdict { gains, loses: !gains })
+    }
+
+    /// Says whether messages of so many bytes are converted; `table` says whether the policy has them.
+    pub(crate) fn wants(&self, bytes: u64, by: CompletedBy, table: bool) -> bool {
+        self.verdict(bytes, by).map_or(table, |verdict| verdict.wants(table))
     }
 
     /// Says whether messages of any size are converted, as far as is known; a table has the payloads `table`.
     pub(crate) fn hopeful(&self, table: u64) -> bool {
         let timed = self.timed().chain(self.kin().into_iter().flat_map(Evidence::timed));
-        timed.into_iter().any(|(at, _)| self.wants(1 << at, Policy::has(table, 1 << at)))
+        timed
+            .into_iter()
+            .any(|(at, _)| self.wants(1 << at, CompletedBy::SameCall, Policy::has(table, 1 << at)))
     }
 
     /// Says whether nothing of it was timed, nor of its kin.
     pub(crate) fn is_new(&self) -> bool {
         self.timed.load(Relaxed) == 0 && self.kin().is_none_or(Evidence::is_new)
-    }
-
-    /// Says whether a call may be converted whose own costs are not known: a table must have it, and the times not speak against it.
-    #[inline]
-    pub(crate) fn allows(&self, bytes: u64) -> bool {
-        self.decider(bytes).is_none_or(|(e, bit)| e.loses.load(Relaxed) & bit == 0)
     }
 
     /// Counts a message; whether its class has moved enough to be timed before it, or that of its kin. `least`: bytes that a class moves at least.
@@ -238,7 +247,7 @@ impl Evidence {
         if gains {
             self.gains.fetch_or(bit, Relaxed);
         }
-        if times.loses(costs, 1 << at, runs) {
+        if times.loses(costs, runs) {
             self.loses.fetch_or(bit, Relaxed);
         }
         self.timed.fetch_or(bit, Relaxed);
@@ -349,14 +358,15 @@ impl Evidence {
 
     /// Returns a line for each class that was timed, for the report; `table`: payloads that the table has.
     pub(crate) fn lines(&self, table: u64) -> String {
+        use CompletedBy::{LaterCall, SameCall};
         let mut out = String::new();
         for (at, Times { bytes, host, ours, copy }) in self.timed() {
             let from = 1u64 << at;
             let table = Policy::has(table, from);
-            let verdict = match (self.wants(from, table), self.wants_later(from, table)) {
-                (true, true) => "converted",
-                (true, false) => "converted where one call begins and completes them",
-                (false, _) => "the host's",
+            let verdict = match [SameCall, LaterCall].map(|by| self.wants(from, by, table)) {
+                [true, true] => "converted",
+                [true, false] => "converted where one call begins and completes them",
+                [false, _] => "the host's",
             };
             let _ = writeln!(
                 out,
@@ -374,6 +384,7 @@ impl Evidence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use CompletedBy::{LaterCall, SameCall};
     use ddtc_hosts::profile;
 
     #[test]
@@ -384,17 +395,24 @@ mod tests {
         // Their messages count together until one was timed, and each for itself.
         let due = |e: &Evidence, n: u64| (0..n).filter(|_| e.due(4096, 80 << 10)).count();
         assert_eq!((due(&one, 15), due(&other, 4), due(&third, 1)), (0, 0, 1));
-        assert!(one.is_new() && one.hoped() == 0 && !one.wants(4096, false));
+        assert!(one.is_new() && one.hoped() == 0 && !one.wants(4096, SameCall, false));
         let slow = Times { bytes: 4096, host: 9000, ours: 900, copy: 100 };
         one.learn_bytes(&profile::INTEL.costs, 4096, slow);
-        assert!(!other.is_new() && other.hoped() == 4096 && other.wants(4096, false) && other.hopeful(0));
-        assert!(one.hoped() == 0 && !other.wants(8192, false));
+        assert!(
+            !other.is_new()
+                && other.hoped() == 4096
+                && other.wants(4096, SameCall, false)
+                && other.hopeful(0)
+        );
+        assert!(one.hoped() == 0 && !other.wants(8192, SameCall, false));
         assert_eq!((other.saves(4096), other.spares(4096)), (one.saves(4096), Some(8100)));
         assert_eq!((due(&other, 315), due(&other, 1)), (0, 1));
         // What one says of its own stands; that both are true says nothing of a third.
         other.learn_bytes(&profile::INTEL.costs, 4096, Times { ours: 9000, ..slow });
-        assert!(!other.wants(4096, false) && one.wants(4096, false));
-        assert!(third.hoped() == 0 && third.wants(4096, true) && !third.wants(4096, false));
+        assert!(!other.wants(4096, SameCall, false) && one.wants(4096, SameCall, false));
+        assert!(
+            third.hoped() == 0 && third.wants(4096, SameCall, true) && !third.wants(4096, SameCall, false)
+        );
     }
 
     #[test]
@@ -415,7 +433,7 @@ mod tests {
             16_384,
             Times { bytes: 16_384, host: 9000, ours: 900, copy: 400 },
         );
-        assert!(!kin.is_decided(16_384) && kin.runs() == Runs::new(23_925, false));
+        assert!(!kin.is_decided(16_384) && kin.runs() == Runs::new(23_925, false, 600));
     }
 
     #[test]
@@ -433,10 +451,11 @@ mod tests {
         assert_eq!((runs, &told[..]), (4, &[(10, Times::default()), (14, slow)][..]));
         let later = Evidence::new(0);
         later.hear(&profile::MPICH.costs, runs, told.iter().copied().chain([(CLASSES, slow)]));
-        let verdicts =
-            |e: &Evidence| [1024, 16384, 2 << 20].map(|n| (e.is_decided(n), e.wants(n, false), e.saves(n)));
+        let verdicts = |e: &Evidence| {
+            [1024, 16384, 2 << 20].map(|n| (e.is_decided(n), e.wants(n, SameCall, false), e.saves(n)))
+        };
         assert_eq!(verdicts(&later)[..2], verdicts(kin)[..2]);
-        assert!(!later.is_decided(1024) && later.wants(16384, false));
+        assert!(!later.is_decided(1024) && later.wants(16384, SameCall, false));
         assert_eq!(later.told(), (runs, told));
     }
 
@@ -448,11 +467,19 @@ mod tests {
         // 8 of what is packed, and another class for itself.
         assert_eq!((due(64 << 10, 7), due(64 << 10, 1), due(2 << 20, 1)), (0, 1, 1));
         evidence.give_up(2 << 20);
-        assert!(due(2 << 20, 9) == 0 && evidence.wants(2 << 20, true) && !evidence.wants(2 << 20, false));
-        assert!(evidence.wants(5000, true) && !evidence.wants(5000, false));
+        assert!(
+            due(2 << 20, 9) == 0
+                && evidence.wants(2 << 20, SameCall, true)
+                && !evidence.wants(2 << 20, SameCall, false)
+        );
+        assert!(evidence.wants(5000, SameCall, true) && !evidence.wants(5000, SameCall, false));
         let slow = Times { bytes: 4096, host: 9000, ours: 900, copy: 100 };
         evidence.learn_bytes(&profile::INTEL.costs, 5000, slow);
-        assert!(evidence.wants(4096, false) && evidence.allows(4096) && !evidence.wants(8192, false));
+        assert!(
+            evidence.wants(4096, SameCall, false)
+                && !evidence.verdict(4096, SameCall).is_some_and(|v| v.loses)
+                && !evidence.wants(8192, SameCall, false)
+        );
         assert_eq!((evidence.spares(8000), evidence.spares(8192)), (Some(8100 * 8000 / 4096), None));
         assert!(evidence.is_ahead(5000) && !evidence.is_ahead(8192));
         // One that could not be timed, and one that was not, say nothing.
@@ -463,16 +490,20 @@ mod tests {
         let little = Times { bytes: 480, host: 160, ours: 10, copy: 10 };
         evidence.learn_bytes(&profile::MPICH.costs, 480, little);
         assert!(
-            evidence.wants(480, false)
-                && !evidence.wants_later(480, false)
-                && evidence.wants_later(480, true)
+            evidence.wants(480, SameCall, false)
+                && !evidence.wants(480, LaterCall, false)
+                && evidence.wants(480, LaterCall, true)
         );
-        assert!(evidence.wants_later(4096, false) && evidence.wants_later(100, true));
-        assert!(!evidence.wants(8192, true) && !evidence.allows(8192) && !evidence.is_ahead(8192));
+        assert!(evidence.wants(4096, LaterCall, false) && evidence.wants(100, LaterCall, true));
+        assert!(
+            !evidence.wants(8192, SameCall, true)
+                && evidence.verdict(8192, SameCall).is_some_and(|v| v.loses)
+                && !evidence.is_ahead(8192)
+        );
         assert!(evidence.is_even(8192));
         let fast = Times { bytes: 16384, host: 900, ours: 900, copy: 100 };
         evidence.learn_bytes(&profile::INTEL.costs, 16384, fast);
-        assert!(evidence.wants(16384, true) && !evidence.wants(16384, false));
+        assert!(evidence.wants(16384, SameCall, true) && !evidence.wants(16384, SameCall, false));
         assert_eq!(due(8192, 1000), 0);
         // First uses, for whoever asks for that.
         assert!(Evidence::new(64).due(8, 0));

@@ -7,6 +7,7 @@ use ddtc_hosts::policy::Call;
 
 use crate::handles::{On, missing, too_large};
 use crate::host::Host;
+use crate::table::TypeEntry;
 
 /// Most bytes of a message whose length is an `int`.
 const INT: i64 = c_int::MAX as i64;
@@ -20,6 +21,9 @@ pub(crate) struct Forms<S, L> {
     pub(crate) call: Call,
     /// Whether the policy converts a type of this call. If not, it is here for its counts alone: the host has only the other form.
     pub(crate) wanted: bool,
+    /// Entries of the types of the call, those of its first and its second buffer, looked up once; none
+    /// where a type is a named one or not decoded.
+    pub(crate) entries: [Option<&'static TypeEntry>; 2],
     /// Where an error of the call is raised.
     pub(crate) on: On,
 }

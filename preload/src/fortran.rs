@@ -13,7 +13,7 @@ use ddtc::kind::Direction;
 use crate::convert::{Call, Outcome, convert, passed};
 use crate::fortran_bridge::{Bridge, bridge};
 use crate::host::{Host, c_name, host, host_of_caller};
-use crate::left::Counted;
+use crate::outcome::Counted;
 use crate::scopes::{behind, next};
 use crate::users::User;
 use crate::warn::warn;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ddtc::kind::Direction;
 
+use crate::decision::HookState;
 use crate::host::{HandleWord, Host};
 use crate::table::TypeEntry;
 
@@ -64,11 +65,18 @@ pub(crate) trait Hook: Sync {
     /// The program passes a type to a collective call, which the library makes messages of.
     fn passes(&self, host: &'static Host, entry: &TypeEntry, bytes: u64);
 
-    /// Returns true if the message is moved inside, which is faster than packing it first.
-    fn moves(&self, host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction) -> bool;
+    /// Returns whether compiled code moves a message inside the library in all these directions.
+    fn inside(
+        &self,
+        host: &'static Host,
+        entry: &TypeEntry,
+        bytes: u64,
+        directions: &[Direction],
+    ) -> HookState;
 
-    /// Says the same of messages in both directions, whichever way the library moves the bytes.
-    fn moves_both(&self, host: &'static Host, entry: &TypeEntry, bytes: u64) -> bool;
+    /// A message is packed first because its type is not ready inside the library: counts it, so that the
+    /// type is made ready there if there are many.
+    fn offer(&self, host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction);
 
     /// Adds the nanoseconds that a message would have saved inside.
     fn misses(&self, host: &'static Host, nanos: &dyn Fn() -> u64);

@@ -471,7 +471,7 @@ mod tests {
         // WRF_x of 174 KB, which is sent fourteen times: MPI_Pack is no faster than the kernel.
         let times = Times { bytes: 173_712, host: 42_249, ours: 41_758, copy: 7133 };
         let kin = Kin::new(1, 28);
-        kin.evidence.hear(&profile::MPICH.costs, Runs::new(12, false).word(), [(17, times)]);
+        kin.evidence.hear(&profile::MPICH.costs, Runs::new(12, false, 600).word(), [(17, times)]);
         kin.ended(2_433_093);
         let saved = kin.evidence.saves(173_712).unwrap();
         assert!(!kin.makes_up(saved, 173_712, 173_712, 105_000) && kin.promises(173_712, 173_712, 105_000));

@@ -9,173 +9,23 @@ use std::time::Instant;
 
 use ddtc::committed::Committed;
 use ddtc::kind::Direction;
-use ddtc_hosts::left::Left;
-use ddtc_hosts::policy::Call;
+use ddtc_hosts::bypass::Bypass;
 
-use crate::candidates::{self, Like};
-use crate::convert::run;
-use crate::evidence::Evidence;
+use crate::deciding::{Approved, decided};
+use crate::decision::Purpose;
 use crate::gapped::{Gap, StandIn};
 use crate::guard::guard;
-use crate::hooks::{adopted, hook};
 use crate::host::{HandleWord, Host};
-use crate::left::{converted, left};
+use crate::outcome::{bypassed, converted};
 use crate::partial_element::{self, Origin, RefusedMessage};
 use crate::pool::Buffer;
-use crate::prospect;
-use crate::purpose::Purpose;
-use crate::reentrancy::Inside;
-use crate::settings::settings;
-use crate::slow_path::{CHECK, COUNT, FOREIGN, GPU, OPAQUE_GPU, PERF, reasons};
+use crate::run::run;
+use crate::slow_path::{CHECK, COUNT, PERF, reasons};
 use crate::status::{self, Mark};
+use crate::substitute::substitute;
 use crate::table::{self, Found, TypeEntry};
-use crate::timed::Timing;
-use crate::times::PACKED_SLOWER;
-use crate::use_kind::CompletedBy;
-use crate::{check, counted, eligible, gpu, perf, retired, spending, timed, wrong_map};
-
-/// A buffer of a call: an address, a number of elements, their type.
-#[derive(Clone, Copy)]
-pub(crate) struct UserBuffer {
-    pub(crate) buf: *mut c_void,
-    pub(crate) count: i64,
-    pub(crate) datatype: HandleWord,
-}
-
-/// The type of a message that is to be converted, and the bytes of the message; `None` leaves it to the host.
-///
-/// `max_bytes`: bytes that the host's call can carry. `direction`: the first that its bytes are moved in.
-#[inline]
-fn eligible_type(
-    host: &'static Host,
-    given: UserBuffer,
-    peer: Option<c_int>,
-    max_bytes: i64,
-    used: Purpose,
-    direction: Direction,
-) -> Option<(&'static TypeEntry, i64)> {
-    let Found::Convert(entry) = table::find(given.datatype & host.mask) else { return None };
-    let there = entry.takes(given.buf);
-    if given.count <= 0 || !there || peer.is_some() && peer == host.abi.map(|a| a.proc_null) {
-        let moves = given.count > 0 && !there;
-        return left(if moves { Left::NullBuffer } else { Left::NothingToMove });
-    }
-    let bytes = entry.size().checked_mul(given.count).filter(|&bytes| bytes <= max_bytes)?;
-    entry.moves(bytes as u64);
-    if let Purpose::Send(_) | Purpose::Receive(_) = used
-        && let Some(evidence) = entry.evidence()
-        && evidence.due(bytes as u64, settings().config.lazy_threshold)
-        && spending::allows(0)
-    {
-        time(host, entry, evidence, given, bytes as u64, direction);
-    }
-    if !used.wants(host, entry, bytes) {
-        leave(host, entry, given, used, bytes, false);
-        return None;
-    }
-    if let Some(part) = used.of_messages(entry, bytes)
-        && entry.converts(Call::Inside)
-        && hook(host).is_some_and(|hook| hook.moves(host, entry, part, direction))
-    {
-        leave(host, entry, given, used, bytes, true);
-        return left(Left::Policy);
-    }
-    if !eligible::messages(host) {
-        leave(host, entry, given, used, bytes, true);
-        return left(Left::Untried);
-    }
-    // SAFETY: the entry is bound.
-    if !unsafe { entry.ready(direction, bytes as u64) } {
-        return left(Left::Rare);
-    }
-    gpu::refresh();
-    let watch = reasons();
-    if watch & (FOREIGN | OPAQUE_GPU) != 0 {
-        return left(if watch & FOREIGN != 0 { Left::Untried } else { Left::Device });
-    }
-    if watch & GPU != 0 {
-        // SAFETY: the entry is bound.
-        let t = unsafe { entry.committed() }?.datatype();
-        if !gpu::has_host(given.buf, t) {
-            return left(Left::Device);
-        }
-    }
-    if !used.has_request() && retired::is_full() {
-        return left(Left::AfterErrors);
-    }
-    spending::saved(entry.saves(bytes as u64));
-    Some((entry, bytes))
-}
-
-/// A message is the host's, and so are those that are like it, if its layout was timed or a table decides about it. `inside`: the host moves it by compiled code, whichever call
-/// completes it.
-fn leave(host: &'static Host, entry: &TypeEntry, given: UserBuffer, used: Purpose, bytes: i64, inside: bool) {
-    let at_once = match used {
-        Purpose::Send(_) => Purpose::Send(CompletedBy::SameCall),
-        Purpose::Receive(_) => Purpose::Receive(CompletedBy::SameCall),
-        _ => return,
-    };
-    if entry.evidence().is_some_and(|evidence| !evidence.is_timed(bytes as u64)) {
-        return;
-    }
-    let by = match !inside && at_once.wants(host, entry, bytes) {
-        true => CompletedBy::LaterCall,
-        false => CompletedBy::SameCall,
-    };
-    let like = Like { count: given.count, by };
-    // Where something is to be done with the type the next one is to be looked at.
-    let more = if entry.served.is_asked() { 0 } else { candidates::left(given.datatype & host.mask, like) };
-    if let Some(hook) = hook(host) {
-        hook.misses(host, &|| match entry.evidence() {
-            Some(evidence) if evidence.is_ahead(bytes as u64) => {
-                entry.spares(bytes as u64) / PACKED_SLOWER * (1 + more)
-            }
-            _ => 0,
-        });
-    }
-}
-
-/// Times the packing of a message that is about to be sent or received, for this and all later ones of its layout and size.
-#[cold]
-fn time(
-    host: &'static Host,
-    entry: &'static TypeEntry,
-    evidence: &Evidence,
-    UserBuffer { buf, count, datatype }: UserBuffer,
-    bytes: u64,
-    direction: Direction,
-) {
-    let eligible = eligible::timing(host);
-    gpu::refresh();
-    if !eligible || reasons() & (FOREIGN | OPAQUE_GPU | GPU) != 0 {
-        return;
-    }
-    let Some(_inside) = Inside::enter() else { return };
-    guard(|| {
-        // SAFETY: the entry is bound, and the program holds the type during the call; what it sends or receives into can be read.
-        unsafe {
-            let Some(committed) = entry.committed().filter(|_| entry.ready(Direction::Pack, u64::MAX)) else {
-                return;
-            };
-            let times = match spending::on(|| timed::times(host, buf, count, datatype, committed)) {
-                Timing::Same(times) => times,
-                Timing::Different => {
-                    wrong_map::found(committed.datatype());
-                    return evidence.give_up(bytes);
-                }
-                Timing::Failed => return evidence.give_up(bytes),
-            };
-            evidence.learn_bytes(&host.profile.costs, bytes, times);
-            prospect::found(committed.datatype(), entry.rules().prospect());
-            if evidence.wants(bytes, false) {
-                entry.ready(direction, u64::MAX);
-            }
-            if evidence.is_ahead(bytes) {
-                adopted(host, entry, datatype & host.mask);
-            }
-        }
-    });
-}
+use crate::user_buffer::UserBuffer;
+use crate::{check, counted, perf};
 
 /// The entry of a handle, 0 if it may be freed.
 fn entry_of(host: &Host, datatype: HandleWord) -> Option<&'static TypeEntry> {
@@ -203,24 +53,29 @@ pub(crate) unsafe fn pack(
     given: UserBuffer,
     peer: c_int,
     max_bytes: i64,
-    used: Purpose,
+    purpose: Purpose,
 ) -> Option<Packed> {
-    let (entry, bytes) = eligible_type(host, given, Some(peer), max_bytes, used, Direction::Pack)?;
+    let Approved { entry, bytes, plan } =
+        decided(host, given, Some(peer), max_bytes, purpose, Direction::Pack)?;
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type during the call.
         let committed = unsafe { entry.committed() }?;
-        let StandIn { count, datatype, gap } =
-            used.replacement(host, entry, committed.datatype(), given.count, bytes)?;
+        let t = committed.datatype();
+        let Some(StandIn { count, datatype, gap }) =
+            substitute(plan, purpose, host, entry, t, given.count, bytes)
+        else {
+            return bypassed(Bypass::NoSubstitute);
+        };
         let buffer = Buffer::get(gap.memory(bytes as u64))?;
         let packed: *mut u8 = buffer.at().cast();
         let buffers = PackBuffers { user: given.buf.cast(), count: given.count as u64, packed };
-        // SAFETY: memory as the caller promises; the buffer has room.
+        // SAFETY: memory as the caller promises; the buffer has room for the packed bytes and the gap.
         unsafe {
             buffers.pack(host, committed, given.datatype, Some(entry));
             gap.open(packed);
         }
         converted();
-        Some(Packed { replacement: UserBuffer { buf: buffer.at(), count, datatype }, buffer })
+        Some(Packed { replacement: UserBuffer { buf: buffer.at(), count, datatype, entry: None }, buffer })
     })?
 }
 
@@ -330,7 +185,7 @@ impl Staging {
     /// Returns the arguments for the host instead of the user's buffer.
     pub(crate) fn replacement(&self) -> UserBuffer {
         let StandIn { count, datatype, .. } = self.replacement;
-        UserBuffer { buf: self.buffer.at(), count, datatype }
+        UserBuffer { buf: self.buffer.at(), count, datatype, entry: None }
     }
 
     /// Returns the bytes that its buffer counts for.
@@ -541,15 +396,18 @@ pub(crate) unsafe fn stage(
     peer: Option<c_int>,
     max_bytes: i64,
     origin: Origin,
-    used: Purpose,
+    purpose: Purpose,
 ) -> Option<Box<Staging>> {
-    let direction = if matches!(used, Purpose::Send(_)) { Direction::Pack } else { Direction::Unpack };
-    let (entry, bytes) = eligible_type(host, given, peer, max_bytes, used, direction)?;
+    let direction = if matches!(purpose, Purpose::Send(_)) { Direction::Pack } else { Direction::Unpack };
+    let Approved { entry, bytes, plan } = decided(host, given, peer, max_bytes, purpose, direction)?;
     guard(|| {
         // SAFETY: the entry is bound, and the program holds the type when it calls.
         let committed = unsafe { entry.committed() }?.clone();
-        let UserBuffer { buf, count, datatype } = given;
-        let replacement = used.replacement(host, entry, committed.datatype(), count, bytes)?;
+        let UserBuffer { buf, count, datatype, .. } = given;
+        let t = committed.datatype();
+        let Some(replacement) = substitute(plan, purpose, host, entry, t, count, bytes) else {
+            return bypassed(Bypass::NoSubstitute);
+        };
         let buffer = Buffer::get(replacement.gap.memory(bytes as u64))?;
         let (user, count) = (buf.cast(), count as u64);
         converted();

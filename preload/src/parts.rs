@@ -5,12 +5,13 @@ use std::ffi::c_void;
 use ddtc::kind::Direction;
 use ddtc_hosts::policy::Call;
 
+use crate::decision::Purpose;
 use crate::guard::guard;
 use crate::host::Host;
-use crate::messages::{PackBuffers, Staging, UserBuffer, stage};
+use crate::messages::{PackBuffers, Staging, stage};
 use crate::partial_element::Origin;
-use crate::purpose::Purpose;
 use crate::use_kind::CompletedBy;
+use crate::user_buffer::UserBuffer;
 
 /// Where the parts of a buffer are, in elements of its type.
 pub(crate) enum Parts {
@@ -138,9 +139,9 @@ pub(crate) unsafe fn stage_parts(
     completed_by: CompletedBy,
 ) -> Option<Box<Staging>> {
     let all = UserBuffer { count: parts.total()?, ..given };
-    let used = Purpose::Elements { call, count: given.count, part: parts.average(), beside, completed_by };
+    let purpose = Purpose::Elements { call, count: given.count, part: parts.average(), beside, completed_by };
     // SAFETY: as the caller promises; an origin is for what is received by message.
-    unsafe { stage(host, all, None, i64::MAX, Origin::Matched, used) }
+    unsafe { stage(host, all, None, i64::MAX, Origin::Matched, purpose) }
 }
 
 impl Staging {

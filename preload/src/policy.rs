@@ -66,7 +66,12 @@ impl Rules {
         let measured =
             settings().policy == Choice::Measure && class != Class::Dense && !host.layers.take(Call::Message);
         let kin = kin.filter(|_| measured);
-        let runs = || Runs::new(run, matches!(class, Class::TableShort | Class::TableLong));
+        let runs = || {
+            let t = committed.datatype();
+            let number = (t.size().unsigned_abs() / run.max(1)).max(1);
+            let memory = t.extent().unsigned_abs().max(t.true_extent().unsigned_abs());
+            Runs::new(run, matches!(class, Class::TableShort | Class::TableLong), memory / number)
+        };
         let found = || evidence::of(host, committed.near_hash(), runs(), kin.map(|kin| &kin.evidence));
         let evidence = if measured { found() } else { None };
         // Whichever messages will turn out to gain.

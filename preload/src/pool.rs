@@ -10,12 +10,12 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ddtc::process::{Guard, Mutex, is_inconsistent};
-use ddtc_hosts::left::Left;
+use ddtc_hosts::bypass::Bypass;
 
 use crate::counted;
 #[cfg(debug_assertions)]
 use crate::fences::{self, Fenced};
-use crate::left::left;
+use crate::outcome::bypassed;
 use crate::reserve;
 use crate::settings::settings;
 
@@ -185,7 +185,7 @@ impl Buffer {
 #[cold]
 fn refused() -> Option<Buffer> {
     counted::PAST_THE_CAP.add();
-    left(Left::PastTheCap)
+    bypassed(Bypass::PastTheCap)
 }
 
 fn free(block: &Block, size: usize) {

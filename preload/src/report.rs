@@ -14,7 +14,7 @@ use ddtc::files;
 use ddtc::kind::Direction;
 use ddtc::object::runtime;
 use ddtc::process::{Awaited, Mutex, to_stderr};
-use ddtc_hosts::left::{Left, OFF, UNFINISHED, sentence};
+use ddtc_hosts::bypass::{Bypass, OFF, UNFINISHED, sentence};
 
 use crate::counted::{self, REFUSALS, Row, Rows, rows, short};
 use crate::evidence;
@@ -26,7 +26,7 @@ use crate::policy::policy;
 use crate::reentrancy::Inside;
 use crate::settings::settings;
 use crate::warn::warn;
-use crate::{check, fortran_bridge, layers, left, objects, reserve, spending, table, types};
+use crate::{check, fortran_bridge, layers, objects, outcome, reserve, spending, table, types};
 
 /// Returns this process's rank in the job and the number of ranks, as far as they can be known: by
 /// the world, while it is up and afterwards, or else by the launcher's variables.
@@ -196,7 +196,7 @@ fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Strin
     let (packs, unpacks) = (converted(Direction::Pack), converted(Direction::Unpack));
     let inside: u64 = counted::PIECES.iter().map(counted::Counter::get).sum();
     if packs + unpacks + inside == 0 {
-        let why = if config.mode == Mode::Off { OFF.to_owned() } else { sentence(left::calls) };
+        let why = if config.mode == Mode::Off { OFF.to_owned() } else { sentence(outcome::calls) };
         let _ = writeln!(out, "{why}");
     }
     let abi = host.abi.map_or("unknown ABI", |a| a.name);
@@ -247,7 +247,7 @@ fn totals(out: &mut String, converted: [u64; 2], c: &Counters, hook: &HookReport
         ("inside_bytes_copied", counted::COPIED.get()),
         ("inside_types_unseen", hook.types_unseen),
         ("inside_types_different", hook.types_different),
-        ("calls_left_to_host", Left::ALL.iter().map(|&why| left::calls(why)).sum()),
+        ("calls_left_to_host", Bypass::ALL.iter().map(|&why| outcome::calls(why)).sum()),
         ("types_left_to_host", counted::TYPES_LEFT.get()),
         ("types_left_wrong_map", counted::TYPES_WRONG.get()),
         ("spent_us", spending::micros()),
@@ -270,8 +270,8 @@ fn totals(out: &mut String, converted: [u64; 2], c: &Counters, hook: &HookReport
     for (name, value) in totals {
         let _ = writeln!(out, "{name} {value}");
         if name == "calls_left_to_host" {
-            for why in Left::ALL.into_iter().filter(|&why| left::calls(why) > 0) {
-                let _ = writeln!(out, "{} {}", why.name(), left::calls(why));
+            for why in Bypass::ALL.into_iter().filter(|&why| outcome::calls(why) > 0) {
+                let _ = writeln!(out, "{} {}", why.name(), outcome::calls(why));
             }
         }
     }

@@ -11,15 +11,16 @@ use ddtc::kind::Direction;
 use ddtc_hosts::policy::Call;
 use smallvec::SmallVec;
 
+use crate::decision::Purpose;
 use crate::host::{HandleWord, Host};
-use crate::messages::{Staging, UserBuffer, pack, stage};
+use crate::messages::{Staging, pack, stage};
 use crate::partial_element::{Origin, RefusedMessage};
 use crate::parts::{Own, Parts, stage_parts};
 use crate::pool::Buffer;
-use crate::purpose::Purpose;
 use crate::retired;
 use crate::status::Mark;
 use crate::use_kind::CompletedBy;
+use crate::user_buffer::UserBuffer;
 use crate::windows::Fetched;
 
 /// A buffer that is sent.
@@ -153,9 +154,9 @@ impl Staged {
     /// As `MPI_Send`: if the host would succeed, the buffer is what is given.
     #[inline]
     pub(crate) unsafe fn send(&mut self, given: UserBuffer, peer: c_int) -> UserBuffer {
-        let used = Purpose::Send(self.completed_by);
+        let purpose = Purpose::Send(self.completed_by);
         // SAFETY: as the caller promises.
-        let packed = unsafe { pack(self.host, given, peer, self.max_bytes, used) };
+        let packed = unsafe { pack(self.host, given, peer, self.max_bytes, purpose) };
         let Some(packed) = packed else { return given };
         self.sends.push(Outgoing::Packed(packed.buffer));
         packed.replacement
@@ -211,10 +212,10 @@ impl Staged {
     /// As `MPI_Send_init`.
     #[inline]
     pub(crate) unsafe fn send_later(&mut self, given: UserBuffer, peer: c_int) -> UserBuffer {
-        let used = Purpose::Send(self.completed_by);
+        let purpose = Purpose::Send(self.completed_by);
         // SAFETY: as the caller promises; an origin is for what is received.
         let Some(staging) =
-            (unsafe { stage(self.host, given, Some(peer), self.max_bytes, Origin::Matched, used) })
+            (unsafe { stage(self.host, given, Some(peer), self.max_bytes, Origin::Matched, purpose) })
         else {
             return given;
         };
@@ -238,7 +239,7 @@ impl Staged {
         let replacement = unsafe { self.received(given, peer, origin, Purpose::Receive(self.completed_by)) };
         for incoming in &self.receives {
             if let Incoming::Message(staging) = incoming {
-                // SAFETY: the host is called later.
+                // SAFETY: the buffer was made above, and the host has not been given it.
                 unsafe { staging.expect() };
             }
         }
@@ -253,10 +254,11 @@ impl Staged {
         given: UserBuffer,
         peer: Option<c_int>,
         origin: Origin,
-        used: Purpose,
+        purpose: Purpose,
     ) -> UserBuffer {
         // SAFETY: as the caller promises.
-        let Some(staging) = (unsafe { stage(self.host, given, peer, self.max_bytes, origin, used) }) else {
+        let Some(staging) = (unsafe { stage(self.host, given, peer, self.max_bytes, origin, purpose) })
+        else {
             return given;
         };
         let replacement = staging.replacement();
@@ -299,7 +301,7 @@ impl Staged {
         let staging = unsafe { stage_parts(self.host, call, given, &parts, beside, self.completed_by)? };
         let replacement = staging.replacement();
         if moment == Moment::Call {
-            // SAFETY: as above; the buffer has room for all parts.
+            // SAFETY: as above; `stage_parts` made the buffer for all parts.
             unsafe { staging.move_parts(self.host, &parts, Direction::Pack) };
         }
         self.sends.push(Outgoing::Parts(staging, Box::new(parts)));
@@ -336,9 +338,17 @@ impl Staged {
     /// # Safety
     /// As `MPI_File_write`: if the host would succeed, the buffer is what is given.
     pub(crate) unsafe fn write(&mut self, given: UserBuffer) -> UserBuffer {
+        let uncached = self.host.profile.uncached;
         // SAFETY: as the caller promises.
         let staging = unsafe {
-            stage(self.host, given, None, self.max_bytes, Origin::File, Purpose::File(Call::FileWrite))
+            stage(
+                self.host,
+                given,
+                None,
+                self.max_bytes,
+                Origin::File,
+                Purpose::File { call: Call::FileWrite, uncached },
+            )
         };
         // SAFETY: as above.
         let Some(staging) = staging.filter(|staging| unsafe { staging.fill(self.host) }) else {
@@ -354,9 +364,17 @@ impl Staged {
     /// # Safety
     /// As `MPI_File_read`.
     pub(crate) unsafe fn read(&mut self, given: UserBuffer, there: impl FnOnce(i64) -> bool) -> UserBuffer {
+        let uncached = self.host.profile.uncached;
         // SAFETY: as the caller promises.
         let staging = unsafe {
-            stage(self.host, given, None, self.max_bytes, Origin::File, Purpose::File(Call::FileRead))
+            stage(
+                self.host,
+                given,
+                None,
+                self.max_bytes,
+                Origin::File,
+                Purpose::File { call: Call::FileRead, uncached },
+            )
         };
         let Some(staging) = staging.filter(|staging| there(staging.bytes())) else { return given };
         let replacement = staging.replacement();
@@ -408,7 +426,9 @@ impl Staged {
     /// program's on the bare host.
     ///
     /// # Safety
-    /// The host must be done with the operation; every program's buffer must be what the call said.
+    /// The call must have failed, or be about to run an error handler of the program; every program's buffer must
+    /// be what the call said. The library may still write to the staging buffers: bytes that are copied
+    /// meanwhile are as unfinished as they would be in the program's buffer.
     pub(crate) unsafe fn unpack_truncated(&self) {
         for incoming in &self.receives {
             // SAFETY: as the caller promises; what is received was expected.

@@ -16,6 +16,7 @@ use crate::host::{HandleWord, Host};
 use crate::kin::Kin;
 use crate::policy::Rules;
 use crate::relative::ADDRESSES;
+use crate::reserve;
 use crate::served::Served;
 use crate::slots::{Entry, Table};
 use crate::spending;
@@ -31,6 +32,15 @@ const FIRST: u64 = 100_000;
 
 /// Bit of `TypeEntry::ready`: the library moves the type otherwise than we do, so it is the library's.
 const ENDED: u8 = 1 << 7;
+
+/// When a type is compiled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// When its uses have paid for that in this process: the sooner the more is known of the gain, and not while other work has used up the time for it.
+    Own,
+    /// When its uses have moved enough bytes. Of two ranks that have decoded their types at the same message, both compile them at the same message.
+    OfBothRanks,
+}
 
 /// A host's type. Entries live forever; one is used again for another type when its own is gone.
 #[repr(align(64))]
@@ -66,8 +76,8 @@ pub(crate) struct TypeEntry {
     pub(crate) uses: Uses,
 }
 
-// SAFETY: `committed` is written only while the entry is not bound, by its one owner: the free list hands an entry to one thread,
-// and the host runs one delete callback per attribute. Readers reach it only through a bound handle, whose type the program
+// SAFETY: all fields but `committed` are Sync. `committed` is written only by the one owner of an entry: the free list hands an entry to one thread,
+// and the host runs one delete callback per attribute, which unbinds the entry first. Readers reach it through a bound handle, or as an attribute, whose type the program
 // holds during the call: freeing a type while another thread packs with it is erroneous in MPI.
 unsafe impl Sync for TypeEntry {}
 
@@ -185,11 +195,17 @@ impl TypeEntry {
         self.calls.load(Ordering::Relaxed) >> call as u32 & 1 != 0
     }
 
+    /// Returns its layout class.
+    #[inline]
+    pub(crate) fn class(&self) -> Class {
+        let class = Class::ALL.get(usize::from(self.class.load(Ordering::Relaxed)));
+        class.copied().unwrap_or(Class::Dense)
+    }
+
     /// Returns the policy's rules for it.
     pub(crate) fn rules(&self) -> Rules {
-        let class = Class::ALL.get(usize::from(self.class.load(Ordering::Relaxed)));
         Rules {
-            class: class.copied().unwrap_or(Class::Dense),
+            class: self.class(),
             calls: self.calls.load(Ordering::Relaxed),
             messages: self.payloads(),
             evidence: self.evidence(),
@@ -205,7 +221,17 @@ impl TypeEntry {
     #[inline]
     pub(crate) unsafe fn ready(&self, direction: Direction, bytes: u64) -> bool {
         // SAFETY: as the caller promises.
-        self.is_ready(direction) || unsafe { self.get_ready(direction, bytes) }
+        unsafe { self.ready_at(direction, bytes, Pace::Own) }
+    }
+
+    /// As [`TypeEntry::ready`], at this pace.
+    ///
+    /// # Safety
+    /// As [`TypeEntry::committed`].
+    #[inline]
+    pub(crate) unsafe fn ready_at(&self, direction: Direction, bytes: u64, pace: Pace) -> bool {
+        // SAFETY: as the caller promises.
+        self.is_ready(direction) || unsafe { self.get_ready(direction, bytes, pace) }
     }
 
     /// Says whether it is settled how calls of a direction are served.
@@ -214,8 +240,10 @@ impl TypeEntry {
         self.ready.load(Ordering::Relaxed) >> direction as u8 & 1 != 0
     }
 
+    /// # Safety
+    /// As [`TypeEntry::committed`].
     #[cold]
-    unsafe fn get_ready(&self, direction: Direction, bytes: u64) -> bool {
+    unsafe fn get_ready(&self, direction: Direction, bytes: u64, pace: Pace) -> bool {
         if self.ready.load(Ordering::Relaxed) & ENDED != 0 {
             return false;
         }
@@ -223,15 +251,22 @@ impl TypeEntry {
         let short =
             matches!(self.rules().class, Class::StridedShort | Class::BlocksShort | Class::TableShort);
         // Where types that are alike gain, it was decoded because it pays for both.
-        let hoped = self.evidence().is_some_and(|evidence| evidence.hoped() != 0)
-            || self.kin().is_some_and(|kin| kin.promises(bytes, self.moved.load(Ordering::Relaxed), FIRST));
+        let hoped = pace == Pace::Own && {
+            let moved = self.moved.load(Ordering::Relaxed);
+            self.evidence().is_some_and(|evidence| evidence.hoped() != 0)
+                || self.kin().is_some_and(|kin| kin.promises(bytes, moved, FIRST))
+        };
         let bytes = if hoped { u64::MAX } else { bytes.saturating_mul(if short { 4 } else { 1 }) };
+        let may_compile = || match pace {
+            Pace::Own => hoped || spending::allows(COMPILE),
+            Pace::OfBothRanks => !reserve::is_short(),
+        };
         // SAFETY: as the caller promises.
         let settled = unsafe { self.committed() }
             // Of a layout that was compiled before, and in other modes, nothing is to be spent.
             .is_some_and(|c| {
                 c.settled(direction, 0)
-                    || (hoped || spending::allows(COMPILE)) && {
+                    || may_compile() && {
                         let (settled, nanos) = spending::timed(|| c.settled(direction, bytes));
                         if settled && let Some(kin) = self.kin() {
                             kin.compiled(nanos);
@@ -261,10 +296,11 @@ impl TypeEntry {
     /// Returns the committed type of an entry that converts.
     ///
     /// # Safety
-    /// The entry must be bound, or owned by the caller, while the reference lives.
+    /// Nobody may retire the entry while the reference lives: it is bound and its type is held, or it is the
+    /// attribute of a type that lives, or it is the caller's own.
     #[inline]
     pub(crate) unsafe fn committed(&self) -> Option<&Committed> {
-        // SAFETY: nobody writes while the entry is bound or owned by the caller, as promised.
+        // SAFETY: only `retire` and `entry` write, to an entry that is their caller's own.
         unsafe { (*self.committed.get()).as_ref() }
     }
 }

@@ -7,9 +7,9 @@ use ddtc::committed::Committed;
 use ddtc::kind::Direction;
 use ddtc_hosts::faults::are_same_but_lost;
 
-use crate::convert::run;
 use crate::host::{HandleWord, Host};
 use crate::pool::Buffer;
+use crate::run::run;
 use crate::times::{PART, Times};
 
 /// How often each is timed without an interruption; the least counts.

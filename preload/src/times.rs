@@ -7,20 +7,18 @@ pub(crate) const PART: u64 = 64 << 10;
 /// Nanoseconds that a run takes on either side in messages that are moved run by run (`Costs::rendezvous`, MPICH): 4 to 8 for one of a few bytes, 240 to 340 for one of 40 B to 2 KiB (Zen 3 and 4).
 const RENDEZVOUS_RUN: u64 = 240;
 const RENDEZVOUS_SHORT_RUN: u64 = 4;
-/// Nanoseconds that a short run of a list takes in such messages in addition to its packing: 18 to 30 of SPECFEM3D_cm and LAMMPS_full (Zen 3). The list seems to go to
-/// the other rank with every message.
-const RENDEZVOUS_LISTED_RUN: u64 = 16;
-/// Nanoseconds more than that which a short run takes where one rank alone converts: 14 to 21 of WRF_x, 22 to 28 of NAS_MG_x (Zen 3).
+/// Nanoseconds more than its packing that a short run takes in such messages where one rank alone converts: 14 to 21 of WRF_x, 22 to 28 of NAS_MG_x (Zen 3).
 const ONE_SIDED_RUN: u64 = 14;
-/// Bytes below which a run is short there. Of such runs a message that one side converts takes up to four times as long as one that neither converts (WRF_x of 174 KB
-/// 174 us there and back bare, 160 to 200 converted, 595 to 770 by one side; NAS_MG_x of 128 KiB 225, 233 and 941; MPICH 5.0.2, Zen 3), so what decides must lie far
-/// from what either rank may measure.
+/// Bytes below which a run is short. A message of short runs that is moved run by run takes up to four times as long if only one rank converts it
+/// (MPICH 5.0.2, Zen 3, there and back in us: WRF_x of 174 KB 174 unmodified, 160 to 200 converted, 595 to 770 converted by one rank; NAS_MG_x of 128 KiB 225, 233
+/// and 941). So both ranks must convert it or neither, and the decision depends on the layout alone.
 const SHORT_RUN: u64 = 32;
-/// Times as long as a copy that a kernel takes at most that moves short runs as fast as lines come: WRF_x 3.7 to 7.1, NAS_MG_x, whose elements lie a
-/// page apart, 10 to 28 (Zen 3).
-const NEAR: u64 = 8;
-/// Bytes a nanosecond of a copy that was not held up: slower ones would call a kernel fast.
-const COPY_RATE: u64 = 24;
+/// Bytes of a cache line.
+const LINE: u64 = 64;
+/// Times as many bytes as those of a run from which on the memory that a kernel touches for it is too much: packing takes as long as the memory needs, whoever packs.
+/// The runs of 12 B of WRF_x, each in a line of its own, gain (64 / 12 = 5), those of 8 B of NAS_MG_x do not (8): their kernel takes 4 to 7 and 10 to 28 times as
+/// long as a copy of the packed bytes (Zen 3). Where this is wrong, both ranks convert and gain or lose 4 %, as NAS_MG_x does.
+const TOUCHED: u64 = 8;
 /// Nanoseconds that staging a message costs beside its bytes: a buffer, a stand-in, a status.
 const STAGING: u64 = 100;
 
@@ -45,34 +43,51 @@ pub(crate) struct Runs {
     bytes: u64,
     /// They lie where a list says.
     listed: bool,
+    /// A kernel touches much more memory than their bytes ([`TOUCHED`]).
+    apart: bool,
 }
 
 impl Runs {
     const LISTED: u64 = 1 << 31;
+    const APART: u64 = 1 << 30;
 
-    pub(crate) fn new(bytes: u64, listed: bool) -> Runs {
-        Runs { bytes: bytes.min(Runs::LISTED - 1), listed }
+    /// Runs of so many bytes, each in so many bytes of memory on average.
+    pub(crate) fn new(bytes: u64, listed: bool, memory: u64) -> Runs {
+        let apart = memory.min(LINE) >= bytes.saturating_mul(TOUCHED);
+        Runs { bytes: bytes.min(Runs::APART - 1), listed, apart: apart && bytes > 0 }
     }
 
     /// From a word of 32 bits, as [`Runs::word`] makes it.
     pub(crate) fn from_word(word: u64) -> Runs {
-        Runs::new(word % Runs::LISTED, word & Runs::LISTED != 0)
+        Runs { bytes: word % Runs::APART, listed: word & Runs::LISTED != 0, apart: word & Runs::APART != 0 }
     }
 
     pub(crate) fn word(self) -> u64 {
-        self.bytes | if self.listed { Runs::LISTED } else { 0 }
+        let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
+        self.bytes | bit(self.listed, Runs::LISTED) | bit(self.apart, Runs::APART)
     }
 
+    /// Says whether messages of so many bytes gain, if both ranks must say the same: of short runs that the library moves run by run. None: of other messages each
+    /// rank decides by its own times.
+    #[inline]
+    pub(crate) fn gain_on_both_ranks(self, costs: &Costs, bytes: u64) -> Option<bool> {
+        (bytes >= costs.rendezvous && self.are_short()).then_some(self.listed || !self.apart)
+    }
+
+    #[inline]
     fn are_short(self) -> bool {
         (1..SHORT_RUN).contains(&self.bytes)
     }
 
-    /// Says whether hosts move them by the same ways, for all that is known: short ones and long ones, in steps and by lists.
+    /// Says whether hosts move them by the same ways, for all that is known: short ones and long ones, in steps and by lists; short ones near each other and
+    /// apart.
     pub(crate) fn are_like(self, others: Runs) -> bool {
         let unknown = |runs: Runs| runs.bytes == 0;
         unknown(self)
             || unknown(others)
-            || self.are_short() == others.are_short() && self.listed == others.listed
+            || self.are_short() == others.are_short()
+                && self.listed == others.listed
+                && (!self.are_short() || self.apart == others.apart)
     }
 }
 
@@ -93,25 +108,12 @@ impl Times {
     /// Says whether messages of `bytes` bytes in such runs gain by a conversion, beyond 10 %.
     pub(crate) fn gains(self, costs: &Costs, bytes: u64, runs: Runs) -> bool {
         let (host, converted) = self.sides(costs, bytes, runs);
-        match self.both_ranks_gain(costs, host, converted, runs) {
-            Some(gains) => gains,
-            None => converted * 10 < host * 9,
-        }
+        self.gain_on_both_ranks(costs, runs).unwrap_or(converted * 10 < host * 9)
     }
 
-    /// Says whether messages gain of which both ranks must say the same: those of short runs by MPICH's rendezvous. By how our kernel compares with a copy, and by the
-    /// host's time only where it is far more. `None`: others.
-    fn both_ranks_gain(self, costs: &Costs, host: u64, converted: u64, runs: Runs) -> Option<bool> {
-        let [part, ours, copy] = [self.bytes, self.ours, self.copy].map(u64::from);
-        let concerned = part >= costs.rendezvous && runs.are_short();
-        concerned.then(|| {
-            if runs.listed {
-                // Nearly always, with or without what lies in the cache.
-                converted * 10 < (host + part / runs.bytes * RENDEZVOUS_LISTED_RUN) * 8
-            } else {
-                ours <= NEAR * copy.min(part / COPY_RATE) || converted * 10 < host * 4
-            }
-        })
+    /// As [`Runs::gain_on_both_ranks`], of messages of which so long a part was timed.
+    fn gain_on_both_ranks(self, costs: &Costs, runs: Runs) -> Option<bool> {
+        runs.gain_on_both_ranks(costs, self.bytes.into())
     }
 
     /// Returns the nanoseconds that a conversion of such a message saves on one side.
@@ -119,15 +121,14 @@ impl Times {
         let (host, converted) = self.sides(costs, bytes, runs);
         let all = host.saturating_sub(converted).saturating_mul(bytes) / u64::from(self.bytes).max(1);
         // What ranks must agree on is the same for every kind of call.
-        let least = if self.both_ranks_gain(costs, host, converted, runs) == Some(true) { LATER } else { 0 };
+        let least = if self.gain_on_both_ranks(costs, runs) == Some(true) { LATER } else { 0 };
         u32::try_from(all.max(least)).unwrap_or(u32::MAX)
     }
 
     /// Returns the nanoseconds that are at stake with such a message where the other rank converts what it sends: what [`Times::saves`] says, or, of what both must say the same,
     /// what it takes longer if one does not. So much may go into its type.
     pub(crate) fn stake(self, costs: &Costs, bytes: u64, runs: Runs) -> u32 {
-        let (host, converted) = self.sides(costs, bytes, runs);
-        let one_sided = match self.both_ranks_gain(costs, host, converted, runs) {
+        let one_sided = match self.gain_on_both_ranks(costs, runs) {
             Some(true) => u32::try_from(bytes / runs.bytes * ONE_SIDED_RUN).unwrap_or(u32::MAX),
             _ => 0,
         };
@@ -159,12 +160,11 @@ impl Times {
 
     /// Says whether our kernel is as slow as the host, and that slow: a quarter of a nanosecond a byte or more, unless that tells nothing of messages.
     /// Of messages of which both ranks must say the same, that they do not gain.
-    pub(crate) fn loses(self, costs: &Costs, bytes: u64, runs: Runs) -> bool {
+    pub(crate) fn loses(self, costs: &Costs, runs: Runs) -> bool {
         if !costs.packing_tells {
             return false;
         }
-        let (host, converted) = self.sides(costs, bytes, runs);
-        if let Some(gains) = self.both_ranks_gain(costs, host, converted, runs) {
+        if let Some(gains) = self.gain_on_both_ranks(costs, runs) {
             return !gains;
         }
         let [host, ours, copy] = [self.host, self.ours, self.copy].map(u64::from);
@@ -183,18 +183,32 @@ mod tests {
     const OPEN_MPI: Costs = profile::OPEN_MPI.costs;
 
     fn strided(bytes: u64) -> Runs {
-        Runs::new(bytes, false)
+        Runs::new(bytes, false, 600)
     }
 
     #[test]
     fn runs_are_a_word() {
-        let all = [0, 8, 31, 32, u64::MAX].map(|bytes| [false, true].map(|listed| Runs::new(bytes, listed)));
+        let all =
+            [0, 8, 31, 32, u64::MAX].map(|bytes| [false, true].map(|listed| Runs::new(bytes, listed, 600)));
         for runs in all.as_flattened() {
             assert!(Runs::from_word(runs.word()) == *runs && u32::try_from(runs.word()).is_ok());
         }
         let [unknown, short, _, long, _] = all.map(|[strided, _]| strided);
-        assert!(unknown.are_like(long) && !short.are_like(long) && short.are_like(Runs::new(31, false)));
-        assert!(!short.are_like(Runs::new(8, true)));
+        assert!(
+            unknown.are_like(long)
+                && !short.are_like(long)
+                && !short.are_like(Runs::new(31, false, 600))
+                && short.are_like(Runs::new(7, false, 600))
+        );
+        assert!(!short.are_like(Runs::new(8, true, 600)));
+        // 12 B in a line of their own, and 8 B; 8 B every 24.
+        let [wrf, mg, near] = [(12, 600), (8, 1040), (8, 24)]
+            .map(|(bytes, memory)| Runs::new(bytes, false, memory).gain_on_both_ranks(&MPICH, 9216));
+        assert_eq!((wrf, mg, near), (Some(true), Some(false), Some(true)));
+        assert_eq!(Runs::new(8, true, 1040).gain_on_both_ranks(&MPICH, 9216), Some(true));
+        assert_eq!(Runs::new(40, false, 1040).gain_on_both_ranks(&MPICH, 9216), None);
+        assert_eq!(Runs::new(8, false, 1040).gain_on_both_ranks(&MPICH, 9215), None);
+        assert_eq!(Runs::new(8, false, 1040).gain_on_both_ranks(&INTEL, 1 << 20), None);
     }
 
     #[test]
@@ -211,7 +225,7 @@ mod tests {
         assert!(gains(&OPEN_MPI, 2048, 8000, 5000, 1000) && !gains(&OPEN_MPI, 8192, 8000, 5000, 1000));
         // Of lists from 16 KiB up.
         let times = Times { bytes: 8192, host: 8000, ours: 5000, copy: 1000 };
-        let list = |bytes| times.gains(&OPEN_MPI, bytes, Runs::new(16384, true));
+        let list = |bytes| times.gains(&OPEN_MPI, bytes, Runs::new(16384, true, 0));
         assert!(list(8192) && !list(16384));
         // What MPICH moves run by run.
         let times = Times { bytes: 16320, host: 1200, ours: 1300, copy: 300 };
@@ -227,9 +241,9 @@ mod tests {
         // Elements far from each other take any loop as long.
         let far = Times { bytes: 65536, host: 90_000, ours: 88_000, copy: 3000 };
         assert!(
-            far.loses(&MPICH, 65536, strided(0))
-                && far.loses(&OPEN_MPI, 65536, strided(8))
-                && !far.loses(&INTEL, 65536, strided(8))
+            far.loses(&MPICH, strided(0))
+                && far.loses(&OPEN_MPI, strided(8))
+                && !far.loses(&INTEL, strided(8))
         );
     }
 
@@ -244,7 +258,7 @@ mod tests {
         ];
         for (host, ours, copy) in wrf {
             let times = Times { bytes: 173_712, host, ours, copy };
-            assert!(times.gains(&MPICH, 131_072, strided(12)) && !times.loses(&MPICH, 131_072, strided(12)));
+            assert!(times.gains(&MPICH, 131_072, strided(12)) && !times.loses(&MPICH, strided(12)));
             assert!(u64::from(times.saves(&MPICH, 131_072, strided(12))) >= LATER);
             assert_eq!(times.stake(&MPICH, 131_072, strided(12)), 152_908);
         }
@@ -252,18 +266,15 @@ mod tests {
             [(76_974, 69_300, 4469), (357_137, 146_534, 6322), (69_921, 54_232, 5381), (72_596, 51_195, 6993)]
         {
             let times = Times { bytes: 131_072, host, ours, copy };
-            assert!(!times.gains(&MPICH, 131_072, strided(8)) && times.loses(&MPICH, 131_072, strided(8)));
+            assert!(!times.gains(&MPICH, 131_072, strided(8)) && times.loses(&MPICH, strided(8)));
             assert_eq!(times.stake(&MPICH, 131_072, strided(8)), times.saves(&MPICH, 131_072, strided(8)));
         }
-        // Lists, in the cache or not (SPECFEM3D_cm of 178 KB), and one whose kernel takes as long as all else.
-        let lists = Runs::new(12, true);
+        // Lists, in the cache or not (SPECFEM3D_cm of 178 KB).
+        let lists = Runs::new(12, true, 600);
         for (host, ours, copy) in [(62_236, 47_388, 7624), (174_275, 86_672, 9728), (182_110, 140_771, 9047)]
         {
             let times = Times { bytes: 177_672, host, ours, copy };
-            assert!(times.gains(&MPICH, 131_072, lists) && !times.loses(&MPICH, 131_072, lists));
+            assert!(times.gains(&MPICH, 131_072, lists) && !times.loses(&MPICH, lists));
         }
-        assert!(
-            !Times { bytes: 177_672, host: 60_000, ours: 280_000, copy: 7000 }.gains(&MPICH, 131_072, lists)
-        );
     }
 }

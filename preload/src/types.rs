@@ -8,34 +8,30 @@
 
 use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use ddtc::committed::Committed;
 use ddtc::datatype::Datatype;
 use ddtc::engine::{Engine, Mode};
-use ddtc::kind::Direction;
 use ddtc::object::runtime;
 use ddtc::process::{Lazy, Mutex, Once, is_inconsistent};
-use ddtc_hosts::left::Left;
 use ddtc_hosts::policy;
 
 use crate::candidates::{self, Like};
 use crate::counted;
 use crate::decoding;
 use crate::guard::guard;
-use crate::hooks::{adopted, allowed_hook, fold_all, hook};
+use crate::hooks::{adopted, fold_all};
 use crate::host::{HandleWord, Host};
 use crate::introspect::Types;
 use crate::keyval::Keyval;
-use crate::left::left;
-use crate::policy::{Rules, policy};
+use crate::policy::Rules;
 use crate::prospect;
 use crate::reentrancy::Inside;
 use crate::reserve;
-use crate::settings::{Choice, settings};
+use crate::settings::settings;
 use crate::spending;
 use crate::table::{self, Found, TypeEntry};
-use crate::use_kind::{CompletedBy, UseKind, UseRules};
+use crate::use_kind::{CompletedBy, UseKind};
 use crate::wrong_map;
 
 /// Returns the engine for the next commit: of the environment's configuration, until a tool changes it.
@@ -60,7 +56,7 @@ pub(crate) fn configured() {
 
 /// The mode of later commits.
 #[inline]
-fn mode() -> Mode {
+pub(crate) fn mode() -> Mode {
     #[cold]
     fn first() -> Mode {
         configured();
@@ -86,19 +82,6 @@ pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
     }
 }
 
-/// Says whether a type is one that some payloads of a call are converted of. A use of a type that is not decoded counts, and the one that pays for decoding
-/// decodes it.
-#[inline(always)]
-pub(crate) fn wanted(
-    host: &'static Host,
-    datatype: HandleWord,
-    count: i64,
-    call: policy::Call,
-    used: UseKind,
-) -> bool {
-    !host.is_named(datatype & host.mask) && is_derived_wanted(host, datatype, count, call, used)
-}
-
 /// Says whether a call is the host's by the handle of its type and a count alone: it is a named one, or one of which this use passes. `used`: a persistent request is as
 /// many uses. `completed_by`: of a message.
 #[inline(always)]
@@ -112,115 +95,6 @@ pub(crate) fn is_hosts(
     let handle = datatype & host.mask;
     let like = completed_by.map(|by| Like { count, by });
     host.is_named(handle) || !matches!(used, UseKind::Persistent) && candidates::passes(handle, like)
-}
-
-/// As [`wanted`], of a type that is none of the named ones, as far as its handle tells. What is rarely needed is called last, so that the rest saves no register.
-#[inline(never)]
-fn is_derived_wanted(
-    host: &'static Host,
-    datatype: HandleWord,
-    count: i64,
-    call: policy::Call,
-    used: UseKind,
-) -> bool {
-    match table::known(host, datatype) {
-        Some(entry) if call.is_collective() || entry.served.is_asked() || used == UseKind::Persistent => {
-            attended(host, entry, datatype, count, call, used)
-        }
-        Some(entry) => entry.converts(call),
-        None if candidates::has(datatype & host.mask) => counted(host, datatype, count, call, used),
-        None => false,
-    }
-}
-
-/// A decoded type of a call that makes it ready, or may.
-#[inline(never)]
-fn attended(
-    host: &'static Host,
-    entry: &'static TypeEntry,
-    datatype: HandleWord,
-    count: i64,
-    call: policy::Call,
-    used: UseKind,
-) -> bool {
-    let is_ready = || Direction::BOTH.into_iter().all(|direction| entry.is_ready(direction));
-    if matches!(used, UseKind::Persistent) && entry.converts(call) && !is_ready() {
-        compile(entry);
-    }
-    let Some(hook) = hook(host) else { return entry.converts(call) };
-    if entry.served.is_asked() {
-        hook.attend(host, entry, datatype & host.mask);
-    }
-    if matches!(used, UseKind::Persistent) && !entry.served.is_settled() {
-        hook.persists(host, entry, datatype & host.mask);
-    }
-    if call.is_collective() {
-        let bytes = entry.size().saturating_mul(count).max(0) as u64;
-        hook.passes(host, entry, bytes);
-        // Before anything else is found out about the call.
-        return entry.converts(call) && !hook.moves_both(host, entry, bytes);
-    }
-    entry.converts(call)
-}
-
-/// Compiles a type for both directions, as if its calls had moved enough: the program makes a persistent request, which is started often.
-#[cold]
-fn compile(entry: &'static TypeEntry) {
-    if mode() == Mode::Off || entry.size() <= 0 || entry.rules().class == policy::Class::Dense {
-        return;
-    }
-    if let Some(_inside) = Inside::enter().filter(|_| !reserve::is_short()) {
-        guard(|| {
-            spending::on(|| {
-                for direction in Direction::BOTH {
-                    // SAFETY: the entry is bound, and the program holds its type during the call.
-                    unsafe { entry.ready(direction, u64::MAX) };
-                }
-            });
-        });
-    }
-}
-
-/// A use of a type that is not decoded.
-#[inline(never)]
-fn counted(host: &'static Host, datatype: HandleWord, count: i64, call: policy::Call, used: UseKind) -> bool {
-    if !use_rules(host).counts(call) || !met(host, datatype, count, used) {
-        return false;
-    }
-    table::known(host, datatype).is_some_and(|entry| attended(host, entry, datatype, count, call, used))
-}
-
-/// What settings and host say of uses.
-#[inline]
-fn use_rules(host: &Host) -> UseRules {
-    static RULES: AtomicU32 = AtomicU32::new(0);
-    #[cold]
-    fn find(host: &Host) -> UseRules {
-        let measured = settings().policy == Choice::Measure;
-        let counts = |call| {
-            !host.layers.take(call)
-                && (policy(host).any(call)
-                    || call == policy::Call::Message && measured
-                    || allowed_hook(host).is_some())
-        };
-        let found = UseRules::new(settings().config.lazy_threshold == 0, measured, counts);
-        RULES.store(found.word(), Relaxed);
-        found
-    }
-    UseRules::from_word(RULES.load(Relaxed)).unwrap_or_else(|| find(host))
-}
-
-/// Notes a use of a type that [`candidates`] has: whether it was the one that pays for decoding it.
-#[inline]
-pub(crate) fn met(host: &'static Host, datatype: HandleWord, count: i64, used: UseKind) -> bool {
-    if count <= 0 {
-        return left(Left::NothingToMove).unwrap_or(false);
-    }
-    let Some(arguments) = candidates::used(host, datatype, count, used, use_rules(host)) else {
-        return false;
-    };
-    adopt(host, datatype, arguments);
-    true
 }
 
 static KEYVAL: Keyval = Keyval::new();
@@ -358,9 +232,10 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
     let (mut value, mut flag) = (std::ptr::null_mut::<TypeEntry>(), 0);
     // SAFETY: a valid type and keyval; pointers to an attribute value and a flag.
     let code = unsafe { host.f.type_get_attr?(datatype, keyval, (&raw mut value).cast(), &raw mut flag) };
-    // SAFETY: the attribute's value is an entry, as below or in `copy`.
-    if let Some(entry) = unsafe { value.as_ref::<'static>() }.filter(|_| code == 0 && flag != 0) {
-        // SAFETY: it is not bound yet, and the claim makes this thread its owner.
+    let value = if code == 0 && flag != 0 { value } else { std::ptr::null_mut() };
+    // SAFETY: null, or the attribute's value, which is an entry, as below or in `copy`.
+    if let Some(entry) = unsafe { value.as_ref::<'static>() } {
+        // SAFETY: the type has the entry as its attribute, and the program holds the type.
         if let Some(committed) = unsafe { entry.committed() } {
             counted::adopted(committed);
         }

@@ -43,7 +43,7 @@ impl UseKind {
 }
 
 /// Which call completes a message.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CompletedBy {
     /// The one that begins it.
     SameCall,

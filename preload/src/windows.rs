@@ -16,13 +16,14 @@ use ddtc_hosts::policy::Call;
 use crate::candidates;
 use crate::gpu;
 use crate::host::{HandleWord, Host};
-use crate::messages::{Staging, UserBuffer};
+use crate::messages::Staging;
 use crate::policy::policy;
 use crate::pool::Buffer;
 use crate::retired;
 use crate::scopes::ours;
 use crate::slow_path::{BYPASS, EPOCHS, FORTRAN, watched_for};
-use crate::table::{self, Found};
+use crate::table;
+use crate::user_buffer::UserBuffer;
 
 /// Bytes of a get: unpacked once, by whoever learns first that they have come.
 pub(crate) struct Fetched {
@@ -320,16 +321,15 @@ pub(crate) fn may_convert(host: &Host, call: Call, origin: UserBuffer, target: U
     if host.abi.is_none() || !policy(host).any(call) {
         return false;
     }
-    let bytes = bytes(host, origin);
-    covered() && bytes.is_some() && bytes == bytes_at(host, target)
+    let bytes = bytes(origin);
+    let entry =
+        if target.datatype == origin.datatype { origin.entry } else { table::known(host, target.datatype) };
+    covered() && bytes.is_some() && bytes == bytes_at(host, UserBuffer { entry, ..target })
 }
 
 /// Bytes of a buffer of a type that we convert.
-fn bytes(host: &Host, given: UserBuffer) -> Option<i64> {
-    match table::find(given.datatype & host.mask) {
-        Found::Convert(entry) => entry.size().checked_mul(given.count),
-        Found::Pass | Found::Unknown => None,
-    }
+fn bytes(given: UserBuffer) -> Option<i64> {
+    given.entry.filter(|entry| entry.size() > 0)?.size().checked_mul(given.count)
 }
 
 /// Returns the bytes of a buffer that may be of a named type too.
@@ -337,7 +337,7 @@ fn bytes_at(host: &Host, given: UserBuffer) -> Option<i64> {
     let handle = given.datatype & host.mask;
     if host.named(handle).is_none() {
         let noted = || candidates::bytes(host, given.datatype)?.checked_mul(given.count);
-        return bytes(host, given).or_else(|| candidates::has(handle).then(noted)?);
+        return bytes(given).or_else(|| candidates::has(handle).then(noted)?);
     }
     let mut size = 0;
     // SAFETY: a named type of the host's, a number to write to.

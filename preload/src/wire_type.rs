@@ -75,16 +75,10 @@ impl WireType {
         found
     }
 
-    /// Returns elements and type by which a message of `count` instances is sent; `None`: it is the host's.
+    /// Returns elements and type by which a message of `count` instances is sent that the library may cut; `None`: it is the host's.
     pub(crate) fn message(&self, host: &Host, t: &Datatype, count: i64) -> Option<(i64, HandleWord)> {
-        let bytes = count.checked_mul(t.size())?;
-        if let WireForm::Segments { whole, .. } = host.profile.wire_form
-            && bytes <= whole
-        {
-            return Some((bytes, host.packed));
-        }
         match self.form(host, t) {
-            Form::Bytes => Some((bytes, host.packed)),
+            Form::Bytes => Some((count.checked_mul(t.size())?, host.packed)),
             Form::Own(own) if count % own.instances() == 0 => Some((count / own.instances(), own.handle())),
             Form::Own(_) | Form::Host => None,
         }

@@ -18,7 +18,7 @@ mod pack;
 mod partitioned;
 mod windows;
 
-use arguments::{is_hosts, looked_at, raised_on, value, wanted};
+use arguments::{ArgumentTypes, is_hosts, looked, looked_at, raised_on, value};
 use collective::{all, each, neighbour, rooted};
 use pack::at_once;
 
@@ -35,10 +35,10 @@ use crate::handles::{NO_HOST, On, handle_at, missing};
 use crate::hook::committing;
 use crate::hooks::attend_in_call;
 use crate::host::{HandleWord, Host, host, known};
-use crate::left::Counted;
+use crate::outcome::Counted;
 use crate::signatures::argument;
 use crate::slow_path::{COUNT, UNSEEN, watched_for};
-use crate::table::{self, Found};
+use crate::table::{self, Found, TypeEntry};
 use crate::{counting, types};
 
 /// Makes the two functions of every row: the host's at once if the policy converts no type of the call, else what wraps it; counted while calls are.
@@ -83,24 +83,24 @@ macro_rules! exported {
                     // SAFETY: the caller's arguments.
                     return unsafe { counted(host, call, $($argument),*) };
                 }
-                let wanted = wanted!(host, ROW, $($argument: $role),*);
-                if !wanted && let Some(theirs) = host.direct.$form {
+                let looked = looked!(host, ROW, $($argument: $role),*);
+                if !looked.is_wanted() && let Some(theirs) = host.direct.$form {
                     // SAFETY: the caller's arguments, in the form that it has used.
                     return unsafe { theirs($($argument),*) };
                 }
                 // SAFETY: the caller's arguments.
-                unsafe { converting(host, wanted, $($argument),*) }
+                unsafe { converting(host, looked.is_wanted(), looked.entries(), $($argument),*) }
             }
 
             #[cold]
             unsafe fn counted(host: &'static Host, call: Counted, $($argument: argument!($n, $role)),*) -> c_int {
-                let wanted = wanted!(host, ROW, $($argument: $role),*);
-                if !wanted && let Some(theirs) = host.direct.$form {
+                let looked = looked!(host, ROW, $($argument: $role),*);
+                if !looked.is_wanted() && let Some(theirs) = host.direct.$form {
                     // SAFETY: the caller's arguments, in the form that it has used.
                     return unsafe { theirs($($argument),*) };
                 }
                 // SAFETY: the caller's arguments.
-                let code = unsafe { converting(host, wanted, $($argument),*) };
+                let code = unsafe { converting(host, looked.is_wanted(), looked.entries(), $($argument),*) };
                 // SAFETY: the caller's arguments.
                 let looked_at = || unsafe { looked_at(host, ROW.call, &[$(value!($argument $role)),*]) };
                 counting::end(host, call, code, looked_at);
@@ -108,10 +108,10 @@ macro_rules! exported {
             }
 
             #[inline(never)]
-            unsafe fn converting(host: &'static Host, wanted: bool, $($argument: argument!($n, $role)),*) -> c_int {
+            unsafe fn converting(host: &'static Host, wanted: bool, entries: [Option<&'static TypeEntry>; 2], $($argument: argument!($n, $role)),*) -> c_int {
                 let on = raised_on!(host, $($argument: $role),*);
                 let (small, large) = (host.next_counted.$small, host.next_counted.$large);
-                let forms = Forms { small, large, call: ROW.call, wanted, on };
+                let forms = Forms { small, large, call: ROW.call, wanted, entries, on };
                 // SAFETY: the caller's arguments.
                 unsafe { $file::$by(host, forms, $($argument),*) }
             }

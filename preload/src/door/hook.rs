@@ -3,6 +3,7 @@
 use ddtc::kind::Direction;
 
 use super::{described, functions, host, ready, unseen};
+use crate::decision::HookState;
 use crate::hook::{Hook, HookReport};
 use crate::host::Host;
 use crate::table::TypeEntry;
@@ -35,12 +36,18 @@ impl Hook for Door {
         ready::passes(host, entry, bytes);
     }
 
-    fn moves(&self, host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction) -> bool {
-        ready::moves(host, entry, bytes, direction)
+    fn inside(
+        &self,
+        host: &'static Host,
+        entry: &TypeEntry,
+        bytes: u64,
+        directions: &[Direction],
+    ) -> HookState {
+        ready::inside(host, entry, bytes, directions)
     }
 
-    fn moves_both(&self, host: &'static Host, entry: &TypeEntry, bytes: u64) -> bool {
-        ready::moves_both(host, entry, bytes)
+    fn offer(&self, host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction) {
+        ready::offer(host, entry, bytes, direction);
     }
 
     fn misses(&self, host: &'static Host, nanos: &dyn Fn() -> u64) {

@@ -19,6 +19,7 @@ use super::layout::{layout, take_for};
 use super::nearness::is_near;
 use super::proof::{Proven, prove};
 use crate::atomic_ref::AtomicRef;
+use crate::decision::HookState;
 use crate::guard::guard;
 use crate::host::Host;
 use crate::policy::policy;
@@ -132,36 +133,25 @@ pub(crate) fn passes(host: &'static Host, entry: &TypeEntry, bytes: u64) {
     });
 }
 
-/// Says whether a message of so many bytes, which gains where it is packed first, moves inside, which gains more. It is packed first until its type is ready there.
-pub(crate) fn moves(host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction) -> bool {
-    if !has_inside(host, entry, bytes) {
-        return false;
+/// Returns whether compiled code moves a message of so many bytes inside the library in all these directions.
+#[inline]
+pub(crate) fn inside(host: &Host, entry: &TypeEntry, bytes: u64, directions: &[Direction]) -> HookState {
+    if !Policy::has(policy(host).of(Call::Inside, entry.rules().class), bytes) {
+        HookState::No
+    } else if !is_open() || directions.iter().any(|&direction| entry.served.by(direction).is_none()) {
+        HookState::NotReady
+    } else {
+        HookState::Ready { gains: entry.gains_inside(bytes) }
     }
+}
+
+/// A message of so many bytes is packed first, and would gain more inside, where its type is not ready.
+pub(crate) fn offer(host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction) {
     misses(host, || staging(bytes));
-    if !is_open() {
-        return false;
-    }
-    if entry.served.by(direction).is_none() {
+    if is_open() {
         let enough = bytes.saturating_mul(if bytes >= AT_ONCE { 1 } else { BEFORE });
         entry.served.ask(direction, bytes, enough);
-        return false;
     }
-    entry.gains_inside(bytes)
-}
-
-/// As [`moves`], whichever way the host moves the bytes.
-#[inline]
-pub(crate) fn moves_both(host: &'static Host, entry: &TypeEntry, bytes: u64) -> bool {
-    is_open()
-        && Direction::BOTH.into_iter().all(|direction| entry.served.by(direction).is_some())
-        && has_inside(host, entry, bytes)
-        && entry.gains_inside(bytes)
-}
-
-/// Says whether the policy moves messages of so many bytes inside rather than to pack them first.
-#[inline]
-fn has_inside(host: &Host, entry: &TypeEntry, bytes: u64) -> bool {
-    Policy::has(policy(host).of(Call::Inside, entry.rules().class), bytes)
 }
 
 /// So many nanoseconds less would be taken inside: once they are many, the door is opened.

@@ -6,8 +6,11 @@ use ddtc_hosts::policy::Call;
 
 use super::collective::each;
 use crate::counting;
+use crate::deciding::{Looked, look};
 use crate::host::Host;
 use crate::signatures::{Handle, In, Types};
+use crate::table::TypeEntry;
+use crate::use_kind::UseKind;
 
 /// An argument.
 #[derive(Clone, Copy)]
@@ -117,47 +120,114 @@ macro_rules! is_hosts {
 }
 pub(super) use is_hosts;
 
-/// Says whether the policy converts a type that is an argument of a call. Each counts as used, as often as the number before it says. Written out argument by argument: in a
+/// Results of looking up the types of a call.
+#[derive(Clone, Copy)]
+pub(super) struct ArgumentTypes {
+    /// The handles of those that were looked up.
+    handles: [Handle; 2],
+    entries: [Option<&'static TypeEntry>; 2],
+    wanted: bool,
+}
+
+impl ArgumentTypes {
+    pub(super) const NONE: ArgumentTypes =
+        ArgumentTypes { handles: [0; 2], entries: [None; 2], wanted: false };
+
+    /// Of a call that finds its types itself.
+    #[inline(always)]
+    pub(super) fn of_itself(wanted: bool) -> ArgumentTypes {
+        ArgumentTypes { wanted, ..ArgumentTypes::NONE }
+    }
+
+    /// Says whether some payload of a type may be converted in the call.
+    #[inline(always)]
+    pub(super) fn is_wanted(self) -> bool {
+        self.wanted
+    }
+
+    /// Looks up a type, the first of the call or the second, of which the call uses `count` instances.
+    #[inline(always)]
+    pub(super) fn look(
+        &mut self,
+        host: &'static Host,
+        second: bool,
+        datatype: Handle,
+        count: i64,
+        call: Call,
+        used: UseKind,
+    ) {
+        // A message that is exchanged has the same type on both sides, most of the time.
+        let is_same = second && datatype == self.handles[0];
+        let looked = match self.entries[0] {
+            Some(entry) if is_same && call == Call::Message && used != UseKind::Persistent => {
+                Looked { entry: Some(entry), is_wanted: self.wanted }
+            }
+            _ => look(host, datatype, count, call, used),
+        };
+        self.handles[usize::from(second)] = datatype;
+        self.entries[usize::from(second)] = looked.entry;
+        self.wanted |= looked.is_wanted;
+        if is_same {
+            // The second use may have been the one that pays for decoding it.
+            self.entries[0] = looked.entry;
+        }
+    }
+
+    /// Returns the entries of the first and the second type.
+    #[inline(always)]
+    pub(super) fn entries(self) -> [Option<&'static TypeEntry>; 2] {
+        self.entries
+    }
+}
+
+/// Looks up the types that are arguments of a call. Each counts as used, as often as the number before it says. Written out argument by argument: in a
 /// loop over values all of them would go by way of memory, in each call that is the host's.
-macro_rules! wanted {
+macro_rules! looked {
     ($host:ident, $row:ident, $sendbuf:ident: SendBuf, $sendcounts:ident: Counts, $sdispls:ident: $s:ident, $sendtypes:ident: Types,
      $recvbuf:ident: RecvBuf, $recvcounts:ident: Counts, $rdispls:ident: $r:ident, $recvtypes:ident: Types, $comm:ident: Comm
      $(, $rest:ident: $role:ident)*) => {
         // SAFETY: the caller's arguments.
         unsafe {
             let used = const { $crate::use_kind::UseKind::of(&$row) };
-            $crate::wrap::each::wanted($host, $row.call, used, $sendbuf, $sendtypes, $recvtypes, $comm)
+            $crate::wrap::ArgumentTypes::of_itself(
+                $crate::wrap::each::wanted($host, $row.call, used, $sendbuf, $sendtypes, $recvtypes, $comm)
+            )
         }
     };
     ($host:ident, $row:ident, $($argument:ident: $role:ident),*) => {{
         #[allow(unused_mut, unused_variables, unused_assignments, reason = "not every call has types, or counts behind the last one")]
-        let (mut wanted, mut count) = (false, 1);
-        $(wanted!(@look $host, $row, wanted, count, $argument $role);)*
-        wanted
+        let (mut looked, mut count, mut second) = ($crate::wrap::ArgumentTypes::NONE, 1, false);
+        $(looked!(@look $host, $row, looked, count, second, $argument $role);)*
+        looked
     }};
-    (@look $host:ident, $row:ident, $wanted:ident, $count:ident, $argument:ident Count) => {
+    (@look $host:ident, $row:ident, $looked:ident, $count:ident, $second:ident, $argument:ident Count) => {
         #[allow(unused_assignments, reason = "as above")]
         {
             $count = $argument.wide();
         }
     };
     // Arrays of numbers are not read here: an element is the least that is moved.
-    (@look $host:ident, $row:ident, $wanted:ident, $count:ident, $argument:ident Counts) => {
+    (@look $host:ident, $row:ident, $looked:ident, $count:ident, $second:ident, $argument:ident Counts) => {
         #[allow(unused_assignments, reason = "as above")]
         {
             $count = 1;
         }
     };
     // Both sides are counted.
-    (@look $host:ident, $row:ident, $wanted:ident, $count:ident, $argument:ident Type) => {
-        $wanted |= $crate::types::wanted($host, $argument, $count, $row.call, const { $crate::use_kind::UseKind::of(&$row) });
+    (@look $host:ident, $row:ident, $looked:ident, $count:ident, $second:ident, $argument:ident Type) => {
+        #[allow(unused_assignments, reason = "as above")]
+        {
+            let used = const { $crate::use_kind::UseKind::of(&$row) };
+            $looked.look($host, $second, $argument, $count, $row.call, used);
+            $second = true;
+        }
     };
-    (@look $host:ident, $row:ident, $wanted:ident, $count:ident, $argument:ident PackType) => {
-        $wanted = true;
+    (@look $host:ident, $row:ident, $looked:ident, $count:ident, $second:ident, $argument:ident PackType) => {
+        $looked = $crate::wrap::ArgumentTypes::of_itself(true);
     };
     (@look $($other:tt)*) => {};
 }
-pub(super) use wanted;
+pub(super) use looked;
 
 /// Returns the arguments that the count of a call looks at.
 ///

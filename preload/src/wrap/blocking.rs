@@ -6,10 +6,10 @@ use ddtc::count::Count;
 
 use crate::forms::{Form, Forms, forward};
 use crate::host::Host;
-use crate::messages::UserBuffer;
 use crate::partial_element::Origin;
 use crate::signatures::{Handle, In, Int, Out};
 use crate::staged::Staged;
+use crate::user_buffer::UserBuffer;
 
 type SendFn<N> = unsafe extern "C-unwind" fn(In, N, Handle, Int, Int, Handle) -> c_int;
 type RecvFn<N> = unsafe extern "C-unwind" fn(Out, N, Handle, Int, Int, Handle, Out) -> c_int;
@@ -34,7 +34,10 @@ pub(super) unsafe fn send<N: Count>(
     let mut staged = Staged::new(host, forms.max_bytes::<N>());
     // SAFETY: the caller's arguments.
     unsafe {
-        let s = staged.send(UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype }, dest);
+        let s = staged.send(
+            UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype, entry: forms.entries[0] },
+            dest,
+        );
         staged.sending(|| forward!(N, forms, host, (s.buf)[s.count](s.datatype)(dest)(tag)(comm)))
     }
 }
@@ -53,7 +56,7 @@ pub(super) unsafe fn recv<N: Count>(
     comm: Handle,
     status: Out,
 ) -> c_int {
-    let given = UserBuffer { buf, count: count.wide(), datatype };
+    let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
     let mut staged = Staged::new(host, forms.max_bytes::<N>());
     // SAFETY: the caller's arguments.
     unsafe {
@@ -79,7 +82,11 @@ pub(super) unsafe fn mrecv<N: Count>(
     let mut staged = Staged::new(host, forms.max_bytes::<N>());
     // SAFETY: the caller's arguments.
     unsafe {
-        let r = staged.receive(UserBuffer { buf, count: count.wide(), datatype }, None, Origin::Matched);
+        let r = staged.receive(
+            UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] },
+            None,
+            Origin::Matched,
+        );
         staged.receiving(status, |s| forward!(N, forms, host, (r.buf)[r.count](r.datatype)(message)(s)))
     }
 }
@@ -104,8 +111,14 @@ pub(super) unsafe fn sendrecv<N: Count>(
     status: Out,
 ) -> c_int {
     let mut staged = Staged::new(host, forms.max_bytes::<N>());
-    let sent = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-    let received = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+    let sent = UserBuffer {
+        buf: sendbuf.cast_mut(),
+        count: sendcount.wide(),
+        datatype: sendtype,
+        entry: forms.entries[0],
+    };
+    let received =
+        UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype, entry: forms.entries[1] };
     // SAFETY: the caller's arguments.
     unsafe {
         let s = staged.send(sent, dest);
@@ -140,7 +153,7 @@ pub(super) unsafe fn sendrecv_replace<N: Count>(
     status: Out,
 ) -> c_int {
     let mut staged = Staged::new(host, forms.max_bytes::<N>());
-    let given = UserBuffer { buf, count: count.wide(), datatype };
+    let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
     // Neither side is the null process.
     let both = host.abi.is_some_and(|a| dest != a.proc_null && source != a.proc_null);
     // SAFETY: the caller's arguments.

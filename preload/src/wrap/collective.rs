@@ -19,12 +19,12 @@ use crate::forms::Forms;
 use crate::group::{Group, Role, learn};
 use crate::held::start;
 use crate::host::{HandleWord, Host};
-use crate::messages::UserBuffer;
 use crate::numbers::{KeptVector, Vector};
 use crate::parts::{Own, Parts, in_place};
 use crate::requests::{self, Operation};
 use crate::signatures::{In, Out};
 use crate::staged::{Moment, Staged};
+use crate::user_buffer::UserBuffer;
 
 /// When a call's operation is started, and where its request goes.
 #[derive(Clone, Copy)]

@@ -13,9 +13,9 @@ use crate::forms::{Form, Forms, forward};
 use crate::gpu;
 use crate::handles::{NO_HOST, missing};
 use crate::host::{HandleWord, Host, host};
-use crate::messages::UserBuffer;
 use crate::signatures::{Handle, In, Offset, Out};
 use crate::staged::Staged;
+use crate::user_buffer::UserBuffer;
 
 type WriteFn<N> = unsafe extern "C-unwind" fn(Handle, In, N, Handle, Out) -> c_int;
 type WriteAtFn<N> = unsafe extern "C-unwind" fn(Handle, Offset, In, N, Handle, Out) -> c_int;
@@ -86,7 +86,8 @@ pub(super) unsafe fn write<N: Count>(
 ) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe {
-        let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype };
+        let given =
+            UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype, entry: forms.entries[0] };
         let (staged, w) = written(host, fh, given);
         staged.sending(|| forward!(N, forms, host, (fh)(w.buf)[w.count](w.datatype)(status)))
     }
@@ -106,7 +107,8 @@ pub(super) unsafe fn write_at<N: Count>(
 ) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe {
-        let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype };
+        let given =
+            UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype, entry: forms.entries[0] };
         let (staged, w) = written(host, fh, given);
         staged.sending(|| forward!(N, forms, host, (fh)(offset)(w.buf)[w.count](w.datatype)(status)))
     }
@@ -125,7 +127,7 @@ pub(super) unsafe fn read<N: Count>(
 ) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe {
-        let given = UserBuffer { buf, count: count.wide(), datatype };
+        let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
         let (staged, r) = read_into(host, fh, At::Pointer, given);
         staged.receiving(status, |s| forward!(N, forms, host, (fh)(r.buf)[r.count](r.datatype)(s)))
     }
@@ -145,7 +147,7 @@ pub(super) unsafe fn read_at<N: Count>(
 ) -> c_int {
     // SAFETY: the caller's arguments.
     unsafe {
-        let given = UserBuffer { buf, count: count.wide(), datatype };
+        let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
         let (staged, r) = read_into(host, fh, At::Offset(offset), given);
         staged.receiving(status, |s| forward!(N, forms, host, (fh)(offset)(r.buf)[r.count](r.datatype)(s)))
     }

@@ -10,11 +10,11 @@ use crate::forms::{Form, Forms, forward};
 use crate::handles::{NO_HOST, missing};
 use crate::held::start;
 use crate::host::{Host, host};
-use crate::messages::UserBuffer;
 use crate::partial_element::Origin;
 use crate::requests::{self, Operation};
 use crate::signatures::{Handle, In, Int, Out};
 use crate::staged::Staged;
+use crate::user_buffer::UserBuffer;
 
 type StartFn<B, N> = unsafe extern "C-unwind" fn(B, N, Handle, Int, Int, Handle, Out) -> c_int;
 type ExchangeFn<N> =
@@ -60,7 +60,7 @@ pub(super) unsafe fn isend<N: Count>(
     comm: Handle,
     request: Out,
 ) -> c_int {
-    let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype };
+    let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype, entry: forms.entries[0] };
     // SAFETY: the caller's arguments.
     unsafe {
         let made = before(host, request, forms.max_bytes::<N>(), given, |staged| staged.send(given, dest));
@@ -82,7 +82,7 @@ pub(super) unsafe fn send_init<N: Count>(
     comm: Handle,
     request: Out,
 ) -> c_int {
-    let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype };
+    let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype, entry: forms.entries[0] };
     // SAFETY: the caller's arguments.
     unsafe {
         let made =
@@ -126,7 +126,7 @@ pub(super) unsafe fn irecv<N: Count>(
     comm: Handle,
     request: Out,
 ) -> c_int {
-    let given = UserBuffer { buf, count: count.wide(), datatype };
+    let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
     // SAFETY: the caller's arguments.
     unsafe { receive::<N>(host, forms, given, (source, tag, comm), request, Operation::once) }
 }
@@ -145,7 +145,7 @@ pub(super) unsafe fn recv_init<N: Count>(
     comm: Handle,
     request: Out,
 ) -> c_int {
-    let given = UserBuffer { buf, count: count.wide(), datatype };
+    let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
     // SAFETY: the caller's arguments.
     unsafe { receive::<N>(host, forms, given, (source, tag, comm), request, Operation::persistent) }
 }
@@ -193,8 +193,14 @@ pub(super) unsafe fn isendrecv<N: Count>(
     comm: Handle,
     request: Out,
 ) -> c_int {
-    let sent = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-    let received = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+    let sent = UserBuffer {
+        buf: sendbuf.cast_mut(),
+        count: sendcount.wide(),
+        datatype: sendtype,
+        entry: forms.entries[0],
+    };
+    let received =
+        UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype, entry: forms.entries[1] };
     // SAFETY: the caller's arguments.
     unsafe {
         let (staged, (s, r)) = before(host, request, forms.max_bytes::<N>(), (sent, received), |staged| {
@@ -232,7 +238,7 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
     comm: Handle,
     request: Out,
 ) -> c_int {
-    let given = UserBuffer { buf, count: count.wide(), datatype };
+    let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
     // Neither side is the null process.
     let both = host.abi.is_some_and(|a| dest != a.proc_null && source != a.proc_null);
     // SAFETY: the caller's arguments.
@@ -253,9 +259,9 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
             });
         }
         // What is sent is packed, what is received is the host's: an exchange of two buffers.
-        let Forms { call, wanted, on, .. } = forms;
+        let Forms { call, wanted, entries, on, .. } = forms;
         let (small, large) = (host.next_counted.isendrecv, host.next_counted.isendrecv_c);
-        let forms = Forms { small, large, call, wanted, on };
+        let forms = Forms { small, large, call, wanted, entries, on };
         start(host, request, staged, exchange(host, source), || {
             forward!(
                 N,
@@ -287,7 +293,7 @@ pub(super) unsafe fn imrecv<N: Count>(
     message: Out,
     request: Out,
 ) -> c_int {
-    let given = UserBuffer { buf, count: count.wide(), datatype };
+    let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
     // SAFETY: the caller's arguments.
     unsafe {
         let (staged, r) = before(host, request, forms.max_bytes::<N>(), given, |staged| {

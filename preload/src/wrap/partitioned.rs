@@ -4,10 +4,10 @@ use std::ffi::{c_int, c_void};
 
 use ddtc_hosts::policy::Call;
 
+use crate::deciding::look;
 use crate::handles::{NO_HOST, missing};
 use crate::hooks::{allowed_hook, attend_in_call};
 use crate::host::{HandleWord, host};
-use crate::types;
 use crate::use_kind::UseKind;
 
 macro_rules! partitioned {
@@ -29,7 +29,7 @@ macro_rules! partitioned {
             let Some(theirs) = host.next.$field else { return missing(host) };
             if allowed_hook(host).is_some() {
                 attend_in_call(host);
-                types::wanted(host, datatype, count, Call::Message, UseKind::Persistent);
+                look(host, datatype, count, Call::Message, UseKind::Persistent);
             }
             // SAFETY: the caller's arguments.
             unsafe { theirs(buf, partitions, count, datatype, peer, tag, comm, info, request) }

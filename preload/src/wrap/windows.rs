@@ -14,10 +14,11 @@ use crate::gpu;
 use crate::handles::{NO_HOST, handle_at, missing};
 use crate::held::{self, start};
 use crate::host::{HandleWord, Host, host};
-use crate::messages::UserBuffer;
 use crate::requests::{self, Operation};
 use crate::signatures::{Displacement, Handle, In, Int, Out};
 use crate::staged::Staged;
+use crate::table::TypeEntry;
+use crate::user_buffer::UserBuffer;
 use crate::windows::{self, covered, may_convert};
 
 type PutFn<N> = unsafe extern "C-unwind" fn(In, N, Handle, Int, Displacement, N, Handle, Handle) -> c_int;
@@ -45,11 +46,16 @@ impl Operands {
         target_count: N,
         target_type: Handle,
         win: Handle,
+        entry: Option<&'static TypeEntry>,
     ) -> Operands {
-        let there =
-            UserBuffer { buf: std::ptr::null_mut(), count: target_count.wide(), datatype: target_type };
+        let there = UserBuffer {
+            buf: std::ptr::null_mut(),
+            count: target_count.wide(),
+            datatype: target_type,
+            entry: None,
+        };
         Operands {
-            origin: UserBuffer { buf: origin.cast_mut(), count: count.wide(), datatype },
+            origin: UserBuffer { buf: origin.cast_mut(), count: count.wide(), datatype, entry },
             target,
             there,
             win,
@@ -129,7 +135,8 @@ pub(super) unsafe fn put<N: Count>(
     target_type: Handle,
     win: Handle,
 ) -> c_int {
-    let operands = Operands::new(origin, count, datatype, target, target_count, target_type, win);
+    let operands =
+        Operands::new(origin, count, datatype, target, target_count, target_type, win, forms.entries[0]);
     let there = operands.there.count;
     // SAFETY: the caller's arguments.
     unsafe {
@@ -156,7 +163,8 @@ pub(super) unsafe fn rput<N: Count>(
     win: Handle,
     request: Out,
 ) -> c_int {
-    let operands = Operands::new(origin, count, datatype, target, target_count, target_type, win);
+    let operands =
+        Operands::new(origin, count, datatype, target, target_count, target_type, win, forms.entries[0]);
     let there = operands.there.count;
     // SAFETY: the caller's arguments.
     unsafe {
@@ -188,7 +196,8 @@ pub(super) unsafe fn rget<N: Count>(
     win: Handle,
     request: Out,
 ) -> c_int {
-    let operands = Operands::new(origin, count, datatype, target, target_count, target_type, win);
+    let operands =
+        Operands::new(origin, count, datatype, target, target_count, target_type, win, forms.entries[0]);
     let there = operands.there.count;
     // SAFETY: the caller's arguments.
     unsafe {

@@ -9,10 +9,10 @@ use crate::forms::{Form, Forms, forward};
 use crate::group::Group;
 use crate::handles::too_large;
 use crate::host::Host;
-use crate::messages::UserBuffer;
 use crate::numbers::Vector;
 use crate::parts::{Own, in_place};
 use crate::signatures::{Handle, Out, argument};
+use crate::user_buffer::UserBuffer;
 
 collective! {
     /// # Safety
@@ -20,8 +20,8 @@ collective! {
     allgather iallgather allgather_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type)
     |host, forms, call, comm| {
-        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype, entry: forms.entries[0] };
+        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype, entry: forms.entries[1] };
         if let Some(group) = call.apart(s, r) {
             let own = call.own_part(sendbuf);
             s = call.send_equal(s, 1);
@@ -36,8 +36,8 @@ collective! {
     alltoall ialltoall alltoall_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type)
     |host, forms, call, comm| {
-        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype, entry: forms.entries[0] };
+        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype, entry: forms.entries[1] };
         if let Some(group) = call.apart(s, r) {
             let own = if in_place(host, s.buf) { Own::All } else { Own::Nothing };
             (s, r) = call.both(
@@ -55,8 +55,8 @@ collective! {
     alltoallv ialltoallv alltoallv_init
     (sendbuf: SendBuf, sendcounts: Counts, sdispls: Displs, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, rdispls: Displs, recvtype: Type)
     |host, forms, call, comm| {
-        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
-        let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype, entry: forms.entries[0] };
+        let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype, entry: forms.entries[1] };
         let blocks = call.known::<N, _, _>(&forms).map_or(0, |g| g.blocks);
         // What is sent in place has neither counts nor displacements.
         let sent = if in_place(host, sendbuf) { 0 } else { blocks };

@@ -10,19 +10,19 @@ use ddtc_hosts::policy::Call;
 
 use super::{Collective, When, collective};
 use crate::comms;
+use crate::deciding::look;
 use crate::forms::{Form, Forms, forward};
 use crate::group::Group;
 use crate::handles::{handle_at, set_handle, too_large};
 use crate::host::Host;
-use crate::messages::UserBuffer;
 use crate::neighbours::Neighbours;
 use crate::numbers::{Numbers, Vector};
 use crate::parts::{Own, Parts, in_place};
 use crate::policy::policy;
 use crate::signatures::{Handle, In, Out, Types, argument};
 use crate::staged::Kept;
-use crate::types;
 use crate::use_kind::UseKind;
+use crate::user_buffer::UserBuffer;
 
 collective! {
     /// # Safety
@@ -117,7 +117,7 @@ pub(in super::super) unsafe fn wanted(
             let datatype = unsafe { handle_at(host, types.byte_add(i * abi.handle_bytes)) };
             // Most arrays have one type throughout.
             let new = last.replace(datatype) != Some(datatype);
-            new && types::wanted(host, datatype, 1, call, used) || found
+            new && look(host, datatype, 1, call, used).is_wanted || found
         })
     };
     let into = any(recvtypes, sources);
@@ -235,9 +235,9 @@ impl Collective {
             let (count, datatype) =
                 unsafe { ((*side.counts.add(i)).wide(), handle_at(host, side.types.byte_add(i * bytes))) };
             // Who the peers are may have been asked only now.
-            let _ = types::wanted(host, datatype, count, self.call, UseKind::Call);
+            let entry = look(host, datatype, count, self.call, UseKind::Call).entry;
             let buf = side.base.wrapping_byte_offset(place(i) as isize).cast_mut();
-            let Some(g) = stage(self, i, UserBuffer { buf, count, datatype }) else { continue };
+            let Some(g) = stage(self, i, UserBuffer { buf, count, datatype, entry }) else { continue };
             let replacement = replacement.get_or_insert_with(|| {
                 let mut types = vec![0u64; (n * bytes).div_ceil(8)];
                 // SAFETY: that many bytes of handles, and room for them.

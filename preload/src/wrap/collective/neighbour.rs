@@ -8,11 +8,11 @@ use ddtc::count::Count;
 use crate::forms::{Form, Forms, forward};
 use crate::handles::too_large;
 use crate::host::Host;
-use crate::messages::UserBuffer;
 use crate::neighbours::Neighbours;
 use crate::numbers::Vector;
 use crate::parts::Own;
 use crate::signatures::{Handle, Out, argument};
+use crate::user_buffer::UserBuffer;
 
 collective! {
     /// # Safety
@@ -20,8 +20,8 @@ collective! {
     neighbor_allgather ineighbor_allgather neighbor_allgather_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type)
     |host, forms, call, comm| {
-        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype, entry: forms.entries[0] };
+        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype, entry: forms.entries[1] };
         if let Some(near) = call.neighbours(s, r) {
             s = call.send_equal(s, 1);
             r = call.receive_near(r, &near);
@@ -35,8 +35,8 @@ collective! {
     neighbor_alltoall ineighbor_alltoall neighbor_alltoall_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type)
     |host, forms, call, comm| {
-        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype, entry: forms.entries[0] };
+        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype, entry: forms.entries[1] };
         if let Some(near) = call.neighbours(s, r) {
             s = call.send_near(s, &near);
             r = call.receive_near(r, &near);
@@ -50,8 +50,8 @@ collective! {
     neighbor_allgatherv ineighbor_allgatherv neighbor_allgatherv_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, displs: Displs, recvtype: Type)
     |host, forms, call, comm| {
-        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-        let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype, entry: forms.entries[0] };
+        let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype, entry: forms.entries[1] };
         let all = call.near(forms.narrows::<N>());
         let sources = all.as_ref().map_or(0, |near| near.sources);
         let Some(mut vector) = Vector::of(&forms, recvcounts, displs, sources) else {
@@ -71,8 +71,8 @@ collective! {
     neighbor_alltoallv ineighbor_alltoallv neighbor_alltoallv_init
     (sendbuf: SendBuf, sendcounts: Counts, sdispls: Displs, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, rdispls: Displs, recvtype: Type)
     |host, forms, call, comm| {
-        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
-        let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype, entry: forms.entries[0] };
+        let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype, entry: forms.entries[1] };
         let all = call.near(forms.narrows::<N>());
         let (sources, destinations) = all.as_ref().map_or((0, 0), |near| (near.sources, near.destinations));
         let vectors = (

@@ -11,17 +11,17 @@ use crate::forms::{Form, Forms, forward};
 use crate::group::{Group, Role};
 use crate::handles::too_large;
 use crate::host::Host;
-use crate::messages::UserBuffer;
 use crate::numbers::Vector;
 use crate::parts::Own;
 use crate::signatures::{Handle, Out, argument};
+use crate::user_buffer::UserBuffer;
 
 collective! {
     /// # Safety
     /// As `MPI_Bcast` (MPI 5.0, 6.4) and its kin.
     bcast ibcast bcast_init (buffer: SendRecvBuf, count: Count, datatype: Type, root: Root)
     |host, forms, call, comm| {
-        let g = UserBuffer { buf: buffer, count: count.wide(), datatype };
+        let g = UserBuffer { buf: buffer, count: count.wide(), datatype, entry: forms.entries[0] };
         let g = match call.role(root) {
             // Those of MPICH that cut a broadcast in a tree do so by the type.
             _ if call.pipelined() => g,
@@ -38,8 +38,8 @@ collective! {
     gather igather gather_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type, root: Root)
     |host, forms, call, comm| {
-        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype, entry: forms.entries[0] };
+        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype, entry: forms.entries[1] };
         if let Some((group, role)) = call.part(root, s, r) {
             if group.takes_part(role) {
                 s = call.send_equal(s, 1);
@@ -58,8 +58,8 @@ collective! {
     scatter iscatter scatter_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type, root: Root)
     |host, forms, call, comm| {
-        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype, entry: forms.entries[0] };
+        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype, entry: forms.entries[1] };
         if let Some((group, role)) = call.part(root, s, r) {
             if role == Role::Root {
                 s = call.send_equal(s, group.blocks);
@@ -77,8 +77,8 @@ collective! {
     gatherv igatherv gatherv_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, displs: Displs, recvtype: Type, root: Root)
     |host, forms, call, comm| {
-        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype };
-        let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype, entry: forms.entries[0] };
+        let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype, entry: forms.entries[1] };
         let blocks = at_root(host, call.known::<N, _, _>(&forms), root);
         let Some(mut vector) = Vector::of(&forms, recvcounts, displs, blocks) else {
             return too_large(host, forms.on);
@@ -102,8 +102,8 @@ collective! {
     scatterv iscatterv scatterv_init
     (sendbuf: SendBuf, sendcounts: Counts, displs: Displs, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type, root: Root)
     |host, forms, call, comm| {
-        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype };
-        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype };
+        let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype, entry: forms.entries[0] };
+        let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype, entry: forms.entries[1] };
         let blocks = at_root(host, call.known::<N, _, _>(&forms), root);
         let Some(mut vector) = Vector::of(&forms, sendcounts, displs, blocks) else {
             return too_large(host, forms.on);

@@ -1,23 +1,24 @@
-//! Calls that are left to the host: why is noted where it is decided and counted where the call ends, only while somebody counts.
+//! Outcomes of calls, for the report: noted where they are decided, counted where the call ends, and only
+//! while calls are counted.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use ddtc_hosts::left::Left;
+use ddtc_hosts::bypass::Bypass;
 
 use crate::slow_path::{COUNT, watched_for};
 use crate::stack::here;
 
-static CALLS: [AtomicU64; Left::ALL.len()] = [const { AtomicU64::new(0) }; Left::ALL.len()];
+static CALLS: [AtomicU64; Bypass::ALL.len()] = [const { AtomicU64::new(0) }; Bypass::ALL.len()];
 
-/// Calls that were left for a reason.
-pub(crate) fn calls(left: Left) -> u64 {
-    CALLS[left as usize].load(Relaxed)
+/// Returns the number of calls that were bypassed for a reason.
+pub(crate) fn calls(why: Bypass) -> u64 {
+    CALLS[why as usize].load(Relaxed)
 }
 
-/// A call of the program was left to the host.
-pub(crate) fn add(left: Left) {
-    CALLS[left as usize].fetch_add(1, Relaxed);
+/// Counts a call of the program that was bypassed.
+pub(crate) fn add(why: Bypass) {
+    CALLS[why as usize].fetch_add(1, Relaxed);
 }
 
 /// Outcome of a call.
@@ -25,8 +26,8 @@ pub(crate) fn add(left: Left) {
 pub(crate) struct Outcome {
     /// Something of it was converted.
     pub(crate) converted: bool,
-    /// Why something of it was not: what was decided first.
-    pub(crate) noted: Option<Left>,
+    /// Why something of it was not: the first reason that was noted.
+    pub(crate) noted: Option<Bypass>,
 }
 
 thread_local! {
@@ -69,9 +70,9 @@ impl Drop for Counted {
     }
 }
 
-/// Notes why something of this call is the host's; always `None`.
+/// Notes why something of this call is bypassed. Returns none, so that a caller can end with it.
 #[inline]
-pub(crate) fn left<T>(why: Left) -> Option<T> {
+pub(crate) fn bypassed<T>(why: Bypass) -> Option<T> {
     if watched_for(COUNT) {
         change(|outcome| outcome.noted = outcome.noted.or(Some(why)));
     }
@@ -84,16 +85,6 @@ pub(crate) fn converted() {
     if watched_for(COUNT) {
         change(|outcome| outcome.converted = true);
     }
-}
-
-/// Notes on which side of the payloads `set` that the policy converts so many bytes are; always no.
-#[inline]
-pub(crate) fn outside(set: u64, bytes: u64) -> bool {
-    if set != 0 && bytes > 0 {
-        let larger = set >> bytes.ilog2() != 0;
-        let _: Option<()> = left(if larger { Left::TooSmall } else { Left::TooLarge });
-    }
-    false
 }
 
 #[cold]

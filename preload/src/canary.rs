@@ -1,0 +1,80 @@
+//! Whether the MPI library packs raw bytes without a header: tried once, with a small type.
+
+use std::ffi::c_int;
+
+use ddtc::datatype::Named;
+
+use crate::host::{HandleWord, Host};
+use crate::settings::settings;
+use crate::slow_path::{CHECK, COUNT, FOREIGN, PERF, UNPROVEN, proven, watch, watched_for};
+use crate::warn::warn;
+
+/// Says whether the host packs headerless raw bytes; tries it if that is not known yet.
+pub(crate) fn packs_raw(host: &'static Host, comm: HandleWord) -> bool {
+    if watched_for(UNPROVEN) {
+        prove(host, comm);
+    }
+    !watched_for(FOREIGN)
+}
+
+/// Puts the calls on the long path for what the environment asks.
+fn watch_as_asked() {
+    let settings = settings();
+    let asked = [(settings.counting(), COUNT), (settings.check, CHECK), (settings.perf_map, PERF)];
+    asked.iter().filter(|(on, _)| *on).for_each(|&(_, reason)| watch(reason));
+}
+
+/// Looks whether the host packs headerless raw bytes: `vector(3, 1, 2, int)` there and back.
+fn prove(host: &'static Host, comm: HandleWord) {
+    // SAFETY: calls with valid arguments and buffers that are large enough.
+    let raw = unsafe { canary(host, comm) }.unwrap_or(false);
+    if !raw {
+        warn(format_args!("{}: MPI_Pack does not give raw bytes; nothing is converted", host.version));
+        watch(FOREIGN);
+    }
+    watch_as_asked();
+    proven();
+}
+
+/// # Safety
+/// The communicator must be valid.
+unsafe fn canary(host: &'static Host, comm: HandleWord) -> Option<bool> {
+    let f = &host.f;
+    let mut user: [c_int; 5] = [0x0102_0304, -1, 0x1122_3344, -2, 0x7a7b_7c7d];
+    let mut packed = [0u8; 64];
+    let mut datatype: HandleWord = 0;
+    let mut position = 0;
+    // SAFETY: as the standard says of each call; handles are read and written in place.
+    unsafe {
+        if f.type_vector?(3, 1, 2, host.handle(Named::Int)?, (&raw mut datatype).cast()) != 0
+            || f.type_commit?((&raw mut datatype).cast()) != 0
+        {
+            return None;
+        }
+        let code = host.counted.pack?(
+            user.as_ptr().cast(),
+            1,
+            datatype,
+            packed.as_mut_ptr().cast(),
+            64,
+            &raw mut position,
+            comm,
+        );
+        let expected = [user[0], user[2], user[4]].map(c_int::to_ne_bytes).concat();
+        let mut raw = code == 0 && position == 12 && packed[..12] == expected;
+        let stream = [5, 6, 7].map(c_int::to_ne_bytes).concat();
+        position = 0;
+        let code = host.counted.unpack?(
+            stream.as_ptr().cast(),
+            12,
+            &raw mut position,
+            user.as_mut_ptr().cast(),
+            1,
+            datatype,
+            comm,
+        );
+        raw &= code == 0 && position == 12 && user == [5, -1, 6, -2, 7];
+        f.type_free?((&raw mut datatype).cast());
+        Some(raw)
+    }
+}

@@ -1,0 +1,507 @@
+//! Gathers the facts about the types and buffers of a call, asks [`decide`], does the work that it asks for,
+//! and asks again.
+//!
+//! The types of a call are looked up once, before anything else of the call is looked at ([`look`]); where every
+//! peer has a type of its own, again with each peer. Its buffers are decided when their numbers of bytes are known ([`decided`]), by what was found then.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use ddtc::engine::Mode;
+use ddtc::kind::Direction;
+use ddtc_hosts::bypass::Bypass;
+use ddtc_hosts::policy::{Call, Class, Policy};
+
+use crate::candidates::{self, Like};
+use crate::decision::{
+    Code, Decision, Facts, HookState, Known, Payload, Plan, Purpose, Record, Verdict, Work, decide, unwanted,
+};
+use crate::guard::guard;
+use crate::hooks::{allowed_hook, hook};
+use crate::host::{HandleWord, Host};
+use crate::outcome::bypassed;
+use crate::policy::policy;
+use crate::reentrancy;
+use crate::settings::{Choice, settings};
+use crate::slow_path::{FOREIGN, GPU, OPAQUE_GPU, reasons};
+use crate::table::{self, Pace, TypeEntry};
+use crate::times::PACKED_SLOWER;
+use crate::timing::time;
+use crate::types::{self, mode};
+use crate::use_kind::{CompletedBy, UseKind, UseRules};
+use crate::user_buffer::UserBuffer;
+use crate::{eligible, gpu, reserve, retired, spending};
+
+/// Result of looking up a type that is an argument of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct Looked {
+    /// Its entry; none for a named type and for one that is not decoded.
+    pub(crate) entry: Option<&'static TypeEntry>,
+    /// Some payload of it may be converted in such calls.
+    pub(crate) is_wanted: bool,
+}
+
+impl Looked {
+    pub(crate) const NOTHING: Looked = Looked { entry: None, is_wanted: false };
+
+    fn new(entry: &'static TypeEntry, decision: Decision) -> Looked {
+        Looked { entry: Some(entry), is_wanted: matches!(decision, Decision::Stage(_)) }
+    }
+}
+
+/// Looks up the type of an argument, of which the call uses `count` instances. A use of a type that is not
+/// decoded counts, and the use that pays for decoding it decodes it.
+#[inline(always)]
+pub(crate) fn look(
+    host: &'static Host,
+    datatype: HandleWord,
+    count: i64,
+    call: Call,
+    used: UseKind,
+) -> Looked {
+    if host.is_named(datatype & host.mask) {
+        Looked::NOTHING
+    } else {
+        look_derived(host, datatype, count, call, used)
+    }
+}
+
+/// As [`look`], of a type that is no named one, as far as its handle tells. What is rarely needed is called
+/// last, so that the rest saves no register.
+#[inline(never)]
+fn look_derived(host: &'static Host, datatype: HandleWord, count: i64, call: Call, used: UseKind) -> Looked {
+    match table::known(host, datatype) {
+        Some(entry) if call.is_collective() || entry.served.is_asked() || used == UseKind::Persistent => {
+            attended(host, entry, datatype, count, call, used)
+        }
+        Some(entry) => Looked::new(entry, decide(&Facts::of_type(call, false, record(entry, call)))),
+        None if candidates::has(datatype & host.mask) => noted(host, datatype, count, call, used),
+        None => Looked::NOTHING,
+    }
+}
+
+/// Returns what is known of a decoded type before the buffer is looked at.
+#[inline(always)]
+fn record(entry: &TypeEntry, call: Call) -> Record {
+    if entry.size() <= 0 {
+        return Record::NotTaken;
+    }
+    Record::Known(Known {
+        class: entry.class(),
+        size: entry.size(),
+        converts: entry.converts(call),
+        payloads: 0,
+        verdict: None,
+        is_due: false,
+        code: Code::Ready,
+        hook: HookState::No,
+    })
+}
+
+/// Returns what is known of a type that is an argument of a call, without doing anything about it.
+/// `packs`: the call packs or unpacks, which the policy does not decide.
+pub(crate) fn known_of_type(host: &Host, datatype: HandleWord, call: Call, packs: bool) -> Record {
+    match table::known(host, datatype) {
+        Some(entry) => record(entry, call),
+        None if candidates::has(datatype & host.mask) => {
+            Record::Noted { counts: packs || policy(host).any(call), declined: true }
+        }
+        None => Record::Unseen,
+    }
+}
+
+/// A decoded type of a call for which something may be done first.
+#[inline(never)]
+fn attended(
+    host: &'static Host,
+    entry: &'static TypeEntry,
+    datatype: HandleWord,
+    count: i64,
+    call: Call,
+    used: UseKind,
+) -> Looked {
+    let persistent = used == UseKind::Persistent;
+    let mut record = record(entry, call);
+    let is_ready = || Direction::BOTH.into_iter().all(|direction| entry.is_ready(direction));
+    if let Record::Known(known) = &mut record
+        && persistent
+        && !is_ready()
+    {
+        known.code = Code::Missing;
+    }
+    if decide(&Facts::of_type(call, persistent, record)) == Decision::Work(Work::Compile) {
+        compile(entry);
+    }
+    if let Some(hook) = hook(host) {
+        if entry.served.is_asked() {
+            hook.attend(host, entry, datatype & host.mask);
+        }
+        if persistent && !entry.served.is_settled() {
+            hook.persists(host, entry, datatype & host.mask);
+        }
+        if let Record::Known(known) = &mut record
+            && call.is_collective()
+        {
+            let bytes = entry.size().saturating_mul(count).max(0) as u64;
+            hook.passes(host, entry, bytes);
+            // Before anything else is found out about the call.
+            known.hook = hook.inside(host, entry, bytes, &Direction::BOTH);
+        }
+    }
+    Looked::new(entry, decide(&Facts::of_type(call, false, record)))
+}
+
+/// Compiles a type for both directions, as if its calls had moved enough: the program makes a persistent request, which is started often.
+#[cold]
+fn compile(entry: &'static TypeEntry) {
+    if mode() == Mode::Off || entry.rules().class == Class::Dense {
+        return;
+    }
+    if let Some(_inside) = reentrancy::Inside::enter().filter(|_| !reserve::is_short()) {
+        guard(|| {
+            spending::on(|| {
+                for direction in Direction::BOTH {
+                    // SAFETY: the entry is bound, and the program holds its type during the call.
+                    unsafe { entry.ready(direction, u64::MAX) };
+                }
+            });
+        });
+    }
+}
+
+/// A use of a type that is not decoded.
+#[inline(never)]
+fn noted(host: &'static Host, datatype: HandleWord, count: i64, call: Call, used: UseKind) -> Looked {
+    let record = Record::Noted { counts: use_rules(host).counts(call), declined: false };
+    if decide(&Facts::of_type(call, false, record)) != Decision::Work(Work::Decode)
+        || !met(host, datatype, count, used)
+    {
+        return Looked::NOTHING;
+    }
+    match table::known(host, datatype) {
+        Some(entry) => attended(host, entry, datatype, count, call, used),
+        None => Looked::NOTHING,
+    }
+}
+
+/// What settings and host say of uses.
+#[inline]
+fn use_rules(host: &Host) -> UseRules {
+    static RULES: AtomicU32 = AtomicU32::new(0);
+    #[cold]
+    fn find(host: &Host) -> UseRules {
+        let measured = settings().policy == Choice::Measure;
+        let counts = |call| {
+            !host.layers.take(call)
+                && (policy(host).any(call)
+                    || call == Call::Message && measured
+                    || allowed_hook(host).is_some())
+        };
+        let found = UseRules::new(settings().config.lazy_threshold == 0, measured, counts);
+        RULES.store(found.word(), Relaxed);
+        found
+    }
+    UseRules::from_word(RULES.load(Relaxed)).unwrap_or_else(|| find(host))
+}
+
+/// Counts a use of a type that [`candidates`] has, and decodes the type if its uses have paid for that. Says
+/// whether they have.
+#[inline]
+pub(crate) fn met(host: &'static Host, datatype: HandleWord, count: i64, used: UseKind) -> bool {
+    if count <= 0 {
+        return bypassed(Bypass::NothingToMove).unwrap_or(false);
+    }
+    let Some(arguments) = candidates::used(host, datatype, count, used, use_rules(host)) else {
+        return false;
+    };
+    types::adopt(host, datatype, arguments);
+    true
+}
+
+/// A buffer that is to be staged.
+pub(crate) struct Approved {
+    pub(crate) entry: &'static TypeEntry,
+    /// Bytes of the buffer.
+    pub(crate) bytes: i64,
+    pub(crate) plan: Plan,
+}
+
+/// Decides about a buffer whose type was looked up. None: the buffer is bypassed, or moved inside the MPI
+/// library. `peer`: none where no one rank is named. `max_bytes`: bytes that the call of the MPI library can
+/// carry. `direction`: the first in which the bytes are moved.
+#[inline]
+pub(crate) fn decided(
+    host: &'static Host,
+    given: UserBuffer,
+    peer: Option<c_int>,
+    max_bytes: i64,
+    purpose: Purpose,
+    direction: Direction,
+) -> Option<Approved> {
+    // A function for each purpose of messages, in which the others cost nothing.
+    match purpose {
+        Purpose::Send(by) => sent(host, given, peer, max_bytes, by),
+        Purpose::Receive(by) => received(host, given, peer, max_bytes, by),
+        _ => other(host, given, peer, max_bytes, purpose, direction),
+    }
+}
+
+#[inline(never)]
+fn sent(
+    host: &'static Host,
+    given: UserBuffer,
+    peer: Option<c_int>,
+    max_bytes: i64,
+    by: CompletedBy,
+) -> Option<Approved> {
+    decided_for(host, given, peer, max_bytes, Purpose::Send(by), Direction::Pack)
+}
+
+#[inline(never)]
+fn received(
+    host: &'static Host,
+    given: UserBuffer,
+    peer: Option<c_int>,
+    max_bytes: i64,
+    by: CompletedBy,
+) -> Option<Approved> {
+    decided_for(host, given, peer, max_bytes, Purpose::Receive(by), Direction::Unpack)
+}
+
+#[inline(never)]
+fn other(
+    host: &'static Host,
+    given: UserBuffer,
+    peer: Option<c_int>,
+    max_bytes: i64,
+    purpose: Purpose,
+    direction: Direction,
+) -> Option<Approved> {
+    decided_for(host, given, peer, max_bytes, purpose, direction)
+}
+
+/// As [`decided`].
+#[inline(always)]
+fn decided_for(
+    host: &'static Host,
+    given: UserBuffer,
+    peer: Option<c_int>,
+    max_bytes: i64,
+    purpose: Purpose,
+    direction: Direction,
+) -> Option<Approved> {
+    // Of other types it was decided when they were looked up.
+    let entry = given.entry.filter(|entry| entry.size() > 0)?;
+    let payload = Payload {
+        moves: given.count > 0 && (peer.is_none() || peer != host.abi.map(|abi| abi.proc_null)),
+        is_null: !entry.takes(given.buf),
+        bytes: entry.size().checked_mul(given.count).filter(|&bytes| bytes <= max_bytes),
+    };
+    let bytes = payload.bytes.filter(|_| payload.moves && !payload.is_null).unwrap_or(0);
+    let mut known = known(host, entry, purpose, bytes, direction);
+    if bytes > 0 {
+        entry.moves(bytes as u64);
+        known.is_due = purpose.is_message() && is_due(host, entry, bytes as u64, known.code);
+    }
+    let facts = Facts {
+        purpose,
+        record: Record::Known(known),
+        payload: Some(payload),
+        is_tried: eligible::messages(host),
+        is_layers: false,
+        wire_form: host.profile.wire_form,
+    };
+    let mut decision = decide(&facts);
+    if let Decision::Work(work) = decision {
+        decision = worked(host, entry, given, facts, work, direction);
+    }
+    if known.hook == HookState::NotReady && bytes > 0 {
+        offer(host, entry, purpose, bytes, direction);
+    }
+    let Decision::Stage(plan) = decision else {
+        if !known.converts {
+            // That was decided, and counted, when the type was looked up.
+            return None;
+        }
+        return bypassed(reason(host, entry, given, purpose, bytes, decision));
+    };
+    if let Some(why) = veto(entry, given, purpose) {
+        return bypassed(why);
+    }
+    spending::saved(entry.saves(bytes as u64));
+    Some(Approved { entry, bytes, plan })
+}
+
+/// Does the work that a decision asks for, and decides again. Each kind of work is asked for once, because its
+/// result is entered into the facts.
+#[inline(never)]
+fn worked(
+    host: &'static Host,
+    entry: &'static TypeEntry,
+    given: UserBuffer,
+    mut facts: Facts,
+    mut work: Work,
+    direction: Direction,
+) -> Decision {
+    let (purpose, payload) = (facts.purpose, facts.payload);
+    let bytes = payload.and_then(|payload| payload.bytes).unwrap_or(0);
+    loop {
+        let Record::Known(known) = &mut facts.record else { return Decision::Bypass(Bypass::Other) };
+        match work {
+            Work::Time => {
+                if let Some(evidence) = entry.evidence() {
+                    time(host, entry, evidence, given, bytes as u64, direction);
+                }
+                *known = self::known(host, entry, purpose, bytes, direction);
+            }
+            Work::Compile => {
+                let evidence = entry.evidence().filter(|_| purpose.is_message());
+                let both =
+                    evidence.and_then(|evidence| evidence.verdict_of_both(&host.profile.costs, bytes as u64));
+                let pace = if both.is_some() { Pace::OfBothRanks } else { Pace::Own };
+                // SAFETY: the entry is bound, and the program holds its type during the call.
+                let is_ready = unsafe { entry.ready_at(direction, bytes as u64, pace) };
+                known.code = if is_ready { Code::Ready } else { Code::Declined };
+            }
+            Work::Decode => return Decision::Bypass(Bypass::Other),
+        }
+        match decide(&facts) {
+            Decision::Work(next) => work = next,
+            decision => return decision,
+        }
+    }
+}
+
+/// Tells the hook about a buffer that is not moved inside because its type is not ready there, if the policy
+/// wants it converted.
+#[inline(never)]
+fn offer(host: &'static Host, entry: &'static TypeEntry, purpose: Purpose, bytes: i64, direction: Direction) {
+    let known = known(host, entry, purpose, bytes, direction);
+    if unwanted(purpose, &known, host.profile.wire_form, bytes).is_none()
+        && let Some((hook, part)) = hook(host).zip(purpose.of_messages(entry.size(), bytes))
+    {
+        hook.offer(host, entry, part, direction);
+    }
+}
+
+/// Returns why the MPI library gets a buffer as it is. Messages that are like it are not looked at for a while
+/// if the reason holds for them too.
+#[inline(never)]
+fn reason(
+    host: &'static Host,
+    entry: &TypeEntry,
+    given: UserBuffer,
+    purpose: Purpose,
+    bytes: i64,
+    decision: Decision,
+) -> Bypass {
+    let (why, by_policy) = match decision {
+        Decision::Bypass(why @ (Bypass::Policy | Bypass::TooSmall | Bypass::TooLarge)) => (why, true),
+        Decision::Bypass(Bypass::Untried) => (Bypass::Untried, false),
+        Decision::Hook => (Bypass::Policy, false),
+        Decision::Bypass(why) => return why,
+        Decision::Stage(_) | Decision::Work(_) => return Bypass::Other,
+    };
+    rest(host, entry, given, purpose, bytes, by_policy);
+    why
+}
+
+/// Gathers what is known of a decoded type for so many bytes of a buffer; 0 if nothing is moved.
+#[inline(always)]
+fn known(
+    host: &'static Host,
+    entry: &'static TypeEntry,
+    purpose: Purpose,
+    bytes: i64,
+    direction: Direction,
+) -> Known {
+    let (call, class) = (purpose.call(), entry.class());
+    let part = purpose.of_messages(entry.size(), bytes);
+    let by = match purpose {
+        Purpose::Send(by) | Purpose::Receive(by) => by,
+        _ => CompletedBy::SameCall,
+    };
+    let is_timed = call == Call::Message || call.is_collective();
+    Known {
+        class,
+        size: entry.size(),
+        converts: entry.converts(call),
+        payloads: if call == Call::Message { entry.payloads() } else { policy(host).of(call, class) },
+        verdict: match part {
+            Some(bytes) if purpose.is_message() => verdict(host, entry, bytes, by),
+            Some(part) if is_timed => entry.evidence().and_then(|evidence| evidence.verdict(part, by)),
+            _ => None,
+        },
+        is_due: false,
+        code: if entry.is_ready(direction) { Code::Ready } else { Code::Missing },
+        hook: match (hook(host), part) {
+            (Some(hook), Some(part)) => hook.inside(host, entry, part, &[direction]),
+            _ => HookState::No,
+        },
+    }
+}
+
+/// Returns what is known of the gain of messages of so many bytes between two ranks.
+#[inline]
+fn verdict(host: &Host, entry: &TypeEntry, bytes: u64, by: CompletedBy) -> Option<Verdict> {
+    let evidence = entry.evidence()?;
+    evidence.verdict_of_both(&host.profile.costs, bytes).or_else(|| evidence.verdict(bytes, by))
+}
+
+/// Counts a message. Says whether messages of its size have moved enough to be timed. Timing a type compiles it, so
+/// a type that both ranks must compile at the same message is compiled first.
+#[inline]
+fn is_due(host: &Host, entry: &TypeEntry, bytes: u64, code: Code) -> bool {
+    entry.evidence().is_some_and(|evidence| {
+        evidence.due(bytes, settings().config.lazy_threshold)
+            && (code == Code::Ready || evidence.verdict_of_both(&host.profile.costs, bytes).is_none())
+    })
+}
+
+/// Returns what the buffer itself says against staging it.
+#[inline]
+fn veto(entry: &'static TypeEntry, given: UserBuffer, purpose: Purpose) -> Option<Bypass> {
+    gpu::refresh();
+    let watch = reasons();
+    if watch & (FOREIGN | OPAQUE_GPU) != 0 {
+        return Some(if watch & FOREIGN != 0 { Bypass::Untried } else { Bypass::Device });
+    }
+    if watch & GPU != 0 {
+        // SAFETY: the entry is bound, and the program holds its type during the call.
+        let committed = unsafe { entry.committed() };
+        if !committed.is_some_and(|committed| gpu::has_host(given.buf, committed.datatype())) {
+            return Some(Bypass::Device);
+        }
+    }
+    (!purpose.has_request() && retired::is_full()).then_some(Bypass::AfterErrors)
+}
+
+/// A message was bypassed. So are the next ones that are like it, without being looked at, if nothing is to be
+/// learnt about their layout. `by_policy`: policy or times did not want it, so that a message which costs less
+/// to convert may be wanted; otherwise the reason holds for all of them.
+fn rest(
+    host: &'static Host,
+    entry: &TypeEntry,
+    given: UserBuffer,
+    purpose: Purpose,
+    bytes: i64,
+    by_policy: bool,
+) {
+    let bytes = bytes as u64;
+    if !purpose.is_message() || entry.evidence().is_some_and(|evidence| !evidence.is_timed(bytes)) {
+        return;
+    }
+    let table = Policy::has(entry.payloads(), bytes);
+    let at_once =
+        verdict(host, entry, bytes, CompletedBy::SameCall).map_or(table, |verdict| verdict.wants(table));
+    let by = if by_policy && at_once { CompletedBy::LaterCall } else { CompletedBy::SameCall };
+    let like = Like { count: given.count, by };
+    // Where something is to be done with the type the next one is to be looked at.
+    let more = if entry.served.is_asked() { 0 } else { candidates::left(given.datatype & host.mask, like) };
+    if let Some(hook) = hook(host) {
+        hook.misses(host, &|| match entry.evidence() {
+            Some(evidence) if evidence.is_ahead(bytes) => entry.spares(bytes) / PACKED_SLOWER * (1 + more),
+            _ => 0,
+        });
+    }
+}

@@ -1,0 +1,40 @@
+//! Datatypes that replace the program's when a staging buffer goes to the MPI library.
+
+use ddtc::datatype::Datatype;
+use ddtc_hosts::profile::WireForm;
+
+use crate::decision::{Plan, Purpose};
+use crate::gapped::{self, StandIn};
+use crate::host::Host;
+use crate::own_types;
+use crate::table::TypeEntry;
+
+/// Returns elements and type for the MPI library in the place of `count` instances of a type, `bytes` bytes
+/// in all; none: there is no such type, so the buffer is bypassed.
+#[inline]
+pub(crate) fn substitute(
+    plan: Plan,
+    purpose: Purpose,
+    host: &Host,
+    entry: &TypeEntry,
+    t: &Datatype,
+    count: i64,
+    bytes: i64,
+) -> Option<StandIn> {
+    let pieces = || {
+        let WireForm::Gap { joined } = host.profile.wire_form else { return None };
+        entry.wire_type.pieces(host, t, &entry.element_type, joined)
+    };
+    let elements = if let Purpose::Elements { count, .. } = purpose { count } else { count };
+    let contiguous = match plan {
+        Plan::Later | Plan::Direct => return None,
+        Plan::BytesWithGap => return gapped::stand_in(host, 1, bytes, (host.byte, 1)),
+        Plan::PiecesWithGap => return gapped::stand_in(host, 1, bytes, pieces()?),
+        Plan::ElementsWithGap => return gapped::stand_in(host, elements, t.size(), pieces()?),
+        Plan::Packed => (bytes, host.packed),
+        Plan::Uncut => entry.wire_type.message(host, t, count)?,
+        Plan::Elements => (elements, entry.wire_type.element(host, t)?),
+        Plan::FileElements => (count, own_types::of_bytes(host, t.size())?),
+    };
+    Some(StandIn::contiguous(contiguous))
+}
