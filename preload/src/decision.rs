@@ -3,8 +3,9 @@
 //!
 //! [`decide`] is the only function that says yes or no. It is a pure function of [`Facts`]: words of the
 //! type record, the profile of the MPI library, the settings and the call. It reads no clock, no buffer
-//! and no communicator. Its caller does the work that it asks for, enters the result into the facts and
-//! asks again: at most three times, once for each kind of work.
+//! and no communicator. Its caller does the work that `decide` asks for, enters the result into the facts
+//! and asks again: at most three times, once for each kind of work. Whether the uses of a type have paid
+//! for the work is asked of [`crate::candidates`] and of the type's entry.
 //!
 //! A call is decided in two steps. First the types of its arguments alone are looked at, because most
 //! calls end there ([`Facts::of_type`]). Then each buffer is decided with its number of bytes, which in
