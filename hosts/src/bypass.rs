@@ -15,7 +15,8 @@ pub enum Bypass {
     TooSmall,
     /// More bytes than the policy converts.
     TooLarge,
-    /// A null buffer, and a type whose displacements are no addresses.
+    /// A null buffer with a type whose displacements are not addresses, or, in packs, another null
+    /// pointer.
     NullBuffer,
     /// The type was used too little so far to pay for decoding and compiling it.
     Rare,

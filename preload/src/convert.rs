@@ -174,7 +174,7 @@ pub(crate) unsafe fn convert_at_once<P: Count>(host: &'static Host, call: &Call<
     if !unsafe { committed.try_raw(call.direction, call.user.cast(), count, packed) } {
         return false;
     }
-    // SAFETY: not null: there is a place.
+    // SAFETY: the position is not null, because `place` is none for a null position.
     unsafe { call.moved(position) };
     true
 }
@@ -226,7 +226,7 @@ pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> O
     match outcome {
         Some(Outcome::Done) => {
             outcome::converted();
-            // SAFETY: not null: there is a place.
+            // SAFETY: the position is not null, because `place` is none for a null position.
             unsafe { call.moved(position) };
             Outcome::Done
         }

@@ -110,7 +110,7 @@ pub(crate) fn known_of_type(host: &Host, datatype: HandleWord, call: Call, packs
     }
 }
 
-/// A decoded type of a call for which something may be done first.
+/// Looks up a decoded type that may have to be compiled, or made known to the hook, first.
 #[inline(never)]
 fn attended(
     host: &'static Host,
@@ -169,7 +169,7 @@ fn compile(entry: &'static TypeEntry) {
     }
 }
 
-/// A use of a type that is not decoded.
+/// Counts a use of a type that is not decoded, and looks the type up if that use decodes it.
 #[inline(never)]
 fn noted(host: &'static Host, datatype: HandleWord, count: i64, call: Call, used: UseKind) -> Looked {
     let record = Record::Noted { counts: use_rules(host).counts(call), declined: false };
@@ -238,7 +238,8 @@ pub(crate) fn decided(
     purpose: Purpose,
     direction: Direction,
 ) -> Option<Approved> {
-    // A function for each purpose of messages, in which the others cost nothing.
+    // Sends and receives each have a function of their own, into which `decided_for` is inlined with
+    // a known purpose, so that the branches for other purposes disappear.
     match purpose {
         Purpose::Send(by) => sent(host, given, peer, max_bytes, by),
         Purpose::Receive(by) => received(host, given, peer, max_bytes, by),
@@ -290,7 +291,7 @@ fn decided_for(
     purpose: Purpose,
     direction: Direction,
 ) -> Option<Approved> {
-    // Of other types it was decided when they were looked up.
+    // Types without an entry or without bytes were decided when they were looked up.
     let entry = given.entry.filter(|entry| entry.size() > 0)?;
     let payload = Payload {
         moves: given.count > 0 && (peer.is_none() || peer != host.abi.map(|abi| abi.proc_null)),
@@ -320,7 +321,8 @@ fn decided_for(
     }
     let Decision::Stage(plan) = decision else {
         if !known.converts {
-            // That was decided, and counted, when the type was looked up.
+            // The type was bypassed when it was looked up, and its reason is found again from its entry
+            // when the call is counted.
             return None;
         }
         return bypassed(reason(host, entry, given, purpose, bytes, decision));
@@ -372,8 +374,8 @@ fn worked(
     }
 }
 
-/// Tells the hook about a buffer that is not moved inside because its type is not ready there, if the policy
-/// wants it converted.
+/// Tells the hook about a buffer that is not moved inside because its type is not ready there, if
+/// policy and times want it converted.
 #[inline(never)]
 fn offer(host: &'static Host, entry: &'static TypeEntry, purpose: Purpose, bytes: i64, direction: Direction) {
     let known = known(host, entry, purpose, bytes, direction);
@@ -384,8 +386,9 @@ fn offer(host: &'static Host, entry: &'static TypeEntry, purpose: Purpose, bytes
     }
 }
 
-/// Returns why the MPI library gets a buffer as it is. Messages that are like it are not looked at for a while
-/// if the reason holds for them too.
+/// Returns why the MPI library gets a buffer as it is. If the reason holds for similar messages too,
+/// lets the next of them pass without looking at them ([`rest`]). A buffer that is moved inside the
+/// library has the reason [`Bypass::Policy`].
 #[inline(never)]
 fn reason(
     host: &'static Host,
@@ -458,7 +461,8 @@ fn is_due(host: &Host, entry: &TypeEntry, bytes: u64, code: Code) -> bool {
     })
 }
 
-/// Returns what the buffer itself says against staging it.
+/// Returns a reason against staging that is not among the facts: foreign packing that was found
+/// meanwhile, device memory, or too many staging buffers lost after errors.
 #[inline]
 fn veto(entry: &'static TypeEntry, given: UserBuffer, purpose: Purpose) -> Option<Bypass> {
     gpu::refresh();
@@ -476,9 +480,10 @@ fn veto(entry: &'static TypeEntry, given: UserBuffer, purpose: Purpose) -> Optio
     (!purpose.has_request() && retired::is_full()).then_some(Bypass::AfterErrors)
 }
 
-/// A message was bypassed. So are the next ones that are like it, without being looked at, if nothing is to be
-/// learnt about their layout. `by_policy`: policy or times did not want it, so that a message which costs less
-/// to convert may be wanted; otherwise the reason holds for all of them.
+/// After a message was bypassed, lets the next similar messages pass without looking at them, unless
+/// the layout is still to be timed for their size. `by_policy`: policy or times did not want this
+/// message, so a similar one that costs less to convert may be wanted. Otherwise the reason holds for
+/// all similar messages.
 fn rest(
     host: &'static Host,
     entry: &TypeEntry,

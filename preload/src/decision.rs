@@ -1,7 +1,7 @@
 //! The decision about one buffer of a call: it is bypassed, staged, moved inside the MPI library, or
 //! some work on its type comes first.
 //!
-//! [`decide`] is the only function that says yes or no. It is a pure function of [`Facts`]: words of the
+//! [`decide`] chooses among these four. It is a pure function of [`Facts`]: words of the
 //! type record, the profile of the MPI library, the settings and the call. It reads no clock, no buffer
 //! and no communicator. Its caller does the work that `decide` asks for, enters the result into the facts
 //! and asks again: at most three times, once for each kind of work. Whether the uses of a type have paid
@@ -9,8 +9,9 @@
 //!
 //! A call is decided in two steps. First the types of its arguments alone are looked at, because most
 //! calls end there ([`Facts::of_type`]). Then each buffer is decided with its number of bytes, which in
-//! collective calls depends on the communicator. What no fact tells is a veto after [`Decision::Stage`]: device
-//! memory, the limits on staging buffers, no datatype that can replace the program's.
+//! collective calls depends on the communicator. A buffer can still be bypassed after
+//! [`Decision::Stage`], for reasons that are no facts: foreign packing that was found meanwhile,
+//! device memory, the limits on staging buffers, or no datatype that can replace the program's.
 
 use ddtc_hosts::bypass::Bypass;
 use ddtc_hosts::policy::{Call, Class, Policy};
@@ -58,9 +59,9 @@ pub(crate) enum Plan {
     Elements,
     /// Bytes with a hole before the last ones.
     BytesWithGap,
-    /// The same, in pieces that a receiver which does not convert can join.
+    /// Pieces with a hole before the last ones, which a receiver that does not convert can join.
     PiecesWithGap,
-    /// Elements with a hole each, one for each instance.
+    /// One element for each instance, each with a hole.
     ElementsWithGap,
     /// Elements of the size of the type, for a file.
     FileElements,
@@ -78,7 +79,7 @@ pub(crate) enum Purpose {
         /// Bytes from which the MPI library copies one run faster.
         own_runs: i64,
     },
-    /// Sent from, to a rank that may not convert.
+    /// Buffer of a send. The receiver may be a rank that does not convert.
     Send(CompletedBy),
     /// Received into.
     Receive(CompletedBy),
@@ -96,19 +97,14 @@ pub(crate) enum Purpose {
     },
     /// Written to a file or read from it. If `uncached` is not 0, a contiguous access of a multiple of
     /// that many bytes bypasses the system's cache, and takes longer than one of a type with gaps.
-    File {
-        call: Call,
-        uncached: i64,
-    },
-    /// Put into a window, or got from it.
+    File { call: Call, uncached: i64 },
+    /// Put into a window.
     Put(CompletedBy),
+    /// Got from a window.
     Get,
     /// A type is an argument of such a call; its buffer is not looked at yet. `persistent`: the call makes
     /// a persistent request, which is started often.
-    Argument {
-        call: Call,
-        persistent: bool,
-    },
+    Argument { call: Call, persistent: bool },
 }
 
 /// State of a type, as far as it is known.
@@ -139,7 +135,8 @@ pub(crate) struct Known {
     pub(crate) converts: bool,
     /// Payloads that the policy converts in such calls, as [`Policy::has`] reads them.
     pub(crate) payloads: u64,
-    /// Verdict of the times of the layout for this number of bytes; none: they were not taken.
+    /// Verdict for this number of bytes; none: no times were taken, and the layout alone decides
+    /// nothing.
     pub(crate) verdict: Option<Verdict>,
     /// Messages of this size have moved enough to be timed.
     pub(crate) is_due: bool,
@@ -148,12 +145,12 @@ pub(crate) struct Known {
     pub(crate) hook: HookState,
 }
 
-/// Verdict of the times of a layout for messages of one size.
+/// Verdict on converting messages of one size, by the layout alone or by its times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Verdict {
     /// A conversion saves time, also that of finding a request that a later call completes.
     pub(crate) gains: bool,
-    /// Our kernel is no faster than the MPI library.
+    /// Our kernel is no faster than the MPI library, or the layout alone decides against it.
     pub(crate) loses: bool,
 }
 
@@ -190,9 +187,11 @@ pub(crate) enum HookState {
 pub(crate) struct Payload {
     /// There are elements to move, and a process at the other end.
     pub(crate) moves: bool,
-    /// The buffer is null, and the displacements of the type are no addresses.
+    /// The buffer is null although the displacements of the type are not addresses. In packs also:
+    /// the packed buffer or the position is a null pointer.
     pub(crate) is_null: bool,
-    /// None: more than the call of the MPI library can carry.
+    /// Number of bytes; none if the call of the MPI library cannot carry so many. In packs also none
+    /// if they do not fit into the packed buffer, or if the arguments are wrong.
     pub(crate) bytes: Option<i64>,
 }
 
@@ -396,7 +395,7 @@ fn plan(purpose: Purpose, wire_form: WireForm, bytes: i64) -> Plan {
     match (purpose, wire_form) {
         (Purpose::Pack { .. } | Purpose::Argument { .. }, _) => Plan::Direct,
         (Purpose::Send(_), WireForm::Gap { .. }) => Plan::PiecesWithGap,
-        // Nobody minds where a message is cut that is received into a staging buffer.
+        // A message that is received into a staging buffer may be cut anywhere.
         (Purpose::Receive(_), WireForm::Gap { .. }) => Plan::BytesWithGap,
         (Purpose::Elements { .. }, WireForm::Gap { .. }) => Plan::ElementsWithGap,
         (Purpose::Send(_) | Purpose::Put(_), WireForm::Segments { whole, .. }) if bytes > whole => {

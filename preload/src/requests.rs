@@ -35,8 +35,8 @@ pub(crate) struct Operation {
     pub(crate) active: bool,
     /// Number of the operation in the table, unique; 0 before the operation is in the table.
     serial: u64,
-    /// Thread whose call completes the request ([`me`]), so that the handle may be another request's meanwhile; 0
-    /// if none does.
+    /// Thread whose call completes or frees the request ([`me`]), so that its handle may already be
+    /// another request's; 0 if none does.
     asked_by: usize,
 }
 
@@ -229,14 +229,17 @@ pub(crate) fn arrived() -> u64 {
     ARRIVED.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Returns a number that no other thread has while this one lives.
+/// Returns a number, not 0, that no other thread has while this one lives. All threads whose
+/// thread-local storage is already destroyed share `usize::MAX`.
 pub(crate) fn me() -> usize {
     ARRIVED.try_with(|arrived| std::ptr::from_ref(arrived).addr()).unwrap_or(usize::MAX)
 }
 
-/// Finds the operations of many handles, except those that a call of another thread completes: the handle is another request's then. From now on calls of other
-/// threads do not find those that this call completes or frees, until they are released ([`release_all`]) or put back. A call of the same thread finds them,
-/// because the thread may have left this call by an exception or a jump.
+/// Finds the operations of many handles, except those that a call of another thread is completing
+/// or freeing: their handles may already be those of other requests. From now on calls of other
+/// threads do not find what this call frees, or completes if it is not persistent, until it is
+/// released ([`release_all`]) or put back. Calls of this thread find it, because the thread may have
+/// left this call by an exception or a jump.
 pub(crate) fn find_all(handles: impl Iterator<Item = u64>, asks: Asks) -> Operations {
     let mut found = Operations::new();
     // The operations belong to the parent of an inconsistent child, and the lock may be taken.

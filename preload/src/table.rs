@@ -36,9 +36,12 @@ const ENDED: u8 = 1 << 7;
 /// When a type is compiled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// When its uses have paid for that in this process: the sooner the more is known of the gain, and not while other work has used up the time for it.
+    /// When its uses in this process have paid for that, sooner if types that are alike have gained,
+    /// but not while other work has used up the time budget.
     Own,
-    /// When its uses have moved enough bytes. Of two ranks that have decoded their types at the same message, both compile them at the same message.
+    /// When its uses have moved enough bytes, whatever the time budget says. So two ranks that have
+    /// decoded their types at the same message also compile them at the same message. Nothing is
+    /// compiled after memory has run out.
     OfBothRanks,
 }
 

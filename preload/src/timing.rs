@@ -15,7 +15,8 @@ use crate::user_buffer::UserBuffer;
 use crate::{eligible, gpu, prospect, spending, timed, wrong_map};
 
 /// Times the packing of a message that is about to be sent or received, for it and all later messages of its
-/// layout and size. Does nothing if no more time may be spent.
+/// layout and size. Does nothing if no more time may be spent, if the MPI library is not known to allow
+/// it, if a GPU runtime is loaded, or inside another piece of our own work.
 #[cold]
 pub(crate) fn time(
     host: &'static Host,
