@@ -115,9 +115,11 @@ pub(crate) fn equal(a: &Datatype, b: &Datatype) -> bool {
         if left.len() != right.len() {
             return false;
         }
-        // Two nodes with one owner each are met once for each meeting of their owners: nothing to remember.
-        let owned_once = a.owners() == 1 && b.owners() == 1;
-        if left.len() > 0 && (owned_once || alike.merge(a.id(), b.id())) {
+        // A pair is remembered so that it is not compared again. Two nodes with one owner each are met
+        // once for each meeting of their owners. The last open pair, if its depth is 1, has only named
+        // types below it, so it cannot recur.
+        let met_once = a.owners() == 1 && b.owners() == 1 || open.is_empty() && a.depth() <= 1;
+        if left.len() > 0 && (met_once || alike.merge(a.id(), b.id())) {
             open.extend(left.zip(right));
         }
     }

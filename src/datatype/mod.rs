@@ -435,9 +435,11 @@ impl Datatype {
         if known > 0 {
             return u64::from(known - 1);
         }
-        let mut total = 0u64;
-        for t in self.nodes() {
-            total = total.saturating_add(t.combiner().arguments());
+        let mut total = self.combiner().arguments();
+        // At depth 1 all children are named types, which have no arguments.
+        if self.depth() > 1 {
+            total =
+                self.nodes().skip(1).fold(total, |total, t| total.saturating_add(t.combiner().arguments()));
         }
         if let Ok(known) = u32::try_from(total.saturating_add(1)) {
             self.0.arguments.store(known, Ordering::Relaxed);

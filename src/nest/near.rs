@@ -16,31 +16,47 @@ pub const FAR: i64 = 64 << 10;
 /// Rows of columns up to which a nest is looked at: types of addresses have one for an object.
 const MAX_ROWS: usize = 4096;
 
-/// A distance as far as it is one within an object.
-fn near(distance: i64) -> Option<i64> {
-    (distance.unsigned_abs() < FAR.unsigned_abs()).then_some(distance)
+/// Returns true if a distance is one between objects.
+fn is_far(distance: i64) -> bool {
+    distance.unsigned_abs() >= FAR.unsigned_abs()
 }
 
-/// How far each row is from the one before, the first from 0.
+/// Returns a distance if it is one within an object.
+fn near(distance: i64) -> Option<i64> {
+    (!is_far(distance)).then_some(distance)
+}
+
+/// Returns how far each row is from the one before, the first from 0.
 fn distances(rows: &Column) -> impl Iterator<Item = i64> + '_ {
     rows.iter().scan(0, |row, next| Some(next.wrapping_sub(std::mem::replace(row, next))))
+}
+
+/// Returns true if one of [`distances`] is far.
+fn has_far(rows: &Column) -> bool {
+    // Without an early end, which would keep the loop from being vectorized.
+    fn any<T: Copy + Into<i64>>(rows: &[T]) -> bool {
+        let pairs = rows.iter().zip(rows.iter().skip(1));
+        pairs.fold(false, |far, (&a, &b)| far | is_far(b.into().wrapping_sub(a.into())))
+    }
+    let first = rows.iter().next().is_some_and(is_far);
+    first
+        || match rows {
+            Column::I32(rows) => any(rows),
+            Column::I64(rows) => any(rows),
+        }
 }
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     /// Returns a hash of all but the distances of [`FAR`] bytes and more in user memory; none where there is no such distance, or there are too many rows
     /// to look at. It selects nothing: nests that have it in common may differ in what moves.
     pub fn near_hash(&self) -> Option<u64> {
-        if self.nodes.iter().map(Node::rows).sum::<usize>() > MAX_ROWS {
+        if self.nodes.iter().map(Node::rows).sum::<usize>() > MAX_ROWS || !self.has_far_distance() {
             return None;
         }
-        let mut far = false;
         let mut hash = Xxh3Default::new();
         let mut before = 0;
         for node in &self.nodes {
-            let mut put = |distance: i64, rest: (i64, i64)| {
-                far |= near(distance).is_none();
-                (near(distance), rest).hash(&mut hash);
-            };
+            let mut put = |distance: i64, rest: (i64, i64)| (near(distance), rest).hash(&mut hash);
             put(node.at().user.wrapping_sub(before), (node.at().packed, node.rows() as i64));
             before = node.at().user;
             match node {
@@ -61,7 +77,21 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                 Node::Copy { n, unit, .. } => (3, n, unit).hash(&mut hash),
             }
         }
-        far.then(|| hash.finish())
+        Some(hash.finish())
+    }
+
+    /// Returns true if a distance in user memory is one between objects. Most nests have none, and are not hashed.
+    fn has_far_distance(&self) -> bool {
+        let mut before = 0;
+        self.nodes.iter().any(|node| {
+            let distance = node.at().user.wrapping_sub(std::mem::replace(&mut before, node.at().user));
+            is_far(distance)
+                || match node {
+                    Node::Loop { step, .. } => is_far(step.user),
+                    Node::Table { displacements: user, .. } | Node::Blocks { user, .. } => has_far(user),
+                    Node::Copy { .. } => false,
+                }
+        })
     }
 }
 
