@@ -82,6 +82,13 @@ impl Cache {
         shelf.by_type(totals, t, operation)
     }
 
+    /// Counts a look-up that was answered by `layout` without asking for its datatype.
+    pub fn found<L: Cached>(&self, layout: &Arc<CompiledLayout<L>>) {
+        let mut state = self.state();
+        let (shelf, totals) = L::shelf(&mut state);
+        shelf.found(totals, layout);
+    }
+
     /// Returns the layout of an equal nest under `operation`, made if there is none; remembers that `t`, if there is one, leads to it.
     pub fn by_nest<L: Cached>(
         &self,

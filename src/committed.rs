@@ -133,6 +133,13 @@ impl Engine {
 }
 
 impl Committed {
+    /// Returns a clone, and counts a commit and a cache hit as [`Engine::commit`] of an equal datatype would.
+    #[must_use]
+    pub fn again(&self) -> Committed {
+        self.0.engine.found(&self.0.layout);
+        self.clone()
+    }
+
     fn new(engine: Engine, datatype: Datatype, placed: PlacedLayout) -> Committed {
         let PlacedLayout { layout, origin } = placed;
         let small = small(&datatype);

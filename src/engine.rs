@@ -97,6 +97,11 @@ impl Engine {
         Arc::strong_count(&self.0)
     }
 
+    /// Says whether both are clones of one engine, which share its caches.
+    pub fn is_same(&self, other: &Engine) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Counters since the engine was made.
     pub fn counters(&self) -> Counters {
         let mut c = self.0.tally.read();
@@ -130,6 +135,12 @@ impl Engine {
             }
         }
         Ok(placed)
+    }
+
+    /// Counts a commit of a datatype that is known to have `layout`.
+    pub(crate) fn found(&self, layout: &Arc<CompiledLayout>) {
+        self.0.tally.commits();
+        self.0.cache.found(layout);
     }
 
     /// The layout of `t` under `operation`, as the cache has it or new.

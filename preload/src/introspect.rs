@@ -15,6 +15,7 @@ use ddtc_hosts::abi::queries::{done, refused};
 
 use crate::decoding::CONSTRUCTOR;
 use crate::host::{HandleWord, Host};
+use crate::known::Description;
 
 /// The host during one decoding.
 ///
@@ -29,6 +30,9 @@ pub(crate) struct Types {
     /// Arguments of constructors that were asked for, and that may be.
     asked: u64,
     allowed: u64,
+    /// Contents of the root that were asked for before it is decoded.
+    root_contents: Option<Contents<HandleWord>>,
+    has_decoded: bool,
 }
 
 /// Kind of contents that the host gives, found once for the process when a type has one that is derived: threads may both look.
@@ -40,7 +44,15 @@ const DUPLICATES: u8 = 2;
 impl Types {
     /// For types of at most so many arguments of their constructors, all nodes together, as [`crate::candidates`] counts them.
     pub(crate) fn new(host: &'static Host, arguments: u64) -> Option<Types> {
-        Some(Types { host, abi: host.abi?, root: 0, asked: 0, allowed: arguments })
+        Some(Types {
+            host,
+            abi: host.abi?,
+            root: 0,
+            asked: 0,
+            allowed: arguments,
+            root_contents: None,
+            has_decoded: false,
+        })
     }
 
     /// Whether `contents` hands out the types themselves. Open MPI hands out duplicates: their handles say nothing about what is
@@ -88,10 +100,54 @@ impl Types {
         same.flatten()
     }
 
-    /// Returns the tree of a type, with the host's bounds at every node.
-    pub(crate) fn decode(&mut self, handle: HandleWord) -> Result<Datatype> {
-        self.root = handle & self.host.mask;
-        decode(self, &handle)
+    /// Returns the tree of a type, with the host's bounds at every node. `contents`: the type's own,
+    /// if they were asked for before.
+    pub(crate) fn decode(
+        &mut self,
+        handle: HandleWord,
+        contents: Option<Contents<HandleWord>>,
+    ) -> Result<Datatype> {
+        (self.root, self.root_contents, self.has_decoded) = (handle & self.host.mask, contents, true);
+        let decoded = decode(self, &handle);
+        // If decoding failed before it took the contents, nobody has released their old types.
+        for handle in self.root_contents.take().into_iter().flat_map(|contents| contents.datatypes) {
+            self.release(handle);
+        }
+        decoded
+    }
+
+    /// Says whether [`Types::decode`] was called.
+    pub(crate) fn has_decoded(&self) -> bool {
+        self.has_decoded
+    }
+
+    /// Fills `description` with the contents of a derived type. On success the caller must release the old
+    /// types that are derived.
+    ///
+    /// # Errors
+    /// What the library says, and more arguments than may be asked for.
+    pub(crate) fn describe(&mut self, handle: HandleWord, description: &mut Description) -> Result<()> {
+        self.ask(description.envelope())?;
+        let (integers, addresses, large_counts, datatypes) = description.arrays();
+        // SAFETY: the host's functions, a type that is held (see [`Types`]), and arrays of the
+        // lengths of its envelope.
+        unsafe {
+            let queries = self.host.queries(self.abi);
+            queries.contents_into(handle, integers, addresses, large_counts, datatypes)
+        }
+    }
+
+    /// Counts the arguments of a constructor that is asked for its contents.
+    ///
+    /// # Errors
+    /// More arguments than may be asked for.
+    fn ask(&mut self, envelope: &Envelope) -> Result<()> {
+        let count = CONSTRUCTOR + envelope.arguments();
+        self.asked = self.asked.saturating_add(count);
+        if self.asked > self.allowed {
+            return Err(refused("MPI_Type_get_contents", count, "more arguments than its uses pay for"));
+        }
+        Ok(())
     }
 
     /// Compares size and true bounds of a decoded type with the library's. Returns what differs.
@@ -114,11 +170,6 @@ impl Types {
         Ok((theirs != ours).then(|| {
             format!("MPI_Type_get_true_extent is {} {}, not {} {}", theirs.0, theirs.1, ours.0, ours.1)
         }))
-    }
-
-    /// Says whether a type is predefined: it has no attributes of ours and is never freed.
-    pub(crate) fn is_predefined(&mut self, handle: HandleWord) -> Result<bool> {
-        Ok(self.envelope(&handle)?.combiner.is_predefined())
     }
 
     /// Packed size in bytes as the host says; `None` if it cannot express it.
@@ -154,11 +205,12 @@ impl Introspect for Types {
         if matches!(envelope.combiner, CombinerKind::Named) {
             return Err(refused("MPI_Type_get_contents", "a named type", "has no contents"));
         }
-        let count = CONSTRUCTOR + envelope.arguments();
-        self.asked = self.asked.saturating_add(count);
-        if self.asked > self.allowed {
-            return Err(refused("MPI_Type_get_contents", count, "more arguments than its uses pay for"));
+        if handle & self.host.mask == self.root
+            && let Some(contents) = self.root_contents.take()
+        {
+            return Ok(contents);
         }
+        self.ask(envelope)?;
         // SAFETY: as above, with the envelope of the type.
         unsafe { self.host.queries(self.abi).contents(*handle, envelope) }
     }
@@ -187,7 +239,7 @@ impl Introspect for Types {
     }
 
     fn release(&mut self, handle: HandleWord) {
-        if matches!(self.is_predefined(handle), Ok(false))
+        if self.envelope(&handle).is_ok_and(|envelope| !envelope.combiner.is_predefined())
             && let Some(type_free) = self.host.f.type_free
         {
             let mut handle = handle;

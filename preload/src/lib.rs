@@ -46,6 +46,7 @@ mod host;
 mod introspect;
 mod keyval;
 mod kin;
+mod known;
 mod layers;
 mod loader;
 mod messages;

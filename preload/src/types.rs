@@ -6,14 +6,14 @@
 //! so the host may run them as late as it likes. The keyval is made anew in every epoch: from an initialization of MPI (world or
 //! first session) to its end, when all handle values lose their meaning.
 
-use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
 
 use ddtc::committed::Committed;
-use ddtc::datatype::Datatype;
+use ddtc::datatype::contents::{Contents, Envelope};
+use ddtc::decode::Introspect;
 use ddtc::engine::{Engine, Mode};
 use ddtc::object::runtime;
-use ddtc::process::{Lazy, Mutex, Once, is_inconsistent};
+use ddtc::process::{Mutex, Once, is_inconsistent};
 use ddtc_hosts::policy;
 
 use crate::candidates::{self, Like};
@@ -24,6 +24,7 @@ use crate::hooks::{adopted, fold_all};
 use crate::host::{HandleWord, Host};
 use crate::introspect::Types;
 use crate::keyval::Keyval;
+use crate::known::{self, Description};
 use crate::policy::Rules;
 use crate::prospect;
 use crate::reentrancy::Inside;
@@ -167,21 +168,26 @@ unsafe extern "C-unwind" fn delete(
     0
 }
 
-/// Handles that a thread is adopting: the others leave them to it, and a child without that thread leaves them to the host.
-static ADOPTING: Lazy<Mutex<HashSet<u64>>> = Lazy::new(Mutex::default);
+/// Handles that a thread is adopting, at most one per thread: the others leave them to it, and a child without that thread leaves them to the host.
+static ADOPTING: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 
 struct Claim(u64);
 
 impl Claim {
     fn take(handle: u64) -> Option<Claim> {
+        let mut adopting = ADOPTING.lock();
+        let is_free = !adopting.contains(&handle);
+        if is_free {
+            adopting.push(handle);
+        }
         // A claim that is made only to be dropped would take the lock again, and the handle from its owner.
-        ADOPTING.lock().insert(handle).then(|| Claim(handle))
+        is_free.then(|| Claim(handle))
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        ADOPTING.lock().remove(&self.0);
+        ADOPTING.lock().retain(|&handle| handle != self.0);
     }
 }
 
@@ -207,23 +213,36 @@ pub(crate) fn adopt(host: &'static Host, datatype: HandleWord, arguments: u64) {
             && matches!(table::find(handle), Found::Unknown)
         {
             let once = spending::forgiven();
-            let (decoded, nanos) = spending::timed(|| attach(host, datatype, handle, arguments));
+            let (attached, nanos) = spending::timed(|| attach(host, datatype, handle, arguments));
             let nanos = nanos.saturating_sub(spending::forgiven() - once);
-            if let Some(arguments) = decoded {
+            // A type that was found says nothing of what decoding costs.
+            if let Some(Attached::Decoded { arguments }) = attached {
                 decoding::took(arguments, nanos);
                 if let Some((kin, _)) = candidates::alike(handle) {
                     kin.decoded(nanos);
                 }
+            }
+            if attached.is_some() {
                 candidates::decoded(handle);
             }
         }
     });
 }
 
-/// The arguments of the constructors of a type that was decoded.
-fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64) -> Option<u64> {
+/// How a type got its entry.
+enum Attached {
+    /// Its tree was decoded; its constructors have `arguments` arguments, or 0 if that failed.
+    Decoded { arguments: u64 },
+    /// Its tree was not decoded: an equal type was known, or the library did not say its contents.
+    Found,
+}
+
+/// Decodes a type, or finds an equal one, and ties an entry to it by an attribute. Returns `None` if the
+/// type is predefined, already had an entry, or has too many arguments, or if a call of the library failed.
+fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64) -> Option<Attached> {
     let mut types = Types::new(host, arguments)?;
-    if types.is_predefined(datatype).ok()? {
+    let envelope = types.envelope(&datatype).ok()?;
+    if envelope.combiner.is_predefined() {
         table::bind(table::entry(None, Rules::NONE), handle);
         return None;
     }
@@ -243,7 +262,7 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
         adopted(host, entry, handle);
         return None;
     }
-    let committed = commit(host, &mut types, datatype);
+    let committed = commit(host, &mut types, datatype, envelope);
     if let Some(arguments) = types.exceeded() {
         candidates::costs_more(handle, arguments);
         return None;
@@ -253,7 +272,8 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
     }
     let alike = candidates::alike(handle);
     let rules = committed.as_ref().map_or(Rules::NONE, |c| Rules::of(host, c, alike.map(|(kin, _)| kin)));
-    let decoded = committed.as_ref().map_or(0, |c| c.datatype().arguments());
+    let arguments = committed.as_ref().map_or(0, |c| c.datatype().arguments());
+    let attached = if types.has_decoded() { Attached::Decoded { arguments } } else { Attached::Found };
     if let Some(committed) = &committed {
         prospect::found(committed.datatype(), rules.prospect());
     }
@@ -270,29 +290,69 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
     }
     table::bind(entry, handle);
     adopted(host, entry, handle);
-    Some(decoded)
+    Some(attached)
 }
 
-/// Returns the tree of a type, or `None` if the library moves other places than the tree says.
-fn decoded(host: &Host, types: &mut Types, datatype: HandleWord) -> ddtc::Result<Option<Datatype>> {
-    let t = types.decode(datatype)?;
-    Ok((!wrong_map::is_wrong(host, types, datatype, &t)?).then_some(t))
-}
-
-fn commit(host: &Host, types: &mut Types, datatype: HandleWord) -> Option<Committed> {
-    let committed =
-        match decoded(host, types, datatype).and_then(|t| t.map(|t| engine().commit(&t)).transpose()) {
-            Ok(Some(committed)) => committed,
-            Ok(None) => return None,
-            Err(error) => {
-                if types.exceeded().is_none() {
-                    counted::refused(&error);
-                }
-                return None;
+/// Returns the committed type of a derived type: the one that is kept if envelope, contents and bounds are
+/// equal, otherwise a new one. Returns `None` if the type is left to the library.
+fn commit(host: &Host, types: &mut Types, datatype: HandleWord, envelope: Envelope) -> Option<Committed> {
+    let committed = if Description::has_room(&envelope) {
+        commit_short(host, types, datatype, envelope)
+    } else {
+        commit_new(host, types, datatype, None)
+    };
+    match committed {
+        Ok(committed) => {
+            counted::adopted(committed.as_ref()?);
+            committed
+        }
+        Err(error) => {
+            if types.exceeded().is_none() {
+                counted::refused(&error);
             }
-        };
-    counted::adopted(&committed);
-    Some(committed)
+            None
+        }
+    }
+}
+
+/// As [`commit`], of a type with few arguments. `None`: the library moves other places than the tree
+/// of the type says.
+fn commit_short(
+    host: &Host,
+    types: &mut Types,
+    datatype: HandleWord,
+    envelope: Envelope,
+) -> ddtc::Result<Option<Committed>> {
+    let mut description = Description::new(envelope, types.bounds(&datatype)?);
+    types.describe(datatype, &mut description)?;
+    let are_named = description.datatypes().iter().all(|old| host.named(old & host.mask).is_some());
+    if !are_named {
+        return commit_new(host, types, datatype, Some(description.contents()));
+    }
+    if let Some(committed) = known::find(&description, &engine())
+        && !wrong_map::packs_differently(committed.datatype())
+    {
+        return Ok(Some(committed.again()));
+    }
+    let committed = commit_new(host, types, datatype, Some(description.contents()))?;
+    if let Some(committed) = &committed {
+        known::keep(&description, committed.clone());
+    }
+    Ok(committed)
+}
+
+/// As [`commit_short`], of a type that is not known. `contents`: its own, if they were asked for.
+fn commit_new(
+    host: &Host,
+    types: &mut Types,
+    datatype: HandleWord,
+    contents: Option<Contents<HandleWord>>,
+) -> ddtc::Result<Option<Committed>> {
+    let t = types.decode(datatype, contents)?;
+    if wrong_map::is_wrong(host, types, datatype, &t)? {
+        return Ok(None);
+    }
+    engine().commit(&t).map(Some)
 }
 
 /// Ends the epoch: all handles are unbound, the keyval is given back. Before the host's own finalization.
@@ -300,6 +360,7 @@ pub(crate) fn end_epoch(host: &Host) {
     table::forget_all();
     fold_all(host);
     candidates::forget_all();
+    known::forget_all();
     if let Some(keyval) = KEYVAL.take() {
         free_keyval(host, keyval);
     }

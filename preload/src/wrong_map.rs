@@ -36,10 +36,9 @@ const MAX_DIFFERENT: usize = 4096;
 /// # Errors
 /// What the library says.
 pub(crate) fn is_wrong(host: &Host, types: &Types, handle: HandleWord, t: &Datatype) -> Result<bool> {
-    let is_known = || ANY.load(Relaxed) && DIFFERENT.lock().contains(&t.structural_hash());
     let why = match faults::misplaces(host.library, t) {
         Some(fault) => fault.text.to_owned(),
-        None if is_known() => PACKED.to_owned(),
+        None if packs_differently(t) => PACKED.to_owned(),
         None => match types.difference(handle, t)? {
             Some(why) => why,
             None => return Ok(false),
@@ -47,6 +46,12 @@ pub(crate) fn is_wrong(host: &Host, types: &Types, handle: HandleWord, t: &Datat
     };
     counted::left_for_map(t, &why);
     Ok(true)
+}
+
+/// Says whether the library was seen to pack other bytes of a type of the same constructors than its
+/// definition names.
+pub(crate) fn packs_differently(t: &Datatype) -> bool {
+    ANY.load(Relaxed) && DIFFERENT.lock().contains(&t.structural_hash())
 }
 
 /// Why a type is the library's whose packed bytes were compared.

@@ -107,11 +107,21 @@ impl<L: Leaf> Shelf<L> {
             return None;
         }
         let placed = placed.clone();
+        self.use_again(totals, &placed.layout);
+        Some(placed)
+    }
+
+    pub(super) fn found(&mut self, totals: &mut Totals, layout: &Arc<CompiledLayout<L>>) {
+        totals.tick();
+        self.use_again(totals, layout);
+    }
+
+    /// Counts a look-up that was answered by `layout`, which is used now.
+    fn use_again(&mut self, totals: &mut Totals, layout: &Arc<CompiledLayout<L>>) {
         totals.counters.type_hits += 1;
-        if let Some(held) = self.find(&placed.layout) {
+        if let Some(held) = self.find(layout) {
             held.last_used = totals.clock;
         }
-        Some(placed)
     }
 
     pub(super) fn by_nest(

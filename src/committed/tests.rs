@@ -228,3 +228,18 @@ fn runs_of_bytes_are_copied_where_nothing_else_is_asked() {
         assert_eq!(kind(t, plain()), Run::None, "{t}");
     }
 }
+
+/// A type that its user knows to be committed counts as a commit that found its layout.
+#[test]
+fn a_type_that_is_committed_again_is_counted() {
+    let engine = Engine::new(Config::default());
+    let t: Datatype = "vector(3, 1, 2, double)".parse().unwrap();
+    let first = engine.commit(&t).unwrap();
+    let counted = || (engine.counters().commits, engine.counters().cache.type_hits);
+    assert_eq!(counted(), (1, 0));
+    let again = first.again();
+    assert!(again.shares_layout(&first) && again.datatype() == first.datatype());
+    assert_eq!(counted(), (2, 1));
+    engine.commit(&t).unwrap();
+    assert_eq!(counted(), (3, 2));
+}

@@ -122,46 +122,69 @@ impl Queries {
         let length = |n: i64| {
             usize::try_from(n).map_err(|_| refused("MPI_Type_get_envelope", n, "must not be negative"))
         };
-        let mut integers = vec![0 as c_int; length(envelope.integers)?];
-        let mut addresses = vec![0isize; length(envelope.addresses)?];
-        let mut large_counts = vec![0i64; length(envelope.large_counts)?];
-        let count = length(envelope.datatypes)?;
-        // Handles of 4 or 8 bytes, in room for 8.
-        let mut words = vec![0u64; count];
-        let datatypes: *mut c_void = words.as_mut_ptr().cast();
+        let mut contents = Contents {
+            integers: vec![0; length(envelope.integers)?],
+            addresses: vec![0; length(envelope.addresses)?],
+            large_counts: vec![0; length(envelope.large_counts)?],
+            datatypes: vec![0; length(envelope.datatypes)?],
+        };
+        let Contents { integers, addresses, large_counts, datatypes } = &mut contents;
+        // SAFETY: as the caller promises.
+        unsafe { self.contents_into(handle, integers, addresses, large_counts, datatypes)? };
+        Ok(contents)
+    }
+
+    /// Writes the contents of a derived datatype to arrays that have exactly the lengths of its
+    /// envelope. The datatypes are handles that the caller has to free where they are derived.
+    ///
+    /// # Errors
+    /// A code other than success.
+    ///
+    /// # Safety
+    /// As [`Queries::contents`]; the lengths of the arrays must be those of the envelope.
+    pub unsafe fn contents_into(
+        &self,
+        handle: u64,
+        integers: &mut [c_int],
+        addresses: &mut [i64],
+        large_counts: &mut [i64],
+        datatypes: &mut [u64],
+    ) -> Result<()> {
+        const { assert!(size_of::<isize>() == size_of::<i64>(), "addresses are words of 64 bits") }
+        let handles: *mut c_void = datatypes.as_mut_ptr().cast();
+        let addresses_at = addresses.as_mut_ptr().cast::<isize>();
         if let Some(contents) = self.contents_c {
-            // SAFETY: a datatype, and arrays of the lengths given.
+            // SAFETY: a datatype, and arrays of the lengths given; handles have 4 or 8 bytes, and there is room for 8.
             let code = unsafe {
                 contents(
                     handle,
-                    envelope.integers,
-                    envelope.addresses,
-                    envelope.large_counts,
-                    envelope.datatypes,
+                    integers.len() as i64,
+                    addresses.len() as i64,
+                    large_counts.len() as i64,
+                    datatypes.len() as i64,
                     integers.as_mut_ptr(),
-                    addresses.as_mut_ptr(),
+                    addresses_at,
                     large_counts.as_mut_ptr(),
-                    datatypes,
+                    handles,
                 )
             };
             done("MPI_Type_get_contents_c", code)?;
         } else if let Some(contents) = self.contents {
-            let n = [integers.len() as c_int, addresses.len() as c_int, count as c_int];
+            let n = [integers.len(), addresses.len(), datatypes.len()].map(|n| n as c_int);
             // SAFETY: as above; the lengths came from the library as C integers.
-            let code = unsafe {
-                contents(handle, n[0], n[1], n[2], integers.as_mut_ptr(), addresses.as_mut_ptr(), datatypes)
-            };
+            let code =
+                unsafe { contents(handle, n[0], n[1], n[2], integers.as_mut_ptr(), addresses_at, handles) };
             done("MPI_Type_get_contents", code)?;
         }
-        let datatypes = if self.abi.handle_bytes == 4 {
-            // SAFETY: 8 bytes were reserved per handle, and any bytes are integers.
-            let small = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u32>(), count) };
-            small.iter().map(|&h| u64::from(h)).collect()
-        } else {
-            words
-        };
-        let addresses = addresses.into_iter().map(|a| a as i64).collect();
-        Ok(Contents { integers, addresses, large_counts, datatypes })
+        if self.abi.handle_bytes == 4 {
+            // Widen 4-byte handles in place, the last one first, so that none is overwritten before it is read.
+            for i in (0..datatypes.len()).rev() {
+                let [a, b, c, d, e, f, g, h] = datatypes[i / 2].to_ne_bytes();
+                let halves = [[a, b, c, d], [e, f, g, h]];
+                datatypes[i] = u64::from(u32::from_ne_bytes(halves[i % 2]));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -75,7 +75,7 @@ impl Subject {
     /// By an engine of its own: a report counts what the program's types cost.
     fn of(host: &'static Host, engine: &Engine, made: Made) -> Holds<Subject> {
         let mut types = Types::new(host, u64::MAX).ok_or("the ABI is not known")?;
-        let t = types.decode(made.handle).map_err(|_| "a type was not decoded")?;
+        let t = types.decode(made.handle, None).map_err(|_| "a type was not decoded")?;
         let committed = engine.commit(&t).map_err(|_| "a type was not compiled")?;
         Ok(Subject { made, size: t.size() as u64, committed })
     }

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""What decoding a datatype costs, and compiling it, with two builds of the preload library in turn.
+
+    cargo build --release -p ddtc-preload
+    benches/decoding.py --library target/release/libddtc_preload.so --reference /elsewhere/libddtc_preload.so
+
+Runs preload/benches/decoding.c in one process under each MPI library. The times are those of MPI_Type_commit less its
+time without ddtc: where it decodes (DDTC_MODE=interpret), and where it decodes and compiles (DDTC_MODE=commit). The
+library's own MPI_Type_get_envelope and MPI_Type_get_contents, which any decoding has to call, are a column of their
+own and are not part of the others.
+
+A row's times are medians over the rounds, of each build; its ratio is the median of the rounds' ratios. A time that
+would be negative counts as 1 ns.
+"""
+
+import argparse
+import datetime
+import os
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from applications import HOSTS, ROOT, Host, machine, present
+
+ROWS = (("vector", 10), ("subarray", 10), ("struct", 3)) + tuple(
+    (kind, n) for kind in ("indexed_block", "hindexed_block", "indexed", "hindexed") for n in (1000, 10000)
+)
+WAYS = {"decoded": "interpret", "decoded and compiled": "commit"}
+
+
+def job(host, program, folder, build, row, way, cold):
+    """Nanoseconds of one job: of MPI_Type_commit, and of the library's own calls. `way`: none without ddtc."""
+    kind, n = row
+    preload = [f"LD_PRELOAD={build}", "DDTC_REMEMBER=0", "DDTC_POLICY=all", f"DDTC_MODE={WAYS[way]}"] if way else []
+    rounds = 40 if cold else 200 if n > 100 else 2000
+    out = host.run(program, [kind, str(n), str(rounds), str(int(cold))], preload, folder, ranks=1)
+    return tuple(map(float, out.split()))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", type=Path, required=True, help="the build under test")
+    parser.add_argument("--reference", type=Path, required=True, help="the build that it is compared with")
+    parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the wheels [target/ddtc-hosts]")
+    parser.add_argument("--hosts", default=",".join(HOSTS), help="some of them, with commas [%(default)s]")
+    parser.add_argument("--rounds", type=int, default=5, help="pairs of every job [%(default)s]")
+    parser.add_argument("--record", action="store_true", help="write benches/record/MACHINE/DATE-COMMIT-decoding.csv")
+    o = parser.parse_args()
+    for option in ("library", "reference"):
+        if not getattr(o, option).is_file():
+            sys.exit(f"error: --{option} {getattr(o, option)}: no such file")
+    if o.rounds < 1:
+        sys.exit(f"error: --rounds {o.rounds}: must be 1 or more")
+    names = o.hosts.split(",")
+    for name in names:
+        if name not in HOSTS:
+            sys.exit(f"error: --hosts {name}: no such host: {', '.join(HOSTS)}")
+    builds = [str(o.reference.resolve()), str(o.library.resolve())]
+    slug, line = machine()
+    rows = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        for name in names:
+            host = Host(o.wheels.resolve(), name, sorted(os.sched_getaffinity(0)))
+            program = host.compiled(folder, "preload/benches/decoding.c")
+            for row in ROWS:
+                for cold in (False, True):
+                    for way in WAYS:
+                        pairs = []
+                        for k in range(o.rounds):
+                            order = (0, 1) if k % 2 == 0 else (1, 0)
+                            found = {which: job(host, program, folder, builds[which], row, way, cold) for which in order}
+                            plain, contents = job(host, program, folder, None, row, None, cold)
+                            pairs.append([max(found[which][0] - plain - contents, 1.0) for which in (0, 1)] + [contents])
+                        old, new, contents = (median(pair[k] for pair in pairs) for k in range(3))
+                        rows.append(
+                            {
+                                "host": name,
+                                "type": row[0],
+                                "blocks": str(row[1]),
+                                "caches": "cold" if cold else "warm",
+                                "what": way,
+                                "contents": f"{contents:.0f}",
+                                "reference": f"{old:.0f}",
+                                "library": f"{new:.0f}",
+                                "library_per_block": f"{new / row[1]:.2f}",
+                                "ratio": f"{median(pair[1] / pair[0] for pair in pairs):.2f}",
+                            }
+                        )
+    head = [
+        f"benches/decoding.py, {o.rounds} rounds; nanoseconds of MPI_Type_commit less its time without ddtc and less contents, the library's own MPI_Type_get_envelope and MPI_Type_get_contents",
+        f"{line}, {os.getloadavg()[0]:.2f} after; {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",
+    ]
+    present(head, rows, ("host", "type", "caches", "what"), "decoding" if o.record else None, slug)
+
+
+if __name__ == "__main__":
+    main()

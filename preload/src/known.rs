@@ -1,0 +1,286 @@
+//! Committed types by what the library says of how they were made.
+//!
+//! A type whose old types are all named is described by its envelope, its contents and its bounds
+//! alone. A program that makes the same vector, subarray or structure again, for each step or for
+//! each message, gets the committed type of the first one: no tree is built, compared with the
+//! library or compiled.
+
+use std::ffi::c_int;
+
+use ddtc::committed::Committed;
+use ddtc::datatype::contents::{Contents, Envelope};
+use ddtc::engine::Engine;
+use ddtc::process::Mutex;
+
+use crate::host::HandleWord;
+
+/// Maximum number of constructor arguments of a type that is kept: enough for a subarray of 20
+/// dimensions or a structure of 20 members. Types with more are lists of places, which seldom come
+/// back.
+const MAX_ARGUMENTS: usize = 64;
+
+/// Number of slots, each for one description. A description is in one of two slots; a new one whose
+/// slots are both taken replaces another. A program has few descriptions of this kind, and one that
+/// was replaced costs a decoding.
+const SLOTS: usize = 256;
+
+/// A type with at most [`MAX_ARGUMENTS`] arguments, as the library describes it.
+pub(crate) struct Description {
+    envelope: Envelope,
+    /// Lower bound and extent in bytes, if the library says them.
+    bounds: Option<(i64, i64)>,
+    integers: [c_int; MAX_ARGUMENTS],
+    /// The addresses, then the large counts.
+    wide: [i64; MAX_ARGUMENTS],
+    datatypes: [HandleWord; MAX_ARGUMENTS],
+}
+
+struct Known {
+    envelope: Envelope,
+    bounds: Option<(i64, i64)>,
+    integers: Box<[c_int]>,
+    wide: Box<[i64]>,
+    datatypes: Box<[HandleWord]>,
+    committed: Committed,
+}
+
+/// The types that one engine has committed.
+struct State {
+    /// None until the first type is kept.
+    engine: Option<Engine>,
+    /// None until the first type is kept, then [`SLOTS`].
+    slots: Vec<Option<Known>>,
+}
+
+static KNOWN: Mutex<State> = Mutex::new(State { engine: None, slots: Vec::new() });
+
+impl Description {
+    /// Says whether a type with this envelope has few enough arguments. The numbers may be any.
+    pub(crate) fn has_room(envelope: &Envelope) -> bool {
+        let Envelope { integers, addresses, large_counts, datatypes, .. } = *envelope;
+        let numbers = [integers, addresses, large_counts, datatypes];
+        let all = 0..=MAX_ARGUMENTS as i64;
+        numbers.iter().all(|n| all.contains(n)) && all.contains(&numbers.iter().sum())
+    }
+
+    /// Returns the description of a type with this envelope and these bounds (lower bound and
+    /// extent in bytes, if the library says them), whose contents are not written yet.
+    ///
+    /// # Panics
+    /// Later, if there is no room for the arguments ([`Description::has_room`]).
+    #[inline] // Its 1.3 KB are made in place.
+    pub(crate) fn new(envelope: Envelope, bounds: Option<(i64, i64)>) -> Description {
+        Description {
+            envelope,
+            bounds,
+            integers: [0; MAX_ARGUMENTS],
+            wide: [0; MAX_ARGUMENTS],
+            datatypes: [0; MAX_ARGUMENTS],
+        }
+    }
+
+    /// Returns the envelope.
+    pub(crate) fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    /// Returns the arrays that the library writes the contents to: integers, addresses, large
+    /// counts and datatypes, each of the length that the envelope says.
+    pub(crate) fn arrays(&mut self) -> (&mut [c_int], &mut [i64], &mut [i64], &mut [HandleWord]) {
+        let [integers, addresses, large_counts, datatypes] = self.lengths();
+        let (addresses, rest) = self.wide.split_at_mut(addresses);
+        (
+            &mut self.integers[..integers],
+            addresses,
+            &mut rest[..large_counts],
+            &mut self.datatypes[..datatypes],
+        )
+    }
+
+    /// Returns the numbers of integers, addresses, large counts and datatypes.
+    fn lengths(&self) -> [usize; 4] {
+        let Envelope { integers, addresses, large_counts, datatypes, .. } = self.envelope;
+        [integers, addresses, large_counts, datatypes].map(|n| n as usize)
+    }
+
+    fn integers(&self) -> &[c_int] {
+        &self.integers[..self.lengths()[0]]
+    }
+
+    fn wide(&self) -> &[i64] {
+        &self.wide[..self.lengths()[1] + self.lengths()[2]]
+    }
+
+    /// Returns the old types.
+    pub(crate) fn datatypes(&self) -> &[HandleWord] {
+        &self.datatypes[..self.lengths()[3]]
+    }
+
+    /// Returns the contents in arrays of their own, for a type that has to be decoded.
+    pub(crate) fn contents(&self) -> Contents<HandleWord> {
+        let (addresses, large_counts) = self.wide().split_at(self.lengths()[1]);
+        Contents {
+            integers: self.integers().to_vec(),
+            addresses: addresses.to_vec(),
+            large_counts: large_counts.to_vec(),
+            datatypes: self.datatypes().to_vec(),
+        }
+    }
+
+    /// Returns the two slots in which the description may be.
+    fn slots(&self) -> [usize; 2] {
+        // Both halves of a product with digits without structure: those of the golden ratio.
+        let mix = |hash: u64, word: u64| {
+            let product = u128::from(hash.rotate_left(32) ^ word) * 0x9e37_79b9_7f4a_7c15;
+            product as u64 ^ (product >> 64) as u64
+        };
+        let hash = self.integers().iter().fold(self.envelope.combiner as u64, |hash, &n| mix(hash, n as u64));
+        let hash = self.wide().iter().fold(hash, |hash, &n| mix(hash, n as u64));
+        let hash = self.datatypes().iter().fold(hash, |hash, &old| mix(hash, old));
+        [hash as usize % SLOTS, (hash >> 32) as usize % SLOTS]
+    }
+
+    fn is_of(&self, known: &Known) -> bool {
+        self.envelope == known.envelope
+            && self.bounds == known.bounds
+            && *self.integers() == *known.integers
+            && *self.wide() == *known.wide
+            && *self.datatypes() == *known.datatypes
+    }
+}
+
+/// Returns the type that `engine` committed for a description, if it is kept.
+pub(crate) fn find(description: &Description, engine: &Engine) -> Option<Committed> {
+    let state = KNOWN.lock();
+    state.engine.as_ref().filter(|known| known.is_same(engine))?;
+    let both = description.slots().map(|slot| state.slots.get(slot)?.as_ref());
+    let known = both.into_iter().flatten().find(|known| description.is_of(known));
+    known.map(|known| known.committed.clone())
+}
+
+/// Keeps the type that a description was committed to, and none of another engine: its types would
+/// keep an engine alive whose configuration is no longer used.
+pub(crate) fn keep(description: &Description, committed: Committed) {
+    let [slot, other] = description.slots();
+    let new = Known {
+        envelope: description.envelope,
+        bounds: description.bounds,
+        integers: description.integers().into(),
+        wide: description.wide().into(),
+        datatypes: description.datatypes().into(),
+        committed,
+    };
+    let replaced = {
+        let mut state = KNOWN.lock();
+        let engine = new.committed.engine();
+        let is_same = state.engine.as_ref().is_some_and(|known| known.is_same(engine));
+        let others = if is_same {
+            None
+        } else {
+            let slots = (0..SLOTS).map(|_| None).collect();
+            Some(std::mem::replace(&mut *state, State { engine: Some(engine.clone()), slots }))
+        };
+        let slots = &mut state.slots;
+        let slot = if slots[slot].is_some() && slots[other].is_none() { other } else { slot };
+        (slots[slot].replace(new), others)
+    };
+    // Kernels may go back to the arena here: outside the lock.
+    drop(replaced);
+}
+
+/// Forgets everything: handles of named types may mean something else in the next epoch.
+pub(crate) fn forget_all() {
+    let gone = std::mem::replace(&mut *KNOWN.lock(), State { engine: None, slots: Vec::new() });
+    // Outside the lock, as above.
+    drop(gone);
+}
+
+#[cfg(test)]
+mod tests {
+    use ddtc::datatype::contents::CombinerKind;
+    use ddtc::datatype::{Datatype, Named};
+
+    use super::*;
+
+    const INT: HandleWord = 0x4c00_0405;
+
+    fn described(combiner: CombinerKind, integers: &[c_int], old: HandleWord, extent: i64) -> Description {
+        let (addresses, large_counts, datatypes) = (0, 0, 1);
+        let envelope =
+            Envelope { combiner, integers: integers.len() as i64, addresses, large_counts, datatypes };
+        let mut description = Description::new(envelope, Some((0, extent)));
+        let arrays = description.arrays();
+        arrays.0.copy_from_slice(integers);
+        arrays.3[0] = old;
+        description
+    }
+
+    fn vector(stride: i32) -> (Description, Committed) {
+        let t = Datatype::vector(2, 1, stride.into(), &Datatype::named(Named::Int)).unwrap();
+        let description = described(CombinerKind::Vector, &[2, 1, stride], INT, t.extent());
+        (description, Engine::global().commit(&t).unwrap())
+    }
+
+    // One test: what is kept is global.
+    #[test]
+    fn what_is_kept_is_found_by_all_that_describes_it() {
+        // More than there are slots: the last one of a slot is found, and never another type.
+        let types: Vec<_> = (1..1000).map(vector).collect();
+        types.iter().for_each(|(description, committed)| keep(description, committed.clone()));
+        let found = |description: &Description| find(description, Engine::global());
+        let mut kept = 0;
+        for (description, committed) in &types {
+            if let Some(found) = found(description) {
+                assert_eq!(found.datatype(), committed.datatype());
+                kept += 1;
+            }
+        }
+        assert!((SLOTS / 2..=SLOTS).contains(&kept), "{kept}");
+        // Any difference is one, and another engine commits for itself.
+        let (last, t) = types.last().unwrap();
+        assert!(found(last).is_some() && find(last, &Engine::default()).is_none());
+        let extent = t.datatype().extent();
+        for (combiner, integers, old, extent) in [
+            (CombinerKind::Vector, &[2, 1, 999][..], INT, extent + 4),
+            (CombinerKind::Vector, &[2, 1, 999], INT + 1, extent),
+            (CombinerKind::Hvector, &[2, 1, 999], INT, extent),
+            (CombinerKind::Vector, &[2, 1, 999, 0], INT, extent),
+        ] {
+            assert!(found(&described(combiner, integers, old, extent)).is_none());
+        }
+        assert!(found(&described(CombinerKind::Vector, &[2, 1, 999], INT, extent)).is_some());
+        // Types of another engine take the place of all.
+        let other = Engine::default();
+        keep(last, other.commit(t.datatype()).unwrap());
+        assert!(find(last, &other).is_some());
+        assert!(types.iter().all(|(description, _)| found(description).is_none()));
+        forget_all();
+        assert!(find(last, &other).is_none());
+    }
+
+    #[test]
+    fn contents_come_back_as_they_were_written() {
+        let envelope = Envelope {
+            combiner: CombinerKind::Struct,
+            integers: 3,
+            addresses: 2,
+            large_counts: 1,
+            datatypes: 2,
+        };
+        let mut description = Description::new(envelope, None);
+        let arrays = description.arrays();
+        arrays.0.copy_from_slice(&[2, 1, 1]);
+        arrays.1.copy_from_slice(&[0, -8]);
+        arrays.2.copy_from_slice(&[5]);
+        arrays.3.copy_from_slice(&[INT, INT + 1]);
+        let contents = description.contents();
+        assert_eq!((contents.integers, contents.addresses), (vec![2, 1, 1], vec![0, -8]));
+        assert_eq!((contents.large_counts, contents.datatypes), (vec![5], vec![INT, INT + 1]));
+        assert!(Description::has_room(&envelope));
+        for numbers in [[60, 2, 1, 2], [-1, 2, 1, 2], [65, -1, 0, 0], [1 << 62; 4], [i64::MAX; 4]] {
+            let [integers, addresses, large_counts, datatypes] = numbers;
+            let wrong = Envelope { integers, addresses, large_counts, datatypes, ..envelope };
+            assert!(!Description::has_room(&wrong), "{numbers:?}");
+        }
+    }
+}
