@@ -247,7 +247,7 @@ impl Evidence {
         if gains {
             self.gains.fetch_or(bit, Relaxed);
         }
-        if times.loses(costs, runs) {
+        if times.loses(costs, 1 << at, runs) {
             self.loses.fetch_or(bit, Relaxed);
         }
         self.timed.fetch_or(bit, Relaxed);

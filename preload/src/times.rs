@@ -15,12 +15,18 @@ const ONE_SIDED_RUN: u64 = 14;
 const SHORT_RUN: u64 = 32;
 /// Bytes of a cache line.
 const LINE: u64 = 64;
-/// Messages of short runs are not converted if a run takes at least this many times its own bytes of
-/// memory, of which no more than a cache line counts. Packing is then bound by memory, whoever packs.
-/// WRF_x has runs of 12 B, each in a line of its own (64 / 12 = 5), and gains; NAS_MG_x has runs of 8 B
-/// (64 / 8 = 8) and does not. Their kernels take 4 to 7 and 10 to 28 times as long as a copy of the
-/// packed bytes (Zen 3). On Emerald Rapids NAS_MG_x of 34 KB would gain 10 to 17 %.
+/// Messages of short runs that fill more than [`CACHE`] with their lines are not converted if a run takes
+/// at least this many times its own bytes of memory, of which no more than a cache line counts. Packing
+/// is then bound by memory, whoever packs. WRF_x has runs of 12 B, each in a line of its own
+/// (64 / 12 = 5), and gains in any size; NAS_MG_x has runs of 8 B (64 / 8 = 8). Their kernels take 4 to
+/// 7 and 10 to 28 times as long as a copy of the packed bytes (Zen 3).
 const TOUCHED: u64 = 8;
+/// Bytes of a second-level cache: 512 KiB in Zen 1 to 3, 1 to 2 MiB in later servers. NAS_MG_x of 32 KiB
+/// touches 256 KiB and gains 5 to 18 % (Zen 3, and Emerald Rapids in November 2026). NAS_MG_x of 128 KiB
+/// touches 1 MiB; if both ranks convert it, it takes 1.03 of its unmodified time on Zen 3, and 1.3 to 1.5 on
+/// Emerald Rapids. If the constant is too large such messages lose that much; if it is too small, messages
+/// like the first lose what they could gain.
+const CACHE: u64 = 512 << 10;
 /// Nanoseconds that staging a message costs beside its bytes: a buffer, a stand-in, a status.
 const STAGING: u64 = 100;
 
@@ -74,7 +80,10 @@ impl Runs {
     /// about which each rank decides by its own times.
     #[inline]
     pub(crate) fn gain_on_both_ranks(self, costs: &Costs, bytes: u64) -> Option<bool> {
-        (bytes >= costs.rendezvous && self.are_short()).then_some(self.listed || !self.apart)
+        (bytes >= costs.rendezvous && self.are_short()).then(|| {
+            let touched = (bytes / self.bytes).saturating_mul(LINE);
+            self.listed || !self.apart || touched <= CACHE
+        })
     }
 
     #[inline]
@@ -111,12 +120,13 @@ impl Times {
     /// Says whether messages of `bytes` bytes in such runs gain by a conversion, beyond 10 %.
     pub(crate) fn gains(self, costs: &Costs, bytes: u64, runs: Runs) -> bool {
         let (host, converted) = self.sides(costs, bytes, runs);
-        self.gain_on_both_ranks(costs, runs).unwrap_or(converted * 10 < host * 9)
+        self.gain_on_both_ranks(costs, bytes, runs).unwrap_or(converted * 10 < host * 9)
     }
 
-    /// As [`Runs::gain_on_both_ranks`], of messages of which so long a part was timed.
-    fn gain_on_both_ranks(self, costs: &Costs, runs: Runs) -> Option<bool> {
-        runs.gain_on_both_ranks(costs, self.bytes.into())
+    /// As [`Runs::gain_on_both_ranks`], of messages of `bytes` bytes, or of the part that was timed if that is
+    /// longer.
+    fn gain_on_both_ranks(self, costs: &Costs, bytes: u64, runs: Runs) -> Option<bool> {
+        runs.gain_on_both_ranks(costs, bytes.max(self.bytes.into()))
     }
 
     /// Returns the nanoseconds that a conversion of such a message saves on one side.
@@ -124,14 +134,14 @@ impl Times {
         let (host, converted) = self.sides(costs, bytes, runs);
         let all = host.saturating_sub(converted).saturating_mul(bytes) / u64::from(self.bytes).max(1);
         // What ranks must agree on is the same for every kind of call.
-        let least = if self.gain_on_both_ranks(costs, runs) == Some(true) { LATER } else { 0 };
+        let least = if self.gain_on_both_ranks(costs, bytes, runs) == Some(true) { LATER } else { 0 };
         u32::try_from(all.max(least)).unwrap_or(u32::MAX)
     }
 
     /// Returns the nanoseconds that are at stake with such a message where the other rank converts what it sends: what [`Times::saves`] says, or, of what both must say the same,
     /// what it takes longer if one does not. So much may go into its type.
     pub(crate) fn stake(self, costs: &Costs, bytes: u64, runs: Runs) -> u32 {
-        let one_sided = match self.gain_on_both_ranks(costs, runs) {
+        let one_sided = match self.gain_on_both_ranks(costs, bytes, runs) {
             Some(true) => u32::try_from(bytes / runs.bytes * ONE_SIDED_RUN).unwrap_or(u32::MAX),
             _ => 0,
         };
@@ -161,13 +171,13 @@ impl Times {
         (host, ours + staging)
     }
 
-    /// Says whether our kernel is as slow as the host, and that slow: a quarter of a nanosecond a byte or more, unless that tells nothing of messages.
+    /// Says of messages of `bytes` bytes whether our kernel is as slow as the host, and that slow: a quarter of a nanosecond a byte or more, unless that tells nothing of messages.
     /// Of messages of which both ranks must say the same, that they do not gain.
-    pub(crate) fn loses(self, costs: &Costs, runs: Runs) -> bool {
+    pub(crate) fn loses(self, costs: &Costs, bytes: u64, runs: Runs) -> bool {
         if !costs.packing_tells {
             return false;
         }
-        if let Some(gains) = self.gain_on_both_ranks(costs, runs) {
+        if let Some(gains) = self.gain_on_both_ranks(costs, bytes, runs) {
             return !gains;
         }
         let [host, ours, copy] = [self.host, self.ours, self.copy].map(u64::from);
@@ -206,9 +216,12 @@ mod tests {
         assert!(!short.are_like(Runs::new(8, true, 600)));
         // 12 B in a line of their own, and 8 B; 8 B every 24.
         let [wrf, mg, near] = [(12, 600), (8, 1040), (8, 24)]
-            .map(|(bytes, memory)| Runs::new(bytes, false, memory).gain_on_both_ranks(&MPICH, 9216));
+            .map(|(bytes, memory)| Runs::new(bytes, false, memory).gain_on_both_ranks(&MPICH, 1 << 20));
         assert_eq!((wrf, mg, near), (Some(true), Some(false), Some(true)));
-        assert_eq!(Runs::new(8, true, 1040).gain_on_both_ranks(&MPICH, 9216), Some(true));
+        // 8 B in a line of their own, as long as all lines fit into the cache.
+        let in_lines = |bytes| Runs::new(8, false, 1040).gain_on_both_ranks(&MPICH, bytes);
+        assert_eq!([64 << 10, (64 << 10) + 8].map(in_lines), [Some(true), Some(false)]);
+        assert_eq!(Runs::new(8, true, 1040).gain_on_both_ranks(&MPICH, 1 << 20), Some(true));
         assert_eq!(Runs::new(40, false, 1040).gain_on_both_ranks(&MPICH, 9216), None);
         assert_eq!(Runs::new(8, false, 1040).gain_on_both_ranks(&MPICH, 9215), None);
         assert_eq!(Runs::new(8, false, 1040).gain_on_both_ranks(&INTEL, 1 << 20), None);
@@ -244,9 +257,9 @@ mod tests {
         // Elements far from each other take any loop as long.
         let far = Times { bytes: 65536, host: 90_000, ours: 88_000, copy: 3000 };
         assert!(
-            far.loses(&MPICH, strided(0))
-                && far.loses(&OPEN_MPI, strided(8))
-                && !far.loses(&INTEL, strided(8))
+            far.loses(&MPICH, 65536, strided(0))
+                && far.loses(&OPEN_MPI, 65536, strided(8))
+                && !far.loses(&INTEL, 65536, strided(8))
         );
     }
 
@@ -261,7 +274,7 @@ mod tests {
         ];
         for (host, ours, copy) in wrf {
             let times = Times { bytes: 173_712, host, ours, copy };
-            assert!(times.gains(&MPICH, 131_072, strided(12)) && !times.loses(&MPICH, strided(12)));
+            assert!(times.gains(&MPICH, 131_072, strided(12)) && !times.loses(&MPICH, 131_072, strided(12)));
             assert!(u64::from(times.saves(&MPICH, 131_072, strided(12))) >= LATER);
             assert_eq!(times.stake(&MPICH, 131_072, strided(12)), 152_908);
         }
@@ -269,7 +282,7 @@ mod tests {
             [(76_974, 69_300, 4469), (357_137, 146_534, 6322), (69_921, 54_232, 5381), (72_596, 51_195, 6993)]
         {
             let times = Times { bytes: 131_072, host, ours, copy };
-            assert!(!times.gains(&MPICH, 131_072, strided(8)) && times.loses(&MPICH, strided(8)));
+            assert!(!times.gains(&MPICH, 131_072, strided(8)) && times.loses(&MPICH, 131_072, strided(8)));
             assert_eq!(times.stake(&MPICH, 131_072, strided(8)), times.saves(&MPICH, 131_072, strided(8)));
         }
         // Lists, in the cache or not (SPECFEM3D_cm of 178 KB).
@@ -277,7 +290,7 @@ mod tests {
         for (host, ours, copy) in [(62_236, 47_388, 7624), (174_275, 86_672, 9728), (182_110, 140_771, 9047)]
         {
             let times = Times { bytes: 177_672, host, ours, copy };
-            assert!(times.gains(&MPICH, 131_072, lists) && !times.loses(&MPICH, lists));
+            assert!(times.gains(&MPICH, 131_072, lists) && !times.loses(&MPICH, 131_072, lists));
         }
     }
 }
