@@ -13,7 +13,6 @@ A row's ratio is the median over the rounds of the time with the library under t
 packing by hand, which neither build touches, took both jobs as long, within a sixth, or in all rounds if that was never so. Ends with an error if a run fails.
 """
 
-import argparse
 import datetime
 import math
 import os
@@ -22,7 +21,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from applications import HOSTS, ROOT, Host, ddtbench_job, get_testers, is_steady, lu_job, machine, present
+from applications import Host, checked, ddtbench_job, get_testers, is_steady, lu_job, machine, present, two_builds
 
 CALLS = ("send-receive-wait", "nonblocking-waitall", "sendrecv", "pack", "alltoall", "test-null", "persistent", "create-commit-free", "sendrecv-derived")
 CALL_ROUNDS = 200000
@@ -100,32 +99,17 @@ def ratios(pairs):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=Path, required=True, help="the build under test")
-    parser.add_argument("--reference", type=Path, required=True, help="the build that it is compared with")
-    parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the wheels [target/ddtc-hosts]")
-    parser.add_argument("--hosts", default=",".join(HOSTS), help="some of them, with commas [%(default)s]")
-    parser.add_argument("--rounds", type=int, default=7, help="pairs of every job [%(default)s]")
+    parser = two_builds(__doc__, 7, "builds")
     parser.add_argument("--outer", type=int, default=10, help="datatypes made of a row of DDTBench in a job [%(default)s]")
     parser.add_argument("--inner", type=int, default=20, help="exchanges with each; a quarter from 2 MiB up [%(default)s]")
     parser.add_argument("--no-lu", action="store_true", help="without ScaLAPACK's LU, whose testers are packages of Debian 12")
-    parser.add_argument("--record", action="store_true", help="write benches/record/MACHINE/DATE-COMMIT-builds.csv")
     o = parser.parse_args()
-    for option in ("library", "reference"):
-        if not getattr(o, option).is_file():
-            sys.exit(f"error: --{option} {getattr(o, option)}: no such file")
-    if o.rounds < 1:
-        sys.exit(f"error: --rounds {o.rounds}: must be 1 or more")
-    names = o.hosts.split(",")
-    for name in names:
-        if name not in HOSTS:
-            sys.exit(f"error: --hosts {name}: no such host: {', '.join(HOSTS)}")
+    names, builds = checked(o)
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
         sys.exit("error: two ranks need two cores")
     if not o.no_lu:
         get_testers(o.wheels)
-    builds = [str(o.reference.resolve()), str(o.library.resolve())]
     slug, line = machine()
     with tempfile.TemporaryDirectory() as temporary:
         folder, jobs = Path(temporary), []

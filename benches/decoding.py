@@ -13,7 +13,6 @@ A row's times are medians over the rounds, of each build; its ratio is the media
 would be negative counts as 1 ns.
 """
 
-import argparse
 import datetime
 import os
 import sys
@@ -21,7 +20,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from applications import HOSTS, ROOT, Host, machine, present
+from applications import Host, checked, machine, present, two_builds
 
 ROWS = (("vector", 10), ("subarray", 10), ("struct", 3)) + tuple(
     (kind, n) for kind in ("indexed_block", "hindexed_block", "indexed", "hindexed") for n in (1000, 10000)
@@ -39,24 +38,9 @@ def job(host, program, folder, build, row, way, cold):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=Path, required=True, help="the build under test")
-    parser.add_argument("--reference", type=Path, required=True, help="the build that it is compared with")
-    parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the wheels [target/ddtc-hosts]")
-    parser.add_argument("--hosts", default=",".join(HOSTS), help="some of them, with commas [%(default)s]")
-    parser.add_argument("--rounds", type=int, default=5, help="pairs of every job [%(default)s]")
-    parser.add_argument("--record", action="store_true", help="write benches/record/MACHINE/DATE-COMMIT-decoding.csv")
+    parser = two_builds(__doc__, 5, "decoding")
     o = parser.parse_args()
-    for option in ("library", "reference"):
-        if not getattr(o, option).is_file():
-            sys.exit(f"error: --{option} {getattr(o, option)}: no such file")
-    if o.rounds < 1:
-        sys.exit(f"error: --rounds {o.rounds}: must be 1 or more")
-    names = o.hosts.split(",")
-    for name in names:
-        if name not in HOSTS:
-            sys.exit(f"error: --hosts {name}: no such host: {', '.join(HOSTS)}")
-    builds = [str(o.reference.resolve()), str(o.library.resolve())]
+    names, builds = checked(o)
     slug, line = machine()
     rows = []
     with tempfile.TemporaryDirectory() as temporary:

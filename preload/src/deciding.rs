@@ -409,7 +409,7 @@ fn reason(
     why
 }
 
-/// Gathers what is known of a decoded type for so many bytes of a buffer; 0 if nothing is moved.
+/// Gathers what is known of a decoded type for a buffer of `bytes` bytes; 0 if nothing is moved.
 #[inline(always)]
 fn known(
     host: &'static Host,
@@ -444,7 +444,7 @@ fn known(
     }
 }
 
-/// Returns what is known of the gain of messages of so many bytes between two ranks.
+/// Returns what is known of the gain of messages of `bytes` bytes between two ranks.
 #[inline]
 fn verdict(host: &Host, entry: &TypeEntry, bytes: u64, by: CompletedBy) -> Option<Verdict> {
     let evidence = entry.evidence()?;

@@ -83,7 +83,7 @@ pub(crate) enum Purpose {
     Send(CompletedBy),
     /// Received into.
     Receive(CompletedBy),
-    /// A collective call of so many elements. All ranks give the same count of types of one size.
+    /// A collective call of `count` elements. All ranks give the same count of types of one size.
     Elements {
         call: Call,
         count: i64,
@@ -190,7 +190,7 @@ pub(crate) struct Payload {
     /// The buffer is null although the displacements of the type are not addresses. In packs also:
     /// the packed buffer or the position is a null pointer.
     pub(crate) is_null: bool,
-    /// Number of bytes; none if the call of the MPI library cannot carry so many. In packs also none
+    /// Number of bytes; none if that is more than the call of the MPI library can carry. In packs also none
     /// if they do not fit into the packed buffer, or if the arguments are wrong.
     pub(crate) bytes: Option<i64>,
 }
@@ -346,7 +346,7 @@ fn with_code(facts: &Facts, known: &Known, plan: Plan) -> Decision {
     }
 }
 
-/// Returns why policy and times do not want a buffer of so many bytes converted; none if they want it.
+/// Returns why policy and times do not want a buffer of `bytes` bytes converted; none if they want it.
 #[inline(always)]
 pub(crate) fn unwanted(purpose: Purpose, known: &Known, wire_form: WireForm, bytes: i64) -> Option<Bypass> {
     let has = |bytes: u64| Policy::has(known.payloads, bytes);
@@ -389,7 +389,7 @@ fn outside(payloads: u64, bytes: u64) -> Bypass {
     }
 }
 
-/// Returns the form in which a staged buffer of so many bytes goes to the MPI library.
+/// Returns the form in which a staged buffer of `bytes` bytes goes to the MPI library.
 #[inline(always)]
 fn plan(purpose: Purpose, wire_form: WireForm, bytes: i64) -> Plan {
     match (purpose, wire_form) {

@@ -333,23 +333,23 @@ impl Staged {
         Some(replacement)
     }
 
+    /// Stages a buffer that is written to a file or read from it, if it is to be converted.
+    ///
+    /// # Safety
+    /// As [`stage`].
+    unsafe fn of_file(&self, given: UserBuffer, call: Call) -> Option<Box<Staging>> {
+        let purpose = Purpose::File { call, uncached: self.host.profile.uncached };
+        // SAFETY: as the caller promises.
+        unsafe { stage(self.host, given, None, self.max_bytes, Origin::File, purpose) }
+    }
+
     /// Before a write to a file: packs the buffer if it is to be converted. What the host is given.
     ///
     /// # Safety
     /// As `MPI_File_write`: if the host would succeed, the buffer is what is given.
     pub(crate) unsafe fn write(&mut self, given: UserBuffer) -> UserBuffer {
-        let uncached = self.host.profile.uncached;
         // SAFETY: as the caller promises.
-        let staging = unsafe {
-            stage(
-                self.host,
-                given,
-                None,
-                self.max_bytes,
-                Origin::File,
-                Purpose::File { call: Call::FileWrite, uncached },
-            )
-        };
+        let staging = unsafe { self.of_file(given, Call::FileWrite) };
         // SAFETY: as above.
         let Some(staging) = staging.filter(|staging| unsafe { staging.fill(self.host) }) else {
             return given;
@@ -364,18 +364,8 @@ impl Staged {
     /// # Safety
     /// As `MPI_File_read`.
     pub(crate) unsafe fn read(&mut self, given: UserBuffer, there: impl FnOnce(i64) -> bool) -> UserBuffer {
-        let uncached = self.host.profile.uncached;
         // SAFETY: as the caller promises.
-        let staging = unsafe {
-            stage(
-                self.host,
-                given,
-                None,
-                self.max_bytes,
-                Origin::File,
-                Purpose::File { call: Call::FileRead, uncached },
-            )
-        };
+        let staging = unsafe { self.of_file(given, Call::FileRead) };
         let Some(staging) = staging.filter(|staging| there(staging.bytes())) else { return given };
         let replacement = staging.replacement();
         self.receives.push(Incoming::Message(staging));
