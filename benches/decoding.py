@@ -31,7 +31,7 @@ WAYS = {"decoded": "interpret", "decoded and compiled": "commit"}
 def job(host, program, folder, build, row, way, cold):
     """Nanoseconds of one job: of MPI_Type_commit, and of the library's own calls. `way`: none without ddtc."""
     kind, n = row
-    preload = [f"LD_PRELOAD={build}", "DDTC_REMEMBER=0", "DDTC_POLICY=all", f"DDTC_MODE={WAYS[way]}"] if way else []
+    preload = [f"LD_PRELOAD={build}", "DDTC_PROFILE_CACHE=0", "DDTC_POLICY=all", f"DDTC_MODE={WAYS[way]}"] if way else []
     rounds = 40 if cold else 200 if n > 100 else 2000
     out = host.run(program, [kind, str(n), str(rounds), str(int(cold))], preload, folder, ranks=1)
     return tuple(map(float, out.split()))

@@ -26,7 +26,7 @@ HOSTS = ("openmpi", OPENMPI4)
 PROGRAMS = ("pingpong", "collectives")
 # What the library is told, and what calls through it and calls past it are then.
 JOBS = (
-    (["DDTC_POLICY=all", "DDTC_MODE=commit", "DDTC_INSIDE=off"], "staged", "bare"),
+    (["DDTC_POLICY=all", "DDTC_MODE=commit", "DDTC_HOOK=off"], "staged", "bare"),
     (["DDTC_POLICY=all", "DDTC_MODE=commit"], None, "inside"),
     ([], "shipped", None),
 )

@@ -31,7 +31,7 @@ def surroundings(root, library):
     if (root / "bin/mpicc").exists() and root.name == "openmpi4":
         env.update(OPAL_PREFIX=str(root), OMPI_MCA_btl="self,vader", OMPI_MCA_plm="isolated")
     # Valgrind knows no AVX-512, and what was measured in other runs must not choose.
-    env.update(DDTC_REMEMBER="0", DDTC_POLICY="table")
+    env.update(DDTC_PROFILE_CACHE="0", DDTC_POLICY="table")
     if library:
         env["LD_PRELOAD"] = str(library)
     return env

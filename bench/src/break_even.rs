@@ -190,7 +190,7 @@ impl Program<'_> {
         if !out.status.success() {
             return Err(format!("{shown}: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr)).into());
         }
-        Ok(Program { path, layouts, setting, report: folder.join("report") })
+        Ok(Program { path, layouts, setting, report: folder.join("report.json") })
     }
 
     /// Version of the host and the rows of the first `n` layouts.
@@ -219,10 +219,14 @@ impl Program<'_> {
         let _ = fs::remove_file(&self.report);
         let text = self.output("check", i)?;
         let report = fs::read_to_string(&self.report).unwrap_or_default();
-        let said = |name: &str| report.lines().find_map(|l| l.strip_prefix(name)?.trim().parse::<u64>().ok());
+        // Each total of the JSON stands on a line of its own.
+        let said = |name: &str| {
+            let mut found = report.lines().filter_map(|line| line.trim().strip_prefix(name));
+            found.find_map(|number| number.trim_end_matches(',').parse::<u64>().ok())
+        };
+        let counted = ["\"packs\": ", "\"unpacks\": ", "\"fallbacks\": "].map(said);
         // Without the library or its conversion both sides would be the host's.
-        if said("pack_calls ") != Some(1) || said("unpack_calls ") != Some(1) || said("fallbacks ") != Some(0)
-        {
+        if counted != [Some(1), Some(1), Some(0)] {
             return Err(self.error(i, &format!("the library did not convert it\n{report}")));
         }
         let version = text.lines().find_map(|l| l.strip_prefix("library "));

@@ -9,6 +9,7 @@ mod draw;
 mod explain;
 mod generate;
 mod preload;
+mod rank_reports;
 mod report;
 mod segments;
 mod tree;

@@ -3,10 +3,8 @@
 //! The library has no options of its own but environment variables; this verb finds the library, sets them, and adds up the
 //! reports that the ranks wrote to files of their own (they never talk to each other about it).
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
-use std::fmt::Write as _;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -17,10 +15,10 @@ use clap::Args as ClapArgs;
 use ddtc::engine::Mode;
 use ddtc::files;
 use ddtc::target::Level;
-use ddtc_hosts::bypass::{NOTHING, OFF, sentence};
 use ddtc_hosts::library;
 
 use crate::doctor::elf::Elf;
+use crate::rank_reports::{self, gather};
 
 /// Arguments of `ddtc preload`.
 #[derive(ClapArgs, Debug)]
@@ -31,7 +29,8 @@ pub(crate) struct Args {
     /// CPU level of the compiled code: baseline, avx2, avx512 or neon
     #[arg(long)]
     target: Option<Level>,
-    /// Write the sum of all ranks' reports to a file, or to standard error with `-`
+    /// Write what was converted to a file, or to standard error with `-`: text, or JSON if the name
+    /// ends in .json
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Record the types that the program commits as a corpus, one file per rank
@@ -91,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
             } else {
                 files::private_folder(&beside, REPORTS).map_err(|e| format!("{}: {e}", beside.display()))?
             };
-            environment.push(("DDTC_REPORT", folder.join("rank%r-%p").into()));
+            environment.push(("DDTC_REPORT", folder.join(rank_reports::NAME).into()));
             Some(folder)
         }
         None => None,
@@ -107,16 +106,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         return Ok(not_started(program, &command.exec()));
     };
     let outcome = command.status();
-    let text = gather(&folder)?;
+    let report = gather(&folder)?;
     std::fs::remove_dir_all(&folder)?;
     let status = match outcome {
         Ok(status) => status,
         Err(error) => return Ok(not_started(program, &error)),
     };
     if file.as_os_str() == "-" {
-        eprint!("{text}");
+        eprint!("{}", report.text());
     } else {
-        files::save(file, &text)?;
+        let is_json = file.extension().is_some_and(|ending| ending == "json");
+        files::save(file, if is_json { report.json() } else { report.text() })?;
     }
     Ok(end_as(status))
 }
@@ -204,133 +204,9 @@ fn shown(environment: &[(&str, OsString)], command: &[OsString]) -> String {
     words.chain(command.iter().map(|word| quote(word))).collect::<Vec<_>>().join(" ")
 }
 
-fn gather(folder: &Path) -> Result<String, Box<dyn Error>> {
-    let mut texts = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        // A rank that was killed while it wrote leaves a file beside the one that it was to replace.
-        if entry.file_name().as_encoded_bytes().starts_with(b"rank") {
-            texts.push(files::read(&entry.path())?);
-        }
-    }
-    Ok(sum(&texts))
-}
-
-/// The sum of reports: lines `name number` are added, so are rows of the same type; other lines are kept once.
-fn sum(reports: &[String]) -> String {
-    let mut totals: Vec<(&str, u64)> = Vec::new();
-    let mut rows: Vec<([u64; 7], &str)> = Vec::new();
-    let mut notes: BTreeMap<&str, ()> = BTreeMap::new();
-    for line in reports.iter().flat_map(|text| text.lines()) {
-        if line.starts_with("ddtc report")
-            || line.starts_with(NOTHING)
-            || line.starts_with(' ') && line.trim_end().ends_with("  type")
-        {
-            continue;
-        }
-        if let Some((numbers, name)) = row(line) {
-            match rows.iter_mut().find(|(_, known)| *known == name) {
-                Some((sums, _)) => sums.iter_mut().zip(numbers).for_each(|(sum, n)| *sum += n),
-                None => rows.push((numbers, name)),
-            }
-        } else if let Some((name, value)) = line.split_once(' ').filter(|_| !line.starts_with(' '))
-            && let Ok(value) = value.parse::<u64>()
-        {
-            match totals.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, sum)) => *sum += value,
-                None => totals.push((name, value)),
-            }
-        } else if !line.starts_with(' ') {
-            notes.insert(line, ());
-        }
-    }
-    let mut out = format!("ddtc report, sum of {} ranks\n", reports.len());
-    if reports.is_empty() {
-        out.push_str(
-            "no rank reported: the library was not loaded, or all ranks ended before their first report\n",
-        );
-    }
-    let total = |wanted: &str| totals.iter().find(|(name, _)| *name == wanted).map_or(0, |&(_, n)| n);
-    if !reports.is_empty() && total("pack_calls") + total("unpack_calls") == 0 {
-        let off = reports.iter().all(|text| text.lines().any(|line| line == OFF));
-        let why = if off { OFF.to_owned() } else { sentence(|why| total(why.name())) };
-        let _ = writeln!(out, "{why}");
-    }
-    for note in notes.keys() {
-        let _ = writeln!(out, "{note}");
-    }
-    for (name, value) in totals {
-        let _ = writeln!(out, "{name} {value}");
-    }
-    let _ = writeln!(
-        out,
-        "{:>8} {:>10} {:>14} {:>12} {:>10} {:>14} {:>12}  type",
-        "commits", "packs", "pack_bytes", "pack_us", "unpacks", "unpack_bytes", "unpack_us"
-    );
-    rows.sort_by_key(|([_, _, bytes, _, _, unpacked, _], _)| std::cmp::Reverse(bytes + unpacked));
-    for ([commits, packs, bytes, us, unpacks, unpacked, unpack_us], name) in rows {
-        let _ = writeln!(
-            out,
-            "{commits:>8} {packs:>10} {bytes:>14} {us:>12} {unpacks:>10} {unpacked:>14} {unpack_us:>12}  {name}"
-        );
-    }
-    out
-}
-
-/// A row of a report: seven numbers and the text of a type.
-fn row(line: &str) -> Option<([u64; 7], &str)> {
-    let (head, name) = line.trim_start().split_once("  ").map(|_| line).and_then(|line| {
-        // The type is what follows the seventh number: its text has no blanks before its first letter.
-        let at = line.find(|c: char| c.is_ascii_alphabetic())?;
-        // Two named types begin with a digit: 2int and its kin.
-        let at = if line[..at].ends_with('2') { at - 1 } else { at };
-        Some(line.split_at(at))
-    })?;
-    let numbers: Vec<u64> = head.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
-    Some((numbers.try_into().ok()?, name))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reports_are_added() {
-        let report = |rank: u32, calls: u64| {
-            format!(
-                "ddtc report, rank {rank} of 2, process {rank}\nhost MPICH Version: 5.0.2 (MPICH ABI)\nmode commit, target \
-                 avx2\npack_calls {calls}\nfallbacks 0\n commits      packs     pack_bytes      pack_us    unpacks   \
-                 unpack_bytes    unpack_us  type\n       1          {calls}          10880            8          0              \
-                 0            0  vector(34,10,64,double)\n    pack: strided<80>.avx2, 1 loops\n"
-            )
-        };
-        let text = sum(&[report(0, 2), report(1, 40)]);
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "ddtc report, sum of 2 ranks");
-        assert!(lines.contains(&"host MPICH Version: 5.0.2 (MPICH ABI)"), "{text}");
-        assert!(lines.contains(&"pack_calls 42") && lines.contains(&"fallbacks 0"), "{text}");
-        let last: Vec<&str> = lines.last().unwrap().split_whitespace().collect();
-        assert_eq!(last, ["2", "42", "21760", "16", "0", "0", "0", "vector(34,10,64,double)"]);
-        assert!(sum(&[]).contains("no rank reported"));
-        assert!(!text.contains("nothing was converted"), "{text}");
-        // Why nothing was: of all ranks together.
-        let left = |why: &str, n: u64| {
-            format!(
-                "ddtc report\nnothing was converted: {n} calls of one rank\npack_calls 0\nunpack_calls 0\n{why} {n}\n"
-            )
-        };
-        let text = sum(&[left("left_by_policy", 300), left("left_too_small", 100)]);
-        let why = "nothing was converted: of 400 calls 300 had types that the policy leaves to this host, \
-                   100 moved fewer bytes than the policy converts";
-        assert_eq!(text.lines().nth(1), Some(why));
-        let off = format!("ddtc report\n{OFF}\nmode off, target avx2\npack_calls 0\nleft_unknown_type 7\n");
-        assert_eq!(sum(&[off.clone(), off]).lines().nth(1), Some(OFF));
-        // A killed rank's unfinished file is none of the reports.
-        let folder = files::temporary_folder("ddtc-gather").unwrap();
-        std::fs::write(folder.join("rank0-7"), report(0, 2)).unwrap();
-        std::fs::write(folder.join(".rank0-7.7.part"), "ddtc report, ra").unwrap();
-        assert!(gather(&folder).unwrap().starts_with("ddtc report, sum of 1 ranks\n"));
-    }
 
     #[test]
     fn commands_are_shown_as_a_shell_takes_them() {

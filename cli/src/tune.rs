@@ -147,7 +147,7 @@ fn launch(
         .arg("DDTC_POLICY=all")
         // Converted from the first call on: none of those that are timed may be the host's.
         .arg("DDTC_MODE=commit")
-        .arg(if bare == Bare::Host { "DDTC_INSIDE=off" } else { "DDTC_INSIDE=on" })
+        .arg(if bare == Bare::Host { "DDTC_HOOK=off" } else { "DDTC_HOOK=on" })
         .arg(folder.join(name))
         .args([args.rounds.to_string(), args.budget.to_string()])
         .arg(args.files.as_deref().unwrap_or(folder))

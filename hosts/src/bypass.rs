@@ -1,7 +1,7 @@
-//! Reasons why the preload library bypasses a call: why nothing of it was converted. Names in the report, and a
-//! sentence.
+//! Reasons why the preload library bypasses a call, that is, converts nothing of it.
 //!
-//! The report of one rank and the sum over all ranks that `ddtc preload --report` makes use the same words.
+//! Each reason has a name, under which a report counts the calls, and a phrase, in which the text of a
+//! report says it ([`crate::report`]).
 
 /// Reason why nothing of a call was converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum Bypass {
     /// Device memory, or memory of which nobody can tell.
     Device,
     /// The limit on the memory for staging buffers is reached.
-    PastTheCap,
+    OverStagingLimit,
     /// The MPI library could not make the datatype that replaces the program's.
     NoSubstitute,
     /// A nonblocking call, while an object is loaded that may complete its request unseen, or learn that it is complete.
@@ -43,13 +43,15 @@ pub enum Bypass {
     AfterErrors,
     /// A PMPI layer after the preload library has a function of the call's group.
     Layer,
+    /// Compiled code moves the bytes inside the MPI library, so nothing is staged for the call.
+    Hook,
     /// A condition of the call itself: its arguments, communicator, window, file or request.
     Other,
 }
 
 impl Bypass {
     /// All reasons, in the order of the report.
-    pub const ALL: [Bypass; 18] = [
+    pub const ALL: [Bypass; 19] = [
         Bypass::Policy,
         Bypass::Contiguous,
         Bypass::TooSmall,
@@ -62,91 +64,62 @@ impl Bypass {
         Bypass::NothingToMove,
         Bypass::Untried,
         Bypass::Device,
-        Bypass::PastTheCap,
+        Bypass::OverStagingLimit,
         Bypass::NoSubstitute,
         Bypass::UnseenCompletion,
         Bypass::AfterErrors,
         Bypass::Layer,
+        Bypass::Hook,
         Bypass::Other,
     ];
 
-    /// Returns the name of the reason's line in a report.
+    /// Returns the name of the number of such calls in a report.
     pub fn name(self) -> &'static str {
         match self {
-            Bypass::Policy => "left_by_policy",
-            Bypass::Contiguous => "left_contiguous",
-            Bypass::TooSmall => "left_too_small",
-            Bypass::TooLarge => "left_too_large",
-            Bypass::NullBuffer => "left_null_buffer",
-            Bypass::Rare => "left_used_too_little",
-            Bypass::UnknownType => "left_unknown_type",
-            Bypass::TypeNotTaken => "left_type_not_taken",
-            Bypass::FirstUse => "left_first_use",
-            Bypass::NothingToMove => "left_nothing_to_move",
-            Bypass::Untried => "left_untried_host",
-            Bypass::Device => "left_device_memory",
-            Bypass::PastTheCap => "left_past_the_cap",
-            Bypass::NoSubstitute => "left_no_substitute",
-            Bypass::UnseenCompletion => "left_unseen_completion",
-            Bypass::AfterErrors => "left_after_errors",
-            Bypass::Layer => "left_to_a_layer",
-            Bypass::Other => "left_other",
+            Bypass::Policy => "bypassed_by_policy",
+            Bypass::Contiguous => "bypassed_contiguous",
+            Bypass::TooSmall => "bypassed_too_small",
+            Bypass::TooLarge => "bypassed_too_large",
+            Bypass::NullBuffer => "bypassed_null_buffer",
+            Bypass::Rare => "bypassed_used_too_little",
+            Bypass::UnknownType => "bypassed_unknown_type",
+            Bypass::TypeNotTaken => "bypassed_type_not_taken",
+            Bypass::FirstUse => "bypassed_first_use",
+            Bypass::NothingToMove => "bypassed_nothing_to_move",
+            Bypass::Untried => "bypassed_untried_library",
+            Bypass::Device => "bypassed_device_memory",
+            Bypass::OverStagingLimit => "bypassed_over_staging_limit",
+            Bypass::NoSubstitute => "bypassed_no_substitute",
+            Bypass::UnseenCompletion => "bypassed_unseen_completion",
+            Bypass::AfterErrors => "bypassed_after_errors",
+            Bypass::Layer => "bypassed_pmpi_layer",
+            Bypass::Hook => "bypassed_for_hook",
+            Bypass::Other => "bypassed_other",
         }
     }
 
     /// Returns what a sentence says about calls that were bypassed for this reason.
     pub fn phrase(self) -> &'static str {
         match self {
-            Bypass::Policy => "had types that the policy leaves to this host",
+            Bypass::Policy => "had types that the policy leaves to the MPI library",
             Bypass::Contiguous => "had types without gaps",
             Bypass::TooSmall => "moved fewer bytes than the policy converts",
             Bypass::TooLarge => "moved more bytes than the policy converts",
-            Bypass::NullBuffer => "had a null buffer and types whose displacements are no addresses",
+            Bypass::NullBuffer => "had a null buffer and types whose displacements are not addresses",
             Bypass::Rare => "had types that were not used enough to pay for compiling them",
             Bypass::UnknownType => "had types whose commit was not seen",
-            Bypass::TypeNotTaken => "had types that are empty or could not be taken over",
+            Bypass::TypeNotTaken => "had types that are empty or could not be decoded",
             Bypass::FirstUse => "were the first with a type or on a communicator",
             Bypass::NothingToMove => "moved nothing",
-            Bypass::Untried => "were of a kind that is not converted on this host",
+            Bypass::Untried => "were of a kind that is not converted under this MPI library",
             Bypass::Device => "had buffers in device memory",
-            Bypass::PastTheCap => "needed more than DDTC_BUFFERS",
+            Bypass::OverStagingLimit => "needed more than DDTC_STAGING_MIB",
             Bypass::NoSubstitute => "had types that no other datatype can replace",
-            Bypass::UnseenCompletion => {
-                "had requests that a loaded object may complete where ddtc does not see it"
-            }
-            Bypass::AfterErrors => "had no request, after errors that keep 64 MiB of staging buffers in use",
+            Bypass::UnseenCompletion => "had requests that a loaded object may complete unseen by ddtc",
+            Bypass::AfterErrors => "had no request, and 64 MiB of buffers are in use after errors",
             Bypass::Layer => "were handed to a PMPI layer after this library",
-            Bypass::Other => {
-                "were this host's for what they are: in place, or their communicator, window, file or request"
-            }
-        }
-    }
-}
-
-/// Beginning of every sentence of [`sentence`].
-pub const NOTHING: &str = "nothing was converted: ";
-/// Sentence of a report if nothing is compiled.
-pub const OFF: &str = "nothing was converted: DDTC_MODE is off";
-/// Line of a report that was written before its program ended.
-pub const UNFINISHED: &str = "note MPI was not finalized when this was written: it is what was so far";
-
-/// Returns why nothing was converted, in one sentence. `left` gives the number of calls for each reason.
-pub fn sentence(left: impl Fn(Bypass) -> u64) -> String {
-    let mut why: Vec<(u64, Bypass)> =
-        Bypass::ALL.iter().map(|&l| (left(l), l)).filter(|&(n, _)| n > 0).collect();
-    why.sort_by_key(|&(n, _)| std::cmp::Reverse(n));
-    let calls = |n: u64| if n == 1 { "1 call".to_owned() } else { format!("{n} calls") };
-    let said = |n: u64, l: Bypass| match (n, l.phrase().strip_prefix("were ")) {
-        (1, Some(rest)) => format!("was {rest}"),
-        _ => l.phrase().to_owned(),
-    };
-    match why[..] {
-        [] => format!("{NOTHING}no call had a derived type"),
-        [(n, l)] => format!("{NOTHING}{} {}", calls(n), said(n, l)),
-        _ => {
-            let all = why.iter().map(|&(n, _)| n).sum();
-            let parts: Vec<String> = why.iter().map(|&(n, l)| format!("{n} {}", said(n, l))).collect();
-            format!("{NOTHING}of {} {}", calls(all), parts.join(", "))
+            Bypass::Hook => "were left to compiled code inside the MPI library",
+            Bypass::Other => "were bypassed for their arguments, communicator, window, file or request",
         }
     }
 }
@@ -156,30 +129,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_says_why() {
-        let of = |numbers: &[(Bypass, u64)]| {
-            sentence(|l| numbers.iter().find(|&&(known, _)| known == l).map_or(0, |&(_, n)| n))
-        };
-        assert_eq!(of(&[]), "nothing was converted: no call had a derived type");
-        assert_eq!(
-            of(&[(Bypass::Policy, 400)]),
-            "nothing was converted: 400 calls had types that the policy leaves to this host"
-        );
-        assert_eq!(
-            of(&[(Bypass::FirstUse, 1)]),
-            "nothing was converted: 1 call was the first with a type or on a communicator"
-        );
-        assert_eq!(
-            of(&[(Bypass::TooSmall, 3), (Bypass::Contiguous, 40)]),
-            "nothing was converted: of 43 calls 40 had types without gaps, 3 moved fewer bytes than the policy converts"
-        );
-    }
-
-    #[test]
     fn names_differ() {
         for (i, a) in Bypass::ALL.iter().enumerate() {
             assert_eq!(*a as usize, i);
             assert!(Bypass::ALL[i + 1..].iter().all(|b| a.name() != b.name()), "{a:?}");
+            assert!(a.name().starts_with("bypassed_"), "{a:?}");
         }
     }
 }

@@ -12,7 +12,9 @@
 //! | [`fenced`] | memory between inaccessible pages |
 //! | [`places`] | compares where a library moves the bytes of a datatype with the definition |
 //! | [`layer`] | the groups of functions that a PMPI layer takes together |
-//! | [`bypass`] | why the preload library left a call to its host, in words |
+//! | [`bypass`] | why the preload library bypassed a call, in words |
+//! | [`report`] | what the preload library did for a program: data, text of one screen, JSON |
+//! | [`variables`] | environment variables that have got new names |
 //! | [`loaded`] | an MPI library that this process loads by its file |
 //! | [`mpi_functions`] | wrapped functions and those that take a request, a status or a message, and what the preload library does about each |
 //! | [`profile`] | what is known of each MPI library: which calls may be converted, form of packed bytes, costs |
@@ -31,3 +33,5 @@ pub mod mpi_functions;
 pub mod places;
 pub mod policy;
 pub mod profile;
+pub mod report;
+pub mod variables;

@@ -35,39 +35,39 @@ impl Counter {
     }
 }
 
-/// Messages packed and unpacked while they are counted.
-pub(crate) static SENT: Counter = Counter::new();
-pub(crate) static RECEIVED: Counter = Counter::new();
-/// Messages left to the host because of the cap on buffers.
-pub(crate) static PAST_THE_CAP: Counter = Counter::new();
-/// Types that were left to the host because they could not be decoded, compiled or given an attribute.
-pub(crate) static TYPES_LEFT: Counter = Counter::new();
+/// Calls of the program that succeeded and of which something was converted.
+pub(crate) static CALLS_CONVERTED: Counter = Counter::new();
+/// Staging buffers packed and unpacked, while they are counted.
+pub(crate) static MESSAGES_PACKED: Counter = Counter::new();
+pub(crate) static MESSAGES_UNPACKED: Counter = Counter::new();
+/// Messages bypassed because the limit on the memory for staging buffers was reached.
+pub(crate) static OVER_STAGING_LIMIT: Counter = Counter::new();
+/// Types that are never converted, because they could not be decoded, compiled or given an attribute.
+pub(crate) static TYPES_BYPASSED: Counter = Counter::new();
+/// Those of [`TYPES_BYPASSED`] whose bytes the MPI library does not move as their definition says.
+pub(crate) static TYPES_MISPLACED: Counter = Counter::new();
 
-/// Types, among those, that the library does not move as their definition says.
-pub(crate) static TYPES_WRONG: Counter = Counter::new();
-
-/// Pieces of requests inside the host that our movers moved, and their bytes.
-pub(crate) static PIECES: [Counter; 2] = [const { Counter::new() }; 2];
-pub(crate) static INSIDE: [Counter; 2] = [const { Counter::new() }; 2];
+/// Pieces of requests that compiled code moved inside the MPI library, and their bytes, by direction.
+pub(crate) static HOOK_PIECES: [Counter; 2] = [const { Counter::new() }; 2];
+pub(crate) static HOOK_BYTES: [Counter; 2] = [const { Counter::new() }; 2];
+/// Bytes that compiled code copied from buffer to buffer inside the MPI library.
+pub(crate) static HOOK_BYTES_COPIED: Counter = Counter::new();
 
 /// Counts a piece of a request of a type, while anything is counted.
 #[inline]
 pub(crate) fn inside(uses: &Uses, direction: Direction, bytes: u64) {
     if watched_for(COUNT) {
         let d = direction as usize;
-        PIECES[d].more(1);
-        INSIDE[d].more(bytes);
+        HOOK_PIECES[d].more(1);
+        HOOK_BYTES[d].more(bytes);
         uses.inside[d].fetch_add(bytes, Relaxed);
     }
 }
 
-/// Bytes that were copied from buffer to buffer inside the host.
-pub(crate) static COPIED: Counter = Counter::new();
-
-/// Counts such a copy, while anything is counted.
+/// Counts bytes that were copied from buffer to buffer inside the MPI library, while anything is counted.
 pub(crate) fn copied_inside(bytes: u64) {
     if watched_for(COUNT) {
-        COPIED.more(bytes);
+        HOOK_BYTES_COPIED.more(bytes);
     }
 }
 
@@ -155,12 +155,11 @@ pub(crate) struct Rows {
 impl Rows {
     fn row(&mut self, committed: &Committed) -> &mut Row {
         let relative = relative(committed.datatype());
-        let (absolute, class) = (relative.is_some(), Class::of(committed.nest()));
         let t = relative.as_ref().unwrap_or(committed.datatype());
         let new = |t: &Datatype| Row {
             datatype: t.clone(),
-            absolute,
-            class,
+            absolute: relative.is_some(),
+            class: Class::of(committed.nest()),
             layout: committed.near_hash(),
             commits: 0,
             calls: [0; 2],
@@ -201,6 +200,19 @@ pub(crate) fn rows() -> Guard<'static, Rows> {
     ROWS.lock()
 }
 
+/// Counts a pack or unpack in the row of its type. Used for operations that the program may complete
+/// after it has freed the type, when the type's entry may already be another type's.
+pub(crate) fn count_in_row(committed: &Committed, direction: Direction, bytes: u64, nanos: u64) {
+    let mut rows = rows();
+    let (row, d) = (rows.row(committed), direction as usize);
+    row.calls[d] += 1;
+    row.bytes[d] += bytes;
+    row.nanos[d] += nanos;
+    if row.schedule[d].is_empty() {
+        row.schedule[d] = committed.schedule(direction);
+    }
+}
+
 /// A type was committed or first met.
 pub(crate) fn adopted(committed: &Committed) {
     if settings().counting() {
@@ -208,18 +220,18 @@ pub(crate) fn adopted(committed: &Committed) {
     }
 }
 
-/// A type is left to the host.
+/// A type is never converted.
 pub(crate) fn refused(error: &ddtc::Error) {
     name(|| error.to_string());
 }
 
-/// A type is left to the host, which does not move it as its definition says.
-pub(crate) fn left_for_map(t: &Datatype, why: &str) {
-    TYPES_WRONG.add();
+/// A type is never converted, because the MPI library does not move it as its definition says.
+pub(crate) fn bypassed_for_map(t: &Datatype, why: &str) {
+    TYPES_MISPLACED.add();
     name(|| format!("{why}: {}", short(&t.to_string())));
 }
 
-/// Adds a line to those of the types that are left to the host, while they are few.
+/// Keeps why a type is never converted, for the first 16 types.
 fn name(what: impl FnOnce() -> String) {
     if settings().counting() {
         let mut refusals = REFUSALS.lock();

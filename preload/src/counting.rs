@@ -9,6 +9,7 @@ use ddtc_hosts::bypass::Bypass;
 use ddtc_hosts::layer::Group as FunctionGroup;
 use ddtc_hosts::policy::Call;
 
+use crate::counted::CALLS_CONVERTED;
 use crate::deciding::known_of_type;
 use crate::decision::{Decision, Facts, Purpose, decide};
 use crate::group::{Group, Role};
@@ -31,8 +32,10 @@ pub(crate) struct Arguments {
 #[cold]
 pub(crate) fn end(host: &'static Host, counted: Counted, code: c_int, given: impl FnOnce() -> Arguments) {
     let outcome = counted.outcome();
-    // What the host has refused was nobody's to convert.
-    if code == 0 && !outcome.converted && host.abi.is_some() {
+    // A call that the MPI library has refused counts neither as converted nor as bypassed.
+    if code == 0 && outcome.converted {
+        CALLS_CONVERTED.add();
+    } else if code == 0 && host.abi.is_some() {
         let given = given();
         // Nothing is asked about a communicator that may be a layer's.
         let used = if given.is_layers(host) { &given.types } else { given.used(host) };
@@ -76,6 +79,7 @@ fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Bypas
         // What was noted about a type whose commit was seen is more exact.
         Decision::Bypass(Bypass::Rare) => noted.unwrap_or(Bypass::Rare),
         Decision::Bypass(why) => why,
+        Decision::Hook => Bypass::Hook,
         _ => noted.unwrap_or(Bypass::Other),
     })
 }
@@ -92,11 +96,12 @@ fn closeness(left: Bypass) -> u8 {
         | Bypass::NothingToMove
         | Bypass::Untried
         | Bypass::Device
-        | Bypass::PastTheCap
+        | Bypass::OverStagingLimit
         | Bypass::NoSubstitute
         | Bypass::UnseenCompletion
         | Bypass::AfterErrors
         | Bypass::Layer
+        | Bypass::Hook
         | Bypass::Other => 3,
     }
 }

@@ -148,7 +148,11 @@ fn attended(
             known.hook = hook.inside(host, entry, bytes, &Direction::BOTH);
         }
     }
-    Looked::new(entry, decide(&Facts::of_type(call, false, record)))
+    let decision = decide(&Facts::of_type(call, false, record));
+    if decision == Decision::Hook {
+        let _: Option<()> = bypassed(Bypass::Hook);
+    }
+    Looked::new(entry, decision)
 }
 
 /// Compiles a type for both directions, as if its calls had moved enough: the program makes a persistent request, which is started often.
@@ -387,8 +391,7 @@ fn offer(host: &'static Host, entry: &'static TypeEntry, purpose: Purpose, bytes
 }
 
 /// Returns why the MPI library gets a buffer as it is. If the reason holds for similar messages too,
-/// lets the next of them pass without looking at them ([`rest`]). A buffer that is moved inside the
-/// library has the reason [`Bypass::Policy`].
+/// lets the next of them pass without looking at them ([`rest`]).
 #[inline(never)]
 fn reason(
     host: &'static Host,
@@ -401,7 +404,7 @@ fn reason(
     let (why, by_policy) = match decision {
         Decision::Bypass(why @ (Bypass::Policy | Bypass::TooSmall | Bypass::TooLarge)) => (why, true),
         Decision::Bypass(Bypass::Untried) => (Bypass::Untried, false),
-        Decision::Hook => (Bypass::Policy, false),
+        Decision::Hook => (Bypass::Hook, false),
         Decision::Bypass(why) => return why,
         Decision::Stage(_) | Decision::Work(_) => return Bypass::Other,
     };

@@ -54,7 +54,7 @@ fn decide(host: &'static Host) -> bool {
 fn supported(host: &Host) -> bool {
     let known = host.profile.messages && host.packed != 0 && host.byte != 0;
     if !known && settings().report.is_some() {
-        warn(format_args!("{}: messages are left to this host", host.version));
+        warn(format_args!("{}: messages are not converted under this MPI library", host.version));
     }
     known
 }

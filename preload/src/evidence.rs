@@ -6,7 +6,6 @@
 //! beyond the cost of staging. Until then those decide that are alike ([`crate::kin`]), and without them the table.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use ddtc::process::{Lazy, Mutex};
@@ -357,27 +356,25 @@ impl Evidence {
     }
 
     /// Returns a line for each class that was timed, for the report; `table`: payloads that the table has.
-    pub(crate) fn lines(&self, table: u64) -> String {
+    pub(crate) fn lines(&self, table: u64) -> Vec<String> {
         use CompletedBy::{LaterCall, SameCall};
-        let mut out = String::new();
-        for (at, Times { bytes, host, ours, copy }) in self.timed() {
+        let timed = self.timed().map(|(at, Times { bytes, host, ours, copy })| {
             let from = 1u64 << at;
             let table = Policy::has(table, from);
             let verdict = match [SameCall, LaterCall].map(|by| self.wants(from, by, table)) {
                 [true, true] => "converted",
-                [true, false] => "converted where one call begins and completes them",
-                [false, _] => "the host's",
+                [true, false] => "converted if one call begins and completes them",
+                [false, _] => "bypassed",
             };
-            let _ = writeln!(
-                out,
-                "    messages from {from} B: {verdict}; {bytes} B take the host {host} ns, ours {ours} ns, a copy {copy} ns"
-            );
-        }
+            format!(
+                "messages from {from} B: {verdict}; {bytes} B take the MPI library {host} ns, ddtc {ours} ns, \
+                 a copy {copy} ns"
+            )
+        });
         let hoped = self.hoped();
-        for from in (0..CLASSES).map(|at| 1u64 << at).filter(|bit| hoped & bit != 0) {
-            let _ = writeln!(out, "    messages from {from} B: converted, as those of types that are alike");
-        }
-        out
+        let hoped = (0..CLASSES).map(|at| 1u64 << at).filter(|bit| hoped & bit != 0);
+        let alike = hoped.map(|from| format!("messages from {from} B: converted, as those of similar types"));
+        timed.chain(alike).collect()
     }
 }
 

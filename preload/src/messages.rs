@@ -79,6 +79,18 @@ pub(crate) unsafe fn pack(
     })?
 }
 
+/// A pack or unpack that was just made, for [`PackBuffers::observe`].
+struct Observed {
+    /// The type's handle; 0 if the program may have freed the type.
+    datatype: HandleWord,
+    /// The type's entry; none if the program may have freed the type.
+    entry: Option<&'static TypeEntry>,
+    direction: Direction,
+    /// Packed bytes that were moved.
+    bytes: u64,
+    start: Instant,
+}
+
 /// The user's buffer and the packed buffer of one call, which packs the first into the second.
 pub(crate) struct PackBuffers {
     pub(crate) user: *mut u8,
@@ -107,9 +119,11 @@ impl PackBuffers {
         let start = Instant::now();
         // SAFETY: as the caller promises.
         unsafe { run(committed, Direction::Pack, self.user, self.count, self.packed) };
-        counted::SENT.add();
+        counted::MESSAGES_PACKED.add();
+        let observed =
+            Observed { datatype, entry, direction: Direction::Pack, bytes: self.bytes(committed), start };
         // SAFETY: as the caller promises; the bytes were just written.
-        unsafe { self.observe(host, committed, datatype, entry, Direction::Pack, start) };
+        unsafe { self.observe(host, committed, observed) };
     }
 
     /// Unpacks whole instances; counts and checks the call where that is switched on.
@@ -121,11 +135,17 @@ impl PackBuffers {
         // SAFETY: as the caller promises.
         unsafe { run(committed, Direction::Unpack, self.user, self.count, self.packed) };
         if let Some(start) = start {
-            counted::RECEIVED.add();
-            let entry = entry_of(host, datatype);
+            counted::MESSAGES_UNPACKED.add();
+            let (entry, bytes) = (entry_of(host, datatype), self.bytes(committed));
+            let observed = Observed { datatype, entry, direction: Direction::Unpack, bytes, start };
             // SAFETY: as the caller promises; the bytes were just read.
-            unsafe { self.observe(host, committed, datatype, entry, Direction::Unpack, start) };
+            unsafe { self.observe(host, committed, observed) };
         }
+    }
+
+    /// Returns the packed bytes of the instances.
+    fn bytes(&self, committed: &Committed) -> u64 {
+        self.count * committed.datatype().size() as u64
     }
 
     /// Checks, counts and names the kernel of a call that was just made, each where it is switched on.
@@ -133,27 +153,21 @@ impl PackBuffers {
     /// # Safety
     /// As [`PackBuffers::pack`], after it.
     #[cold]
-    unsafe fn observe(
-        &self,
-        host: &'static Host,
-        committed: &Committed,
-        datatype: HandleWord,
-        entry: Option<&'static TypeEntry>,
-        direction: Direction,
-        start: Instant,
-    ) {
+    unsafe fn observe(&self, host: &'static Host, committed: &Committed, observed: Observed) {
+        let Observed { datatype, entry, direction, bytes, start } = observed;
         let (watch, nanos) = (reasons(), start.elapsed().as_nanos() as u64);
-        if watch & CHECK != 0 && datatype != 0 {
+        if watch & CHECK != 0 && datatype != 0 && self.count > 0 {
             let comm = host.myself;
             let PackBuffers { user, count, packed } = *self;
             let checked = check::Checked { host, committed, datatype, direction, user, count, packed, comm };
             // SAFETY: as the caller promises.
             host.with_world(|| unsafe { checked.compare() });
         }
-        if watch & COUNT != 0
-            && let Some(entry) = entry
-        {
-            entry.uses.count(direction, self.count * entry.size() as u64, nanos);
+        if watch & COUNT != 0 {
+            match entry {
+                Some(entry) => entry.uses.count(direction, bytes, nanos),
+                None => counted::count_in_row(committed, direction, bytes, nanos),
+            }
         }
         if watch & PERF != 0 {
             perf::name(committed, direction);
@@ -363,22 +377,13 @@ impl Staging {
                 }
             }
             if let Some(start) = start {
-                counted::RECEIVED.add();
+                counted::MESSAGES_UNPACKED.add();
                 let buffers = PackBuffers { user: self.user, count: whole, packed };
-                let entry = entry_of(host, self.datatype);
-                if whole > 0 {
-                    // SAFETY: as above.
-                    unsafe {
-                        buffers.observe(
-                            host,
-                            &self.committed,
-                            self.datatype,
-                            entry,
-                            Direction::Unpack,
-                            start,
-                        );
-                    }
-                }
+                let (datatype, entry) = (self.datatype, entry_of(host, self.datatype));
+                let observed =
+                    Observed { datatype, entry, direction: Direction::Unpack, bytes: received, start };
+                // SAFETY: as above.
+                unsafe { buffers.observe(host, &self.committed, observed) };
             }
             refused
         })?
@@ -410,7 +415,10 @@ pub(crate) unsafe fn stage(
         };
         let buffer = Buffer::get(replacement.gap.memory(bytes as u64))?;
         let (user, count) = (buf.cast(), count as u64);
-        converted();
+        // A file call may still bypass the buffer, when it knows where the file ends.
+        if !matches!(purpose, Purpose::File { .. }) {
+            converted();
+        }
         Some(Box::new(Staging { buffer, committed, user, count, bytes, datatype, replacement, origin }))
     })?
 }

@@ -145,7 +145,7 @@ impl Buffer {
     /// Counts a buffer of a size as held, if the cap has room for it.
     fn charge(size: usize) -> Option<Layout> {
         let layout = layout(size)?;
-        let cap = settings().buffers;
+        let cap = settings().staging_bytes;
         let take = |held: usize| held.checked_add(layout.size()).filter(|&sum| sum <= cap);
         if HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
             trim();
@@ -184,8 +184,8 @@ impl Buffer {
 
 #[cold]
 fn refused() -> Option<Buffer> {
-    counted::PAST_THE_CAP.add();
-    bypassed(Bypass::PastTheCap)
+    counted::OVER_STAGING_LIMIT.add();
+    bypassed(Bypass::OverStagingLimit)
 }
 
 fn free(block: &Block, size: usize) {
@@ -253,11 +253,11 @@ mod tests {
         drop(first);
         let again = Buffer::get(513).unwrap();
         assert_eq!((again.at(), HELD.load(Ordering::Relaxed)), (at, 1024));
-        let cap = settings().buffers as u64;
+        let cap = settings().staging_bytes as u64;
         // Address space only: nothing is touched.
         let large = Buffer::get(cap / 2).unwrap();
         assert!(Buffer::get(cap).is_none() && Buffer::get(u64::MAX).is_none());
-        assert_eq!(counted::PAST_THE_CAP.get(), 1);
+        assert_eq!(counted::OVER_STAGING_LIMIT.get(), 1);
         drop((again, large));
         // What waits makes room.
         assert!(HELD.load(Ordering::Relaxed) == 1024 && Buffer::get(cap).is_some());

@@ -123,7 +123,7 @@ fn place(host: &Host) -> &'static Option<(PathBuf, String)> {
 }
 
 fn find_place(host: &Host) -> Option<(PathBuf, String)> {
-    if !settings().remember || settings().policy != Choice::Measure {
+    if !settings().profile_cache || settings().policy != Choice::Measure {
         return None;
     }
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());

@@ -1,20 +1,23 @@
 //! Writes what was done for the program, at the end of each epoch, before an abort, and every few seconds.
 //!
-//! `DDTC_REPORT` is a table per process, `DDTC_RECORD` a corpus of the program's types. Nothing is communicated: a preload
-//! library in one rank of many must not wait for the others, so every rank writes its own file.
+//! `DDTC_REPORT` names a report per process ([`ddtc_hosts::report`]), `DDTC_RECORD` a corpus of the
+//! program's types. Nothing is communicated: a preload library in one rank of many must not wait for the
+//! others, so every rank writes its own file.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use ddtc::engine::{Counters, Mode};
+use ddtc::engine::Counters;
 use ddtc::files;
 use ddtc::kind::Direction;
 use ddtc::object::runtime;
 use ddtc::process::{Awaited, Mutex, to_stderr};
-use ddtc_hosts::bypass::{Bypass, OFF, UNFINISHED, sentence};
+use ddtc_hosts::bypass::Bypass;
+use ddtc_hosts::report::{Report, TypeRow};
 
 use crate::counted::{self, REFUSALS, Row, Rows, rows, short};
 use crate::evidence;
@@ -65,10 +68,15 @@ fn is_spawned(host: &Host) -> bool {
     })
 }
 
-/// The file of this process: `%r` is its rank, `%p` its process id; without `%r` the ranks of a larger
-/// job append theirs. A process that was spawned appends its process id, unless the name has it.
+/// What a name ends in to ask for JSON.
+const JSON: &str = ".json";
+
+/// Returns the file of this process: `%r` is its rank, `%p` its process id; without `%r` the ranks of a
+/// larger job append theirs. A process that was spawned appends its process id, unless the name has it.
+/// What is appended stands before `.json`.
 fn file(name: &Path, place: Option<(i32, i32)>, spawned: bool) -> PathBuf {
-    let text = name.to_string_lossy();
+    let name = name.to_string_lossy();
+    let (text, ending) = name.strip_suffix(JSON).map_or((&*name, ""), |text| (text, JSON));
     let pid = std::process::id();
     let (rank, size) = place.map_or((format!("pid{pid}"), 1), |(rank, size)| (rank.to_string(), size));
     let mut path = text.replace("%r", &rank).replace("%p", &pid.to_string());
@@ -78,6 +86,7 @@ fn file(name: &Path, place: Option<(i32, i32)>, spawned: bool) -> PathBuf {
     if spawned && !text.contains("%p") {
         let _ = write!(path, ".spawned-{pid}");
     }
+    path.push_str(ending);
     PathBuf::from(path)
 }
 
@@ -163,9 +172,12 @@ fn written(host: &'static Host, moment: Moment) -> Result<(), (PathBuf, io::Erro
     if let Some(name) = &settings().report {
         let to_errors = name.as_os_str() == "-";
         if !to_errors {
-            outcome = save(file(name, place, spawned), &text(host, place, moment));
+            let report = report(host, place, moment);
+            let is_json = name.as_os_str().as_encoded_bytes().ends_with(JSON.as_bytes());
+            let text = if is_json { report.json() } else { report.text() };
+            outcome = save(file(name, place, spawned), &text);
         } else if moment != Moment::Between {
-            let _ = to_stderr(text(host, place, moment).as_bytes());
+            let _ = to_stderr(report(host, place, moment).text().as_bytes());
         }
     }
     if let Some(name) = &settings().record {
@@ -183,74 +195,77 @@ fn said((path, error): (PathBuf, io::Error)) {
     warn(format_args!("{}: {error}", path.display()));
 }
 
-/// The report: lines `name value`, then one line per type. `ddtc preload --report` adds up those of all ranks.
-fn text(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> String {
+/// Returns the report of this process.
+fn report(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Report {
     types::configured();
     let unseen = fortran_bridge::unseen(host);
-    // From here on nobody is called.
+    let hook = hook(host).map(|hook| hook.report()).unwrap_or_default();
+    let notes = notes(host, unseen, &hook);
     let rows = rows();
     let (c, config) = (runtime::counters(), runtime::config());
-    let place = place.map_or(String::new(), |(rank, size)| format!(", rank {rank} of {size}"));
-    let mut out = format!("ddtc report{place}, process {}\n", std::process::id());
-    let converted = |d: Direction| rows.all().map(|r| r.calls[d as usize]).sum::<u64>();
-    let (packs, unpacks) = (converted(Direction::Pack), converted(Direction::Unpack));
-    let inside: u64 = counted::PIECES.iter().map(counted::Counter::get).sum();
-    if packs + unpacks + inside == 0 {
-        let why = if config.mode == Mode::Off { OFF.to_owned() } else { sentence(outcome::calls) };
-        let _ = writeln!(out, "{why}");
-    }
+    let place = place.map_or(String::new(), |(rank, size)| format!("rank {rank} of {size}, "));
     let abi = host.abi.map_or("unknown ABI", |a| a.name);
-    let _ = writeln!(out, "host {} ({abi})", host.version);
-    let _ = writeln!(out, "mode {}, target {}", config.mode, config.level.name());
-    if unseen {
-        let _ = writeln!(out, "note this host's Fortran calls bypass its C functions and are not seen");
-    }
-    for note in host.layers.notes().chain(layers::hidden(profiling_names())) {
-        let _ = writeln!(out, "note {note}");
-    }
-    let hook = hook(host).map(|hook| hook.report()).unwrap_or_default();
-    for note in &hook.notes {
-        let _ = writeln!(out, "note {note}");
-    }
-    for version in others() {
-        let _ = writeln!(out, "note calls for a second MPI library are not converted: {version}");
-    }
-    if let Some(why) = objects::bypass_reason() {
-        let _ = writeln!(out, "note nonblocking calls are this host's: {why}");
-    }
-    if reserve::is_short() {
-        let _ = writeln!(out, "note memory ran out: since then all calls are this host's");
-    }
-    if moment != Moment::End {
-        let _ = writeln!(out, "{UNFINISHED}");
-    }
-    totals(&mut out, [packs, unpacks], &c, &hook);
-    for refusal in REFUSALS.lock().iter() {
-        let _ = writeln!(out, "note left to the host: {refusal}");
-    }
-    types_of(&mut out, host, &rows);
-    out
+    let mut report = Report {
+        ranks: 1,
+        unfinished: (moment != Moment::End).into(),
+        process: format!("{place}process {}", std::process::id()),
+        libraries: vec![format!("{} ({abi})", host.version)],
+        modes: vec![config.mode.to_string()],
+        targets: vec![config.level.name().to_owned()],
+        totals: totals(&rows, &c, &hook),
+        notes,
+        types: rows.of_types().map(|row| of_type(host, row, named(row))).collect(),
+    };
+    report.types.extend(rows.rest().map(|row| of_type(host, row, REST.to_owned())));
+    report.sort_types();
+    report
 }
 
-/// Lines `name value`: totals of the process, of which so many calls were converted.
-fn totals(out: &mut String, converted: [u64; 2], c: &Counters, hook: &HookReport) {
+/// Returns what else a user should know.
+fn notes(host: &'static Host, unseen: bool, hook: &HookReport) -> Vec<String> {
+    let mut notes = Vec::new();
+    if unseen {
+        notes.push("this MPI library's Fortran calls bypass its C functions and are not seen".to_owned());
+    }
+    notes.extend(host.layers.notes().chain(layers::hidden(profiling_names())));
+    notes.extend_from_slice(&hook.notes);
+    let others = others().into_iter();
+    notes.extend(others.map(|v| format!("calls for a second MPI library are not converted: {v}")));
+    notes.extend(objects::bypass_reason().map(|why| format!("nonblocking calls are bypassed: {why}")));
+    if reserve::is_short() {
+        notes.push("memory ran out: since then all calls are bypassed".to_owned());
+    }
+    notes.extend(REFUSALS.lock().iter().map(|why| format!("type bypassed: {why}")));
+    notes
+}
+
+/// Returns the numbers of the process by name.
+fn totals(rows: &Rows, c: &Counters, hook: &HookReport) -> Vec<(Cow<'static, str>, u64)> {
+    let sum = |of: fn(&Row) -> [u64; 2], d: Direction| rows.all().map(|row| of(row)[d as usize]).sum::<u64>();
+    let (pack, unpack) = (Direction::Pack, Direction::Unpack);
     let totals = [
-        ("pack_calls", converted[0]),
-        ("unpack_calls", converted[1]),
-        ("messages_packed", counted::SENT.get()),
-        ("messages_unpacked", counted::RECEIVED.get()),
-        ("messages_past_the_cap", counted::PAST_THE_CAP.get()),
-        ("inside_pieces_packed", counted::PIECES[0].get()),
-        ("inside_pieces_unpacked", counted::PIECES[1].get()),
-        ("inside_bytes_packed", counted::INSIDE[0].get()),
-        ("inside_bytes_unpacked", counted::INSIDE[1].get()),
-        ("inside_bytes_copied", counted::COPIED.get()),
-        ("inside_types_unseen", hook.types_unseen),
-        ("inside_types_different", hook.types_different),
-        ("calls_left_to_host", Bypass::ALL.iter().map(|&why| outcome::calls(why)).sum()),
-        ("types_left_to_host", counted::TYPES_LEFT.get()),
-        ("types_left_wrong_map", counted::TYPES_WRONG.get()),
-        ("spent_us", spending::micros()),
+        ("calls_converted", counted::CALLS_CONVERTED.get()),
+        ("calls_bypassed", Bypass::ALL.iter().map(|&why| outcome::calls(why)).sum()),
+        ("packs", sum(|row| row.calls, pack)),
+        ("unpacks", sum(|row| row.calls, unpack)),
+        ("bytes_packed", sum(|row| row.bytes, pack)),
+        ("bytes_unpacked", sum(|row| row.bytes, unpack)),
+        ("pack_us", sum(|row| row.nanos, pack) / 1000),
+        ("unpack_us", sum(|row| row.nanos, unpack) / 1000),
+        ("messages_packed", counted::MESSAGES_PACKED.get()),
+        ("messages_unpacked", counted::MESSAGES_UNPACKED.get()),
+        ("messages_over_staging_limit", counted::OVER_STAGING_LIMIT.get()),
+        ("hook_pieces_packed", counted::HOOK_PIECES[0].get()),
+        ("hook_pieces_unpacked", counted::HOOK_PIECES[1].get()),
+        ("hook_bytes_packed", counted::HOOK_BYTES[0].get()),
+        ("hook_bytes_unpacked", counted::HOOK_BYTES[1].get()),
+        ("hook_bytes_copied", counted::HOOK_BYTES_COPIED.get()),
+        ("hook_types_unseen", hook.types_unseen),
+        ("hook_types_different", hook.types_different),
+        ("types_bypassed", counted::TYPES_BYPASSED.get()),
+        ("types_misplaced", counted::TYPES_MISPLACED.get()),
+        ("saved_us", spending::saved_micros()),
+        ("overhead_us", spending::spent_micros()),
         ("commits", c.commits),
         ("layouts", c.cached_layouts),
         ("compiles", c.compiles),
@@ -258,77 +273,58 @@ fn totals(out: &mut String, converted: [u64; 2], c: &Counters, hook: &HookReport
         ("code_bytes", c.code_bytes),
         ("cache_hits", c.cache.type_hits + c.cache.nest_hits),
         ("cache_misses", c.cache.misses),
-        ("walked_by_design", c.refusals),
+        ("interpreted_by_design", c.refusals),
         ("fallbacks", c.fallbacks),
         ("own_pages", c.own_pages),
         ("panics", PANICS.load(Relaxed)),
         ("checks", check::CHECKS.load(Relaxed)),
         ("faults_of_ddtc", check::OURS.load(Relaxed)),
-        ("known_faults_of_host", check::KNOWN.load(Relaxed)),
-        ("other_differences_of_host", check::OTHER.load(Relaxed)),
+        ("known_faults_of_mpi", check::KNOWN.load(Relaxed)),
+        ("other_differences_of_mpi", check::OTHER.load(Relaxed)),
     ];
-    for (name, value) in totals {
-        let _ = writeln!(out, "{name} {value}");
-        if name == "calls_left_to_host" {
-            for why in Bypass::ALL.into_iter().filter(|&why| outcome::calls(why) > 0) {
-                let _ = writeln!(out, "{} {}", why.name(), outcome::calls(why));
-            }
-        }
-    }
+    let reasons = Bypass::ALL.iter().map(|&why| (why.name(), outcome::calls(why))).filter(|&(_, n)| n > 0);
+    totals.into_iter().chain(reasons).map(|(name, n)| (name.into(), n)).collect()
 }
 
-/// One line per type, those of most bytes first.
-fn types_of(out: &mut String, host: &'static Host, rows: &Rows) {
-    let _ = writeln!(
-        out,
-        "{:>8} {:>10} {:>14} {:>12} {:>10} {:>14} {:>12}  type",
-        "commits", "packs", "pack_bytes", "pack_us", "unpacks", "unpack_bytes", "unpack_us"
-    );
-    let mut sorted: Vec<&Row> = rows.of_types().collect();
-    sorted.sort_by_key(|r| std::cmp::Reverse(r.bytes.iter().chain(&r.inside).sum::<u64>()));
-    for r in sorted.into_iter().chain(rows.rest()) {
-        let _ = writeln!(
-            out,
-            "{:>8} {:>10} {:>14} {:>12} {:>10} {:>14} {:>12}  {}",
-            r.commits,
-            r.calls[0],
-            r.bytes[0],
-            r.nanos[0] / 1000,
-            r.calls[1],
-            r.bytes[1],
-            r.nanos[1] / 1000,
-            if rows.rest().is_some_and(|rest| std::ptr::eq(rest, r)) { REST.to_owned() } else { named(r) },
-        );
-        for (d, schedule) in Direction::BOTH.iter().zip(&r.schedule) {
-            if r.calls[*d as usize] + r.inside[*d as usize] > 0 {
-                let _ = writeln!(out, "    {d}: {}", short(schedule));
-            }
-        }
-        if r.inside != [0; 2] {
-            let [packed, unpacked] = r.inside;
-            let _ = writeln!(out, "    inside this host: {packed} bytes packed, {unpacked} unpacked");
-        }
-        if let Some(evidence) = evidence::known(r.layout) {
-            out.push_str(&evidence.lines(policy(host).set(r.class)));
-        }
+/// Returns what a report says of a type.
+fn of_type(host: &'static Host, row: &Row, name: String) -> TypeRow {
+    let t = &row.datatype;
+    let schedules = Direction::BOTH.iter().zip(&row.schedule);
+    let schedules = schedules.filter(|(d, _)| row.calls[**d as usize] + row.inside[**d as usize] > 0);
+    let [packs, unpacks] = row.calls;
+    let [bytes_packed, bytes_unpacked] = row.bytes;
+    let [pack_us, unpack_us] = row.nanos.map(|nanos| nanos / 1000);
+    let [hook_packed, hook_unpacked] = row.inside;
+    let evidence = evidence::known(row.layout);
+    TypeRow {
+        name,
+        size: t.size(),
+        true_extent: t.true_extent(),
+        class: row.class.name().to_owned(),
+        hash: format!("{:08x}", t.structural_hash() >> 96),
+        counts: [
+            row.commits,
+            packs,
+            unpacks,
+            bytes_packed,
+            bytes_unpacked,
+            pack_us,
+            unpack_us,
+            hook_packed,
+            hook_unpacked,
+        ],
+        schedules: schedules.map(|(d, schedule)| format!("{d}: {}", short(schedule))).collect(),
+        timings: evidence.map(|e| e.lines(policy(host).set(row.class))).unwrap_or_default(),
     }
 }
 
 /// Name of the row of all types that have none of their own.
 const REST: &str = "other types: more than have rows";
 
-/// A type's text, and what tells it from others that begin as it does.
-fn named(r: &Row) -> String {
-    let t = &r.datatype;
-    let kind = if r.absolute { "at addresses: " } else { "" };
-    format!(
-        "{kind}{}  [{} of {} bytes, {}, {:08x}]",
-        short(&t.to_string()),
-        t.size(),
-        t.true_extent(),
-        r.class.name(),
-        t.structural_hash() >> 96
-    )
+/// Returns a type's text.
+fn named(row: &Row) -> String {
+    let kind = if row.absolute { "at addresses: " } else { "" };
+    format!("{kind}{}", short(&row.datatype.to_string()))
 }
 
 /// The program's types as a corpus file, most used first.

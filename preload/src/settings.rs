@@ -8,6 +8,7 @@ use std::str::FromStr;
 use ddtc::engine::{Config, Mode};
 use ddtc::process::{Awaited, NO_TEXT, cut, said};
 use ddtc::target::Family;
+use ddtc_hosts::variables::{RENAMED, explanation};
 
 use crate::warn::warn;
 
@@ -39,9 +40,9 @@ impl FromStr for Choice {
     }
 }
 
-/// `DDTC_INSIDE`.
+/// `DDTC_HOOK`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Inner {
+pub(crate) enum HookChoice {
     /// Requests of Open MPI move their bytes by its own movers.
     Off,
     /// By ours, where it was proven that they can.
@@ -51,14 +52,14 @@ pub(crate) enum Inner {
     Check,
 }
 
-impl FromStr for Inner {
+impl FromStr for HookChoice {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Inner, String> {
+    fn from_str(text: &str) -> Result<HookChoice, String> {
         match text {
-            "off" => Ok(Inner::Off),
-            "on" => Ok(Inner::On),
-            "check" => Ok(Inner::Check),
+            "off" => Ok(HookChoice::Off),
+            "on" => Ok(HookChoice::On),
+            "check" => Ok(HookChoice::Check),
             other => Err(format!("'{other}': must be off, on or check")),
         }
     }
@@ -71,7 +72,7 @@ pub(crate) struct Settings {
     pub(crate) config: Config,
     /// `DDTC_CHECK`.
     pub(crate) check: bool,
-    /// `DDTC_REPORT`: `-` is stderr.
+    /// `DDTC_REPORT`: `-` is standard error; a name that ends in `.json` makes it JSON.
     pub(crate) report: Option<PathBuf>,
     /// `DDTC_RECORD`.
     pub(crate) record: Option<PathBuf>,
@@ -79,12 +80,12 @@ pub(crate) struct Settings {
     pub(crate) perf_map: bool,
     /// `DDTC_POLICY`.
     pub(crate) policy: Choice,
-    /// `DDTC_REMEMBER`: whether what was timed is kept for later runs.
-    pub(crate) remember: bool,
-    /// `DDTC_INSIDE`.
-    pub(crate) inside: Inner,
-    /// `DDTC_BUFFERS`: most bytes of staging buffers.
-    pub(crate) buffers: usize,
+    /// `DDTC_PROFILE_CACHE`: whether what was timed is kept for later runs.
+    pub(crate) profile_cache: bool,
+    /// `DDTC_HOOK`.
+    pub(crate) hook: HookChoice,
+    /// `DDTC_STAGING_MIB`: maximum number of bytes of all staging buffers.
+    pub(crate) staging_bytes: usize,
 }
 
 impl Settings {
@@ -97,7 +98,19 @@ impl Settings {
 /// Returns the settings.
 pub(crate) fn settings() -> &'static Settings {
     static SETTINGS: Awaited<Settings> = Awaited::new();
-    SETTINGS.get_or_init(|| read(&|name| std::env::var_os(name).filter(|v| !v.is_empty())))
+    SETTINGS.get_or_init(|| {
+        let get = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        for (old, new) in RENAMED.into_iter().filter(|(old, _)| get(old).is_some()) {
+            warn(format_args!("{}", explanation(old, new, get(new).is_some())));
+        }
+        read(&|name| by_either_name(&get, name))
+    })
+}
+
+/// Returns the value of a variable, which may be set under its old name alone.
+fn by_either_name(get: Get<'_>, name: &str) -> Option<OsString> {
+    let old = || RENAMED.into_iter().find(|&(_, new)| new == name).and_then(|(old, _)| get(old));
+    get(name).or_else(old)
 }
 
 /// The value of a variable, if it is not empty.
@@ -122,10 +135,10 @@ fn read(get: Get<'_>) -> Settings {
         report: get("DDTC_REPORT").map(PathBuf::from),
         record: get("DDTC_RECORD").map(PathBuf::from),
         perf_map: flag(get, "DDTC_PERF_MAP", false),
-        remember: flag(get, "DDTC_REMEMBER", true),
+        profile_cache: flag(get, "DDTC_PROFILE_CACHE", true),
         policy: parsed(get, "DDTC_POLICY", Choice::default()),
-        inside: parsed(get, "DDTC_INSIDE", Inner::default()),
-        buffers: parsed(get, "DDTC_BUFFERS", 512usize).min(1 << 20) << 20,
+        hook: parsed(get, "DDTC_HOOK", HookChoice::default()),
+        staging_bytes: parsed(get, "DDTC_STAGING_MIB", 512usize).min(1 << 20) << 20,
     }
 }
 
@@ -173,5 +186,18 @@ mod tests {
         let s = read(&get);
         assert_eq!((s.config.mode, s.config.level), (Mode::Lazy, Level::Baseline));
         assert!(s.check && !s.perf_map && s.report.is_none());
+    }
+
+    #[test]
+    fn old_names_are_accepted_and_new_ones_win() {
+        let get = |name: &str| match name {
+            "DDTC_INSIDE" => Some("off".into()),
+            "DDTC_BUFFERS" => Some("7".into()),
+            "DDTC_STAGING_MIB" => Some("3".into()),
+            "DDTC_REMEMBER" => Some("0".into()),
+            _ => None,
+        };
+        let s = read(&|name| by_either_name(&get, name));
+        assert_eq!((s.hook, s.staging_bytes, s.profile_cache), (HookChoice::Off, 3 << 20, false));
     }
 }

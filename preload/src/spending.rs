@@ -79,9 +79,14 @@ pub(crate) fn timed<T>(what: impl FnOnce() -> T) -> (T, u64) {
     (made, nanos)
 }
 
-/// Microseconds spent so far.
-pub(crate) fn micros() -> u64 {
+/// Returns the microseconds spent so far.
+pub(crate) fn spent_micros() -> u64 {
     SPENT.load(Relaxed) / 1000
+}
+
+/// Returns the microseconds that conversions have saved so far, at least.
+pub(crate) fn saved_micros() -> u64 {
+    SAVED.load(Relaxed) / 1000
 }
 
 #[cfg(test)]

@@ -268,7 +268,7 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
         return None;
     }
     if committed.is_none() {
-        counted::TYPES_LEFT.add();
+        counted::TYPES_BYPASSED.add();
     }
     let alike = candidates::alike(handle);
     let rules = committed.as_ref().map_or(Rules::NONE, |c| Rules::of(host, c, alike.map(|(kin, _)| kin)));

@@ -44,7 +44,7 @@ pub(crate) fn is_wrong(host: &Host, types: &Types, handle: HandleWord, t: &Datat
             None => return Ok(false),
         },
     };
-    counted::left_for_map(t, &why);
+    counted::bypassed_for_map(t, &why);
     Ok(true)
 }
 
@@ -55,13 +55,13 @@ pub(crate) fn packs_differently(t: &Datatype) -> bool {
 }
 
 /// Why a type is the library's whose packed bytes were compared.
-const PACKED: &str = "this host packs other bytes than the definition names";
+const PACKED: &str = "the MPI library packs other bytes than the definition names";
 
 /// The library packs other bytes of a type than we do. Ends the conversion of this type, and of all
 /// types of the same constructors.
 #[cold]
 pub(crate) fn found(t: &Datatype) {
-    counted::left_for_map(t, PACKED);
+    counted::bypassed_for_map(t, PACKED);
     let hash = t.structural_hash();
     {
         let mut different = DIFFERENT.lock();

@@ -33,12 +33,13 @@ for program in "$tests"/.libs/* "$cache/programs/to_self_all"; do
         awk '{ r += $1 + $2; b += $3 + $4 } END { printf "%d, %.1f", r, b / 1048576 }')
     by_provider=$status
     [ "$status $said" = "$bare $bare_said" ] || { [ "$bare" != 0 ] || worse=1; echo "differs with the provider: $name" >&2; }
-    way "$name" inside "LD_PRELOAD=$preload" DDTC_MODE=commit "DDTC_REPORT=$out/$name.report"
+    way "$name" inside "LD_PRELOAD=$preload" DDTC_MODE=commit "DDTC_REPORT=$out/$name.json"
     # The report is written in MPI_Finalize: tests that never call MPI_Init have none, and the library leaves them alone.
     moved="no MPI_Init"
-    if [ -e "$out/$name.report" ]; then
-        moved=$(awk '$1 ~ /^inside_bytes_/ { b += $2 } END { printf "%.1f", b / 1048576 }' "$out/$name.report")
-        ! grep 'note nothing is moved inside' "$out/$name.report" >&2 || worse=1
+    if [ -e "$out/$name.json" ]; then
+        # Each total of the report stands on a line of its own.
+        moved=$(awk '$1 ~ /^"hook_bytes_/ { b += $2 } END { printf "%.1f", b / 1048576 }' "$out/$name.json")
+        ! grep '"nothing is moved inside' "$out/$name.json" >&2 || worse=1
     fi
     [ "$status $said" = "$bare $bare_said" ] || { [ "$bare" != 0 ] || worse=1; echo "differs inside: $name" >&2; }
     echo "| \`$name\` | $bare | $by_provider, $requests | $status, $moved |" >>"$cache/own.md"

@@ -9,6 +9,7 @@ was interrupted. Ends with an error if a case differs, or nothing moved inside.
 
 import argparse
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -20,7 +21,7 @@ import cases as lists
 
 PARTS = ["datatype", "pt2pt", "coll", "rma", "io", "part"]
 PASSED = re.compile(r"^\s*No [Ee]rrors\s*$", re.MULTILINE)
-MOVED = re.compile(r"^(?:inside_bytes_packed|inside_bytes_unpacked) (\d+)$", re.MULTILINE)
+MOVED = ["hook_bytes_packed", "hook_bytes_unpacked"]
 
 
 def options():
@@ -57,7 +58,7 @@ def run(o, case, inside):
     env |= {"LD_LIBRARY_PATH": str(o.openmpi / "lib"), "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     own = [word for name in case.environment for word in ("-x", name)]
     env |= case.environment
-    with_it = ["env", f"LD_PRELOAD={o.library}", "DDTC_POLICY=none", f"DDTC_REPORT={reports}/report-%p-%r"] if inside else []
+    with_it = ["env", f"LD_PRELOAD={o.library}", "DDTC_POLICY=none", f"DDTC_REPORT={reports}/report-%p-%r.json"] if inside else []
     launcher = [o.openmpi / "bin/mpiexec", "--oversubscribe", "--bind-to", "none", "--mca", "btl", "self,sm", *own]
     command = [*launcher, "-n", str(case.ranks), *with_it, case.program, *case.arguments]
     # A session of its own, by which all that hangs is found: by the program's name, this very command might be.
@@ -67,7 +68,9 @@ def run(o, case, inside):
         except subprocess.TimeoutExpired:
             subprocess.run(["pkill", "-KILL", "-s", str(job.pid)], check=False)
             return "hangs", 0
-    moved = sum(int(number) for report in reports.iterdir() for number in MOVED.findall(report.read_text(errors="replace")))
+    # A rank that was killed may have left an unfinished file of another name.
+    totals = [json.loads(report.read_text())["totals"] for report in reports.glob("report-*.json")]
+    moved = sum(total[name] for total in totals for name in MOVED)
     if job.returncode != 0:
         return f"exit {job.returncode}", moved
     return ("pass" if PASSED.search(said) else "no verdict"), moved

@@ -6,6 +6,7 @@ use std::path::Path;
 use ddtc::engine::Mode;
 use ddtc::process::{NO_TEXT, cut, said};
 use ddtc::target::{Family, Level};
+use ddtc_hosts::variables::{RENAMED, explanation};
 
 use super::Findings;
 
@@ -22,9 +23,9 @@ pub(super) const VARIABLES: [(&str, Rule); 12] = [
     ("DDTC_RECORD", file),
     ("DDTC_CHECK", flag),
     ("DDTC_POLICY", |v| one_of(v, &["measure", "table", "all", "none"])),
-    ("DDTC_REMEMBER", flag),
-    ("DDTC_INSIDE", |v| one_of(v, &["on", "off", "check"])),
-    ("DDTC_BUFFERS", |v| v.parse::<usize>().map(drop).map_err(|_| "must be a number of MiB".into())),
+    ("DDTC_PROFILE_CACHE", flag),
+    ("DDTC_HOOK", |v| one_of(v, &["on", "off", "check"])),
+    ("DDTC_STAGING_MIB", |v| v.parse::<usize>().map(drop).map_err(|_| "must be a number of MiB".into())),
     ("DDTC_PERF_MAP", flag),
 ];
 
@@ -72,7 +73,13 @@ pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) 
         seen = true;
         let (name, shown) = (cut(name), cut(value));
         findings.says("environment", &format!("{name}={shown}"));
-        let known = VARIABLES.iter().find(|(known, _)| *known == name);
+        let renamed = RENAMED.into_iter().find(|(old, _)| *old == name);
+        if let Some((old, new)) = renamed {
+            let is_new_set = variables.iter().any(|(name, value)| name == new && !value.is_empty());
+            findings.says("", &explanation(old, new, is_new_set));
+        }
+        let now = renamed.map_or(name.as_str(), |(_, new)| new);
+        let known = VARIABLES.iter().find(|(known, _)| *known == now);
         // The names of files are any bytes.
         let text = match value.to_str() {
             Some(text) => Ok(text),
@@ -148,9 +155,9 @@ mod tests {
             ("DDTC_RECORD", "/tmp/record", "/no/such/folder/record"),
             ("DDTC_CHECK", "1", "yes"),
             ("DDTC_POLICY", "all", "some"),
-            ("DDTC_REMEMBER", "0", "no"),
-            ("DDTC_INSIDE", "off", "yes"),
-            ("DDTC_BUFFERS", "64", "64M"),
+            ("DDTC_PROFILE_CACHE", "0", "no"),
+            ("DDTC_HOOK", "off", "yes"),
+            ("DDTC_STAGING_MIB", "64", "64M"),
             ("DDTC_PERF_MAP", "0", "true"),
             ("LD_PRELOAD", "libm.so.6", "/no/such/library.so"),
             ("OTHER", "", "x"),
@@ -159,6 +166,15 @@ mod tests {
             assert_eq!(check(name, bad), usize::from(name != "OTHER"), "{name}={bad}");
         }
         assert_eq!(check("DDTC_REPROT", "-"), 1);
+        assert_eq!((check("DDTC_INSIDE", "check"), check("DDTC_INSIDE", "yes")), (0, 1));
+    }
+
+    #[test]
+    fn old_names_are_explained() {
+        let mut findings = Findings::default();
+        look(&mut findings, &[("DDTC_BUFFERS".into(), "64".into())]);
+        let said = "DDTC_BUFFERS is the old name of DDTC_STAGING_MIB, and is accepted until version 0.5";
+        assert!(findings.text.contains(said) && findings.problems.is_empty(), "{}", findings.text);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Whether messages are converted: two ranks under the launcher, with the preload library and without.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
@@ -12,6 +11,7 @@ use ddtc::files;
 use ddtc_hosts::policy::{Class, Policy};
 
 use super::{Args, Findings, TYPE, rank, sent};
+use crate::rank_reports::{self, gather};
 
 /// Runs a command to its end, or ends it with all that it started: status, standard output, standard error.
 ///
@@ -141,38 +141,6 @@ fn launch(
     }
 }
 
-/// Contents of the reports of all ranks.
-#[derive(Default)]
-struct Reports {
-    /// Lines `name number`, added up.
-    sums: HashMap<String, u64>,
-    notes: Vec<String>,
-    /// Lines about what was timed, and what follows from it.
-    timed: Vec<String>,
-}
-
-fn reports(folder: &Path) -> Reports {
-    let Reports { mut sums, mut notes, mut timed } = Reports::default();
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        for line in files::read(&entry.path()).unwrap_or_default().lines() {
-            if let Some(note) = line.strip_prefix("note ") {
-                notes.push(note.to_owned());
-            } else if line.starts_with("    messages from ") {
-                timed.push(line.trim_start().to_owned());
-            } else if let Some((name, value)) = line.split_once(' ')
-                && let Ok(value) = value.parse::<u64>()
-            {
-                *sums.entry(name.to_owned()).or_default() += value;
-            }
-        }
-    }
-    notes.sort();
-    notes.dedup();
-    timed.sort();
-    timed.dedup();
-    Reports { sums, notes, timed }
-}
-
 /// Tries.
 pub(super) fn run(findings: &mut Findings, args: &Args, library: &Path, mpi: &Path, policy: Policy) {
     // Beside the user's files, which all nodes of a job see; else where temporary files go.
@@ -200,7 +168,7 @@ fn with_reports(
 ) {
     let reports_in = [
         ("LD_PRELOAD", library.into()),
-        ("DDTC_REPORT", folder.join("rank%r-%p").into()),
+        ("DDTC_REPORT", folder.join(rank_reports::NAME).into()),
         // So few messages would not pay for compiling.
         ("DDTC_LAZY_THRESHOLD", "0".into()),
         ("DDTC_RECORD", "".into()),
@@ -210,8 +178,11 @@ fn with_reports(
         Err((what, remedy)) => return findings.wrong(&what, &remedy),
     };
     let times = |us: Option<f64>| us.map_or("?".to_owned(), |us| format!("{us:.1}"));
-    let Reports { sums, notes, timed } = reports(folder);
-    let sum = |name: &str| sums.get(name).copied().unwrap_or(0);
+    let report = gather(folder).unwrap_or_default();
+    let mut timed: Vec<&String> = report.types.iter().flat_map(|row| &row.timings).collect();
+    timed.sort();
+    timed.dedup();
+    let sum = |name: &str| report.total(name);
     let (packed, unpacked) = (sum("messages_packed"), sum("messages_unpacked"));
     let (class, bytes) = match sent() {
         Ok(sent) => sent,
@@ -228,10 +199,10 @@ fn with_reports(
             times(bare_us),
         ),
     );
-    for note in &notes {
+    for note in &report.notes {
         findings.says("", &format!("note: {note}"));
     }
-    let inside = sum("inside_bytes_packed") + sum("inside_bytes_unpacked");
+    let inside = sum("hook_bytes_packed") + sum("hook_bytes_unpacked");
     if inside > 0 {
         findings.says("", &format!("{inside} bytes moved by ddtc inside this library"));
     }
@@ -250,11 +221,11 @@ fn with_reports(
     // Either rank decides for itself, by its own times: where they say that nothing is gained, all is as it should be.
     if packed > 0 && unpacked > 0
         || inside > 0
-        || converted.wrong == Some(0) && timed.iter().any(|l| l.contains(": the host's;"))
+        || converted.wrong == Some(0) && timed.iter().any(|l| l.contains(": bypassed;"))
     {
         return;
     }
-    let (why, remedy) = if sums.is_empty() {
+    let (why, remedy) = if report.ranks == 0 {
         let said = last_lines(&errors, 2);
         (
             format!("the ranks wrote no report: the preload library was not loaded there ({said})"),

@@ -59,9 +59,9 @@ impl Hook for Door {
     }
 
     fn report(&self) -> HookReport {
-        let shut = ready::shut().map(|why| format!("nothing is moved inside this host: {why}"));
+        let shut = ready::shut().map(|why| format!("nothing is moved inside the MPI library: {why}"));
         let unread = (!ready::reads_descriptions()).then(|| {
-            "types that are not seen are this host's: their descriptions are not understood".to_owned()
+            "types whose commit is not seen are bypassed: their descriptions are not understood".to_owned()
         });
         HookReport {
             notes: shut.into_iter().chain(unread).collect(),

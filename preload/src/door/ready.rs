@@ -25,7 +25,7 @@ use crate::host::Host;
 use crate::policy::policy;
 use crate::reentrancy::Inside;
 use crate::reserve;
-use crate::settings::{Inner, settings};
+use crate::settings::{HookChoice, settings};
 use crate::slow_path::{SHADOW, watch};
 use crate::spending;
 use crate::table::TypeEntry;
@@ -61,7 +61,7 @@ pub(crate) fn reads_descriptions() -> bool {
 /// Whether there may be a door: under Open MPI of which the structures are known.
 #[inline]
 pub(crate) fn may_open(host: &Host) -> bool {
-    host.profile.costs.moves_inside && settings().inside != Inner::Off
+    host.profile.costs.moves_inside && settings().hook != HookChoice::Off
 }
 
 /// Functions of the host, once the door is open; the first who comes proves it.
@@ -100,7 +100,7 @@ fn tried(host: &'static Host) -> Result<Functions, &'static str> {
     if let Some(order) = order {
         understood(order);
     }
-    if settings().inside == Inner::Check {
+    if settings().hook == HookChoice::Check {
         watch(SHADOW);
     }
     open(generic);

@@ -13,6 +13,7 @@ use crate::forms::{Form, Forms, forward};
 use crate::gpu;
 use crate::handles::{NO_HOST, missing};
 use crate::host::{HandleWord, Host, host};
+use crate::outcome::converted;
 use crate::signatures::{Handle, In, Offset, Out};
 use crate::staged::Staged;
 use crate::user_buffer::UserBuffer;
@@ -70,7 +71,11 @@ fn kept(
         return (staged, given);
     }
     gpu::refresh_now();
-    if files::covered() { (staged, replacement) } else { (Staged::new(host, MOST), given) }
+    if !files::covered() {
+        return (Staged::new(host, MOST), given);
+    }
+    converted();
+    (staged, replacement)
 }
 
 /// # Safety

@@ -4,7 +4,7 @@
  *        door planted              wrong offsets of the host's structures keep the door shut
  *        door messages ROUNDS [alone]  pairs of ranks: {int, long double complex} and others, types freed early, persistent, forks; `alone`: of
  *                                      which one may be the host's own
- *        door spoiled ROUNDS       the same while pieces that our movers moved are spoilt: for DDTC_INSIDE=check, which puts them right
+ *        door spoiled ROUNDS       the same while pieces that our movers moved are spoilt: for DDTC_HOOK=check, which puts them right
  *        door counted              a tool's variables count what moves inside
  *        door pass                 nanoseconds of a prepare, by the host and through the library
  * -DSINCE_6, for the first two: see convertors.h. */

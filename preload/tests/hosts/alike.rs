@@ -20,10 +20,10 @@ fn runs(host: Host, steps: u32, uses: u32, inside: &str, runs: usize) -> Vec<Vec
     assert_eq!(bare.matches("wrong 0").count(), 2, "{host:?}\n{bare}");
     let folder = scratch(&format!("alike-{host:?}-{uses}-{inside}"));
     let said = (0..runs).map(|_| {
-        let mut preloaded = run().preload().env("DDTC_POLICY", "measure").env("DDTC_INSIDE", inside);
+        let mut preloaded = run().preload().env("DDTC_POLICY", "measure").env("DDTC_HOOK", inside);
         preloaded.command.env_remove("DDTC_LAZY_THRESHOLD").env_remove("DDTC_FENCES");
-        let preloaded = preloaded.env("DDTC_REMEMBER", "1").env("XDG_CACHE_HOME", &folder);
-        let preloaded = preloaded.env("DDTC_REPORT", folder.join("report%r"));
+        let preloaded = preloaded.env("DDTC_PROFILE_CACHE", "1").env("XDG_CACHE_HOME", &folder);
+        let preloaded = preloaded.env("DDTC_REPORT", folder.join("report%r.json"));
         same(&format!("{host:?}"), &sorted(&preloaded.text().0), &bare);
         reports(&folder, 2)
     });
@@ -38,7 +38,7 @@ fn lists_that_are_new_each_step_are_converted_as_those_before_them() {
     for host in HOSTS {
         for inside in ["off", "on"] {
             for said in reported(host, 200, 20, inside) {
-                let moved = ["pack_calls", "unpack_calls", "inside_pieces_packed", "inside_pieces_unpacked"];
+                let moved = ["packs", "unpacks", "hook_pieces_packed", "hook_pieces_unpacked"];
                 // Some half of the messages, and of a type alone the last one. Under Open MPI it is a matter of this machine and of the build whether decoding pays.
                 assert!(
                     moved.iter().any(|name| said[*name] > 0) || host == Host::OpenMpi,
@@ -46,7 +46,7 @@ fn lists_that_are_new_each_step_are_converted_as_those_before_them() {
                 );
                 assert_eq!((said["fallbacks"], said["panics"]), (0, 0), "{host:?} {said:?}");
                 // What the program shows is not looked for in the host's descriptions, however long it waits to be decoded; what stands for a packed message is.
-                assert!(said["inside_types_unseen"] <= 1, "{host:?} {said:?}");
+                assert!(said["hook_types_unseen"] <= 1, "{host:?} {said:?}");
             }
         }
     }
@@ -58,7 +58,7 @@ fn lists_that_are_used_once_are_the_hosts() {
         for said in reported(host, 400, 1, "on") {
             // There and back. A few are looked at, since all together have moved much.
             assert!(said["commits"] <= 20, "{host:?} {said:?}");
-            assert!(said["pack_calls"] + said["unpack_calls"] <= 20, "{host:?} {said:?}");
+            assert!(said["packs"] + said["unpacks"] <= 20, "{host:?} {said:?}");
         }
     }
 }

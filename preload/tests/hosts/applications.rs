@@ -55,7 +55,7 @@ fn messages_of_applications_are_those_packed_by_hand() {
         same(&format!("{host:?}, bare (left), {:?} (right)", HOSTS[0]), &bare, &first);
         for way in WAYS {
             let folder = scratch(&format!("applications-{host:?}-{}", way.name));
-            let run = way.of(checked(host, &[])).env("DDTC_REPORT", folder.join("report%r"));
+            let run = way.of(checked(host, &[])).env("DDTC_REPORT", folder.join("report%r.json"));
             let (text, errors) = run.text();
             same(&format!("{host:?} {} {errors}", way.name), &text, &bare);
             for said in reports(&folder, 2) {
@@ -85,7 +85,7 @@ fn a_program_of_transposes_is_served_inside() {
         run.command.env_remove("DDTC_LAZY_THRESHOLD");
     };
     for said in transposed(Host::OpenMpi, "20", as_users_have_it) {
-        assert!(said["inside_bytes_packed"] > 0 && said["inside_bytes_unpacked"] > 0, "{said:?}");
+        assert!(said["hook_bytes_packed"] > 0 && said["hook_bytes_unpacked"] > 0, "{said:?}");
     }
 }
 
@@ -93,7 +93,7 @@ fn a_program_of_transposes_is_served_inside() {
 fn transposed(host: Host, exchanges: &str, set: impl Fn(&mut Run)) -> Vec<HashMap<String, u64>> {
     let folder = scratch(&format!("transposed-{host:?}"));
     let run = checked(host, &["2", exchanges, "FFT2"]).preload().env("DDTC_POLICY", "table");
-    let mut run = run.env("DDTC_REPORT", folder.join("report%r"));
+    let mut run = run.env("DDTC_REPORT", folder.join("report%r.json"));
     set(&mut run);
     let (text, _) = run.text();
     assert!(text.ends_with(" wrong 0\n"), "{host:?} {text}");

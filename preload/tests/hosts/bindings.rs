@@ -27,7 +27,7 @@ fn moved(host: Host, program: &Path, folder: &Path, preload: &str) -> (u64, u64)
 }
 
 fn moved_by(host: Host, run: Run, folder: &Path, preload: &str) -> (u64, u64) {
-    let file = folder.join("report");
+    let file = folder.join("report.json");
     let run = run.env("LD_PRELOAD", preload).env("DDTC_POLICY", "all");
     let (text, errors) = run.env("DDTC_REPORT", &file).text();
     assert_eq!(text.trim(), "wrong 0", "{host:?} {errors}");
@@ -201,7 +201,7 @@ fn bindings_that_translate_handles_are_not_called() {
     let (bare, _) = host.ranks(2, &program).text();
     let both = format!("{}:{}", library().display(), host.root().join("lib/libmpifort_abi.so.1").display());
     let run = host.ranks(2, &program).env("LD_PRELOAD", both).env("DDTC_POLICY", "all");
-    let (text, errors) = run.env("DDTC_REPORT", folder.join("report%r")).text();
+    let (text, errors) = run.env("DDTC_REPORT", folder.join("report%r.json")).text();
     assert_eq!(text, bare, "{errors}");
     for said in reports(&folder, 2) {
         // Blocking sends are converted, requests are the host's.

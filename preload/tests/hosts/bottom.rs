@@ -14,12 +14,12 @@ fn types_of_absolute_addresses_are_served() {
         assert_eq!(bare.matches("wrong 0").count(), 2, "{host:?}\n{bare}");
         let folder = scratch(&format!("bottom-{host:?}"));
         // Counted is what is staged; inside a host kernels are made ahead.
-        let run = host.ranks(2, &program).preload().env("DDTC_POLICY", "all").env("DDTC_INSIDE", "off");
-        let (text, _) = run.env("DDTC_REPORT", folder.join("report%r")).text();
+        let run = host.ranks(2, &program).preload().env("DDTC_POLICY", "all").env("DDTC_HOOK", "off");
+        let (text, _) = run.env("DDTC_REPORT", folder.join("report%r.json")).text();
         same(&format!("{host:?}"), &sorted(&text), &bare);
         for said in reports(&folder, 2) {
-            assert!(said["pack_calls"] > 100 && said["unpack_calls"] > 70, "{host:?} {said:?}");
-            assert!(!said.contains_key("left_null_buffer"), "{host:?} {said:?}");
+            assert!(said["packs"] > 100 && said["unpacks"] > 70, "{host:?} {said:?}");
+            assert!(!said.contains_key("bypassed_null_buffer"), "{host:?} {said:?}");
             // 2 layouts in 6 places: what is at another address is not compiled again.
             assert!(said["commits"] >= 80 && said["compiles"] <= 16, "{host:?} {said:?}");
             assert_eq!((said["fallbacks"], said["panics"]), (0, 0), "{host:?} {said:?}");
@@ -47,11 +47,11 @@ fn objects_that_are_allocated_anew_share_what_they_moved() {
         assert_eq!(bare.matches("wrong 0").count(), 2, "{host:?}\n{bare}");
         let folder = scratch(&format!("fresh-{host:?}"));
         let run = host.ranks(2, &program).arg("fresh").arg("40").preload().env("DDTC_POLICY", "all");
-        let run = run.env("DDTC_INSIDE", "off").env("DDTC_REPORT", folder.join("report%r"));
+        let run = run.env("DDTC_HOOK", "off").env("DDTC_REPORT", folder.join("report%r.json"));
         same(&format!("{host:?}"), &sorted(&run.text().0), &bare);
         for said in reports(&folder, 2) {
             // 20 messages of 2.5 KB for each set, 80 KiB for the first layouts; how many are converted is a matter of the time spent.
-            assert!(said["pack_calls"] > 100 && said["unpack_calls"] > 100, "{host:?} {said:?}");
+            assert!(said["packs"] > 100 && said["unpacks"] > 100, "{host:?} {said:?}");
             assert_eq!((said["fallbacks"], said["panics"]), (0, 0), "{host:?} {said:?}");
         }
         fs::remove_dir_all(folder).unwrap();
@@ -89,7 +89,7 @@ fn calls_that_end_a_program_end_it_as_they_do_bare() {
 fn a_type_used_once_is_not_decoded() {
     for host in HOSTS {
         let folder = scratch(&format!("once-{host:?}"));
-        let file = folder.join("report");
+        let file = folder.join("report.json");
         let run = |mode: &str, threshold: &str| {
             let program = host.compile("left", &[]);
             let run = host.run(program).arg("addresses").arg("400").preload().env("DDTC_POLICY", "all");
@@ -98,12 +98,12 @@ fn a_type_used_once_is_not_decoded() {
         };
         let once = run("lazy", "80000");
         assert!(once["commits"] <= 2 && once["compiles"] == 0, "{host:?} {once:?}");
-        assert_eq!(once["left_used_too_little"], 400, "{host:?} {once:?}");
+        assert_eq!(once["bypassed_used_too_little"], 400, "{host:?} {once:?}");
         let at_once = run("lazy", "0");
         assert_eq!((at_once["commits"], at_once["compiles"]), (800, 2), "{host:?} {at_once:?}");
         // Who asks for that pays for every commit, and has every call converted, whatever that has cost.
         let all = run("commit", "80000");
-        let calls = ["commits", "pack_calls", "unpack_calls"].map(|name| all[name]);
+        let calls = ["commits", "packs", "unpacks"].map(|name| all[name]);
         assert_eq!(calls, [800, 400, 400], "{host:?} {all:?}");
         fs::remove_dir_all(folder).unwrap();
     }

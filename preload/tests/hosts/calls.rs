@@ -212,16 +212,16 @@ fn requests_that_are_asked_about_unseen_are_not_converted() {
         let folder = scratch(&format!("asked-{asked}"));
         for round in 0..10 {
             let run = host.ranks(2, &program).preload().env("DDTC_POLICY", "all");
-            let (text, errors) = run.env("DDTC_REPORT", folder.join("report%r")).text();
+            let (text, errors) = run.env("DDTC_REPORT", folder.join("report%r.json")).text();
             assert_eq!(text.matches("wrong 0\n").count(), 2, "{asked}, run {round}: {text}{errors}");
             let said = reports(&folder, 2);
             // Blocking sends of rank 0 are converted, and nothing that has a request.
             let moved = said.iter().map(|said| (said["messages_packed"], said["messages_unpacked"]));
             assert_eq!(moved.collect::<Vec<_>>(), [(60, 0), (0, 0)], "{asked}: {said:?}");
-            assert!(said.iter().all(|said| said["left_unseen_completion"] > 20), "{asked}: {said:?}");
-            let why = format!("note nonblocking calls are this host's: the program refers to {asked}\n");
+            assert!(said.iter().all(|said| said["bypassed_unseen_completion"] > 20), "{asked}: {said:?}");
+            let why = format!("\"nonblocking calls are bypassed: the program refers to {asked}\"");
             for rank in 0..2 {
-                let report = fs::read_to_string(folder.join(format!("report{rank}"))).unwrap();
+                let report = fs::read_to_string(folder.join(format!("report{rank}.json"))).unwrap();
                 assert!(report.contains(&why), "{report}");
             }
         }

@@ -42,11 +42,15 @@ fn random_calls(host: Host, name: &str, ranks: u32, calls: &str, variables: &[(&
     let what = format!("{host:?}, {name}, {ranks} ranks, {variables:?}");
     right(&format!("{what}, bare"), arguments(host.ranks(ranks, &program)));
     let all = host.ranks(ranks, &program).preload().env("DDTC_POLICY", "all");
-    right(&format!("{what}, all"), arguments(all.env("DDTC_REPORT", folder.join("report%r"))));
+    right(&format!("{what}, all"), arguments(all.env("DDTC_REPORT", folder.join("report%r.json"))));
     let mut moved = 0;
     for said in reports(&folder, ranks) {
         moved += said["messages_packed"] + said["messages_unpacked"];
-        assert_eq!((said["fallbacks"], said["panics"], said["messages_past_the_cap"]), (0, 0, 0), "{said:?}");
+        assert_eq!(
+            (said["fallbacks"], said["panics"], said["messages_over_staging_limit"]),
+            (0, 0, 0),
+            "{said:?}"
+        );
     }
     assert!(moved > u64::from(ranks) * calls.parse::<u64>().unwrap() / 3, "{what}: {moved}");
     for parity in 0..2 {
@@ -107,7 +111,7 @@ fn collectives_follow_the_table() {
     fs::create_dir_all(folder.join("ddtc")).unwrap();
     fs::write(folder.join("ddtc/policy"), "library mpich-5.0.2\nbcast blocks-short 64-\n").unwrap();
     let run = host.ranks(ranks, compiled(host, "collectives")).preload().env("XDG_CONFIG_HOME", &folder);
-    let run = run.env("DDTC_REPORT", folder.join("report%r")).arg("100").arg("1").arg("2000");
+    let run = run.env("DDTC_REPORT", folder.join("report%r.json")).arg("100").arg("1").arg("2000");
     let (text, errors) = run.text();
     assert_eq!(text.lines().next(), Some("wrong 0"), "{text}\n{errors}");
     let made = text.lines().find_map(|line| line.strip_prefix("bcast ")?.parse::<u64>().ok()).unwrap();
@@ -128,7 +132,7 @@ fn short_instances_are_left_to_open_mpi() {
         let table = format!("library openmpi-5.0.11\nbcast blocks-short {least}-\n");
         fs::write(folder.join("ddtc/policy"), table).unwrap();
         let run = host.ranks(2, compiled(host, "collectives")).preload().env("XDG_CONFIG_HOME", &folder);
-        let run = run.env("DDTC_REPORT", folder.join("report%r")).arg("60").arg("1").arg("2000");
+        let run = run.env("DDTC_REPORT", folder.join("report%r.json")).arg("60").arg("1").arg("2000");
         right(&format!("from {least} bytes"), run);
         // Its structures have 24 bytes.
         let moved =
@@ -147,7 +151,7 @@ fn collectives_are_the_hosts_where_another_library_chooses_by_the_type() {
     fs::copy(host.compile("empty", &["-shared", "-fPIC"]), &other).unwrap();
     let both = format!("{}:{}", library().display(), other.display());
     let run = host.ranks(2, compiled(host, "collectives")).env("LD_PRELOAD", both).env("DDTC_POLICY", "all");
-    right("beside UCC", run.env("DDTC_REPORT", folder.join("report%r")).arg("40").arg("1").arg("500"));
+    right("beside UCC", run.env("DDTC_REPORT", folder.join("report%r.json")).arg("40").arg("1").arg("500"));
     for said in reports(&folder, 2) {
         assert_eq!((said["messages_packed"], said["messages_unpacked"]), (0, 0), "{said:?}");
     }

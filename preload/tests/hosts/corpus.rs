@@ -262,15 +262,15 @@ fn on(host: Host, ranks: u32) {
     let new = wrong.iter().filter(|e| !known(host, e, Symptom::Bytes)).cloned();
     let more: Vec<String> = crash.chain(new).collect();
     let checked = left.without(run(&out), &out, &more).preload();
-    let checked = checked.env("DDTC_CHECK", "1").env("DDTC_REPORT", folder.join("report%r"));
+    let checked = checked.env("DDTC_CHECK", "1").env("DDTC_REPORT", folder.join("report%r.json"));
     let checked = checked.env("DRIVER_MOST", (8 << 20).to_string());
     let errors = survives(ranks, &out, checked);
     for rank in 0..ranks {
-        let said = fs::read_to_string(folder.join(format!("report{rank}"))).unwrap();
+        let said = fs::read_to_string(folder.join(format!("report{rank}.json"))).unwrap();
         let said = report(&said);
         assert_eq!((said["faults_of_ddtc"], said["fallbacks"], said["panics"]), (0, 0, 0), "{said:?}");
         assert!(said["checks"] > 2 * (cases.len() as u64) * 9 / 10, "{said:?}");
-        assert_eq!(said["other_differences_of_host"], 0, "{errors}");
+        assert_eq!(said["other_differences_of_mpi"], 0, "{errors}");
         let (bare, with) =
             (answers(&folder.join(format!("bare.{rank}"))), answers(&folder.join(format!("with.{rank}"))));
         let checked = answers(&folder.join(format!("checked.{rank}")));
@@ -326,13 +326,18 @@ fn by_messages(host: Host, ranks: u32) {
     };
     let out = folder.join("bare");
     let left = Left::by_bare_run(host, ranks, entries(cases), &out, run).named(host);
-    let report_of = |rank: u32| report(&fs::read_to_string(folder.join(format!("report{rank}"))).unwrap());
+    let report_of =
+        |rank: u32| report(&fs::read_to_string(folder.join(format!("report{rank}.json"))).unwrap());
     let out = folder.join("with");
-    let with = left.without(run(&out), &out, &[]).preload().env("DDTC_REPORT", folder.join("report%r"));
+    let with = left.without(run(&out), &out, &[]).preload().env("DDTC_REPORT", folder.join("report%r.json"));
     survives(ranks, &out, with);
     for rank in 0..ranks {
         let said = report_of(rank);
-        assert_eq!((said["fallbacks"], said["panics"], said["messages_past_the_cap"]), (0, 0, 0), "{said:?}");
+        assert_eq!(
+            (said["fallbacks"], said["panics"], said["messages_over_staging_limit"]),
+            (0, 0, 0),
+            "{said:?}"
+        );
         // Two of each are sent; dense ones and those without bytes are the host's.
         let least = cases.len() as u64;
         assert!(said["messages_packed"] > least && said["messages_unpacked"] > least, "{said:?}");

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::setup::{Host, library, lossy, scratch, succeed};
+use crate::setup::{Host, library, lossy, of_type, scratch, succeed};
 
 fn demo() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace").join("docs/examples/shallow")
@@ -20,7 +20,7 @@ fn result(text: &str) -> String {
 /// Packs of each sent edge of the grid, in a report.
 fn packs_of_edges(report: &str) -> Vec<u64> {
     let edges = report.lines().filter(|line| line.contains("[double,float]"));
-    edges.map(|line| line.split_whitespace().nth(1).unwrap().parse().unwrap()).filter(|&n| n > 0).collect()
+    edges.map(|line| of_type(line, "packs")).filter(|&n| n > 0).collect()
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn its_results_are_those_of_the_bare_host() {
             };
             let bare = result(&run("bare.pgm").text().0);
             for policy in ["all", "table"] {
-                let report = folder.join("report");
+                let report = folder.join("report.json");
                 let run = run("with.pgm").preload().env("DDTC_POLICY", policy).env("DDTC_REPORT", &report);
                 // From the first use on, however long the machine takes.
                 let run = if policy == "all" { run.env("DDTC_LAZY_THRESHOLD", "0") } else { run };
@@ -55,7 +55,7 @@ fn its_results_are_those_of_the_bare_host() {
                     // Of four edges those with a neighbour are packed, once a step but the first, in which the communicator is new.
                     let neighbours = ranks as usize / 2;
                     for rank in 0..ranks {
-                        let said = fs::read_to_string(report.with_extension(rank.to_string())).unwrap();
+                        let said = fs::read_to_string(folder.join(format!("report.{rank}.json"))).unwrap();
                         assert_eq!(
                             packs_of_edges(&said),
                             vec![8; neighbours],

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::setup::{Host, Run, on_some, reports, same, scratch};
+use crate::setup::{Host, Run, of_type, on_some, reports, same, scratch};
 
 /// All versions whose insides are known.
 const HOSTS: [Host; 2] = [Host::OpenMpi, Host::OpenMpi4];
@@ -18,7 +18,7 @@ fn with(run: Run, arguments: &[&str]) -> Run {
 
 /// Nothing is staged.
 fn inside(run: Run, folder: &Path) -> Run {
-    run.preload().env("DDTC_POLICY", "none").env("DDTC_REPORT", folder.join("report%r"))
+    run.preload().env("DDTC_POLICY", "none").env("DDTC_REPORT", folder.join("report%r.json"))
 }
 
 /// Bytes that ranks moved inside, packed and unpacked; nothing else was converted, and nothing went wrong.
@@ -27,8 +27,8 @@ fn moved(folder: &Path, ranks: u32) -> [u64; 2] {
     for said in reports(folder, ranks) {
         let staged = said["messages_packed"] + said["messages_unpacked"];
         assert_eq!((staged, said["fallbacks"], said["panics"]), (0, 0, 0), "{said:?}");
-        moved[0] += said["inside_bytes_packed"];
-        moved[1] += said["inside_bytes_unpacked"];
+        moved[0] += said["hook_bytes_packed"];
+        moved[1] += said["hook_bytes_unpacked"];
     }
     moved
 }
@@ -102,7 +102,7 @@ fn pieces_are_compared_and_put_right() {
         let program = compiled(host, "door");
         for (mode, spoilt) in [("messages", false), ("spoiled", true)] {
             let folder = scratch(&format!("door-check-{mode}-{host:?}"));
-            let run = inside(host.ranks(2, &program), &folder).env("DDTC_INSIDE", "check");
+            let run = inside(host.ranks(2, &program), &folder).env("DDTC_HOOK", "check");
             let (text, errors) = with(run, &[mode, "200"]).text();
             assert_eq!(text.trim(), "wrong 0", "{host:?} {mode}\n{errors}");
             assert_eq!(
@@ -111,7 +111,7 @@ fn pieces_are_compared_and_put_right() {
                 "{host:?} {mode}\n{errors}"
             );
             for said in reports(&folder, 2) {
-                assert!(said["checks"] > 100 && said["inside_bytes_unpacked"] > 1 << 20, "{said:?}");
+                assert!(said["checks"] > 100 && said["hook_bytes_unpacked"] > 1 << 20, "{said:?}");
                 assert_eq!(said["faults_of_ddtc"] > 10, spoilt, "{host:?} {mode} {said:?}");
             }
             fs::remove_dir_all(folder).unwrap();
@@ -126,11 +126,12 @@ fn tools_and_reports_count_what_moves_inside() {
         let (text, errors) = with(inside(host.ranks(2, &program), &folder), &["counted"]).text();
         assert_eq!(text.trim(), "wrong 0", "{host:?}\n{errors}");
         // Of each type.
-        let report = fs::read_to_string(folder.join("report0")).unwrap();
-        let lines = report.lines().filter(|line| line.starts_with("    inside this host: "));
-        let bytes: u64 = lines.map(|line| after(line, "host:")).sum();
-        assert_eq!(bytes, after(&report, "inside_bytes_packed"), "{report}");
-        assert!(after(&report, "inside_bytes_copied") > 20_000, "{report}");
+        let report = fs::read_to_string(folder.join("report0.json")).unwrap();
+        let said = &reports(&folder, 2)[0];
+        let types = report.lines().filter(|line| line.starts_with("    {\"type\": "));
+        let bytes: u64 = types.map(|line| of_type(line, "hook_bytes_packed")).sum();
+        assert_eq!(bytes, said["hook_bytes_packed"], "{report}");
+        assert!(said["hook_bytes_copied"] > 20_000, "{report}");
         fs::remove_dir_all(folder).unwrap();
     }
 }
@@ -145,14 +146,14 @@ fn a_table_moves_inside_what_it_would_pack_first() {
         let table = format!("library openmpi-{version}\nblocks-short 1-\nstrided-short 1-\n{row}");
         fs::write(folder.join("ddtc/policy"), table).unwrap();
         let run = Host::OpenMpi.ranks(2, &program).preload().env("XDG_CONFIG_HOME", &folder);
-        let run = run.env("DDTC_POLICY", "table").env("DDTC_REPORT", folder.join("report%r"));
+        let run = run.env("DDTC_POLICY", "table").env("DDTC_REPORT", folder.join("report%r.json"));
         let (text, errors) = with(run, &["messages", "400"]).text();
         assert_eq!(text.trim(), "wrong 0", "{errors}");
         for said in reports(&folder, 2) {
             // A layout is packed first until it is ready there.
             let staged = said["messages_packed"];
             assert!(if moves { staged < 50 } else { staged > 300 }, "{moves} {said:?}");
-            assert!(said["inside_bytes_packed"] > 1 << 20, "{said:?}");
+            assert!(said["hook_bytes_packed"] > 1 << 20, "{said:?}");
         }
     }
     fs::remove_dir_all(folder).unwrap();
@@ -170,8 +171,8 @@ fn what_many_messages_miss_opens_the_door() {
     ] {
         let run = |rounds: u64| {
             let run = host.ranks(2, host.compile("opens", &[])).preload().env("DDTC_POLICY", policy);
-            let run = run.env("DDTC_LAZY_THRESHOLD", "1000").env("DDTC_REPORT", folder.join("report%r"));
-            let run = run.env("DDTC_REMEMBER", "1").env("XDG_CACHE_HOME", &folder);
+            let run = run.env("DDTC_LAZY_THRESHOLD", "1000").env("DDTC_REPORT", folder.join("report%r.json"));
+            let run = run.env("DDTC_PROFILE_CACHE", "1").env("XDG_CACHE_HOME", &folder);
             with(run, &[&(bytes / 8).to_string(), &rounds.to_string()]).text()
         };
         if policy == "measure" {
@@ -180,7 +181,7 @@ fn what_many_messages_miss_opens_the_door() {
         let (text, errors) = run(rounds);
         assert_eq!(text.trim(), "wrong 0", "{host:?}\n{errors}");
         for said in reports(&folder, 2) {
-            for moved in [said["inside_bytes_packed"], said["inside_bytes_unpacked"]] {
+            for moved in [said["hook_bytes_packed"], said["hook_bytes_unpacked"]] {
                 let many = moved > bytes * rounds / 4;
                 assert!(if opens { many } else { moved == 0 }, "{host:?} {rounds} {said:?}");
             }
@@ -218,7 +219,7 @@ fn what_is_remembered_moves_inside_soon() {
     let (program, folder) = (compiled(Host::OpenMpi4, "soon"), scratch("door-soon"));
     let run = |messages| {
         let run = Host::OpenMpi4.ranks(1, &program).preload().env("DDTC_LAZY_THRESHOLD", "81920");
-        let run = run.env("DDTC_POLICY", "measure").env("DDTC_REMEMBER", "1");
+        let run = run.env("DDTC_POLICY", "measure").env("DDTC_PROFILE_CACHE", "1");
         with(run.env("XDG_CACHE_HOME", &folder), &[messages]).text()
     };
     remember_a_gain(&folder, "16", || drop(run("400")));
@@ -310,7 +311,7 @@ fn other_hosts_and_a_shut_door_move_nothing_inside() {
     {
         let (program, folder) = (compiled(host, "messages"), scratch(&format!("door-shut-{host:?}")));
         let (bare, _) = host.ranks(2, &program).text();
-        let (text, _) = inside(host.ranks(2, &program), &folder).env("DDTC_INSIDE", variable).text();
+        let (text, _) = inside(host.ranks(2, &program), &folder).env("DDTC_HOOK", variable).text();
         same(&format!("{host:?} {variable}"), &text, &bare);
         assert_eq!(moved(&folder, 2), [0, 0], "{host:?}");
         fs::remove_dir_all(folder).unwrap();

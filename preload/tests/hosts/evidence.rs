@@ -9,17 +9,18 @@ const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 
 /// 400 messages of one type, with the report; standard error.
 fn messages(host: Host, folder: &Path, more: &[(&str, &str)]) -> (String, String) {
-    let file = folder.join("report");
+    let file = folder.join("report.json");
     let run = host.run(host.compile("left", &[])).arg("gaps").arg("400").preload();
-    let run = run.env("DDTC_POLICY", "measure").env("DDTC_REMEMBER", "1").env("XDG_CACHE_HOME", folder);
+    let run = run.env("DDTC_POLICY", "measure").env("DDTC_PROFILE_CACHE", "1").env("XDG_CACHE_HOME", folder);
     let run = more.iter().fold(run, |run, (name, value)| run.env(name, value));
     let out = run.env("DDTC_REPORT", &file).output();
     assert!(out.status.success(), "{host:?} {out:?}");
     (fs::read_to_string(file).unwrap(), lossy(&out.stderr))
 }
 
+/// What was timed, by a report in JSON.
 fn timed(report: &str) -> Vec<&str> {
-    report.lines().filter(|line| line.starts_with("    messages from ")).collect()
+    report.split('"').filter(|text| text.starts_with("messages from ")).collect()
 }
 
 #[test]
@@ -30,7 +31,7 @@ fn what_is_timed_is_said_and_kept() {
         // 64 blocks of 4 bytes.
         let [line] = timed(&first)[..] else { panic!("{host:?} {first}") };
         assert!(
-            line.starts_with("    messages from 256 B: ") && line.contains("; 256 B take the host "),
+            line.starts_with("messages from 256 B: ") && line.contains("; 256 B take the MPI library "),
             "{line}"
         );
         let kept = fs::read_dir(folder.join("ddtc")).unwrap().next().unwrap().unwrap().path();
@@ -46,10 +47,10 @@ fn what_is_timed_is_said_and_kept() {
         .unwrap();
         let (second, errors) = messages(host, &folder, &[]);
         let said =
-            "    messages from 256 B: converted; 256 B take the host 123456 ns, ours 789 ns, a copy 12 ns";
+            "messages from 256 B: converted; 256 B take the MPI library 123456 ns, ddtc 789 ns, a copy 12 ns";
         assert_eq!(timed(&second), [said], "{host:?} {second}\n{errors}");
         // Nor is it written again, or by a run that remembers nothing, or times nothing.
-        let (third, _) = messages(host, &folder, &[("DDTC_REMEMBER", "0")]);
+        let (third, _) = messages(host, &folder, &[("DDTC_PROFILE_CACHE", "0")]);
         assert!(timed(&third).len() == 1 && timed(&third) != [said], "{host:?} {third}");
         let (fourth, _) = messages(host, &folder, &[("DDTC_POLICY", "table")]);
         assert!(timed(&fourth).is_empty(), "{host:?} {fourth}");

@@ -25,13 +25,17 @@ fn alike(host: Host, ranks: u32, seed: u32) {
     let (bare, _) = arguments(host.ranks(ranks, &program), &folder, seed).text();
     assert!(bare.lines().count() >= (CALLS * ranks) as usize, "{what}\n{bare}");
     let all = host.ranks(ranks, &program).preload().env("DDTC_POLICY", "all");
-    let all = all.env("DDTC_REPORT", folder.join("report%r"));
+    let all = all.env("DDTC_REPORT", folder.join("report%r.json"));
     same(&what, &arguments(all, &folder, seed).text().0, &bare);
     let (mut packed, mut unpacked) = (0, 0);
     for said in reports(&folder, ranks) {
         packed += said["messages_packed"];
         unpacked += said["messages_unpacked"];
-        assert_eq!((said["fallbacks"], said["panics"], said["messages_past_the_cap"]), (0, 0, 0), "{said:?}");
+        assert_eq!(
+            (said["fallbacks"], said["panics"], said["messages_over_staging_limit"]),
+            (0, 0, 0),
+            "{said:?}"
+        );
     }
     assert!(packed > 8 && unpacked > 0, "{what}: {packed} written, {unpacked} read");
     if ranks > 1 {
@@ -71,7 +75,7 @@ fn files_follow_the_table() {
     let moved = |rows: &str| {
         fs::write(&table, format!("library mpich-5.0.2\n{rows}")).unwrap();
         let run = host.ranks(1, compiled(host)).preload().env("XDG_CONFIG_HOME", &folder);
-        arguments(run.env("DDTC_REPORT", folder.join("report%r")), &folder, 1).text();
+        arguments(run.env("DDTC_REPORT", folder.join("report%r.json")), &folder, 1).text();
         let said = &reports(&folder, 1)[0];
         (said["messages_packed"], said["messages_unpacked"])
     };
@@ -99,7 +103,7 @@ fn files_follow_the_shipped_table() {
                 .0
         };
         let bare = told(host.ranks(1, compiled(host)));
-        let run = host.ranks(1, compiled(host)).preload().env("DDTC_REPORT", folder.join("report%r"));
+        let run = host.ranks(1, compiled(host)).preload().env("DDTC_REPORT", folder.join("report%r.json"));
         same(&format!("{host:?}"), &told(run), &bare);
         let said = &reports(&folder, 1)[0];
         assert!(said["messages_packed"] > 0 && said["messages_unpacked"] > 0, "{host:?}: {said:?}");

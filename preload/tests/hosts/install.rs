@@ -116,7 +116,7 @@ fn what_is_installed_works_wherever_it_is_moved() {
     );
     fs::rename(&blank, &moved).unwrap();
     // A job, as the guide has it.
-    let file = folder.join("report");
+    let file = folder.join("report.json");
     let mut job = Command::new(&ddtc);
     // What is looked at is not when a type is compiled, nor what is found to gain: by default both depend on time.
     job.env("DDTC_POLICY", "all");

@@ -164,15 +164,15 @@ impl Layered {
         let loaded: Vec<String> = loaded.iter().map(|library| library.display().to_string()).collect();
         // The launcher's own processes need no layer.
         let run = self.host.ranks(ranks, "env").arg(format!("LD_PRELOAD={}", loaded.join(":")));
-        let run = run.arg(&self.program).env("DDTC_POLICY", "all").env("DDTC_INSIDE", "off");
-        let run = run.env("DDTC_REPORT", self.folder.join("report%r"));
+        let run = run.arg(&self.program).env("DDTC_POLICY", "all").env("DDTC_HOOK", "off");
+        let run = run.env("DDTC_REPORT", self.folder.join("report%r.json"));
         let run = run.env("LAYER_COUNTS", self.folder.join("counts"));
         if self.way == Way::Local { run.arg(self.folder.join("libplugin.so")) } else { run }
     }
 
     /// The report of rank 0.
     fn report(&self) -> String {
-        fs::read_to_string(self.folder.join("report0")).unwrap()
+        fs::read_to_string(self.folder.join("report0.json")).unwrap()
     }
 
     /// The calls of layered.c that a counting layer has seen on two ranks.
@@ -217,9 +217,9 @@ fn a_layer_that_splits_the_world_is_heeded() {
             }
             if way.hands_on() {
                 let text = program.report();
-                let note = "note messages are not converted: the PMPI layer ";
+                let note = "\"messages are not converted: the PMPI layer ";
                 assert!(text.contains(note) && text.contains("liblayer.so has MPI_"), "{host:?}\n{text}");
-                assert_eq!(report(&text)["left_to_a_layer"], 90, "{host:?}\n{text}");
+                assert_eq!(report(&text)["bypassed_pmpi_layer"], 90, "{host:?}\n{text}");
             }
             program.end();
         }
@@ -239,19 +239,19 @@ fn every_call_reaches_a_layer_that_has_all_functions() {
             assert_eq!(program.counted("mfwp", true), bare, "{host:?} {way:?}");
             if way.hands_on() {
                 for said in reports(&program.folder, 2) {
-                    let moved = ["messages_packed", "messages_unpacked", "pack_calls", "unpack_calls"];
+                    let moved = ["messages_packed", "messages_unpacked", "packs", "unpacks"];
                     assert!(moved.iter().all(|name| said[*name] == 0), "{host:?} {way:?} {said:?}");
-                    assert!(said["left_to_a_layer"] > 100 && said["panics"] == 0, "{host:?} {said:?}");
+                    assert!(said["bypassed_pmpi_layer"] > 100 && said["panics"] == 0, "{host:?} {said:?}");
                 }
                 let text = program.report();
                 for group in ["messages", "files", "windows", "pack"] {
-                    let note = format!("note {group} are not converted: the PMPI layer ");
+                    let note = format!("\"{group} are not converted: the PMPI layer ");
                     assert!(text.contains(&note), "{host:?} {way:?}\n{text}");
                 }
             } else {
                 // Nothing that a layer before this library takes comes here, so there may be no
                 // report.
-                let text = fs::read_to_string(program.folder.join("report0")).unwrap_or_default();
+                let text = fs::read_to_string(program.folder.join("report0.json")).unwrap_or_default();
                 assert!(!text.contains("are not converted"), "{host:?} {way:?}\n{text}");
             }
             program.end();
@@ -286,10 +286,10 @@ fn what_no_layer_has_is_converted() {
                 let bare = program.counted(group, false);
                 assert_eq!(program.counted(group, true), bare, "{host:?} {name} {group}");
                 let [first, _] = reports(&program.folder, 2).try_into().unwrap();
-                let converted = first["messages_packed"] + first["pack_calls"] > 10;
+                let converted = first["messages_packed"] + first["packs"] > 10;
                 assert_eq!(converted, group != taken, "{host:?} {name} {group} {first:?}");
                 assert_eq!(
-                    first.contains_key("left_to_a_layer"),
+                    first.contains_key("bypassed_pmpi_layer"),
                     group == taken,
                     "{host:?} {name} {first:?}"
                 );
@@ -312,7 +312,7 @@ fn calls_that_a_layer_makes_by_mpi_names_are_handed_on() {
             let said = report(&program.report());
             assert_eq!(said["messages_packed"] > 0, !way.hands_on(), "{host:?} {way:?} {said:?}");
             // The layer has nothing of this group.
-            assert!(said["pack_calls"] > 10 && said["panics"] == 0, "{host:?} {way:?} {said:?}");
+            assert!(said["packs"] > 10 && said["panics"] == 0, "{host:?} {way:?} {said:?}");
             program.end();
         }
     }
@@ -326,12 +326,12 @@ fn bytes_move_inside_open_mpi_below_a_layer() {
         let all = folder.join("all.c");
         counting_layer(host, &all, |_| true);
         let program = Layered::new(host, Way::After, "layered", &all);
-        let run = program.run(2, true).arg("mw").arg("none").env("DDTC_INSIDE", "on");
+        let run = program.run(2, true).arg("mw").arg("none").env("DDTC_HOOK", "on");
         assert_eq!(run.text().0.trim(), "wrong 0", "{host:?}");
         for said in reports(&program.folder, 2) {
-            assert!(said["inside_types_unseen"] > 0 && said["panics"] == 0, "{host:?} {said:?}");
-            assert!(said["inside_bytes_packed"] > 1 << 20, "{host:?} {said:?}");
-            assert!(said["inside_bytes_unpacked"] > 1 << 20, "{host:?} {said:?}");
+            assert!(said["hook_types_unseen"] > 0 && said["panics"] == 0, "{host:?} {said:?}");
+            assert!(said["hook_bytes_packed"] > 1 << 20, "{host:?} {said:?}");
+            assert!(said["hook_bytes_unpacked"] > 1 << 20, "{host:?} {said:?}");
             assert_eq!(said["messages_packed"], 0, "{host:?} {said:?}");
         }
         program.end();
@@ -374,7 +374,7 @@ fn layers_of_fortran_programs_see_all_calls() {
                     let loaded: Vec<String> = loaded.map(|library| library.display().to_string()).collect();
                     let run = host.run("env").arg(format!("LD_PRELOAD={}", loaded.join(":"))).arg(&program);
                     let run = run.env("LAYER_COUNTS", folder.join("counts")).env("DDTC_POLICY", "all");
-                    let (text, _) = run.env("DDTC_REPORT", folder.join("report")).text();
+                    let (text, _) = run.env("DDTC_REPORT", folder.join("report.json")).text();
                     assert!(text.contains("wrong 0"), "{host:?} {name}\n{text}");
                     let counts = fs::read_to_string(folder.join("counts.0")).unwrap_or_default();
                     let _ = fs::remove_file(folder.join("counts.0"));
@@ -384,10 +384,10 @@ fn layers_of_fortran_programs_see_all_calls() {
                 };
                 let bare = run(None);
                 assert_eq!(run(Some(library())), bare, "{host:?} {name} {layers:?}");
-                let said = report(&fs::read_to_string(folder.join("report")).unwrap());
+                let said = report(&fs::read_to_string(folder.join("report.json")).unwrap());
                 // The layer of Fortran has nothing of the messages.
                 let converted = name == "ways" && !layers.contains(&&c_layer);
-                let moved = said["pack_calls"] + said["messages_packed"];
+                let moved = said["packs"] + said["messages_packed"];
                 assert_eq!(moved > 0, converted, "{host:?} {name} {layers:?} {said:?}");
             }
         }

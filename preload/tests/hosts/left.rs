@@ -1,42 +1,40 @@
-//! Calls that are left to the host: counted by reason, said in a sentence, and in reports of programs that do not come to their end.
+//! Reports: bypassed calls are counted by reason, converted ones once, and the first sentence is that of the
+//! counters. Programs that do not come to their end leave reports too.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::setup::{Host, Run, command_line, library, lossy, report, scratch};
+use crate::setup::{Host, Run, command_line, library, lossy, of_type, report, scratch, summary};
 
 const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 
-/// Which of a report's lines say why calls were left.
+/// Returns which of a report's numbers say why calls were bypassed.
 fn reasons(text: &str) -> Vec<(String, u64)> {
-    let mut left: Vec<_> = report(text).into_iter().filter(|(name, _)| name.starts_with("left_")).collect();
-    left.sort();
-    left
+    let mut bypassed: Vec<_> =
+        report(text).into_iter().filter(|(name, _)| name.starts_with("bypassed_")).collect();
+    bypassed.sort();
+    bypassed
 }
 
-/// A report's line after its header.
-fn first(text: &str) -> &str {
-    text.lines().nth(1).unwrap_or_default()
-}
-
-/// Rows of types: what stands behind their numbers.
+/// Returns the types of a report, from their text on.
 fn rows(text: &str) -> Vec<&str> {
-    let rows = text.lines().skip_while(|l| !l.ends_with("  type")).skip(1);
-    let rows = rows.filter(|l| !l.starts_with("    pack: ") && !l.starts_with("    unpack: "));
-    rows.map(|l| &l[l.find(|c: char| c.is_ascii_alphabetic()).unwrap()..]).collect()
+    text.lines().filter_map(|line| line.strip_prefix("    {\"type\": \"")).collect()
 }
 
 /// The report of a program's calls.
 fn calls(host: Host, args: &[&str], set: impl Fn(Run) -> Run) -> String {
-    let folder = scratch(&format!("left-{host:?}-{}", args.join("-")));
-    let file = folder.join("report");
+    // Tests that run at the same time may run the same program.
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let folder = scratch(&format!("left-{}", RUNS.fetch_add(1, Relaxed)));
+    let file = folder.join("report.json");
     let mut run = host.run(host.compile("left", &[]));
     run.command.current_dir(&folder);
     let run = args.iter().fold(run, |run, arg| run.arg(arg));
     // What moves inside the host is the host's, but it is not nothing.
-    let (_, errors) = set(run.preload().env("DDTC_REPORT", &file).env("DDTC_INSIDE", "off")).text();
+    let (_, errors) = set(run.preload().env("DDTC_REPORT", &file).env("DDTC_HOOK", "off")).text();
     let text = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{host:?} {args:?}: {e}\n{errors}"));
     fs::remove_dir_all(folder).unwrap();
     text
@@ -45,42 +43,105 @@ fn calls(host: Host, args: &[&str], set: impl Fn(Run) -> Run) -> String {
 #[test]
 fn every_call_left_to_the_host_is_counted_by_reason() {
     for host in HOSTS {
-        for (kind, policy, why, n, phrase) in [
-            ("gaps", "none", "left_by_policy", 400, "had types that the policy leaves to this host"),
-            ("collectives", "none", "left_by_policy", 1600, "had types that the policy leaves to this host"),
-            ("window", "none", "left_by_policy", 400, "had types that the policy leaves to this host"),
-            ("file", "none", "left_by_policy", 400, "had types that the policy leaves to this host"),
+        for (kind, policy, why, n) in [
+            ("gaps", "none", "bypassed_by_policy", 400),
+            ("collectives", "none", "bypassed_by_policy", 1600),
+            ("window", "none", "bypassed_by_policy", 400),
+            ("file", "none", "bypassed_by_policy", 400),
             // 3200 types that live at a time: no commit is forgotten.
-            ("many", "none", "left_by_policy", 3200, "had types that the policy leaves to this host"),
-            ("contiguous", "all", "left_contiguous", 400, "had types without gaps"),
-            ("nothing", "all", "left_nothing_to_move", 400, "moved nothing"),
-            ("unknown", "all", "left_unknown_type", 400, "had types whose commit was not seen"),
-            ("huge", "all", "left_past_the_cap", 4, "needed more than DDTC_BUFFERS"),
+            ("many", "none", "bypassed_by_policy", 3200),
+            ("contiguous", "all", "bypassed_contiguous", 400),
+            ("nothing", "all", "bypassed_nothing_to_move", 400),
+            ("unknown", "all", "bypassed_unknown_type", 400),
+            ("huge", "all", "bypassed_over_staging_limit", 4),
         ] {
             let times = if kind == "huge" { "4" } else { "400" };
-            let text =
-                calls(host, &[kind, times], |run| run.env("DDTC_POLICY", policy).env("DDTC_BUFFERS", "1"));
+            let text = calls(host, &[kind, times], |run| {
+                run.env("DDTC_POLICY", policy).env("DDTC_STAGING_MIB", "1")
+            });
             assert_eq!(reasons(&text), [(why.to_owned(), n)], "{host:?} {kind}\n{text}");
-            assert_eq!(report(&text)["calls_left_to_host"], n, "{host:?} {kind}\n{text}");
-            assert_eq!(first(&text), format!("nothing was converted: {n} calls {phrase}"), "{host:?} {kind}");
+            assert_eq!(report(&text)["calls_bypassed"], n, "{host:?} {kind}\n{text}");
+            let none = format!("ddtc converted none of {n} calls with derived datatypes.");
+            assert_eq!(summary(&text), none, "{host:?} {kind}");
         }
         let text = calls(host, &["named", "400"], |run| run);
         assert_eq!(
-            (reasons(&text), first(&text)),
-            (vec![], "nothing was converted: no call had a derived type")
+            (reasons(&text), summary(&text)),
+            (vec![], "ddtc converted nothing: no call had a derived datatype.")
         );
         // What is converted is not left, nor are the calls of it that name no type.
         let text = calls(host, &["pack", "400"], |run| run);
-        assert_eq!(reasons(&text), [("left_first_use".to_owned(), 1)], "{host:?} {text}");
-        assert!(!text.contains("nothing was converted") && report(&text)["pack_calls"] == 399, "{text}");
+        assert_eq!(reasons(&text), [("bypassed_first_use".to_owned(), 1)], "{host:?} {text}");
+        assert_eq!(report(&text)["packs"], 399, "{text}");
         // A persistent request is made once and started often, so its type is compiled when it is made, however short it is: the
         // bytes of twenty requests alone would not do.
         let text = calls(host, &["persistent", "400"], |run| run.env("DDTC_POLICY", "all"));
         let converted = ["messages_packed", "messages_unpacked"].map(|name| report(&text)[name]);
         assert!(converted.iter().all(|&n| n >= 200), "{host:?} {text}");
         let text = calls(host, &["gaps", "400"], |run| run.env("DDTC_MODE", "off"));
-        assert_eq!(first(&text), "nothing was converted: DDTC_MODE is off", "{text}");
+        assert_eq!(summary(&text), "ddtc converted nothing: DDTC_MODE is off.", "{text}");
     }
+}
+
+/// Whether a call is blocking, nonblocking, persistent or collective, it counts once, and so does each of
+/// its packs and unpacks.
+#[test]
+fn the_first_sentence_is_that_of_the_counters() {
+    for host in HOSTS {
+        for (kind, calls_of_types) in
+            [("gaps", 400), ("nonblocking", 800), ("persistent", 40), ("collectives", 1600), ("pack", 400)]
+        {
+            let text = calls(host, &[kind, "400"], |run| run.env("DDTC_POLICY", "all"));
+            let said = report(&text);
+            let what = format!("{host:?} {kind}\n{text}");
+            assert_eq!(said["calls_converted"] + said["calls_bypassed"], calls_of_types, "{what}");
+            let sentence = format!(
+                "ddtc converted {} of {calls_of_types} calls with derived datatypes.",
+                said["calls_converted"]
+            );
+            assert_eq!(summary(&text), sentence, "{what}");
+            // The program's own packs have no staging buffer.
+            let own = if kind == "pack" { said["calls_converted"] } else { 0 };
+            assert_eq!(said["packs"], said["messages_packed"] + own, "{what}");
+            assert_eq!(said["unpacks"], said["messages_unpacked"], "{what}");
+            // Each of its sends is converted or bypassed, and the receives are the same ones.
+            if ["gaps", "nonblocking", "persistent"].contains(&kind) {
+                assert!(said["packs"] >= 200 && said["unpacks"] >= 200, "{what}");
+                assert_eq!(said["bytes_packed"], said["packs"] * 256, "{what}");
+                assert_eq!(said["bytes_unpacked"], said["unpacks"] * 256, "{what}");
+            }
+            for name in ["packs", "unpacks", "bytes_packed", "bytes_unpacked"] {
+                let sum = rows(&text).into_iter().map(|row| of_type(row, name)).sum::<u64>();
+                assert_eq!(said[name], sum, "{name} {what}");
+            }
+        }
+    }
+}
+
+/// The text of a report begins with the same sentence, and fits one screen.
+#[test]
+fn a_report_is_text_unless_its_name_says_json() {
+    let folder = scratch("text");
+    for name in ["report", "report.json", "-"] {
+        let run = Host::Mpich.run(Host::Mpich.compile("left", &[])).arg("gaps").arg("40").preload();
+        // The old name of a variable does what the new one does, and is explained.
+        let run = run.env("DDTC_REPORT", if name == "-" { name.into() } else { folder.join(name) });
+        let (_, errors) = run.env("DDTC_POLICY", "all").env("DDTC_INSIDE", "off").text();
+        let line = "ddtc: DDTC_INSIDE is the old name of DDTC_HOOK, and is accepted until version 0.5\n";
+        let (line, rest) =
+            errors.split_at_checked(line.len()).filter(|(said, _)| *said == line).expect(&errors);
+        assert_eq!(errors.matches(line).count(), 1, "{errors}");
+        let text = if name == "-" { rest.to_owned() } else { fs::read_to_string(folder.join(name)).unwrap() };
+        let sentence = "ddtc converted 40 of 40 calls with derived datatypes.";
+        if name == "report.json" {
+            assert_eq!(summary(&text), sentence, "{text}");
+        } else {
+            assert!(text.starts_with(&format!("{sentence}\nrank 0 of 1, process ")), "{text}");
+            assert!(text.contains("\nConverted  40 calls: 40 packs of 10.0 KiB in "), "{text}");
+            assert!(text.lines().count() <= 24 && text.lines().all(|l| l.chars().count() <= 100), "{text}");
+        }
+    }
+    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
@@ -89,10 +150,10 @@ fn payloads_that_the_policy_does_not_convert_are_named_small_or_large() {
         let folder = scratch(&format!("sizes-{host:?}"));
         fs::create_dir_all(folder.join("ddtc")).unwrap();
         let text = calls(host, &["named", "1"], |run| run);
-        let version = text.lines().find_map(|l| l.strip_prefix("host ")).unwrap().to_owned();
-        let library = ddtc_hosts::policy::Library::of(&version);
+        let version = text.split_once("\"libraries\": [\n    \"").unwrap().1.split('"').next().unwrap();
+        let library = ddtc_hosts::policy::Library::of(version);
         for (rows, why) in
-            [("strided-short 4096-", "left_too_small"), ("strided-short 1-64", "left_too_large")]
+            [("strided-short 4096-", "bypassed_too_small"), ("strided-short 1-64", "bypassed_too_large")]
         {
             fs::write(folder.join("ddtc/policy"), format!("library {library}\n{rows}\n")).unwrap();
             let text = calls(host, &["gaps", "40"], |run| run.env("XDG_CONFIG_HOME", &folder));
@@ -106,7 +167,7 @@ fn payloads_that_the_policy_does_not_convert_are_named_small_or_large() {
 fn the_ranks_sum_says_why_nothing_was_converted() {
     for host in HOSTS {
         let folder = scratch(&format!("why-{host:?}"));
-        let file = folder.join("report");
+        let file = folder.join("report.json");
         let run = |kind: &str| {
             let mut run = host.ranks(2, command_line());
             // The command line starts the launcher, not the other way round.
@@ -123,20 +184,20 @@ fn the_ranks_sum_says_why_nothing_was_converted() {
                 .args(launcher);
             command.arg(host.compile("left", &[])).args([kind, "50"]).current_dir(&folder);
             command.envs(run.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-            command.env("DDTC_POLICY", "none");
+            command.env("DDTC_POLICY", "none").env("DDTC_HOOK", "off");
             run.command = command;
             run.text();
             fs::read_to_string(&file).unwrap()
         };
         // Four calls each, but a rank that is not the root has a named type in the gather.
         let text = run("collectives");
-        assert!(
-            text.starts_with(
-                "ddtc report, sum of 2 ranks\nnothing was converted: 350 calls had types that the policy"
-            ),
+        assert_eq!(
+            summary(&text),
+            "ddtc converted none of 350 calls with derived datatypes.",
             "{host:?} {text}"
         );
-        assert_eq!(reasons(&text), [("left_by_policy".to_owned(), 350)], "{host:?} {text}");
+        assert_eq!(report(&text)["ranks"], 2, "{host:?} {text}");
+        assert_eq!(reasons(&text), [("bypassed_by_policy".to_owned(), 350)], "{host:?} {text}");
         fs::remove_dir_all(folder).unwrap();
     }
 }
@@ -145,19 +206,15 @@ fn the_ranks_sum_says_why_nothing_was_converted() {
 fn a_program_that_aborts_leaves_a_report() {
     for host in HOSTS {
         let folder = scratch(&format!("abort-{host:?}"));
-        let file = folder.join("report");
+        let file = folder.join("report.json");
         let run = host.run(host.compile("left", &[])).arg("gaps").arg("100").arg("abort").preload();
         let out = run.env("DDTC_REPORT", &file).env("DDTC_POLICY", "all").output();
         assert!(!out.status.success(), "{host:?}");
         let text =
             fs::read_to_string(&file).unwrap_or_else(|e| panic!("{host:?}: {e} {}", lossy(&out.stderr)));
         let said = report(&text);
-        assert_eq!(
-            (said["pack_calls"], said["unpack_calls"], said["commits"]),
-            (100, 100, 1),
-            "{host:?} {text}"
-        );
-        assert!(text.contains("note MPI was not finalized when this was written"), "{text}");
+        assert_eq!((said["packs"], said["unpacks"], said["commits"]), (100, 100, 1), "{host:?} {text}");
+        assert_eq!(said["unfinished"], 1, "{text}");
         fs::remove_dir_all(folder).unwrap();
     }
 }
@@ -166,12 +223,12 @@ fn a_program_that_aborts_leaves_a_report() {
 fn a_program_that_is_killed_leaves_a_report() {
     for host in HOSTS {
         let folder = scratch(&format!("killed-{host:?}"));
-        let file = folder.join("report");
+        let file = folder.join("report.json");
         let mut command =
             host.run(host.compile("left", &[])).arg("gaps").arg("100").arg("on").preload().command;
         command.env("DDTC_REPORT", &file).env("DDTC_RECORD", folder.join("record")).env("DDTC_POLICY", "all");
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-        let calls = || fs::read_to_string(&file).map_or(0, |text| report(&text)["pack_calls"]);
+        let calls = || fs::read_to_string(&file).map_or(0, |text| report(&text)["packs"]);
         // It goes on being written while the program runs, and whole whenever it is read.
         let mut seen = 0;
         for _ in 0..2 {
@@ -184,8 +241,8 @@ fn a_program_that_is_killed_leaves_a_report() {
         kill(&file, child.id());
         child.wait().unwrap();
         let text = fs::read_to_string(&file).unwrap();
-        assert!(report(&text)["pack_calls"] >= seen, "{text}");
-        assert!(text.contains("note MPI was not finalized when this was written"), "{text}");
+        assert!(report(&text)["packs"] >= seen, "{text}");
+        assert_eq!(report(&text)["unfinished"], 1, "{text}");
         assert_eq!(rows(&text).len(), 1, "{text}");
         let record = fs::read_to_string(folder.join("record")).unwrap();
         assert_eq!(ddtc::corpus::parse(&record).unwrap().len(), 1, "{record}");
@@ -196,7 +253,8 @@ fn a_program_that_is_killed_leaves_a_report() {
 /// Kills the program whose report this is, and `timeout`, which started it.
 fn kill(file: &Path, parent: u32) {
     let text = fs::read_to_string(file).unwrap();
-    let id: i32 = text.lines().next().unwrap().rsplit(' ').next().unwrap().parse().unwrap();
+    let (_, process) = text.split_once(", process ").unwrap();
+    let id: i32 = process[..process.find('"').unwrap()].parse().unwrap();
     for id in [id, parent as i32] {
         // SAFETY: processes of this test, which has not waited for them.
         assert_eq!(unsafe { libc::kill(id, libc::SIGKILL) }, 0);
@@ -208,14 +266,15 @@ fn rows_tell_types_apart_and_objects_of_one_layout_together() {
     for host in HOSTS {
         let text = calls(host, &["addresses", "100"], |run| run);
         let [row] = rows(&text)[..] else { panic!("{host:?} {text}") };
-        assert!(row.starts_with("at addresses: struct([1,3],[0,8],[int,float])  [16 of 20 bytes, "), "{row}");
+        let start = "at addresses: struct([1,3],[0,8],[int,float])\", \"size\": 16, \"true_extent\": 20, ";
+        assert!(row.starts_with(start), "{row}");
         let text = calls(host, &["alike", "5"], |run| run);
         let [a, b] = rows(&text)[..] else { panic!("{host:?} {text}") };
         assert!(a != b && a[..150] == b[..150], "{text}");
-        assert!(
-            a.contains("  [1600 of 3196 bytes, strided-short, ")
-                || a.contains("  [1600 of 3204 bytes, table-short, "),
-            "{text}"
-        );
+        let shapes = [(3196, "strided-short"), (3204, "table-short")];
+        let shapes = shapes.map(|(extent, class)| {
+            format!("\"size\": 1600, \"true_extent\": {extent}, \"class\": \"{class}\", ")
+        });
+        assert!(shapes.iter().any(|shape| a.contains(shape)), "{text}");
     }
 }

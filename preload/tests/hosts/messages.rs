@@ -22,7 +22,7 @@ fn told(host: Host, ranks: u32, name: &str, lines: usize, (packed, unpacked, che
     assert!(bare.lines().count() > lines * ranks as usize, "{bare}");
     let with = |name: &str, value: &str| {
         let run = host.ranks(ranks, &program).preload().env("DDTC_POLICY", "all").env(name, value);
-        run.env("DDTC_REPORT", folder.join("report%r")).text()
+        run.env("DDTC_REPORT", folder.join("report%r.json")).text()
     };
     let (text, errors) = with("DDTC_MODE", "commit");
     same(&format!("{host:?} {name} {ranks}"), &text, &bare);
@@ -31,7 +31,11 @@ fn told(host: Host, ranks: u32, name: &str, lines: usize, (packed, unpacked, che
             said["messages_packed"] > packed && said["messages_unpacked"] > unpacked,
             "{said:?} {errors}"
         );
-        assert_eq!((said["fallbacks"], said["panics"], said["messages_past_the_cap"]), (0, 0, 0), "{said:?}");
+        assert_eq!(
+            (said["fallbacks"], said["panics"], said["messages_over_staging_limit"]),
+            (0, 0, 0),
+            "{said:?}"
+        );
     }
     if ranks == 2 {
         for parity in 0..2 {
@@ -41,15 +45,15 @@ fn told(host: Host, ranks: u32, name: &str, lines: usize, (packed, unpacked, che
         let (text, errors) = with("DDTC_CHECK", "1");
         same(&format!("{host:?} checked"), &text, &bare);
         for said in reports(&folder, ranks) {
-            assert_eq!((said["faults_of_ddtc"], said["other_differences_of_host"]), (0, 0), "{errors}");
+            assert_eq!((said["faults_of_ddtc"], said["other_differences_of_mpi"]), (0, 0), "{errors}");
             assert!(said["checks"] > checks, "{said:?}");
         }
         // No room for large messages: the host's, as are all in a mode or policy that converts none.
-        let (text, _) = with("DDTC_BUFFERS", "1");
+        let (text, _) = with("DDTC_STAGING_MIB", "1");
         same(&format!("{host:?} capped"), &text, &bare);
         // So many at once are only there.
         let past = if name == "messages" { 10 } else { 0 };
-        assert!(reports(&folder, ranks).iter().all(|said| said["messages_past_the_cap"] >= past));
+        assert!(reports(&folder, ranks).iter().all(|said| said["messages_over_staging_limit"] >= past));
         // Buffers are used again where they stand between no fences; types are compiled between one message and the next.
         for (name, value) in [("DDTC_MODE", "lazy"), ("DDTC_FENCES", "0"), ("DDTC_LAZY_THRESHOLD", "3000")] {
             let (text, _) = with(name, value);
@@ -166,7 +170,7 @@ fn the_policy_comes_from_the_table_of_the_user_or_is_the_shipped_one() {
         let program = host.compile("messages", &[]);
         let run =
             host.ranks(2, &program).preload().env("XDG_CONFIG_HOME", &folder).env("DDTC_POLICY", choice);
-        let (_, errors) = run.env("DDTC_REPORT", folder.join("report%r")).text();
+        let (_, errors) = run.env("DDTC_REPORT", folder.join("report%r.json")).text();
         (reports(&folder, 2)[0]["messages_packed"], errors)
     };
     let all = run(Host::Mpich, "all").0;
@@ -200,7 +204,7 @@ fn the_table_is_measured_by_the_command_line() {
         let run = host.run(command_line()).arg("tune").arg("--mpicc").arg(host.root().join("bin/mpicc"));
         let run = run.arg("--rounds").arg("3").arg("--budget").arg("0.1").env("XDG_CONFIG_HOME", &folder);
         // What is measured as converted is, from the first call on, whatever the user's mode.
-        let run = run.env("DDTC_MODE", "off").env("DDTC_REPORT", folder.join("report%r"));
+        let run = run.env("DDTC_MODE", "off").env("DDTC_REPORT", folder.join("report%r.json"));
         let run = if host == Host::Mpich { run.arg("--windows") } else { run };
         let mut run = run.arg("--").arg(host.root().join("bin/mpiexec")).arg("-n").arg("2");
         if host == Host::OpenMpi {
@@ -209,7 +213,7 @@ fn the_table_is_measured_by_the_command_line() {
         let (text, _) = run.text();
         assert!(text.contains("\nblocks-short,") && text.contains("ddtc/policy: table of"), "{text}");
         for said in reports(&folder, 2) {
-            assert!(said["messages_packed"] > 0 && said["calls_left_to_host"] == 0, "{host:?}: {said:?}");
+            assert!(said["messages_packed"] > 0 && said["calls_bypassed"] == 0, "{host:?}: {said:?}");
         }
         for call in ["put", "get"] {
             let measured = text.contains(&format!("\n{call},blocks-long,"));
@@ -264,7 +268,7 @@ fn threads_exchange_messages() {
     for host in [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi] {
         let folder = scratch(&format!("traffic-{host:?}"));
         let run = host.ranks(2, host.compile("traffic", &[])).arg("150").preload().env("DDTC_FENCES", "0");
-        let run = run.env("DDTC_POLICY", "all").env("DDTC_REPORT", folder.join("report%r"));
+        let run = run.env("DDTC_POLICY", "all").env("DDTC_REPORT", folder.join("report%r.json"));
         assert_eq!(run.text().0.trim(), "wrong 0", "{host:?}");
         for said in reports(&folder, 2) {
             assert!(said["messages_packed"] > 3000 && said["messages_unpacked"] > 3000, "{host:?} {said:?}");

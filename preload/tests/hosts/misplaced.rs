@@ -18,7 +18,7 @@ fn right(host: Host, flags: &[&str], args: [&str; 2], way: &[(&str, &str)]) -> V
         .arg(args[0])
         .arg(args[1])
         .preload()
-        .env("DDTC_REPORT", folder.join("report%r"));
+        .env("DDTC_REPORT", folder.join("report%r.json"));
     let run = way.iter().fold(run, |run, (name, value)| run.env(name, value));
     let (text, errors) = run.text();
     assert_eq!(text.trim(), "wrong 0", "{what}\n{errors}");
@@ -34,8 +34,8 @@ fn right(host: Host, flags: &[&str], args: [&str; 2], way: &[(&str, &str)]) -> V
 fn types_of_known_faults_are_not_converted() {
     for (host, kind, types) in [(Host::Intel, "darray", 2), (Host::Mpich, "negative", 1)] {
         for said in right(host, &[], [kind, "20"], &[("DDTC_POLICY", "all")]) {
-            let converted = said["messages_packed"] + said["messages_unpacked"] + said["pack_calls"];
-            assert_eq!((said["types_left_wrong_map"], converted), (types, 0), "{host:?} {said:?}");
+            let converted = said["messages_packed"] + said["messages_unpacked"] + said["packs"];
+            assert_eq!((said["types_misplaced"], converted), (types, 0), "{host:?} {said:?}");
         }
     }
 }
@@ -47,8 +47,8 @@ fn a_type_that_is_packed_otherwise_is_not_converted_any_more() {
         let way = [("DDTC_POLICY", "measure"), ("DDTC_LAZY_THRESHOLD", "0")];
         for said in right(host, &["-DPLANTED", "-rdynamic"], ["planted", "20"], &way) {
             let converted = said["messages_packed"] + said["messages_unpacked"];
-            let inside = said["inside_bytes_packed"] + said["inside_bytes_unpacked"];
-            assert_eq!((said["types_left_wrong_map"], converted, inside), (1, 0, 0), "{host:?} {said:?}");
+            let inside = said["hook_bytes_packed"] + said["hook_bytes_unpacked"];
+            assert_eq!((said["types_misplaced"], converted, inside), (1, 0, 0), "{host:?} {said:?}");
         }
     }
 }
@@ -62,13 +62,13 @@ fn a_check_survives_a_library_that_unpacks_elsewhere() {
         let folder = scratch(&format!("misplaced-checked-{host:?}"));
         let run = host.run(program).arg("planted").arg("3").preload().env("DDTC_POLICY", "all");
         let run =
-            run.env("DDTC_CHECK", "1").env("DDTC_INSIDE", "off").env("DDTC_REPORT", folder.join("report"));
+            run.env("DDTC_CHECK", "1").env("DDTC_HOOK", "off").env("DDTC_REPORT", folder.join("report.json"));
         let (text, errors) = run.text();
         assert_eq!(text.trim(), "wrong 0", "{host:?}\n{errors}");
-        let said = report(&fs::read_to_string(folder.join("report")).unwrap());
+        let said = report(&fs::read_to_string(folder.join("report.json")).unwrap());
         fs::remove_dir_all(folder).unwrap();
         // Each round packs and unpacks two messages, one of which is received by a later call and not compared.
-        let found = (said["faults_of_ddtc"], said["other_differences_of_host"]);
+        let found = (said["faults_of_ddtc"], said["other_differences_of_mpi"]);
         assert!(found.0 == 0 && found.1 >= 3, "{host:?} {said:?}\n{errors}");
         let packed = "4004 bytes; packed byte 0 is that of displacement 4 instead of displacement 0";
         let unpacked = "8008 bytes; at displacement 0 is nothing instead of packed byte 0";
@@ -85,14 +85,13 @@ fn the_report_names_them() {
     let program = Host::Intel.compile("misplaced", &["-ldl"]);
     let folder = scratch("misplaced-named");
     let run = Host::Intel.run(program).arg("darray").arg("3").preload().env("DDTC_POLICY", "all");
-    run.env("DDTC_REPORT", folder.join("report")).text();
-    let text = fs::read_to_string(folder.join("report")).unwrap();
+    run.env("DDTC_REPORT", folder.join("report.json")).text();
+    let text = fs::read_to_string(folder.join("report.json")).unwrap();
     fs::remove_dir_all(folder).unwrap();
     let said = report(&text);
-    assert_eq!((said["types_left_to_host"], said["types_left_wrong_map"]), (2, 2), "{text}");
+    assert_eq!((said["types_bypassed"], said["types_misplaced"]), (2, 2), "{text}");
     let fault = "Intel MPI places the rows of blocks of a cyclic dimension of MPI_Type_create_darray wrongly";
-    let named = format!(
-        "note left to the host: {fault}: darray(4,0,[128,2],[cyclic,block],[2,default],[2,2],C,int)\n"
-    );
+    let named =
+        format!("\"type bypassed: {fault}: darray(4,0,[128,2],[cyclic,block],[2,default],[2,2],C,int)\"");
     assert!(text.contains(&named), "{text}");
 }

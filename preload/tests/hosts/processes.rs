@@ -58,7 +58,7 @@ fn a_home_that_cannot_be_written_is_named_in_runs_with_a_report_alone() {
     let program = Host::Mpich.compile("manytypes", &[]);
     let run = || {
         let run = Host::Mpich.run(&program).arg("20").arg("2000").preload();
-        let mut run = run.env("DDTC_POLICY", "measure").env("DDTC_REMEMBER", "1").env("HOME", &home);
+        let mut run = run.env("DDTC_POLICY", "measure").env("DDTC_PROFILE_CACHE", "1").env("HOME", &home);
         run.command.env_remove("XDG_CACHE_HOME").env_remove("XDG_CONFIG_HOME");
         run
     };

@@ -15,18 +15,14 @@ fn with(
     flags: &[&str],
 ) -> (String, String, std::collections::HashMap<String, u64>) {
     let folder = scratch(&format!("{name}-{host:?}"));
-    let file = folder.join("report");
+    let file = folder.join("report.json");
     let program = host.compile(name, flags);
     let run = args.iter().fold(host.run(program), |run, arg| run.arg(arg));
     let (text, errors) = run.preload().env("DDTC_REPORT", &file).text();
     let said = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{host:?} {name}: {e}\n{errors}"));
     fs::remove_dir_all(folder).unwrap();
     let said = report(&said);
-    assert_eq!(
-        (said["fallbacks"], said["panics"], said["types_left_to_host"]),
-        (0, 0, 0),
-        "{host:?} {said:?}"
-    );
+    assert_eq!((said["fallbacks"], said["panics"], said["types_bypassed"]), (0, 0, 0), "{host:?} {said:?}");
     (text, errors, said)
 }
 
@@ -68,7 +64,7 @@ fn threads_hammer_the_library() {
     for host in [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi] {
         let (text, errors, said) = with(host, "hammer", &["3000"], &[]);
         assert_eq!(text.trim(), "wrong 0", "{host:?}");
-        assert!(said["pack_calls"] > 40_000, "{host:?} {said:?}\n{errors}");
+        assert!(said["packs"] > 40_000, "{host:?} {said:?}\n{errors}");
         for mode in ["lazy", "interpret"] {
             let run = host.run(host.compile("hammer", &[])).arg("500").preload().env("DDTC_MODE", mode);
             assert_eq!(run.text().0.trim(), "wrong 0", "{host:?} {mode}");
@@ -94,7 +90,7 @@ fn types_and_communicators_live_and_die() {
         let (text, errors, said) = with(host, "lifecycle", &[], &[]);
         assert!(text.ends_with("wrong 0\n"), "{host:?} {text}\n{errors}");
         // A first use may be the host's own; all others are converted.
-        assert!(said["pack_calls"] > 4000, "{host:?} {said:?}");
+        assert!(said["packs"] > 4000, "{host:?} {said:?}");
         let program = host.compile("lifecycle", &[]);
         let (checked, _) = host.run(&program).preload().env("DDTC_CHECK", "1").text();
         assert!(checked.ends_with("wrong 0\n"), "{host:?} {checked}");
@@ -114,7 +110,7 @@ fn sessions_begin_and_end() {
         let rounds = if matches!(host, Host::Intel | Host::IntelStandard) { "1" } else { "4" };
         let (text, errors, said) = with(host, "sessions", &[rounds], &[]);
         assert_eq!(text.trim(), "wrong 0", "{host:?}\n{errors}");
-        assert!(said["pack_calls"] >= rounds.parse::<u64>().unwrap() * 20 * 2, "{host:?} {said:?}");
+        assert!(said["packs"] >= rounds.parse::<u64>().unwrap() * 20 * 2, "{host:?} {said:?}");
     }
 }
 
@@ -129,7 +125,7 @@ fn types_live_until_the_last_user_of_mpi_goes() {
             let runs = if mode == "threads" { 10 } else { 1 };
             for _ in 0..runs {
                 let folder = scratch(&format!("users-{host:?}-{mode}"));
-                let file = folder.join("report");
+                let file = folder.join("report.json");
                 let run = host.ranks(1, host.compile("users", &[])).arg(mode).arg("2000").preload();
                 let run = run.env("DDTC_POLICY", "all").env("DDTC_REPORT", &file);
                 let (text, errors) = run.text();
@@ -164,13 +160,13 @@ fn a_plugin_takes_its_mpi_library_with_it() {
     for host in [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi, Host::OpenMpi4] {
         for (policy, inside) in [("table", "on"), ("all", "on"), ("all", "off")] {
             let folder = scratch(&format!("again-{host:?}-{policy}-{inside}"));
-            let file = folder.join("report");
+            let file = folder.join("report.json");
             let run = loads(host, &folder, "again", 3, &[module(host)]).env("DDTC_POLICY", policy);
-            let (text, errors) = run.env("DDTC_INSIDE", inside).env("DDTC_REPORT", &file).text();
+            let (text, errors) = run.env("DDTC_HOOK", inside).env("DDTC_REPORT", &file).text();
             assert_eq!(text, "wrong 0\n", "{host:?} {policy} {errors}");
             // What is loaded again is another library, whose calls are handed on.
             let said = report(&fs::read_to_string(&file).unwrap());
-            assert!((5..100).contains(&said["pack_calls"]) && said["panics"] == 0, "{host:?} {said:?}");
+            assert!((5..100).contains(&said["packs"]) && said["panics"] == 0, "{host:?} {said:?}");
             fs::remove_dir_all(folder).unwrap();
         }
     }
@@ -184,7 +180,7 @@ fn two_mpi_libraries_serve_their_own_callers() {
     // of Open MPI have one name.
     for [first, second] in [[Host::Mpich, Host::OpenMpi], [Host::OpenMpi, Host::Mpich]] {
         let folder = scratch(&format!("both-{first:?}-{second:?}"));
-        let file = folder.join("report");
+        let file = folder.join("report.json");
         let modules = [module(first), module(second)];
         let paths = [first, second].map(|host| host.root().join("lib").display().to_string());
         let run = loads(first, &folder, "both", 20, &modules).env("LD_LIBRARY_PATH", paths.join(":"));
@@ -192,7 +188,7 @@ fn two_mpi_libraries_serve_their_own_callers() {
         let (text, errors) = run.env("DDTC_REPORT", &file).text();
         assert_eq!(text, "wrong 0\n", "{first:?} {second:?} {errors}");
         let text = fs::read_to_string(&file).unwrap();
-        assert!(text.contains("note calls for a second MPI library are not converted"), "{text}");
+        assert!(text.contains("\"calls for a second MPI library are not converted"), "{text}");
         let said = report(&text);
         assert_eq!((said["messages_unpacked"], said["panics"]), (63, 0), "{first:?} {second:?} {said:?}");
         fs::remove_dir_all(folder).unwrap();
@@ -249,8 +245,8 @@ fn device_memory_is_left_to_the_host() {
         let (text, _, said) = with(host, "gpu", &[library.to_str().unwrap()], &["-ldl"]);
         assert_eq!(text.trim(), "wrong 0 asked 1", "{host:?}");
         // The first of all calls, and the fifteen that name device memory.
-        assert_eq!(said["calls_left_to_host"], 1 + 7 + 5 + 3, "{host:?} {said:?}");
-        assert_eq!(said["pack_calls"], 9 + 4, "{host:?} {said:?}");
+        assert_eq!(said["calls_bypassed"], 1 + 7 + 5 + 3, "{host:?} {said:?}");
+        assert_eq!(said["packs"], 9 + 4, "{host:?} {said:?}");
     }
 }
 
@@ -272,7 +268,7 @@ fn level_zero_leaves_calls_to_the_host_where_it_has_a_device() {
         assert_eq!(text.trim(), "wrong 0 asked 0", "{host:?}");
         // All but the first of all calls, or of those before the library is loaded.
         let expected = if has_device { 9 } else { 9 + 7 + 5 + 3 + 4 };
-        assert_eq!(said["pack_calls"] + said["unpack_calls"], expected, "{host:?} {said:?}");
+        assert_eq!(said["packs"] + said["unpacks"], expected, "{host:?} {said:?}");
     }
 }
 
@@ -289,7 +285,7 @@ fn tools_see_the_hosts_variables_and_ours() {
         assert_eq!(seen["host"] > 0, !matches!(host, Host::Mpich | Host::MpichStandard), "{host:?} {text}");
         assert_eq!(seen["enumerations"] > 0, host == Host::OpenMpi, "{host:?} {text}");
         // In mode off types are not looked at: four of six were compiled. The first pack of all is the host's.
-        assert_eq!((said["commits"], said["pack_calls"]), (4, 3 * 2 + 11 - 1), "{host:?} {said:?}");
+        assert_eq!((said["commits"], said["packs"]), (4, 3 * 2 + 11 - 1), "{host:?} {said:?}");
     }
     for host in Host::ALL {
         for mode in ["again", "threads"] {

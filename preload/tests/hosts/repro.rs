@@ -23,7 +23,7 @@ const SETTINGS: [(&str, &[(&str, &str)]); 4] = [
     ("as shipped", &[]),
     ("converting all", &EAGER),
     ("converting all, checked", &[EAGER[0], EAGER[1], EAGER[2], ("DDTC_CHECK", "1")]),
-    ("nothing inside", &[("DDTC_INSIDE", "off")]),
+    ("nothing inside", &[("DDTC_HOOK", "off")]),
 ];
 
 /// Converts everything from the first call on, through buffers between inaccessible pages.
@@ -93,7 +93,7 @@ impl Row {
             Some(ranks) => host.ranks(ranks, "env"),
             None => host.run("env"),
         };
-        for name in ["DDTC_FENCES", "DDTC_LAZY_THRESHOLD", "DDTC_POLICY", "DDTC_REMEMBER"] {
+        for name in ["DDTC_FENCES", "DDTC_LAZY_THRESHOLD", "DDTC_POLICY", "DDTC_PROFILE_CACHE"] {
             run.command.env_remove(name);
         }
         // Neither the user's policy nor what an earlier program has shown.

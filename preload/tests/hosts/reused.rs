@@ -20,7 +20,7 @@ fn convertors_that_are_used_again_do_what_the_host_does() {
     for host in HOSTS {
         let program = host.compile("reused", &FLAGS);
         for inside in ["on", "check"] {
-            let run = host.run(&program).preload().env("DDTC_INSIDE", inside);
+            let run = host.run(&program).preload().env("DDTC_HOOK", inside);
             holds(run, 4368, 1024, &format!("{host:?} {inside}"));
         }
     }

@@ -194,7 +194,7 @@ fn testers_of_scalapack_say_what_they_say_of_the_bare_host() {
             assert!(bare.matches("PASSED").count() >= 6, "{host:?} {tester} {parts}\n{said}");
             for way in &WAYS[..2] {
                 let what = format!("{host:?} {tester} {parts} {}", way.name);
-                let run = way.of(run()).env("DDTC_REPORT", folder.join("report%r"));
+                let run = way.of(run()).env("DDTC_REPORT", folder.join("report%r.json"));
                 let (with, ended, said) = outcome(run);
                 same(&format!("{what}\n{said}"), &with, &bare);
                 assert_eq!(ended, succeeded, "{what}\n{said}");
@@ -206,7 +206,7 @@ fn testers_of_scalapack_say_what_they_say_of_the_bare_host() {
                 let all = |what: &str| reports.iter().map(|said| said[what]).sum::<u64>();
                 assert_eq!((all("fallbacks"), all("panics")), (0, 0), "{what} {reports:?}");
                 let (commits, layouts) = (all("commits"), all("layouts"));
-                let (packed, left) = (all("messages_packed") + all("pack_calls"), all("calls_left_to_host"));
+                let (packed, left) = (all("messages_packed") + all("packs"), all("calls_bypassed"));
                 eprintln!("{what}: {layouts} layouts, {commits} commits, {packed} packed, {left} left");
                 assert!(!way.converts || packed > 100, "{what} {reports:?}");
             }

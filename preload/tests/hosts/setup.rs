@@ -139,7 +139,7 @@ impl Host {
         // Staging buffers of the library stand between inaccessible pages, and types are taken over when they are first used.
         command.env("DDTC_FENCES", "1").env("DDTC_LAZY_THRESHOLD", "0");
         // What is converted is not for this machine to say.
-        command.env("DDTC_POLICY", "table").env("DDTC_REMEMBER", "0");
+        command.env("DDTC_POLICY", "table").env("DDTC_PROFILE_CACHE", "0");
     }
 
     /// A command to run a program of the host as one process.
@@ -379,14 +379,27 @@ fn named_header() -> String {
     text + "  return 0;\n}\n"
 }
 
-/// Lines `name value` of a report.
+/// Returns the totals of a report in JSON, and how many of its ranks have not finalized MPI. Each number
+/// stands on a line of its own.
 pub(crate) fn report(text: &str) -> HashMap<String, u64> {
     text.lines()
         .filter_map(|line| {
-            let (name, value) = line.split_once(' ')?;
-            Some((name.to_owned(), value.parse().ok()?))
+            let (name, value) = line.trim().strip_prefix('"')?.split_once("\": ")?;
+            Some((name.to_owned(), value.trim_end_matches(',').parse().ok()?))
         })
         .collect()
+}
+
+/// Returns a number of a type, by the line of the type in a report in JSON.
+pub(crate) fn of_type(line: &str, name: &str) -> u64 {
+    let (_, rest) = line.split_once(&format!("\"{name}\": ")).expect("a number of the type");
+    rest[..rest.find([',', '}']).unwrap()].parse().unwrap()
+}
+
+/// Returns the first sentence of a report in JSON.
+pub(crate) fn summary(text: &str) -> &str {
+    let line = text.lines().find_map(|line| line.trim().strip_prefix("\"summary\": \"")).unwrap_or_default();
+    line.trim_end_matches(',').trim_end_matches('"')
 }
 
 /// A launcher for each rank: the library for ranks of one parity only.
@@ -415,6 +428,6 @@ pub(crate) fn same(what: &str, text: &str, bare: &str) {
 
 /// Returns the report of each rank.
 pub(crate) fn reports(folder: &Path, ranks: u32) -> Vec<HashMap<String, u64>> {
-    let read = |rank| fs::read_to_string(folder.join(format!("report{rank}"))).unwrap();
+    let read = |rank| fs::read_to_string(folder.join(format!("report{rank}.json"))).unwrap();
     (0..ranks).map(|rank| report(&read(rank))).collect()
 }

@@ -23,14 +23,18 @@ fn compiled(host: Host, name: &str) -> PathBuf {
 }
 
 fn converting(run: Run, folder: &Path) -> Run {
-    run.preload().env("DDTC_POLICY", "all").env("DDTC_REPORT", folder.join("report%r"))
+    run.preload().env("DDTC_POLICY", "all").env("DDTC_REPORT", folder.join("report%r.json"))
 }
 
 /// Messages packed and unpacked by all ranks; nothing went wrong in any.
 fn moved(folder: &Path, ranks: u32) -> (u64, u64) {
     let (mut packed, mut unpacked) = (0, 0);
     for said in reports(folder, ranks) {
-        assert_eq!((said["fallbacks"], said["panics"], said["messages_past_the_cap"]), (0, 0, 0), "{said:?}");
+        assert_eq!(
+            (said["fallbacks"], said["panics"], said["messages_over_staging_limit"]),
+            (0, 0, 0),
+            "{said:?}"
+        );
         packed += said["messages_packed"];
         unpacked += said["messages_unpacked"];
     }
@@ -85,7 +89,7 @@ fn right(host: Host, name: &str, ranks: u32, arguments: &[&str], least: u64) {
 /// One process, under the library; its report.
 fn alone(host: Host, name: &str, arguments: &[&str]) -> (String, HashMap<String, u64>) {
     let folder = scratch(&format!("smoke-{name}-{host:?}"));
-    let file = folder.join("report");
+    let file = folder.join("report.json");
     let run = arguments.iter().fold(host.run(compiled(host, name)), |run, word| run.arg(word));
     let (text, errors) = run.preload().env("DDTC_REPORT", &file).text();
     let said =
@@ -122,7 +126,7 @@ hosts! {
     messages(host) {
         // Sends to nobody and receives from nobody, of each of its six types, move nothing.
         for said in alike(host, "messages", 2, &[], (1000, 1000)) {
-            assert!(said["left_nothing_to_move"] >= 12, "{host:?}: {said:?}");
+            assert!(said["bypassed_nothing_to_move"] >= 12, "{host:?}: {said:?}");
         }
     }
 
@@ -160,7 +164,7 @@ hosts! {
     cancelled_receives_change_nothing(host) {
         let program = compiled(host, "cancelled");
         let counts = host.compile("cancelled", &["-shared", "-fPIC", "-DCOUNTS", "-ldl"]);
-        let file = scratch(&format!("smoke-cancelled-{host:?}")).join("report");
+        let file = scratch(&format!("smoke-cancelled-{host:?}")).join("report.json");
         let both = format!("{}:{}", setup::library().display(), counts.display());
         let run = host.run(program).env("LD_PRELOAD", both).env("DDTC_POLICY", "all");
         let (text, errors) = run.env("DDTC_REPORT", &file).text();
@@ -180,7 +184,7 @@ hosts! {
 
     types_and_communicators_live_and_die(host) {
         let (text, said) = alone(host, "lifecycle", &[]);
-        assert!(text.ends_with("wrong 0\n") && said["pack_calls"] > 4000, "{text} {said:?}");
+        assert!(text.ends_with("wrong 0\n") && said["packs"] > 4000, "{text} {said:?}");
         let text = uncounted(host, "lifecycle", &[]);
         assert!(text.ends_with("wrong 0\n"), "nobody counts: {text}");
     }
@@ -194,7 +198,7 @@ hosts! {
 
     threads_pack(host) {
         let (text, said) = alone(host, "hammer", &["500"]);
-        assert!(text.trim() == "wrong 0" && said["pack_calls"] > 6000, "{text} {said:?}");
+        assert!(text.trim() == "wrong 0" && said["packs"] > 6000, "{text} {said:?}");
         same("hammer, nobody counts", &uncounted(host, "hammer", &["500"]), &text);
     }
 
@@ -215,10 +219,10 @@ fn messages_move_inside_open_mpi() {
     let (host, folder) = (Host::OpenMpi, scratch("smoke-door"));
     let program = host.compile("door", &["-ldl"]);
     let run = host.ranks(2, &program).arg("messages").arg("60").preload().env("DDTC_POLICY", "none");
-    let (text, errors) = run.env("DDTC_REPORT", folder.join("report%r")).text();
+    let (text, errors) = run.env("DDTC_REPORT", folder.join("report%r.json")).text();
     assert_eq!(text.trim(), "wrong 0", "{errors}");
     for said in reports(&folder, 2) {
-        assert!(said["inside_bytes_packed"] > 100_000 && said["inside_bytes_unpacked"] > 100_000, "{said:?}");
+        assert!(said["hook_bytes_packed"] > 100_000 && said["hook_bytes_unpacked"] > 100_000, "{said:?}");
     }
     let run = host.run(&program).arg("movers").arg("1000").arg("1").preload().env("DDTC_POLICY", "none");
     let (text, errors) = run.text();

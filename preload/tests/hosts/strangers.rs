@@ -18,21 +18,20 @@ fn beside(host: Host, name: &str, libraries: &[&Path]) -> (String, String, Vec<H
     // A copy of the host's library lies elsewhere than what it needs.
     let lib = host.root().join("lib").display().to_string();
     let run = run.env("LD_LIBRARY_PATH", format!("{lib}:{lib}/openmpi"));
-    let run = run.env("LD_PRELOAD", loaded.join(":")).env("DDTC_REPORT", folder.join("report%r"));
+    let run = run.env("LD_PRELOAD", loaded.join(":")).env("DDTC_REPORT", folder.join("report%r.json"));
     let (text, errors) = run.text();
     assert_eq!(text.trim(), "wrong 0", "{host:?} {name}\n{errors}");
-    let (report, said) = (fs::read_to_string(folder.join("report0")).unwrap(), reports(&folder, 2));
+    let (report, said) = (fs::read_to_string(folder.join("report0.json")).unwrap(), reports(&folder, 2));
     fs::remove_dir_all(folder).unwrap();
     (errors, report, said)
 }
 
 fn is_shut(host: Host, name: &str, libraries: &[&Path], why: &str) {
     let (_, report, said) = beside(host, name, libraries);
-    let note = report.lines().find(|line| line.starts_with("note nothing is moved inside this host: "));
+    let note = report.lines().find(|line| line.contains("\"nothing is moved inside the MPI library: "));
     assert!(note.is_some_and(|note| note.contains(why)), "{host:?} {name}\n{report}");
     for said in said {
-        let inside =
-            [said["inside_bytes_packed"], said["inside_bytes_unpacked"], said["inside_bytes_copied"]];
+        let inside = [said["hook_bytes_packed"], said["hook_bytes_unpacked"], said["hook_bytes_copied"]];
         assert_eq!((inside, said["panics"]), ([0; 3], 0), "{host:?} {name} {said:?}");
     }
 }
@@ -51,13 +50,13 @@ fn other_releases_are_as_these() {
         let (text, errors) = one.arg("movers").arg("3000").arg("5").env("DDTC_POLICY", "none").text();
         assert!(text.contains("wrong 0") && text.contains("served 2"), "{name}\n{text}\n{errors}");
         let ranks = host.ranks_of(&root, 2, &program).preload().arg("messages").arg("80");
-        let ranks = ranks.env("DDTC_POLICY", "none").env("DDTC_REPORT", folder.join("report%r"));
+        let ranks = ranks.env("DDTC_POLICY", "none").env("DDTC_REPORT", folder.join("report%r.json"));
         assert_eq!(ranks.text().0.trim(), "wrong 0", "{name}");
-        let report = fs::read_to_string(folder.join("report0")).unwrap();
+        let report = fs::read_to_string(folder.join("report0.json")).unwrap();
         let version = Wheel::of(name).version;
-        assert!(report.contains(&format!("host Open MPI v{version},")), "{name}\n{report}");
+        assert!(report.contains(&format!("\"Open MPI v{version},")), "{name}\n{report}");
         for said in reports(&folder, 2) {
-            assert!(said["inside_bytes_packed"] > 1 << 20 && said["panics"] == 0, "{name} {said:?}");
+            assert!(said["hook_bytes_packed"] > 1 << 20 && said["panics"] == 0, "{name} {said:?}");
         }
     }
     fs::remove_dir_all(folder).unwrap();
@@ -122,7 +121,7 @@ fn a_tool_that_replaces_movers_keeps_its_own() {
         let moved =
             errors.lines().filter(|line| line.starts_with("the tool moved ") && !line.contains(" 0 bytes"));
         assert_eq!(moved.count(), 2, "{errors}");
-        assert!(said.iter().all(|said| said["inside_bytes_packed"] > 1 << 20), "{host:?} {said:?}");
+        assert!(said.iter().all(|said| said["hook_bytes_packed"] > 1 << 20), "{host:?} {said:?}");
     }
 }
 
@@ -161,8 +160,8 @@ fn hidden_symbols_are_missed_or_not_needed() {
         // Movers are known by where they stand.
         let movers = with_hidden(host, "opal_generic_simple_pack", &folder.join("movers"));
         let (_, report, said) = beside(host, "movers", &[&library(), &movers]);
-        assert!(!report.contains("note nothing is moved"), "{report}");
-        assert!(said.iter().all(|said| said["inside_bytes_packed"] > 1 << 20), "{host:?} {said:?}");
+        assert!(!report.contains("\"nothing is moved"), "{report}");
+        assert!(said.iter().all(|said| said["hook_bytes_packed"] > 1 << 20), "{host:?} {said:?}");
         fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -181,7 +181,7 @@ impl Job<'_> {
             Way::All | Way::Inside => {
                 let policy = if way == Way::All { "all" } else { "none" };
                 let run = run.preload().env("DDTC_POLICY", policy);
-                run.env("DDTC_REPORT", self.folder.join("report-%p-%r"))
+                run.env("DDTC_REPORT", self.folder.join("report-%p-%r.json"))
             }
         };
         let said = run.output();
@@ -224,7 +224,7 @@ impl Job<'_> {
             Way::All => self.converted(["messages_packed", "messages_unpacked"]),
             // On one rank each of its types is made for one call, and kernels serve the second.
             Way::Inside if self.host == Host::OpenMpi && self.ranks > 1 => {
-                self.converted(["inside_bytes_packed", "inside_bytes_unpacked"]);
+                self.converted(["hook_bytes_packed", "hook_bytes_unpacked"]);
             }
             _ => {}
         }

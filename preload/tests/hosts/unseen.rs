@@ -21,7 +21,7 @@ fn inside(
 ) -> (String, Vec<HashMap<String, u64>>) {
     let folder = scratch(&format!("unseen-{}-{host:?}-{ranks}", arguments[0]));
     let mut run = run(host, ranks, arguments).preload().env("DDTC_POLICY", "none");
-    run = run.env("DDTC_REPORT", folder.join("report%r"));
+    run = run.env("DDTC_REPORT", folder.join("report%r.json"));
     for (name, value) in set {
         run = run.env(name, value);
     }
@@ -58,12 +58,9 @@ fn judged(mode: &str, rounds: u32) {
             assert!(wrong.is_subset(&bare), "{host:?} {:?}", wrong.difference(&bare));
             assert!(host != Host::OpenMpi4 || bare.is_empty(), "{bare:?}");
             for said in said {
-                assert!(
-                    said["inside_types_unseen"] > 15 && said["inside_bytes_packed"] > 1 << 20,
-                    "{said:?}"
-                );
-                assert!(said["inside_bytes_unpacked"] > 1 << 20, "{said:?}");
-                assert!(said["inside_types_different"] == 0 || !bare.is_empty(), "{said:?}");
+                assert!(said["hook_types_unseen"] > 15 && said["hook_bytes_packed"] > 1 << 20, "{said:?}");
+                assert!(said["hook_bytes_unpacked"] > 1 << 20, "{said:?}");
+                assert!(said["hook_types_different"] == 0 || !bare.is_empty(), "{said:?}");
             }
         }
     }
@@ -81,8 +78,8 @@ fn types_that_collective_calls_make_move_inside() {
         assert_eq!(text.trim(), "wrong 0", "{host:?}");
         for said in said {
             // 64 KiB are of the type that is seen.
-            assert!(said["inside_types_unseen"] >= 2 && said["inside_bytes_unpacked"] > 500_000, "{said:?}");
-            assert_eq!(said["inside_types_different"], 0, "{said:?}");
+            assert!(said["hook_types_unseen"] >= 2 && said["hook_bytes_unpacked"] > 500_000, "{said:?}");
+            assert_eq!(said["hook_types_different"], 0, "{said:?}");
         }
     }
 }
@@ -98,7 +95,7 @@ fn calls_of_fortran_move_inside() {
             let (text, said) = inside(host, 2, &[call, "30"], &[]);
             assert_eq!(text.trim(), "wrong 0", "{host:?} {call}");
             let sum = |name: &str| said.iter().map(|said| said[name]).sum::<u64>();
-            let (packed, unpacked) = (sum("inside_bytes_packed"), sum("inside_bytes_unpacked"));
+            let (packed, unpacked) = (sum("hook_bytes_packed"), sum("hook_bytes_unpacked"));
             assert!(packed > 240_000 && unpacked > 240_000, "{host:?} {call} {said:?}");
         }
     }
@@ -109,7 +106,7 @@ fn receives_that_are_cancelled_move_nothing() {
     for host in HOSTS {
         let (text, said) = inside(host, 2, &["cancelled", "40"], &[]);
         assert_eq!(text.trim(), "wrong 0", "{host:?}");
-        assert!(said.iter().all(|said| said["inside_bytes_unpacked"] > 500_000), "{said:?}");
+        assert!(said.iter().all(|said| said["hook_bytes_unpacked"] > 500_000), "{said:?}");
     }
 }
 
@@ -120,6 +117,6 @@ fn the_address_of_a_type_that_is_gone_is_another_type() {
         assert!(text.ends_with("wrong 0\n"), "{host:?} {text}");
         let again: u32 = text.split_whitespace().nth(1).unwrap().parse().unwrap();
         assert!(again > 50, "{text}");
-        assert!(said.iter().all(|said| said["inside_bytes_packed"] > 1 << 20), "{said:?}");
+        assert!(said.iter().all(|said| said["hook_bytes_packed"] > 1 << 20), "{said:?}");
     }
 }

@@ -85,8 +85,8 @@ fn from_the_wheel_to_a_converted_message() {
     );
     fs::write(folder.join("app.py"), PROGRAM).unwrap();
     // One message each way: by default uses must pay for compiling, and times decide what gains.
-    shell("DDTC_POLICY=all ddtc preload --mode commit --report counts -- mpiexec -n 2 python app.py");
-    let counts = report(&fs::read_to_string(folder.join("counts")).unwrap());
+    shell("DDTC_POLICY=all ddtc preload --mode commit --report counts.json -- mpiexec -n 2 python app.py");
+    let counts = report(&fs::read_to_string(folder.join("counts.json")).unwrap());
     assert_eq!((counts["messages_packed"], counts["messages_unpacked"]), (1, 1), "{counts:?}");
 
     // The module: its tests, the examples of its documents, its types.

@@ -45,7 +45,7 @@ fn alike_by(host: Host, ranks: u32, seed: u32, most: u32, how: impl Fn(Run) -> R
     assert!(!bare.contains("WRONG") && !bare.contains("checked 0"), "{what}\n{bare}");
     let all = || {
         let run = host.ranks(ranks, &program).preload().env("DDTC_POLICY", "all");
-        run.env("DDTC_REPORT", folder.join("report%r"))
+        run.env("DDTC_REPORT", folder.join("report%r.json"))
     };
     same(&what, &arguments(all(), seed, most).text().0, &bare);
     let (packed, unpacked) = moved(&folder, ranks);
@@ -57,9 +57,9 @@ fn alike_by(host: Host, ranks: u32, seed: u32, most: u32, how: impl Fn(Run) -> R
         let (text, errors) = arguments(all().env("DDTC_CHECK", "1"), seed, most).text();
         same(&format!("{what}, checked"), &text, &bare);
         for said in reports(&folder, ranks) {
-            assert_eq!((said["faults_of_ddtc"], said["other_differences_of_host"]), (0, 0), "{errors}");
+            assert_eq!((said["faults_of_ddtc"], said["other_differences_of_mpi"]), (0, 0), "{errors}");
         }
-        let (text, _) = arguments(all().env("DDTC_BUFFERS", "1"), seed, most).text();
+        let (text, _) = arguments(all().env("DDTC_STAGING_MIB", "1"), seed, most).text();
         same(&format!("{what}, capped"), &text, &bare);
     }
     if ranks > 1 {
@@ -105,7 +105,7 @@ fn threads_complete_gets_of_each_other() {
         let program = host.compile("fetchers", &["-Wno-unused-function"]);
         let folder = scratch(&format!("fetchers-{host:?}"));
         let run = host.ranks(2, &program).preload().env("DDTC_POLICY", "all");
-        let run = run.env("DDTC_REPORT", folder.join("report%r"));
+        let run = run.env("DDTC_REPORT", folder.join("report%r.json"));
         let (text, errors) = run.arg("3").arg("300").text();
         assert_eq!(text.trim(), "wrong 0", "{host:?} {errors}");
         let (packed, unpacked) = moved(&folder, 2);
@@ -134,7 +134,7 @@ fn windows_are_left_alone_where_epochs_may_end_unseen() {
         let folder = scratch(&format!("windows-past-{host:?}"));
         let program = compiled(host, &["-DPAST"]);
         let run = host.ranks(2, &program).preload().env("DDTC_POLICY", "all");
-        let run = run.env("DDTC_REPORT", folder.join("report%r"));
+        let run = run.env("DDTC_REPORT", folder.join("report%r.json"));
         arguments(run, 5, 300).text();
         assert_eq!(moved(&folder, 2), (0, 0), "{host:?}");
         fs::remove_dir_all(folder).unwrap();
@@ -144,7 +144,7 @@ fn windows_are_left_alone_where_epochs_may_end_unseen() {
     let binding = host.root().join("lib/libmpifort.so.12");
     let both = format!("{} {}", library().display(), binding.display());
     let run = host.ranks(2, compiled(host, &[])).env("LD_PRELOAD", both).env("DDTC_POLICY", "all");
-    arguments(run.env("DDTC_REPORT", folder.join("report%r")), 5, 300).text();
+    arguments(run.env("DDTC_REPORT", folder.join("report%r.json")), 5, 300).text();
     assert_eq!(moved(&folder, 2), (0, 0));
     fs::remove_dir_all(folder).unwrap();
 }
@@ -159,7 +159,7 @@ fn windows_follow_the_table() {
     let by = |rows: &str| {
         fs::write(&table, format!("library mpich-5.0.2\n{rows}")).unwrap();
         let run = host.ranks(2, compiled(host, &[])).preload().env("XDG_CONFIG_HOME", &folder);
-        arguments(run.env("DDTC_REPORT", folder.join("report%r")), 1, 300).text();
+        arguments(run.env("DDTC_REPORT", folder.join("report%r.json")), 1, 300).text();
         moved(&folder, 2)
     };
     assert_eq!(by("strided-short 1-\nblocks-short 1-\ntable-short 1-\n"), (0, 0));
@@ -180,7 +180,7 @@ fn windows_follow_the_shipped_table() {
             let told = |run: Run| arguments(run.env("XDG_CONFIG_HOME", &folder), seed, 6000).text().0;
             let bare = told(host.ranks(2, compiled(host, &[])));
             let run =
-                host.ranks(2, compiled(host, &[])).preload().env("DDTC_REPORT", folder.join("report%r"));
+                host.ranks(2, compiled(host, &[])).preload().env("DDTC_REPORT", folder.join("report%r.json"));
             same(&format!("{host:?}, seed {seed}"), &told(run), &bare);
             let (put, got) = moved(&folder, 2);
             (packed, unpacked) = (packed + put, unpacked + got);
