@@ -100,8 +100,8 @@ fn texts(value: &Value, name: &str) -> Result<Vec<String>, String> {
     list.iter().map(text).collect()
 }
 
-/// Maximum number of timings of a type in a sum. Each rank times its own, so thousands of ranks would have
-/// thousands of them.
+/// Maximum number of timings of a type in a sum. Each rank times its own, so thousands of ranks
+/// would have thousands of them.
 const MAX_TIMINGS: usize = 64;
 
 /// Adds a report to a sum. Types are the same if their texts and hashes are.

@@ -1,7 +1,7 @@
 //! Reasons why the preload library bypasses a call, that is, converts nothing of it.
 //!
-//! Each reason has a name, under which a report counts the calls, and a phrase, in which the text of a
-//! report says it ([`crate::report`]).
+//! Each reason has a name, under which a report counts the calls, and a phrase, in which the text
+//! of a report says it ([`crate::report`]).
 
 /// Reason why nothing of a call was converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,10 @@
-//! Report of the preload library: what it converted, what it bypassed and why, and what that gained.
+//! Report of the preload library: what it converted, what it bypassed and why, and what that
+//! gained.
 //!
-//! The preload library fills a [`Report`] in each rank, and `ddtc preload --report` sums those of all
-//! ranks. [`Report::text`] has what fits one screen, [`Report::json`] has everything. The first sentence of
-//! both is computed from the totals ([`Report::summary`]), so that it cannot contradict them.
+//! The preload library fills a [`Report`] in each rank, and `ddtc preload --report` sums those of
+//! all ranks. [`Report::text`] has what fits one screen, [`Report::json`] has everything. The first
+//! sentence of both is computed from the totals ([`Report::summary`]), so that it cannot contradict
+//! them.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -23,7 +25,7 @@ const MAX_REASONS: usize = 4;
 /// Lines of the text that are kept for types, with their heading, however many notes there are.
 const MIN_TYPE_LINES: usize = 4;
 
-/// What was done in one rank, or the sum over several.
+/// Holds what was done in one rank, or the sum over several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Number of ranks.
@@ -46,7 +48,7 @@ pub struct Report {
     pub types: Vec<TypeRow>,
 }
 
-/// What was done with one datatype.
+/// Holds what was done with one datatype.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeRow {
     /// The type as text, which may be cut.
@@ -262,7 +264,8 @@ impl Report {
         lines
     }
 
-    /// Returns the whole report as JSON. Each total stands on a line of its own, and so does each type.
+    /// Returns the whole report as JSON. Each total stands on a line of its own, and so does each
+    /// type.
     pub fn json(&self) -> String {
         let mut out = format!("{{\n  \"ddtc_report\": {FORMAT},\n  \"summary\": ");
         write_string(&mut out, &self.summary());
@@ -276,7 +279,7 @@ impl Report {
             ("notes", &self.notes),
         ] {
             let _ = write!(out, ",\n  \"{name}\": ");
-            write_list(&mut out, texts, "\n    ");
+            write_list(&mut out, texts, ["\n    ", "\n  "]);
         }
         out.push_str(",\n  \"totals\": {");
         for (i, (name, n)) in self.totals.iter().enumerate() {
@@ -296,7 +299,7 @@ impl Report {
             }
             for (name, texts) in [("schedules", &row.schedules), ("timings", &row.timings)] {
                 let _ = write!(out, ", \"{name}\": ");
-                write_list(&mut out, texts, "");
+                write_list(&mut out, texts, ["", ""]);
             }
             out.push('}');
         }
@@ -367,7 +370,8 @@ fn counted(n: u64, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
-/// Returns a number of bytes in the largest unit of which it has one, with one decimal that is rounded down.
+/// Returns a number of bytes in the largest unit of which it has one, with one decimal that is
+/// rounded down.
 fn size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     match units.iter().find(|(bits, _)| bytes >> bits > 0) {
@@ -386,8 +390,9 @@ fn time(us: u64) -> String {
     }
 }
 
-/// Writes a list of strings as JSON. `before`: what stands before each string.
-fn write_list(out: &mut String, texts: &[String], before: &str) {
+/// Writes a list of strings as JSON. `[before, end]`: what stands before each string and before the
+/// closing bracket.
+fn write_list(out: &mut String, texts: &[String], [before, end]: [&str; 2]) {
     out.push('[');
     for (i, text) in texts.iter().enumerate() {
         if i > 0 {
@@ -396,6 +401,7 @@ fn write_list(out: &mut String, texts: &[String], before: &str) {
         out.push_str(before);
         write_string(out, text);
     }
+    out.push_str(if texts.is_empty() { "" } else { end });
     out.push(']');
 }
 
@@ -530,7 +536,7 @@ mod tests {
         for part in [
             "{\n  \"ddtc_report\": 1,\n  \"summary\": \"ddtc converted calls that failed",
             ",\n  \"ranks\": 1,\n  \"unfinished\": 0,\n  \"process\": \"\",\n  \"libraries\": [],\n",
-            "  \"notes\": [\n    \"a \\\"b\\\"\\\\\\u000a\",\n    \"ü\"],\n",
+            "  \"notes\": [\n    \"a \\\"b\\\"\\\\\\u000a\",\n    \"ü\"\n  ],\n",
             "  \"totals\": {\n    \"packs\": 2,\n    \"panics\": 0\n  },\n",
             "    {\"type\": \"vector(2,1,2,int)\", \"size\": 8, \"true_extent\": 12, \"class\": \"strided-short\", \
              \"hash\": \"0a1b2c3d\", \"commits\": 1, \"packs\": 2,",

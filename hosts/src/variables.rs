@@ -10,7 +10,8 @@ pub const RENAMED: [(&str, &str); 3] = [
 /// The first version that does not know the old names.
 pub const ACCEPTED_UNTIL: &str = "0.5";
 
-/// Returns what the user is told about an old name that is set. `is_new_set`: the new name is set too.
+/// Returns what the user is told about an old name that is set. `is_new_set`: the new name is set
+/// too.
 pub fn explanation(old: &str, new: &str, is_new_set: bool) -> String {
     if is_new_set {
         format!("{old} is ignored: it is the old name of {new}, which is set too")

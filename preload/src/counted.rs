@@ -42,12 +42,14 @@ pub(crate) static MESSAGES_PACKED: Counter = Counter::new();
 pub(crate) static MESSAGES_UNPACKED: Counter = Counter::new();
 /// Messages bypassed because the limit on the memory for staging buffers was reached.
 pub(crate) static OVER_STAGING_LIMIT: Counter = Counter::new();
-/// Types that are never converted, because they could not be decoded, compiled or given an attribute.
+/// Types that are never converted, because they could not be decoded, compiled or given an
+/// attribute.
 pub(crate) static TYPES_BYPASSED: Counter = Counter::new();
 /// Those of [`TYPES_BYPASSED`] whose bytes the MPI library does not move as their definition says.
 pub(crate) static TYPES_MISPLACED: Counter = Counter::new();
 
-/// Pieces of requests that compiled code moved inside the MPI library, and their bytes, by direction.
+/// Pieces of requests that compiled code moved inside the MPI library, and their bytes, by
+/// direction.
 pub(crate) static HOOK_PIECES: [Counter; 2] = [const { Counter::new() }; 2];
 pub(crate) static HOOK_BYTES: [Counter; 2] = [const { Counter::new() }; 2];
 /// Bytes that compiled code copied from buffer to buffer inside the MPI library.
@@ -64,7 +66,8 @@ pub(crate) fn inside(uses: &Uses, direction: Direction, bytes: u64) {
     }
 }
 
-/// Counts bytes that were copied from buffer to buffer inside the MPI library, while anything is counted.
+/// Counts bytes that were copied from buffer to buffer inside the MPI library, while anything is
+/// counted.
 pub(crate) fn copied_inside(bytes: u64) {
     if watched_for(COUNT) {
         HOOK_BYTES_COPIED.more(bytes);
@@ -200,8 +203,8 @@ pub(crate) fn rows() -> Guard<'static, Rows> {
     ROWS.lock()
 }
 
-/// Counts a pack or unpack in the row of its type. Used for operations that the program may complete
-/// after it has freed the type, when the type's entry may already be another type's.
+/// Counts a pack or unpack in the row of its type. Used for operations that the program may
+/// complete after it has freed the type, when the type's entry may already be another type's.
 pub(crate) fn count_in_row(committed: &Committed, direction: Direction, bytes: u64, nanos: u64) {
     let mut rows = rows();
     let (row, d) = (rows.row(committed), direction as usize);

@@ -1,8 +1,8 @@
 //! Writes what was done for the program, at the end of each epoch, before an abort, and every few seconds.
 //!
 //! `DDTC_REPORT` names a report per process ([`ddtc_hosts::report`]), `DDTC_RECORD` a corpus of the
-//! program's types. Nothing is communicated: a preload library in one rank of many must not wait for the
-//! others, so every rank writes its own file.
+//! program's types. Nothing is communicated: a preload library in one rank of many must not wait
+//! for the others, so every rank writes its own file.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -71,9 +71,9 @@ fn is_spawned(host: &Host) -> bool {
 /// What a name ends in to ask for JSON.
 const JSON: &str = ".json";
 
-/// Returns the file of this process: `%r` is its rank, `%p` its process id; without `%r` the ranks of a
-/// larger job append theirs. A process that was spawned appends its process id, unless the name has it.
-/// What is appended stands before `.json`.
+/// Returns the file of this process: `%r` is its rank, `%p` its process id; without `%r` the ranks
+/// of a larger job append theirs. A process that was spawned appends its process id, unless the
+/// name has it. What is appended stands before `.json`.
 fn file(name: &Path, place: Option<(i32, i32)>, spawned: bool) -> PathBuf {
     let name = name.to_string_lossy();
     let (text, ending) = name.strip_suffix(JSON).map_or((&*name, ""), |text| (text, JSON));

@@ -1,4 +1,4 @@
-//! The user's guide explains every number of the preload library's report.
+//! docs/PRELOAD.md explains every number of the preload library's report.
 
 use std::collections::BTreeSet;
 
@@ -18,16 +18,19 @@ fn every_number_of_a_report_is_explained() {
         .collect();
     assert!(names.len() > 15, "{names:?}");
     names.insert("bypassed_");
-    let guide = read("docs/GUIDE.md");
+    let guide = read("docs/PRELOAD.md");
     let table =
         guide.lines().skip_while(|l| !l.starts_with("| Name |")).skip(2).take_while(|l| l.starts_with('|'));
     let first = table.map(|l| l.split('|').nth(1).expect("a cell"));
     let explained: BTreeSet<&str> = first.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
-    assert_eq!(names, explained, "numbers of a report (left) and those that docs/GUIDE.md explains (right)");
+    assert_eq!(
+        names, explained,
+        "numbers of a report (left) and those that docs/PRELOAD.md explains (right)"
+    );
     let reasons = guide.lines().find(|l| l.starts_with("| `bypassed_`")).expect("the row of reasons");
     let listed: Vec<&str> =
         reasons.split('`').skip(3).step_by(2).filter(|n| !n.starts_with("MPI_")).collect();
     let known: Vec<&str> =
         Bypass::ALL.iter().filter_map(|why| why.name().strip_prefix("bypassed_")).collect();
-    assert_eq!(known, listed, "reasons (left) and those that docs/GUIDE.md explains (right)");
+    assert_eq!(known, listed, "reasons (left) and those that docs/PRELOAD.md explains (right)");
 }

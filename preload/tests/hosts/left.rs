@@ -1,5 +1,5 @@
-//! Reports: bypassed calls are counted by reason, converted ones once, and the first sentence is that of the
-//! counters. Programs that do not come to their end leave reports too.
+//! Reports: bypassed calls are counted by reason, converted ones once, and the first sentence is
+//! that of the counters. Programs that do not come to their end leave reports too.
 
 use std::fs;
 use std::path::Path;
@@ -83,8 +83,8 @@ fn every_call_left_to_the_host_is_counted_by_reason() {
     }
 }
 
-/// Whether a call is blocking, nonblocking, persistent or collective, it counts once, and so does each of
-/// its packs and unpacks.
+/// Whether a call is blocking, nonblocking, persistent or collective, it counts once, and so does
+/// each of its packs and unpacks.
 #[test]
 fn the_first_sentence_is_that_of_the_counters() {
     for host in HOSTS {

@@ -379,8 +379,8 @@ fn named_header() -> String {
     text + "  return 0;\n}\n"
 }
 
-/// Returns the totals of a report in JSON, and how many of its ranks have not finalized MPI. Each number
-/// stands on a line of its own.
+/// Returns the totals of a report in JSON, and how many of its ranks have not finalized MPI. Each
+/// number stands on a line of its own.
 pub(crate) fn report(text: &str) -> HashMap<String, u64> {
     text.lines()
         .filter_map(|line| {
