@@ -44,7 +44,7 @@ pub struct Report {
     pub totals: Vec<(Cow<'static, str>, u64)>,
     /// Anything else worth knowing.
     pub notes: Vec<String>,
-    /// Datatypes of the program.
+    /// Datatypes of the program, those with the most bytes first.
     pub types: Vec<TypeRow>,
 }
 
@@ -92,6 +92,7 @@ impl TypeRow {
 
 impl Report {
     /// Returns a total by its name, 0 if there is none of that name.
+    #[inline(never)] // A copy for each name would make the preload library several KiB larger.
     pub fn total(&self, name: &str) -> u64 {
         self.totals.iter().find(|(known, _)| known == name).map_or(0, |&(_, n)| n)
     }
@@ -102,6 +103,7 @@ impl Report {
     }
 
     /// Returns the number of bytes that compiled code moved inside the MPI library.
+    #[inline(never)]
     fn hook_bytes(&self) -> u64 {
         ["hook_bytes_packed", "hook_bytes_unpacked", "hook_bytes_copied"].iter().map(|n| self.total(n)).sum()
     }
@@ -255,8 +257,10 @@ impl Report {
                 counted(self.ranks, "rank")
             )),
         };
-        let notes = unfinished.iter().chain(&self.notes);
-        let mut lines: Vec<String> = notes.flat_map(|note| wrapped(note, WIDTH - INDENT)).collect();
+        let mut lines = Vec::new();
+        for note in unfinished.iter().chain(&self.notes) {
+            wrap(note, WIDTH - INDENT, &mut lines);
+        }
         if lines.len() > room {
             lines.truncate(room.saturating_sub(1));
             lines.push(format!("... ({} in all)", counted(self.notes.len() as u64, "note")));
@@ -345,16 +349,19 @@ impl Screen {
     }
 
     /// Writes a line of a section. `head`: the heading of the section, in its first line.
+    #[inline(never)]
     fn item(&mut self, head: &str, text: &str) {
         self.line(&format!("{head:<INDENT$}{text}"));
     }
 }
 
-/// Breaks a text into lines of at most `width` columns, if its words are no longer.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
+/// Breaks a text into lines of at most `width` columns, if its words are no longer, and adds these to
+/// `lines`.
+#[inline(never)]
+fn wrap(text: &str, width: usize, lines: &mut Vec<String>) {
+    let before = lines.len();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        match lines[before..].last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
                 line.push(' ');
                 line.push_str(word);
@@ -362,16 +369,17 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
             _ => lines.push(word.to_owned()),
         }
     }
-    lines
 }
 
 /// Returns a number with its noun.
+#[inline(never)]
 fn counted(n: u64, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Returns a number of bytes in the largest unit of which it has one, with one decimal that is
 /// rounded down.
+#[inline(never)]
 fn size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     match units.iter().find(|(bits, _)| bytes >> bits > 0) {
@@ -382,6 +390,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// Returns a number of microseconds in a unit that suits it, with one decimal that is rounded down.
+#[inline(never)]
 fn time(us: u64) -> String {
     match us {
         0..1000 => format!("{us} us"),

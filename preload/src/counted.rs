@@ -180,11 +180,6 @@ impl Rows {
         self.rows.entry(t.clone()).or_insert_with(|| new(t))
     }
 
-    /// Returns all rows in the order of their first use; uses of types without a row come last.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Row> {
-        self.of_types().chain(&self.rest)
-    }
-
     /// Returns the row of the uses of types without a row.
     pub(crate) fn rest(&self) -> Option<&Row> {
         self.rest.as_ref()

@@ -17,7 +17,7 @@ use ddtc::kind::Direction;
 use ddtc::object::runtime;
 use ddtc::process::{Awaited, Mutex, to_stderr};
 use ddtc_hosts::bypass::Bypass;
-use ddtc_hosts::report::{Report, TypeRow};
+use ddtc_hosts::report::{COUNTS, Report, TypeRow};
 
 use crate::counted::{self, REFUSALS, Row, Rows, rows, short};
 use crate::evidence;
@@ -205,23 +205,34 @@ fn report(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Rep
     let (c, config) = (runtime::counters(), runtime::config());
     let place = place.map_or(String::new(), |(rank, size)| format!("rank {rank} of {size}, "));
     let abi = host.abi.map_or("unknown ABI", |a| a.name);
-    let mut report = Report {
+    let mut types: Vec<TypeRow> = Vec::new();
+    for row in sorted(&rows).into_iter().chain(rows.rest()) {
+        let is_rest = rows.rest().is_some_and(|rest| std::ptr::eq(rest, row));
+        types.push(of_type(host, row, if is_rest { REST.to_owned() } else { named(row) }));
+    }
+    Report {
         ranks: 1,
         unfinished: (moment != Moment::End).into(),
         process: format!("{place}process {}", std::process::id()),
         libraries: vec![format!("{} ({abi})", host.version)],
         modes: vec![config.mode.to_string()],
         targets: vec![config.level.name().to_owned()],
-        totals: totals(&rows, &c, &hook),
+        totals: totals(&types, &c, &hook),
         notes,
-        types: rows.of_types().map(|row| of_type(host, row, named(row))).collect(),
-    };
-    report.types.extend(rows.rest().map(|row| of_type(host, row, REST.to_owned())));
-    report.sort_types();
-    report
+        types,
+    }
+}
+
+/// Returns the rows of single types, those of most bytes first.
+#[inline(never)]
+fn sorted(rows: &Rows) -> Vec<&Row> {
+    let mut sorted: Vec<&Row> = rows.of_types().collect();
+    sorted.sort_by_key(|row| std::cmp::Reverse(row.bytes.iter().chain(&row.inside).sum::<u64>()));
+    sorted
 }
 
 /// Returns what else a user should know.
+#[inline(never)]
 fn notes(host: &'static Host, unseen: bool, hook: &HookReport) -> Vec<String> {
     let mut notes = Vec::new();
     if unseen {
@@ -240,18 +251,22 @@ fn notes(host: &'static Host, unseen: bool, hook: &HookReport) -> Vec<String> {
 }
 
 /// Returns the numbers of the process by name.
-fn totals(rows: &Rows, c: &Counters, hook: &HookReport) -> Vec<(Cow<'static, str>, u64)> {
-    let sum = |of: fn(&Row) -> [u64; 2], d: Direction| rows.all().map(|row| of(row)[d as usize]).sum::<u64>();
-    let (pack, unpack) = (Direction::Pack, Direction::Unpack);
+#[inline(never)]
+fn totals(types: &[TypeRow], c: &Counters, hook: &HookReport) -> Vec<(Cow<'static, str>, u64)> {
+    let mut sums = [0; COUNTS.len()];
+    for row in types {
+        sums.iter_mut().zip(row.counts).for_each(|(sum, n)| *sum += n);
+    }
+    let [_, packs, unpacks, bytes_packed, bytes_unpacked, pack_us, unpack_us, ..] = sums;
     let totals = [
         ("calls_converted", counted::CALLS_CONVERTED.get()),
         ("calls_bypassed", Bypass::ALL.iter().map(|&why| outcome::calls(why)).sum()),
-        ("packs", sum(|row| row.calls, pack)),
-        ("unpacks", sum(|row| row.calls, unpack)),
-        ("bytes_packed", sum(|row| row.bytes, pack)),
-        ("bytes_unpacked", sum(|row| row.bytes, unpack)),
-        ("pack_us", sum(|row| row.nanos, pack) / 1000),
-        ("unpack_us", sum(|row| row.nanos, unpack) / 1000),
+        ("packs", packs),
+        ("unpacks", unpacks),
+        ("bytes_packed", bytes_packed),
+        ("bytes_unpacked", bytes_unpacked),
+        ("pack_us", pack_us),
+        ("unpack_us", unpack_us),
         ("messages_packed", counted::MESSAGES_PACKED.get()),
         ("messages_unpacked", counted::MESSAGES_UNPACKED.get()),
         ("messages_over_staging_limit", counted::OVER_STAGING_LIMIT.get()),
@@ -287,6 +302,7 @@ fn totals(rows: &Rows, c: &Counters, hook: &HookReport) -> Vec<(Cow<'static, str
 }
 
 /// Returns what a report says of a type.
+#[inline(never)]
 fn of_type(host: &'static Host, row: &Row, name: String) -> TypeRow {
     let t = &row.datatype;
     let schedules = Direction::BOTH.iter().zip(&row.schedule);
@@ -330,9 +346,7 @@ fn named(row: &Row) -> String {
 /// The program's types as a corpus file, most used first.
 fn corpus(host: &Host, rows: &Rows) -> String {
     let mut out = format!("# Types of process {} under {}.\n", std::process::id(), host.version);
-    let mut sorted: Vec<&Row> = rows.of_types().collect();
-    sorted.sort_by_key(|r| std::cmp::Reverse(r.bytes.iter().chain(&r.inside).sum::<u64>()));
-    for (i, r) in sorted.into_iter().enumerate() {
+    for (i, r) in sorted(rows).into_iter().enumerate() {
         let calls = r.calls[0] + r.calls[1];
         let size = u64::try_from(r.datatype.size()).unwrap_or(0).max(1);
         let count = (r.bytes[0] + r.bytes[1]).checked_div(calls * size).unwrap_or(1).max(1);
