@@ -1,9 +1,15 @@
-//! `libddtc_preload.so`: compiled pack and unpack under an unmodified MPI program and an unmodified MPI library.
+//! `libddtc_preload.so`: packs and unpacks by compiled code under an unmodified MPI program and an
+//! unmodified MPI library.
 //!
-//! Loaded by `LD_PRELOAD`, it stands before `MPI_Type_commit`, `MPI_Type_dup`, `MPI_Pack`, `MPI_Unpack`, the calls of point-to-point
-//! messages, collective calls, reads and writes of files, one-sided operations, and the finalizers of whichever MPI the process uses, decodes committed types through the host's own envelope and contents, compiles them, and packs
-//! with the result. Invariant: a correct program never sees a wrong byte, a changed result or a new failure; every call that is
-//! not clearly right is the host's. docs/PRELOAD.md says what is wrapped and what is not.
+//! The library is loaded by `LD_PRELOAD`. It wraps functions of whichever MPI library the process
+//! uses: `MPI_Type_commit`, `MPI_Type_free`, `MPI_Type_dup`, `MPI_Pack`, `MPI_Unpack`,
+//! point-to-point messages, collective calls, reads and writes of files, one-sided operations,
+//! initialization and finalization. It decodes committed types by the MPI library's own envelope
+//! and contents, compiles them, and packs with the result.
+//!
+//! Invariant: a correct program never sees a wrong byte, a changed result or a new failure. A call
+//! is handed to the MPI library unchanged unless its conversion is known to be right.
+//! docs/PRELOAD.md says which functions are wrapped and which are not.
 #![allow(missing_docs, unreachable_pub, reason = "exported symbols are MPI's, nothing else is public")]
 
 mod atomic_ref;

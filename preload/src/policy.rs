@@ -1,4 +1,4 @@
-//! The policy of this process: which layouts and payloads are converted in which calls.
+//! Policy of this process: which layout classes and payloads are converted in which calls.
 
 use std::path::Path;
 
@@ -16,7 +16,8 @@ use crate::settings::{Choice, settings};
 use crate::times::Runs;
 use crate::warn::warn;
 
-/// Returns the policy under this host: no calls that go to a PMPI layer.
+/// Returns the policy for the MPI library of this process. Calls that a PMPI layer takes are never
+/// converted.
 #[inline]
 pub(crate) fn policy(host: &Host) -> &'static Policy {
     static POLICY: Awaited<Policy> = Awaited::new();
@@ -33,22 +34,25 @@ pub(crate) fn policy(host: &Host) -> &'static Policy {
 #[derive(Clone, Copy)]
 pub(crate) struct Rules {
     pub(crate) class: Class,
-    /// Calls in which any payload is converted, a bit each.
+    /// Calls in which any payload is converted: bit `call as u32` for each [`Call`].
     pub(crate) calls: u32,
-    /// Payloads that are converted in messages.
+    /// Payloads that are converted in messages according to the table, as [`Policy::has`] reads
+    /// them.
     pub(crate) messages: u64,
-    /// Times of its layout, which decide before the tables.
+    /// Measured times of the layout, which decide about messages in place of the table. None:
+    /// layouts like this one are not timed.
     pub(crate) evidence: Option<&'static Evidence>,
-    /// Types that are alike.
+    /// Record of the similarity class of the type.
     pub(crate) kin: Option<&'static Kin>,
 }
 
 impl Rules {
-    /// For a type that is never converted.
+    /// Rules for a type that is never converted.
     pub(crate) const NONE: Rules =
         Rules { class: Class::Dense, calls: 0, messages: 0, evidence: None, kin: None };
 
-    /// Says whether anything of the type is converted, as far as is known.
+    /// Returns the prospect of the type: whether anything of it is converted, as far as is known.
+    /// The same is expected of the next type of its size and extent.
     pub(crate) fn prospect(&self) -> Prospect {
         match self.evidence {
             Some(evidence) if evidence.is_new() => Prospect::New,
@@ -58,7 +62,7 @@ impl Rules {
         }
     }
 
-    /// For a type whose kin are these.
+    /// Returns the rules for a type whose similarity class has the record `kin`.
     pub(crate) fn of(host: &Host, committed: &Committed, kin: Option<&'static Kin>) -> Rules {
         let ((class, run), policy) = (Class::and_run(committed.nest()), policy(host));
         let calls = Call::ALL.into_iter().filter(|&call| policy.of(call, class) != 0);
@@ -74,7 +78,8 @@ impl Rules {
         };
         let found = || evidence::of(host, committed.near_hash(), runs(), kin.map(|kin| &kin.evidence));
         let evidence = if measured { found() } else { None };
-        // Whichever messages will turn out to gain.
+        // If the layout is timed, messages of any size may turn out to gain, whatever the table
+        // says.
         let calls = calls | if evidence.is_some() { 1 << Call::Message as u32 } else { 0 };
         Rules { class, calls, messages: policy.set(class), evidence, kin }
     }
@@ -92,7 +97,9 @@ fn choose(host: &Host) -> Policy {
     }
 }
 
-/// The user's table, if there is one for this library.
+/// Returns the table of this MPI library in the user's file of tables, if the file has one. If the
+/// file cannot be read or parsed, says so on standard error; a home folder that cannot be read is
+/// named only in a run with a report.
 fn tuned(path: &Path, library: &Library) -> Option<Policy> {
     let text = match files::read(path) {
         Ok(text) => text,
