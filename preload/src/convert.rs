@@ -14,11 +14,11 @@ use ddtc_hosts::policy;
 use ddtc_hosts::profile::WireForm;
 
 use crate::canary::packs_raw;
-use crate::candidates;
 use crate::deciding::met;
 use crate::decision::{Code, Decision, Facts, HookState, Known, Payload, Purpose, Record, Work, decide};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
+use crate::hotness;
 use crate::reentrancy;
 use crate::run::run;
 use crate::slow_path::{
@@ -347,9 +347,7 @@ fn undecoded<P: Count>(
 ) -> Result<&'static TypeEntry, Outcome> {
     let mut record = match is_known {
         true => Record::NotTaken,
-        false if candidates::has(call.datatype & host.mask) => {
-            Record::Noted { counts: true, declined: false }
-        }
+        false if hotness::has(call.datatype & host.mask) => Record::Noted { counts: true, declined: false },
         false => Record::Unseen,
     };
     let is_layers = watched_for(LAYER);
@@ -380,7 +378,7 @@ pub(crate) fn learn(host: &'static Host, datatype: HandleWord, comm: HandleWord)
     }
     types::committed(host, datatype);
     let handle = datatype & host.mask;
-    if (candidates::has(handle) || matches!(table::find(handle), Found::Convert(_)))
+    if (hotness::has(handle) || matches!(table::find(handle), Found::Convert(_)))
         && let Some(_inside) = reentrancy::Inside::enter()
     {
         guard(|| {

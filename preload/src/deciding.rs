@@ -12,13 +12,13 @@ use ddtc::kind::Direction;
 use ddtc_hosts::bypass::Bypass;
 use ddtc_hosts::policy::{Call, Class, Policy};
 
-use crate::candidates::{self, Like};
 use crate::decision::{
     Code, Decision, Facts, HookState, Known, Payload, Plan, Purpose, Record, Verdict, Work, decide, unwanted,
 };
 use crate::guard::guard;
 use crate::hooks::{allowed_hook, hook};
 use crate::host::{HandleWord, Host};
+use crate::hotness::{self, Like};
 use crate::outcome::bypassed;
 use crate::policy::policy;
 use crate::reentrancy;
@@ -75,7 +75,7 @@ fn look_derived(host: &'static Host, datatype: HandleWord, count: i64, call: Cal
             attended(host, entry, datatype, count, call, used)
         }
         Some(entry) => Looked::new(entry, decide(&Facts::of_type(call, false, record(entry, call)))),
-        None if candidates::has(datatype & host.mask) => noted(host, datatype, count, call, used),
+        None if hotness::has(datatype & host.mask) => noted(host, datatype, count, call, used),
         None => Looked::NOTHING,
     }
 }
@@ -103,7 +103,7 @@ fn record(entry: &TypeEntry, call: Call) -> Record {
 pub(crate) fn known_of_type(host: &Host, datatype: HandleWord, call: Call, packs: bool) -> Record {
     match table::known(host, datatype) {
         Some(entry) => record(entry, call),
-        None if candidates::has(datatype & host.mask) => {
+        None if hotness::has(datatype & host.mask) => {
             Record::Noted { counts: packs || policy(host).any(call), declined: true }
         }
         None => Record::Unseen,
@@ -197,21 +197,21 @@ fn use_rules(host: &Host) -> UseRules {
                     || call == Call::Message && measured
                     || allowed_hook(host).is_some())
         };
-        let found = UseRules::new(settings().config.lazy_threshold == 0, measured, counts);
+        let found = UseRules::new(settings().config.lazy_threshold == 0, counts);
         RULES.store(found.word(), Relaxed);
         found
     }
     UseRules::from_word(RULES.load(Relaxed)).unwrap_or_else(|| find(host))
 }
 
-/// Counts a use of a type that [`candidates`] has, and decodes the type if its uses have paid for that. Says
+/// Counts a use of a type that [`hotness`] has, and decodes the type if its uses have paid for that. Says
 /// whether they have.
 #[inline]
 pub(crate) fn met(host: &'static Host, datatype: HandleWord, count: i64, used: UseKind) -> bool {
     if count <= 0 {
         return bypassed(Bypass::NothingToMove).unwrap_or(false);
     }
-    let Some(arguments) = candidates::used(host, datatype, count, used, use_rules(host)) else {
+    let Some(arguments) = hotness::used(host, datatype, count, used, use_rules(host)) else {
         return false;
     };
     types::adopt(host, datatype, arguments);
@@ -502,7 +502,7 @@ fn rest(
     let by = if by_policy && at_once { CompletedBy::LaterCall } else { CompletedBy::SameCall };
     let like = Like { count: given.count, by };
     // Where something is to be done with the type the next one is to be looked at.
-    let more = if entry.served.is_asked() { 0 } else { candidates::left(given.datatype & host.mask, like) };
+    let more = if entry.served.is_asked() { 0 } else { hotness::bypassed(given.datatype & host.mask, like) };
     if let Some(hook) = hook(host) {
         hook.misses(host, &|| match entry.evidence() {
             Some(evidence) if evidence.is_ahead(bytes) => entry.spares(bytes) / PACKED_SLOWER * (1 + more),

@@ -5,7 +5,7 @@
 //! type record, the profile of the MPI library, the settings and the call. It reads no clock, no buffer
 //! and no communicator. Its caller does the work that `decide` asks for, enters the result into the facts
 //! and asks again: at most three times, once for each kind of work. Whether the uses of a type have paid
-//! for the work is asked of [`crate::candidates`] and of the type's entry.
+//! for the work is asked of [`crate::hotness`] and of the type's entry.
 //!
 //! A call is decided in two steps. First the types of its arguments alone are looked at, because most
 //! calls end there ([`Facts::of_type`]). Then each buffer is decided with its number of bytes, which in

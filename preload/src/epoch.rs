@@ -10,7 +10,8 @@ use crate::reentrancy::Inside;
 use crate::remembered::KEEPING;
 use crate::users::{User, World};
 use crate::{
-    comms, eligible, evidence, files, kin, own_types, remembered, report, requests, spending, types, windows,
+    comms, eligible, evidence, files, own_types, remembered, report, requests, similar, spending, types,
+    windows,
 };
 
 /// Forgets everything that is known about handles, which are about to lose their meaning, and
@@ -30,7 +31,7 @@ fn end_epoch(host: &'static Host) {
             files::end_epoch();
             eligible::end_epoch();
             if report::rank(host).is_some_and(|(rank, _)| rank < KEEPING) {
-                remembered::keep(host, &[evidence::all(), kin::all()].concat());
+                remembered::keep(host, &[evidence::all(), similar::serialized()].concat());
             }
             report::write(host);
         });

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicPtr;
 
 use crate::fortran::{Ref, real};
 use crate::host::{HandleWord, Host, host};
-use crate::{candidates, types};
+use crate::{hotness, types};
 
 /// C type of Fortran's `MPI_Type_commit` and `MPI_Type_free`, which take a handle and an error
 /// code, both by reference.
@@ -79,9 +79,9 @@ pub unsafe extern "C-unwind" fn mpi_type_free_f08_(datatype: Ref, ierror: Ref) {
     // handle to a type that another thread creates.
     // SAFETY: the caller passes a `TYPE(MPI_Datatype)` by reference.
     if let Some(handle) = unsafe { handle_in(host, datatype) }
-        && !candidates::forget(handle & host.mask)
+        && !hotness::forget(handle & host.mask)
     {
-        candidates::forget_other(handle & host.mask);
+        hotness::forget_other(handle & host.mask);
     }
     // SAFETY: the arguments are those of the caller, who keeps the contract of the function.
     unsafe { theirs(datatype, ierror) }

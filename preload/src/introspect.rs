@@ -14,9 +14,9 @@ use ddtc::decode::{Introspect, decode};
 use ddtc_hosts::abi::Abi;
 use ddtc_hosts::abi::queries::{done, refused};
 
-use crate::decoding::CONSTRUCTOR;
 use crate::host::{HandleWord, Host};
 use crate::known::Description;
+use crate::worth::CONSTRUCTOR;
 
 /// The MPI library during the decoding of one datatype.
 ///
@@ -35,8 +35,6 @@ pub(crate) struct Types {
     /// Contents of the decoded type itself, if they were asked for before [`Types::decode`] was
     /// called.
     root_contents: Option<Contents<HandleWord>>,
-    /// Whether [`Types::decode`] was called.
-    has_decoded: bool,
 }
 
 /// How the MPI library returns derived old types in contents: [`UNKNOWN`], [`REFERENCES`] or
@@ -49,18 +47,10 @@ const DUPLICATES: u8 = 2;
 
 impl Types {
     /// Prepares decoding a type. Decoding fails if the constructors at all nodes together have more
-    /// than `arguments` arguments, counted as [`crate::candidates`] does. Returns `None` if the ABI
-    /// of the MPI library is unknown.
+    /// than `arguments` arguments, counted as in [`crate::worth`]. Returns `None` if the ABI of the
+    /// MPI library is unknown.
     pub(crate) fn new(host: &'static Host, arguments: u64) -> Option<Types> {
-        Some(Types {
-            host,
-            abi: host.abi?,
-            root: 0,
-            asked: 0,
-            allowed: arguments,
-            root_contents: None,
-            has_decoded: false,
-        })
+        Some(Types { host, abi: host.abi?, root: 0, asked: 0, allowed: arguments, root_contents: None })
     }
 
     /// Returns true if `contents` returns references to the old types themselves, so that equal
@@ -120,7 +110,7 @@ impl Types {
         handle: HandleWord,
         contents: Option<Contents<HandleWord>>,
     ) -> Result<Datatype> {
-        (self.root, self.root_contents, self.has_decoded) = (handle & self.host.mask, contents, true);
+        (self.root, self.root_contents) = (handle & self.host.mask, contents);
         let decoded = decode(self, &handle);
         // If decoding failed before it took the given contents, nobody has released the old types
         // in them.
@@ -128,11 +118,6 @@ impl Types {
             self.release(handle);
         }
         decoded
-    }
-
-    /// Returns true if [`Types::decode`] was called.
-    pub(crate) fn has_decoded(&self) -> bool {
-        self.has_decoded
     }
 
     /// Writes the contents of a derived type into `description`. After success the caller must

@@ -9,10 +9,9 @@ use ddtc_hosts::policy::{Call, Class, Library, Policy, file};
 
 use crate::evidence::{self, Evidence};
 use crate::host::Host;
-use crate::kin::Kin;
-use crate::prospect::Prospect;
 use crate::remembered::is_told;
 use crate::settings::{Choice, settings};
+use crate::similar::SimilarityClass;
 use crate::times::Runs;
 use crate::warn::warn;
 
@@ -42,46 +41,36 @@ pub(crate) struct Rules {
     /// Measured times of the layout, which decide about messages in place of the table. None:
     /// layouts like this one are not timed.
     pub(crate) evidence: Option<&'static Evidence>,
-    /// Record of the similarity class of the type.
-    pub(crate) kin: Option<&'static Kin>,
+    /// Similarity class of the type.
+    pub(crate) similar: Option<&'static SimilarityClass>,
 }
 
 impl Rules {
     /// Rules for a type that is never converted.
     pub(crate) const NONE: Rules =
-        Rules { class: Class::Dense, calls: 0, messages: 0, evidence: None, kin: None };
+        Rules { class: Class::Dense, calls: 0, messages: 0, evidence: None, similar: None };
 
-    /// Returns the prospect of the type: whether anything of it is converted, as far as is known.
-    /// The same is expected of the next type of its size and extent.
-    pub(crate) fn prospect(&self) -> Prospect {
-        match self.evidence {
-            Some(evidence) if evidence.is_new() => Prospect::New,
-            Some(evidence) if evidence.hopeful(self.messages) => Prospect::Good,
-            None if self.calls != 0 => Prospect::Good,
-            _ => Prospect::Poor,
-        }
-    }
-
-    /// Returns the rules for a type whose similarity class has the record `kin`.
-    pub(crate) fn of(host: &Host, committed: &Committed, kin: Option<&'static Kin>) -> Rules {
+    /// Returns the rules for a type of that similarity class.
+    pub(crate) fn of(host: &Host, committed: &Committed, similar: Option<&'static SimilarityClass>) -> Rules {
         let ((class, run), policy) = (Class::and_run(committed.nest()), policy(host));
         let calls = Call::ALL.into_iter().filter(|&call| policy.of(call, class) != 0);
         let calls: u32 = calls.map(|call| 1 << call as u32).sum();
         let measured =
             settings().policy == Choice::Measure && class != Class::Dense && !host.layers.take(Call::Message);
-        let kin = kin.filter(|_| measured);
+        let similar = similar.filter(|_| measured);
         let runs = || {
             let t = committed.datatype();
             let number = (t.size().unsigned_abs() / run.max(1)).max(1);
             let memory = t.extent().unsigned_abs().max(t.true_extent().unsigned_abs());
             Runs::new(run, matches!(class, Class::TableShort | Class::TableLong), memory / number)
         };
-        let found = || evidence::of(host, committed.near_hash(), runs(), kin.map(|kin| &kin.evidence));
+        let shared = similar.map(|class| &class.evidence);
+        let found = || evidence::of(host, committed.near_hash(), runs(), shared);
         let evidence = if measured { found() } else { None };
         // If the layout is timed, messages of any size may turn out to gain, whatever the table
         // says.
         let calls = calls | if evidence.is_some() { 1 << Call::Message as u32 } else { 0 };
-        Rules { class, calls, messages: policy.set(class), evidence, kin }
+        Rules { class, calls, messages: policy.set(class), evidence, similar }
     }
 }
 

@@ -17,11 +17,11 @@ use crate::counted::Uses;
 use crate::element_type::ElementType;
 use crate::evidence::Evidence;
 use crate::host::{HandleWord, Host};
-use crate::kin::Kin;
 use crate::policy::Rules;
 use crate::relative::ADDRESSES;
 use crate::reserve;
 use crate::served::Served;
+use crate::similar::SimilarityClass;
 use crate::slots::{Entry, Table};
 use crate::spending;
 use crate::wire_type::WireType;
@@ -31,13 +31,6 @@ use crate::wire_type::WireType;
 /// their definition says.
 const PASSED: i64 = -1;
 
-/// Estimate of the nanoseconds that compiling a layout takes. The overhead budget is asked for this
-/// time before a compile, unless the similarity class of the type promises a gain that pays for it.
-const COMPILE: u64 = 10_000;
-/// Estimate of the nanoseconds that the first compile of a process takes (60,000 to 200,000 were
-/// measured on Zen 3). What a type is expected to save is compared with this time.
-const FIRST: u64 = 100_000;
-
 /// Bit of `TypeEntry::ready`: the type is not converted any more, because the MPI library moves its
 /// bytes to or from other places than this library does ([`end_all`]).
 const ENDED: u8 = 1 << 7;
@@ -45,13 +38,11 @@ const ENDED: u8 = 1 << 7;
 /// Condition on which a type is compiled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// When the uses of the type in this process have paid for compiling it, and decoding,
-    /// compiling and timing have not used up the overhead budget. If types of its similarity class
-    /// have gained by conversion, the type is compiled at its next use, whatever the budget says.
+    /// When its uses have moved enough bytes, or at once if conversions of similar types have gained by
+    /// the times that this process has measured.
     Own,
-    /// When the uses of the type have moved enough bytes, whatever the overhead budget says. So two
-    /// ranks that have decoded their types at the same message also compile them at the same
-    /// message. Nothing is compiled after memory has run out.
+    /// When its uses have moved enough bytes. So two ranks that have decoded their types at the same
+    /// message also compile them at the same message.
     OfBothRanks,
 }
 
@@ -73,8 +64,9 @@ pub(crate) struct TypeEntry {
     class: AtomicU8,
     /// Measured times of the layout, or null if layouts like this one are not timed.
     evidence: AtomicRef<Evidence>,
-    /// Record of the similarity class, or null if the type has none.
-    kin: AtomicRef<Kin>,
+    /// Similarity class of the type, null if there is none.
+    similar: AtomicRef<SimilarityClass>,
+    /// Bytes that the type has moved, for its similarity class.
     moved: AtomicU64,
     /// Whether the displacements of the type are absolute addresses, for use with `MPI_BOTTOM`.
     absolute: AtomicBool,
@@ -122,7 +114,7 @@ impl Entry for TypeEntry {
             payloads: AtomicU64::new(0),
             class: AtomicU8::new(u8::MAX),
             evidence: AtomicRef::none(),
-            kin: AtomicRef::none(),
+            similar: AtomicRef::none(),
             moved: AtomicU64::new(0),
             absolute: AtomicBool::new(false),
             ready: AtomicU8::new(0),
@@ -158,12 +150,6 @@ impl TypeEntry {
     #[inline]
     pub(crate) fn evidence(&self) -> Option<&'static Evidence> {
         self.evidence.load()
-    }
-
-    /// Returns the record of the similarity class, if the type has one.
-    #[inline]
-    fn kin(&self) -> Option<&'static Kin> {
-        self.kin.load()
     }
 
     /// Adds `bytes` to the bytes that messages of the type have moved. Called when a message is
@@ -242,7 +228,7 @@ impl TypeEntry {
             calls: self.calls.load(Ordering::Relaxed),
             messages: self.payloads(),
             evidence: self.evidence(),
-            kin: self.kin(),
+            similar: self.similar.load(),
         }
     }
 
@@ -292,29 +278,15 @@ impl TypeEntry {
             matches!(self.rules().class, Class::StridedShort | Class::BlocksShort | Class::TableShort);
         // If types of the similarity class gain by conversion, this type was decoded because the
         // gain is expected to pay for decoding and for compiling, so it is compiled at once.
-        let hoped = pace == Pace::Own && {
-            let moved = self.moved.load(Ordering::Relaxed);
-            self.evidence().is_some_and(|evidence| evidence.hoped() != 0)
-                || self.kin().is_some_and(|kin| kin.promises(bytes, moved, FIRST))
-        };
+        let hoped = pace == Pace::Own && self.evidence().is_some_and(|evidence| evidence.hoped() != 0);
         let bytes = if hoped { u64::MAX } else { bytes.saturating_mul(if short { 4 } else { 1 }) };
-        let may_compile = || match pace {
-            Pace::Own => hoped || spending::allows(COMPILE),
-            Pace::OfBothRanks => !reserve::is_short(),
-        };
         // SAFETY: the caller promises what `committed` requires.
         let settled = unsafe { self.committed() }
             // `settled(direction, 0)` is true if the layout was compiled before, or if the mode is
             // not `lazy`. Then neither time nor budget is needed.
             .is_some_and(|c| {
                 c.settled(direction, 0)
-                    || may_compile() && {
-                        let (settled, nanos) = spending::timed(|| c.settled(direction, bytes));
-                        if settled && let Some(kin) = self.kin() {
-                            kin.compiled(nanos);
-                        }
-                        settled
-                    }
+                    || !reserve::is_short() && spending::on(|| c.settled(direction, bytes))
             });
         let bit = 1 << direction as u8;
         // Another thread may have ended the conversion of the type since `ENDED` was tested above.
@@ -383,7 +355,7 @@ pub(crate) fn entry(committed: Option<Committed>, rules: Rules) -> &'static Type
     let absolute = committed.as_ref().is_some_and(|c| c.datatype().true_lb() >= ADDRESSES);
     entry.absolute.store(absolute, Ordering::Relaxed);
     entry.evidence.store(rules.evidence);
-    entry.kin.store(rules.kin);
+    entry.similar.store(rules.similar);
     entry.moved.store(0, Ordering::Relaxed);
     entry.ready.store(0, Ordering::Relaxed);
     entry.wire_type.reset();
@@ -414,11 +386,13 @@ pub(crate) unsafe fn retire(entry: &'static TypeEntry) {
     // SAFETY: the caller owns the entry, and it is not bound any more, so no other thread reads the
     // cell.
     let committed = unsafe { (*entry.committed.get()).take() };
+    if let Some(class) = entry.similar.load() {
+        let is_served = |direction| entry.is_ready(direction) || entry.served.by(direction).is_some();
+        let is_converted = Direction::BOTH.into_iter().any(is_served);
+        class.decoded_ended(entry.moved.load(Ordering::Relaxed), is_converted);
+    }
     // SAFETY: for the same reason no other thread holds a reference that `served` has returned.
     unsafe { entry.served.reset() };
-    if let Some(kin) = entry.kin() {
-        kin.ended(entry.moved.load(Ordering::Relaxed));
-    }
     if let Some(committed) = &committed {
         entry.uses.fold(committed);
     }

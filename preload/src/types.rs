@@ -16,21 +16,20 @@ use ddtc::committed::Committed;
 use ddtc::datatype::contents::{Contents, Envelope};
 use ddtc::decode::Introspect;
 use ddtc::engine::{Engine, Mode};
+use ddtc::kind::Direction;
 use ddtc::object::runtime;
 use ddtc::process::{Mutex, Once, is_inconsistent};
 use ddtc_hosts::policy;
 
-use crate::candidates::{self, Like};
 use crate::counted;
-use crate::decoding;
 use crate::guard::guard;
 use crate::hooks::{adopted, fold_all};
 use crate::host::{HandleWord, Host};
+use crate::hotness::{self, Like};
 use crate::introspect::Types;
 use crate::keyval::Keyval;
 use crate::known::{self, Description};
 use crate::policy::Rules;
-use crate::prospect;
 use crate::reentrancy::Inside;
 use crate::reserve;
 use crate::settings::settings;
@@ -86,9 +85,9 @@ pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
     // If a PMPI layer takes messages, the handle may be the layer's own, so the MPI library is not
     // asked about it here. The type is decoded when a call that no layer takes uses it.
     if mode() == Mode::Lazy || host.layers.take(policy::Call::Message) {
-        // A decoded type that is committed again is noted again, but its uses are not counted
-        // there, because calls look for a decoded type before they look for a noted one.
-        candidates::note(handle);
+        // A decoded type that is committed again is recorded again, but its uses are not counted
+        // there, because calls look for a decoded type before they look for a recorded one.
+        hotness::record(handle);
     } else if matches!(table::find(handle), Found::Unknown) {
         adopt(host, datatype, u64::MAX);
     }
@@ -96,7 +95,7 @@ pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
 
 /// Returns true if a buffer of a call is bypassed because of the handle and the count of its type
 /// alone: the type is a named one, or this use is among those that are skipped without a look at
-/// the type ([`candidates::passes`]). A use by a persistent request is never skipped, because one
+/// the type ([`hotness::passes`]). A use by a persistent request is never skipped, because one
 /// such request stands for many uses. `completed_by` says which call completes a message; it is
 /// `None` for calls that move no message.
 #[inline(always)]
@@ -109,7 +108,7 @@ pub(crate) fn is_hosts(
 ) -> bool {
     let handle = datatype & host.mask;
     let like = completed_by.map(|by| Like { count, by });
-    host.is_named(handle) || !matches!(used, UseKind::Persistent) && candidates::passes(handle, like)
+    host.is_named(handle) || !matches!(used, UseKind::Persistent) && hotness::passes(handle, like)
 }
 
 static KEYVAL: Keyval = Keyval::new();
@@ -221,7 +220,7 @@ impl Drop for Claim {
 
 /// Decodes a type that the MPI library has accepted as committed and binds an entry to its handle,
 /// and compiles the type if the mode says so. Leaves the type undecoded if its constructors have
-/// more than `arguments` arguments, as [`crate::candidates`] counts them. If anything goes wrong,
+/// more than `arguments` arguments, as [`crate::worth`] counts them. If anything goes wrong,
 /// the type is bypassed.
 #[cold]
 pub(crate) fn adopt(host: &'static Host, datatype: HandleWord, arguments: u64) {
@@ -242,40 +241,17 @@ pub(crate) fn adopt(host: &'static Host, datatype: HandleWord, arguments: u64) {
     guard(|| {
         if let Some(_claim) = Claim::take(handle)
             && matches!(table::find(handle), Found::Unknown)
+            && spending::on(|| attach(host, datatype, handle, arguments)).is_some()
         {
-            let once = spending::forgiven();
-            let (attached, nanos) = spending::timed(|| attach(host, datatype, handle, arguments));
-            let nanos = nanos.saturating_sub(spending::forgiven() - once);
-            // The nanoseconds tell the cost of decoding only if the type was decoded, not if an
-            // equal one was found. Work that is done once in a process was subtracted from them
-            // above.
-            if let Some(Attached::Decoded { arguments }) = attached {
-                decoding::took(arguments, nanos);
-                if let Some((kin, _)) = candidates::alike(handle) {
-                    kin.decoded(nanos);
-                }
-            }
-            if attached.is_some() {
-                candidates::decoded(handle);
-            }
+            hotness::decoded(handle);
         }
     });
-}
-
-/// Way in which a type got its entry.
-enum Attached {
-    /// Its constructors were decoded. They have `arguments` arguments; 0 if that failed or the type
-    /// is bypassed all the same.
-    Decoded { arguments: u64 },
-    /// Its constructors were not decoded: an equal type was known, or the MPI library did not
-    /// return the contents.
-    Found,
 }
 
 /// Decodes a type, or finds an equal one, and attaches an entry to it by the attribute. Returns
 /// `None` if the type is predefined, already had an entry, or has too many arguments, or if a call
 /// of the MPI library failed.
-fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64) -> Option<Attached> {
+fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64) -> Option<()> {
     let mut types = Types::new(host, arguments)?;
     let envelope = types.envelope(&datatype).ok()?;
     if envelope.combiner.is_predefined() {
@@ -304,21 +280,20 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
     }
     let committed = commit(host, &mut types, datatype, envelope);
     if let Some(arguments) = types.exceeded() {
-        candidates::costs_more(handle, arguments);
+        hotness::costs_more(handle, arguments);
         return None;
     }
     if committed.is_none() {
         counted::TYPES_LEFT.add();
     }
-    let alike = candidates::alike(handle);
-    let rules = committed.as_ref().map_or(Rules::NONE, |c| Rules::of(host, c, alike.map(|(kin, _)| kin)));
-    let arguments = committed.as_ref().map_or(0, |c| c.datatype().arguments());
-    let attached = if types.has_decoded() { Attached::Decoded { arguments } } else { Attached::Found };
-    if let Some(committed) = &committed {
-        prospect::found(committed.datatype(), rules.prospect());
+    let (similar, moved) = hotness::class(handle).unzip();
+    let rules = committed.as_ref().map_or(Rules::NONE, |c| Rules::of(host, c, similar));
+    if let Some((similar, committed)) = similar.zip(committed.as_ref()) {
+        let is_new = Direction::BOTH.into_iter().all(|direction| !committed.settled(direction, 0));
+        similar.decoded(is_new);
     }
     let entry = table::entry(committed, rules);
-    entry.moves(alike.map_or(0, |(_, moved)| moved));
+    entry.moves(moved.unwrap_or(0));
     // SAFETY: the MPI library has accepted the type as committed, the keyval is of this epoch, and
     // the value is an entry, which is never freed.
     let code = unsafe {
@@ -332,7 +307,7 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
     }
     table::bind(entry, handle);
     adopted(host, entry, handle);
-    Some(attached)
+    Some(())
 }
 
 /// Returns the compiled type of a derived datatype: the one that is kept for equal envelope,
@@ -403,7 +378,7 @@ fn commit_new(
 pub(crate) fn end_epoch(host: &Host) {
     table::forget_all();
     fold_all(host);
-    candidates::forget_all();
+    hotness::forget_all();
     known::forget_all();
     if let Some(keyval) = KEYVAL.take() {
         free_keyval(host, keyval);

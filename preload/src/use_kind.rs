@@ -69,17 +69,18 @@ impl CompletedBy {
 pub(crate) struct UseRules(u32);
 
 impl UseRules {
-    /// Bits above those of the calls: the word is none that nobody has made; types are decoded at their first use; types that are alike speak for each other.
+    /// Bit of a word that was made, which may have no other bit.
     const MADE: u32 = 1 << 31;
+    /// Bit for types that are decoded at their first use.
     const AT_ONCE: u32 = 1 << 30;
-    const ALIKE: u32 = 1 << 29;
 
-    /// Of calls in which uses count: some payload of some type may be converted there, or be moved inside the host.
-    pub(crate) fn new(at_once: bool, alike: bool, counts: impl Fn(Call) -> bool) -> UseRules {
-        const { assert!(Call::ALL.len() < 29) }
+    /// Makes rules with the calls in which uses count: some payload of some type may be converted there, or
+    /// be moved inside the MPI library.
+    pub(crate) fn new(at_once: bool, counts: impl Fn(Call) -> bool) -> UseRules {
+        const { assert!(Call::ALL.len() < 30) }
         let of = |so: bool, bit: u32| if so { bit } else { 0 };
         let calls = Call::ALL.iter().fold(0, |calls, &call| calls | of(counts(call), 1 << call as u32));
-        UseRules(UseRules::MADE | of(at_once, UseRules::AT_ONCE) | of(alike, UseRules::ALIKE) | calls)
+        UseRules(UseRules::MADE | of(at_once, UseRules::AT_ONCE) | calls)
     }
 
     /// A word that was made, 0 if none was.
@@ -100,11 +101,6 @@ impl UseRules {
     #[inline]
     pub(crate) fn at_once(self) -> bool {
         self.0 & UseRules::AT_ONCE != 0
-    }
-
-    #[inline]
-    pub(crate) fn alike(self) -> bool {
-        self.0 & UseRules::ALIKE != 0
     }
 }
 
@@ -141,9 +137,9 @@ mod tests {
 
     #[test]
     fn rules_are_a_word() {
-        let rules = UseRules::new(false, true, |call| call == Call::Bcast);
+        let rules = UseRules::new(false, |call| call == Call::Bcast);
         let again = UseRules::from_word(rules.word()).unwrap();
         assert_eq!([Call::Message, Call::Bcast].map(|call| again.counts(call)), [false, true]);
-        assert!(!again.at_once() && again.alike() && UseRules::from_word(0).is_none());
+        assert!(!again.at_once() && UseRules::from_word(0).is_none());
     }
 }

@@ -19,9 +19,9 @@ use std::sync::{Arc, Weak};
 use ddtc::process::{Awaited, Mutex, is_inconsistent};
 use ddtc_hosts::policy::Call;
 
-use crate::candidates;
 use crate::gpu;
 use crate::host::{HandleWord, Host};
+use crate::hotness;
 use crate::messages::Staging;
 use crate::policy::policy;
 use crate::pool::Buffer;
@@ -365,8 +365,8 @@ fn bytes(given: UserBuffer) -> Option<i64> {
 fn bytes_at(host: &Host, given: UserBuffer) -> Option<i64> {
     let handle = given.datatype & host.mask;
     if host.named(handle).is_none() {
-        let noted = || candidates::bytes(host, given.datatype)?.checked_mul(given.count);
-        return bytes(given).or_else(|| candidates::has(handle).then(noted)?);
+        let noted = || hotness::bytes(host, given.datatype)?.checked_mul(given.count);
+        return bytes(given).or_else(|| hotness::has(handle).then(noted)?);
     }
     let mut size = 0;
     // SAFETY: `handle` is that of a named type of the MPI library, and `size` is a number to write

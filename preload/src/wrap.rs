@@ -33,12 +33,12 @@ use ddtc_hosts::counted_calls::{Completion, CountedCall, Role};
 use ddtc_hosts::for_each_counted_call;
 use ddtc_hosts::policy::Call;
 
-use crate::candidates;
 use crate::forms::Forms;
 use crate::handles::{NO_HOST, On, handle_at, missing};
 use crate::hook::committing;
 use crate::hooks::attend_in_call;
 use crate::host::{HandleWord, Host, host, known};
+use crate::hotness;
 use crate::outcome::Counted;
 use crate::signatures::argument;
 use crate::slow_path::{COUNT, UNSEEN, watched_for};
@@ -171,7 +171,7 @@ pub unsafe extern "C-unwind" fn MPI_Type_free(datatype: *mut c_void) -> c_int {
         // SAFETY: `datatype` is not null, so it points to a handle of the program. The handle may
         // have any value.
         let handle = unsafe { handle_at(host, datatype) } & host.mask;
-        if !candidates::forget(handle) {
+        if !hotness::forget(handle) {
             // SAFETY: the argument is the program's, and `handle` was read from it above.
             return unsafe { free_other(host, handle, datatype) };
         }
@@ -180,7 +180,7 @@ pub unsafe extern "C-unwind" fn MPI_Type_free(datatype: *mut c_void) -> c_int {
     unsafe { type_free(datatype) }
 }
 
-/// Frees a type whose handle may have a slot in the overflow table of [`candidates`], because its
+/// Frees a type whose handle may have a slot in the overflow table of [`hotness`], because its
 /// first slot holds another handle or none. This is a function of its own so that
 /// [`MPI_Type_free`] saves no registers in the usual case.
 ///
@@ -189,7 +189,7 @@ pub unsafe extern "C-unwind" fn MPI_Type_free(datatype: *mut c_void) -> c_int {
 #[cold]
 #[inline(never)]
 unsafe fn free_other(host: &'static Host, handle: u64, datatype: *mut c_void) -> c_int {
-    candidates::forget_other(handle);
+    hotness::forget_other(handle);
     // SAFETY: the argument is the program's, unchanged.
     host.next.type_free.map_or(missing(host), |type_free| unsafe { type_free(datatype) })
 }
@@ -211,7 +211,7 @@ pub unsafe extern "C-unwind" fn MPI_Type_dup(oldtype: HandleWord, newtype: *mut 
             // SAFETY: `newtype` is not null and the call has succeeded, so the MPI library has
             // written a handle there.
             types::adopt(host, unsafe { handle_at(host, newtype) }, u64::MAX);
-        } else if candidates::has(old) {
+        } else if hotness::has(old) {
             // SAFETY: as above.
             types::committed(host, unsafe { handle_at(host, newtype) });
         }

@@ -21,11 +21,10 @@ use crate::counted::{self, Uses};
 use crate::cuts::{Cuts, Entry, KINDS};
 use crate::served::Served;
 use crate::spending;
+use crate::worth::COMPILE;
 
 /// Minimum packed bytes of a request whose type is looked up by its description.
 pub(crate) const LOOKED_AT: u64 = 16 << 10;
-/// Nanoseconds that compiling a layout is estimated to take, for the overhead budget.
-pub(super) const COMPILE: u64 = 10_000;
 
 /// Means by which compiled code moves instances of a type in one direction.
 #[derive(Clone, Copy)]

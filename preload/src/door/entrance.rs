@@ -15,10 +15,10 @@ use super::lists;
 use super::mover::{Ours, leave, position};
 use super::ready::ENOUGH;
 use super::unseen;
-use crate::candidates;
 use crate::counted;
 use crate::guard::guard;
 use crate::host;
+use crate::hotness;
 use crate::reentrancy::is_inside;
 use crate::slow_path::{FOREIGN, GPU, OPAQUE_GPU, SHADOW, watched_for};
 use crate::table::{self, Found};
@@ -159,7 +159,7 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
     };
     if entry.served.by(direction).is_none() {
         if entry.served.ask(direction, size, ENOUGH) {
-            candidates::wake(handle);
+            hotness::wake(handle);
         }
         return;
     }
@@ -262,7 +262,7 @@ unsafe fn copied(datatype: *const c_void, count: usize, to: *mut c_void, from: *
     };
     let Some(copies) = entry.served.copies(bytes.max(0) as u64, ENOUGH) else {
         if entry.served.is_asked() {
-            candidates::wake(datatype.addr() as u64);
+            hotness::wake(datatype.addr() as u64);
         }
         return false;
     };

@@ -45,7 +45,8 @@ macro_rules! function {
         let found = behind($name);
         // SAFETY: null becomes `None`. Any other address is that of Open MPI's function of that
         // name, which has this type in Open MPI's headers.
-        unsafe { std::mem::transmute::<*mut c_void, Option<$type>>(found) }.ok_or(concat!("there is no ", $name))
+        unsafe { std::mem::transmute::<*mut c_void, Option<$type>>(found) }
+            .ok_or(concat!("there is no ", $name))
     }};
 }
 

@@ -21,7 +21,7 @@ use ddtc::kind::Direction;
 use ddtc::object::runtime;
 use ddtc_hosts::policy::Call;
 
-use super::described::{COMPILE, Described, all, find, make};
+use super::described::{Described, all, find, make};
 use super::description::{MOST, View, order, view};
 use super::first;
 use super::functions::functions;
@@ -29,12 +29,13 @@ use super::layout::{Convertor, layout};
 use super::mover::Ours;
 use super::ready::{ENOUGH, by_itself};
 use super::standing::in_a_call_of_the_program;
-use crate::candidates;
 use crate::cuts::Entry;
 use crate::host::known;
+use crate::hotness;
 use crate::relative::ADDRESSES;
 use crate::slow_path::{UNSEEN, unwatch, watch, watched_for};
 use crate::spending;
+use crate::worth::COMPILE;
 
 /// A description that waits to be compiled. If a thread holds a slot while the process forks, the
 /// slot is lost to the child.
@@ -151,7 +152,7 @@ fn may_make() -> bool {
 pub(crate) unsafe fn choose(direction: Direction, convertor: Convertor, datatype: u64, size: u64) {
     // A type that the program passes to calls which this library sees is decoded once its uses have
     // paid for that.
-    if order().is_none() || candidates::is_shown(datatype) && is_decoded_by_uses() {
+    if order().is_none() || hotness::is_used(datatype) && is_decoded_by_uses() {
         return;
     }
     // SAFETY: the layout is proven if there is an order. Open MPI has accepted the type as
