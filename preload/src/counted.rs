@@ -1,4 +1,5 @@
-//! Counts what was done for the program, only while a report or a record asks for it. `report` writes it.
+//! Counters of the conversions that were made for the program, and of types that are bypassed. They
+//! are updated only while a report or a record is asked for; `report` writes them out.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,7 +14,7 @@ use crate::relative::relative;
 use crate::settings::settings;
 use crate::slow_path::{COUNT, watched_for};
 
-/// A number of events of this process.
+/// Number of events or bytes in this process.
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
@@ -21,7 +22,7 @@ impl Counter {
         Counter(AtomicU64::new(0))
     }
 
-    /// One more; the number before it.
+    /// Adds one, and returns the number before the addition.
     pub(crate) fn add(&self) -> u64 {
         self.0.fetch_add(1, Relaxed)
     }
@@ -35,22 +36,30 @@ impl Counter {
     }
 }
 
-/// Messages packed and unpacked while they are counted.
+/// Messages that compiled code packed while conversions are counted, checked or shown to a
+/// profiler.
 pub(crate) static SENT: Counter = Counter::new();
+/// Messages that compiled code unpacked under the same conditions as for [`SENT`].
 pub(crate) static RECEIVED: Counter = Counter::new();
-/// Messages left to the host because of the cap on buffers.
+/// Staging buffers that could not be had, because of the limit on staging buffers or for lack of
+/// memory. Each message that needed one is bypassed.
 pub(crate) static PAST_THE_CAP: Counter = Counter::new();
-/// Types that were left to the host because they could not be decoded, compiled or given an attribute.
+/// Types that are bypassed because they could not be decoded or compiled, or because the MPI
+/// library moves other bytes of them than their definition says.
 pub(crate) static TYPES_LEFT: Counter = Counter::new();
 
-/// Types, among those, that the library does not move as their definition says.
+/// Types that are bypassed because the MPI library moves other bytes of them than their definition
+/// says. If that is found when a type is decoded, [`TYPES_LEFT`] counts the type too; if a later
+/// pack shows it, only this counter does.
 pub(crate) static TYPES_WRONG: Counter = Counter::new();
 
-/// Pieces of requests inside the host that our movers moved, and their bytes.
+/// Pieces of requests that compiled code moved in Open MPI's convertor hook, for each direction.
 pub(crate) static PIECES: [Counter; 2] = [const { Counter::new() }; 2];
+/// Bytes of the pieces that [`PIECES`] counts, for each direction.
 pub(crate) static INSIDE: [Counter; 2] = [const { Counter::new() }; 2];
 
-/// Counts a piece of a request of a type, while anything is counted.
+/// Counts a piece of a request that compiled code moved in Open MPI's convertor hook. `uses`: the
+/// counts of the request's type. Does nothing unless a report or a record is asked for.
 #[inline]
 pub(crate) fn inside(uses: &Uses, direction: Direction, bytes: u64) {
     if watched_for(COUNT) {
@@ -61,22 +70,23 @@ pub(crate) fn inside(uses: &Uses, direction: Direction, bytes: u64) {
     }
 }
 
-/// Bytes that were copied from buffer to buffer inside the host.
+/// Bytes that compiled code copied from buffer to buffer in Open MPI's convertor hook.
 pub(crate) static COPIED: Counter = Counter::new();
 
-/// Counts such a copy, while anything is counted.
+/// Counts a copy of `bytes` bytes from buffer to buffer in Open MPI's convertor hook. Does nothing
+/// unless a report or a record is asked for.
 pub(crate) fn copied_inside(bytes: u64) {
     if watched_for(COUNT) {
         COPIED.more(bytes);
     }
 }
 
-/// Uses of one type, per direction.
+/// Conversions of one type, for each direction, since they were last added to the type's row.
 pub(crate) struct Uses {
     calls: [AtomicU64; 2],
     bytes: [AtomicU64; 2],
     nanos: [AtomicU64; 2],
-    /// Bytes that moved inside the host.
+    /// Bytes that compiled code moved in Open MPI's convertor hook.
     inside: [AtomicU64; 2],
 }
 
@@ -98,7 +108,7 @@ impl Uses {
         self.calls.iter().chain(&self.bytes).chain(&self.nanos).chain(&self.inside)
     }
 
-    /// Counts a call.
+    /// Counts a call that moved `bytes` bytes in `nanos` nanoseconds.
     pub(crate) fn count(&self, direction: Direction, bytes: u64, nanos: u64) {
         let d = direction as usize;
         self.calls[d].fetch_add(1, Relaxed);
@@ -106,7 +116,7 @@ impl Uses {
         self.nanos[d].fetch_add(nanos, Relaxed);
     }
 
-    /// Moves the counts to the row of the type.
+    /// Adds the counts to the row of the type, and sets them to 0.
     pub(crate) fn fold(&self, committed: &Committed) {
         if self.all().all(|n| n.load(Relaxed) == 0) {
             return;
@@ -124,31 +134,34 @@ impl Uses {
     }
 }
 
-/// One datatype of the program, by its tree.
+/// Counts of one datatype of the program. Types with equal trees of constructors share a row.
 pub(crate) struct Row {
     pub(crate) datatype: Datatype,
-    /// Of absolute addresses: the datatype is one of that layout, from 0 up.
+    /// True if the displacements of the program's type are absolute addresses. `datatype` is then
+    /// the type of the same layout whose smallest displacement is 0 (see `relative`).
     pub(crate) absolute: bool,
     pub(crate) class: Class,
-    /// The hash of its layout.
+    /// Hash of the layout ([`Committed::near_hash`]).
     pub(crate) layout: u64,
     pub(crate) commits: u64,
     pub(crate) calls: [u64; 2],
     pub(crate) bytes: [u64; 2],
     pub(crate) nanos: [u64; 2],
-    /// Bytes that moved inside the host.
+    /// Bytes that compiled code moved in Open MPI's convertor hook, for each direction.
     pub(crate) inside: [u64; 2],
     pub(crate) schedule: [String; 2],
 }
 
-/// Rows kept; the types of a program that makes more are counted in the totals alone.
+/// Maximum number of types that have a row of their own. Further types share one row, which the
+/// totals include.
 const MOST_ROWS: usize = 4096;
 
+/// Rows of all types of the program.
 #[derive(Default)]
 pub(crate) struct Rows {
     rows: HashMap<Datatype, Row>,
     order: Vec<Datatype>,
-    /// Where uses of types without a row go.
+    /// Row that all types without a row of their own share.
     rest: Option<Row>,
 }
 
@@ -178,48 +191,51 @@ impl Rows {
         self.rows.entry(t.clone()).or_insert_with(|| new(t))
     }
 
-    /// Returns all rows in the order of their first use; uses of types without a row come last.
+    /// Returns all rows in the order in which they were made. The row that the types without a row
+    /// of their own share comes last.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Row> {
         self.of_types().chain(&self.rest)
     }
 
-    /// Returns the row of the uses of types without a row.
+    /// Returns the row that all types without a row of their own share, if there are such types.
     pub(crate) fn rest(&self) -> Option<&Row> {
         self.rest.as_ref()
     }
 
-    /// Returns those of one type each.
+    /// Returns the rows of one type each.
     pub(crate) fn of_types(&self) -> impl Iterator<Item = &Row> {
         self.order.iter().filter_map(|t| self.rows.get(t))
     }
 }
 
 static ROWS: Lazy<Mutex<Rows>> = Lazy::new(Mutex::default);
+/// Lines of the report about types that are bypassed: at most 16, each with its reason.
 pub(crate) static REFUSALS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 pub(crate) fn rows() -> Guard<'static, Rows> {
     ROWS.lock()
 }
 
-/// A type was committed or first met.
+/// Counts a commit of a type, or the first use at which a type was decoded.
 pub(crate) fn adopted(committed: &Committed) {
     if settings().counting() {
         rows().row(committed).commits += 1;
     }
 }
 
-/// A type is left to the host.
+/// Records a line for the report about a type that is bypassed because of `error`.
 pub(crate) fn refused(error: &ddtc::Error) {
     name(|| error.to_string());
 }
 
-/// A type is left to the host, which does not move it as its definition says.
+/// Counts a type that is bypassed because the MPI library moves other bytes of it than its
+/// definition says, and records a line for the report. `why`: the difference that was found.
 pub(crate) fn left_for_map(t: &Datatype, why: &str) {
     TYPES_WRONG.add();
     name(|| format!("{why}: {}", short(&t.to_string())));
 }
 
-/// Adds a line to those of the types that are left to the host, while they are few.
+/// Adds a line about a bypassed type to [`REFUSALS`], while there are fewer than 16.
 fn name(what: impl FnOnce() -> String) {
     if settings().counting() {
         let mut refusals = REFUSALS.lock();
@@ -229,7 +245,7 @@ fn name(what: impl FnOnce() -> String) {
     }
 }
 
-/// Returns a line's worth of a text.
+/// Returns a text, cut after 160 characters.
 pub(crate) fn short(text: &str) -> String {
     const MOST: usize = 160;
     match text.char_indices().nth(MOST) {
