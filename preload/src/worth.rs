@@ -9,8 +9,8 @@
 //! ([`crate::similar`]), their mean number of bytes replaces the first guess, and if their conversion
 //! was timed, that replaces the second.
 //!
-//! The estimate depends on what the program did, not on a clock, unless conversions were timed. So
-//! two ranks that use a type alike decode it at the same message.
+//! No clock is asked. Measured times count only for messages about which each rank decides by itself.
+//! So two ranks that use a type alike decode it at the same message if both must convert it or neither.
 
 /// Nanoseconds that decoding a type costs, without the arguments of its constructors. Measured on a Zen
 /// 3 and on an Emerald Rapids, where calls follow each other: 1500 to 4400 for a vector, a subarray or a
