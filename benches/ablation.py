@@ -13,15 +13,13 @@ Printed is how long a row takes, as a multiple of packing by hand in the same jo
 and job the geometric mean over the reference, with the rows that are worst and best. Ends with an error if a run fails.
 """
 
-import argparse
-import math
 import os
 import sys
 import tempfile
 from pathlib import Path
 from statistics import median
 
-from applications import HOSTS, ROOT, Host, machine, present
+from applications import Host, geometric_mean, host_names, in_rounds, machine, present
 from builds import DdtBench, Job
 
 # Kind, blocks of 4 B, and messages in either direction before a type is freed.
@@ -60,19 +58,10 @@ class Steps(Job):
         return found
 
 
-def geometric_mean(values):
-    values = list(values)
-    return math.exp(sum(map(math.log, values)) / len(values))
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = in_rounds(__doc__, 3, "ablation")
     parser.add_argument("builds", nargs="+", metavar="NAME=FILE", help="builds; the first one is the reference")
-    parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the wheels [target/ddtc-hosts]")
-    parser.add_argument("--hosts", default=",".join(HOSTS), help="some of them, with commas [%(default)s]")
-    parser.add_argument("--rounds", type=int, default=3, help="runs of every job with every build [%(default)s]")
     parser.add_argument("--filled", action="store_true", help="with what an earlier run of the same build has measured")
-    parser.add_argument("--record", action="store_true", help="write benches/record/MACHINE/DATE-COMMIT-ablation.csv")
     o = parser.parse_args()
     # What DDTBench takes from the options of builds.py.
     o.outer, o.inner = 10, 20
@@ -82,8 +71,7 @@ def main():
         if not equals or not Path(file).is_file() or name in builds:
             sys.exit(f"error: {word}: must be NAME=FILE, with a file that is there and a name that no other build has")
         builds[name] = str(Path(file).resolve())
-    if o.rounds < 1:
-        sys.exit(f"error: --rounds {o.rounds}: must be 1 or more")
+    libraries = host_names(o)
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
         sys.exit("error: two ranks need two cores")
@@ -92,9 +80,7 @@ def main():
     rows, summary = [], []
     with tempfile.TemporaryDirectory() as temporary:
         folder, jobs = Path(temporary), []
-        for name in o.hosts.split(","):
-            if name not in HOSTS:
-                sys.exit(f"error: --hosts {name}: no such host: {', '.join(HOSTS)}")
+        for name in libraries:
             host = Host(o.wheels.resolve(), name, cores)
             jobs += [DdtBench(host, folder, o.filled, o), Steps(host, folder, o.filled)]
         for job in jobs:

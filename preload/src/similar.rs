@@ -1,14 +1,15 @@
-//! Similarity classes: types of one combiner, use, size and extent, of which the ones that ended tell what to
-//! expect of the next ones.
+//! Similarity classes: types of the same combiner and kind of use, and of approximately the same size
+//! and extent. The types of a class that were freed show what to expect of its next types.
 //!
-//! Programs that make new types for every step (lists of particles, boundaries of a moving mesh) make
-//! few that are equal to an earlier one, and use each too little to be decoded, timed and compiled for
-//! what it alone has moved. Three facts are kept of each class: how many bytes its types move until
-//! they are freed, how many arguments their constructors have, and whether conversions gain.
+//! Programs that make new types for every step (lists of particles, boundaries of a moving mesh)
+//! make few that are equal to an earlier one. Each moves too few bytes to be decoded, timed and
+//! compiled for its own use alone. Three facts are kept of each class: how many bytes its types
+//! move until they are freed, how many arguments their constructors have, and whether conversions
+//! gain.
 //!
-//! The classes are written to the profile cache ([`remembered`]), so that the next run of the program
-//! begins with them. Nothing depends on a class but the moment at which a type is decoded, and which way
-//! a message goes whose own layout was not timed. Bytes are always moved by the type's own kernel.
+//! The classes are written to the profile cache ([`remembered`]), so that the next run of the
+//! program begins with them. A class only decides when a type is decoded, and whether a message is
+//! converted whose own layout was not timed. Bytes are always moved by the type's own kernel.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -28,53 +29,56 @@ use crate::worth::CONSTRUCTOR;
 
 /// Maximum number of classes. Types that belong to none are judged by their own uses.
 const MAX_CLASSES: usize = 256;
-/// Slots that a class may have, by its hash. With one slot only, one class of eight would have none if
-/// there are 70 of them.
+/// Number of slots in which a class may be, from the slot of its hash on. With only one slot for
+/// each hash, and 70 classes, one class of eight would find its slot taken.
 const PROBES: usize = 8;
 
-/// The classes. Each is allocated when its first type is asked for: atomics that are not zero at the
-/// start would lie in the file of the library.
+/// All classes. A class is allocated when it is first asked for. If the classes themselves were
+/// static, they would take space in the library's file, because some of their fields do not begin
+/// as 0.
 static ALL: [Once<Box<SimilarityClass>>; MAX_CLASSES] = [const { Once::new() }; MAX_CLASSES];
 
-/// Knowledge of the types of one class.
+/// Class of similar types, with what was learnt from them.
 pub(crate) struct SimilarityClass {
     key: u64,
     /// Measured times of layouts of the class.
     pub(crate) evidence: Evidence,
-    /// Arguments of the constructors of a type, the largest number that was seen. Each constructor counts
-    /// as [`CONSTRUCTOR`] arguments more.
+    /// Largest number of arguments of all constructors of a type that was seen. Each constructor
+    /// counts as [`CONSTRUCTOR`] arguments more.
     arguments: AtomicU64,
-    /// Blocks of a list; 0 for other combiners.
+    /// Number of blocks of a list; 0 for other combiners.
     blocks: u64,
     /// Running mean of the bytes that a type moves until it is freed; 0: none was freed.
     mean: AtomicU64,
-    /// Number of types that were decoded and freed before anything of them was converted, since the
-    /// last one of which something was.
+    /// Number of types that were decoded, and freed before they were compiled for any direction, since
+    /// the last type that was compiled for one before it was freed.
     vain: AtomicU64,
-    /// The layout of the type that was decoded last was new, and had to be compiled.
+    /// True if the layout of the type that was decoded last was new, so it had to be compiled.
     makes_new: AtomicBool,
 }
 
 /// Expectation of what a conversion of a message gains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gain {
-    /// No type of the class was timed, or some of them gain and others do not.
+    /// Not known: no type of the class was timed, or some of them gain and others do not.
     Unknown,
-    /// So many nanoseconds.
+    /// This number of nanoseconds.
     Nanos(u64),
-    /// Nothing.
+    /// No time.
     Nothing,
 }
 
-/// Returns the class of a type that the MPI library has accepted as committed, of that size in bytes,
-/// and that is used so. `None`: there are too many classes, or the library does not tell the envelope.
+/// Returns the class of a type that the MPI library has accepted as committed. `size`: bytes of an
+/// instance. `used`: the kind of the use at hand. `None`: all slots for the class are taken, or the
+/// MPI library does not return the envelope.
 pub(crate) fn class(
     host: &Host,
     datatype: HandleWord,
     size: i64,
     used: UseKind,
 ) -> Option<&'static SimilarityClass> {
-    // SAFETY: the library's functions, and a type that the program holds.
+    // SAFETY: `host` has the functions of the MPI library of this process, which has accepted the
+    // type as committed, and the program holds the type during this call.
     let envelope = unsafe { host.queries(host.abi?).envelope(datatype) }.ok()?;
     let (combiner, arguments) = (envelope.combiner, envelope.arguments());
     let (size, extent) = (size.unsigned_abs(), extent(host, datatype)?);
@@ -104,10 +108,11 @@ fn log(n: u64) -> u64 {
     u64::from(n.max(1).ilog2())
 }
 
-/// Returns what a key says of a type's arguments: the logarithm of the number of bytes for each
-/// argument. For structures of few members the key has the number of arguments itself, with a bit that no
-/// logarithm has: the number is written in the program's text, and another structure has another one
-/// (LAMMPS_full receives 6 arrays, WRF_x as many bytes from 9 subarrays).
+/// Returns the part of a key that describes the arguments of the type's constructor. In general
+/// this is the binary logarithm of the number of bytes for each argument. For structures of few
+/// members it is the number of arguments itself, with a bit set that no logarithm has. The number
+/// of members of a structure is usually fixed in the source of the program, so it distinguishes
+/// structures (LAMMPS_full receives 6 arrays, WRF_x as many bytes from 9 subarrays).
 fn shape(combiner: CombinerKind, size: u64, arguments: u64) -> u64 {
     const OF_MEMBERS: u64 = 1 << 7;
     match combiner {
@@ -116,15 +121,17 @@ fn shape(combiner: CombinerKind, size: u64, arguments: u64) -> u64 {
     }
 }
 
-/// Bits of a [`key`].
+/// Number of bits of a [`key`].
 const KEY_BITS: u32 = 41;
 
-/// Returns the key of a class, never 0: combiner, logarithms of size and extent, [`shape`] and kind of use.
+/// Returns the key of a class, which is never 0. `words`: combiner, logarithms of size and extent,
+/// [`shape`] and kind of use, each less than 256.
 fn key(words: [u64; 5]) -> u64 {
     words.into_iter().fold(1, |key, word| key << 8 | word)
 }
 
-/// Returns the class of a key. If there is none, makes it, unless all its slots are taken.
+/// Returns the class of a key. If there is none, makes it with `new`, unless all slots for it are
+/// taken.
 fn find(
     all: &'static [Once<Box<SimilarityClass>>; MAX_CLASSES],
     key: u64,
@@ -136,21 +143,21 @@ fn find(
     if known.is_some() || slots().all(|at| all[at].get().is_some()) {
         return known;
     }
-    // Made before any slot is locked, because a file may be read for it.
+    // The class is made before any slot is locked, because `new` may read a file.
     let mut new = Some(Box::new(new()));
     let mut make =
         |at: usize| all[at].get_or_init(|| new.take().unwrap_or_else(|| SimilarityClass::new(key, 0).into()));
     slots().map(&mut make).find(|class| class.key == key).map(Box::as_ref)
 }
 
-/// Returns what the profile cache keeps of all classes.
+/// Returns the rows for the profile cache of all classes.
 pub(crate) fn serialized() -> Vec<Row> {
     let rows = ALL.iter().filter_map(Once::get).flat_map(|class| class.serialize());
     rows.map(|(key, at, times)| (kept_as(key), at, times)).collect()
 }
 
-/// Returns the key of a class in the profile cache. It contains the program, which decides how long types
-/// are used.
+/// Returns the key of a class in the profile cache. It also contains a hash of the program's path,
+/// because the program decides how long types are used.
 fn kept_as(key: u64) -> u64 {
     static PROGRAM: Awaited<u64> = Awaited::new();
     let program = PROGRAM.get_or_init(|| {
@@ -185,8 +192,9 @@ impl SimilarityClass {
         }
     }
 
-    /// Returns the rows of the profile cache: the times of its size classes, and after the last size class
-    /// a row with the arguments, the vain decodings, the mean and the runs in the places of bytes and times.
+    /// Returns the rows of this class for the profile cache: the times of each size class, and a
+    /// row with a number that no size class has. That row has the number of arguments in place of
+    /// the bytes, and the number of types decoded in vain, the mean and the runs in place of the times.
     fn serialize(&self) -> Vec<Row> {
         let least = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         let (runs, mut rows) = self.evidence.serialize();
@@ -207,10 +215,10 @@ impl SimilarityClass {
         self.evidence.deserialize(costs, last.copy.into(), rows.iter().copied());
     }
 
-    /// Returns what a conversion of a message of `bytes` bytes is expected to gain.
+    /// Returns the expected gain of converting a message of `bytes` bytes.
     ///
-    /// Messages that both ranks must convert, or neither, are judged by the runs of the layout alone:
-    /// each rank has times of its own.
+    /// Some messages must be converted by both ranks or by neither. They are judged by the runs of
+    /// the layout alone, because the measured times of the two ranks differ.
     pub(crate) fn gain(&self, costs: &Costs, bytes: u64) -> Gain {
         if let Some(nanos) = self.evidence.gain_on_both_ranks(costs, bytes) {
             return if nanos > 0 { Gain::Nanos(nanos) } else { Gain::Nothing };
@@ -218,7 +226,8 @@ impl SimilarityClass {
         if !self.evidence.is_decided(bytes) {
             return Gain::Unknown;
         }
-        // Inside the MPI library nothing is staged.
+        // Even if staging gains nothing, compiled code may gain inside the MPI library, where
+        // nothing is staged.
         let inside = || self.evidence.spares(bytes).filter(|_| self.evidence.is_ahead(bytes));
         let saves = self.evidence.saves(bytes).or_else(|| costs.moves_inside.then(inside)?);
         saves.map_or(Gain::Nothing, Gain::Nanos)
@@ -249,12 +258,14 @@ impl SimilarityClass {
         self.makes_new.load(Relaxed)
     }
 
-    /// Records that a type was not decoded, because its constructors have at least that many arguments.
+    /// Records that a type was not decoded, because its constructors have at least `arguments`
+    /// arguments.
     pub(crate) fn costs_more(&self, arguments: u64) {
         self.arguments.fetch_max(arguments, Relaxed);
     }
 
-    /// Records that a decoded type was freed that has moved `moved` bytes, some of them by compiled code or none.
+    /// Records that a decoded type was freed that has moved `moved` bytes. `is_converted`: the type
+    /// was compiled for at least one direction, so buffers of it could be converted.
     pub(crate) fn decoded_ended(&self, moved: u64, is_converted: bool) {
         self.vain.store(if is_converted { 0 } else { self.vain() + 1 }, Relaxed);
         self.ended(moved);
@@ -265,12 +276,13 @@ impl SimilarityClass {
         self.vain.load(Relaxed)
     }
 
-    /// Records that a type was freed that has moved `moved` bytes. A type that moved none tells nothing.
+    /// Records that a type was freed that has moved `moved` bytes. A type that has moved none does
+    /// not change the mean.
     pub(crate) fn ended(&self, moved: u64) {
         let mean = match self.mean() {
             _ if moved == 0 => return,
             0 => moved,
-            // If threads meet here, one of their types counts.
+            // If two threads are here at once, only one of their types counts.
             mean => mean - mean / 4 + moved / 4,
         };
         self.mean.store(mean, Relaxed);
@@ -316,7 +328,7 @@ mod tests {
         let second = later(&class);
         assert_eq!(second.serialize(), class.serialize());
         assert_eq!((second.mean(), second.arguments(), second.vain()), (8000, 800, 1));
-        // Found to gain, or nothing.
+        // One size class is found to gain, and another to gain nothing.
         second.evidence.learn_bytes(COSTS, 4000, SLOW);
         second.evidence.learn_bytes(COSTS, 40_000, Times { bytes: 40_000, ours: 8900, ..SLOW });
         let third = later(&second);
@@ -352,8 +364,8 @@ mod tests {
     fn structures_are_alike_by_their_members() {
         use CombinerKind as C;
         let of = |combiner, arguments| shape(combiner, 143_552, arguments);
-        // 6 and 9 members have as many bytes for each argument by their logarithms; lists may be of any
-        // length.
+        // With 6 and with 9 members the logarithm of the bytes for each argument is equal, so only
+        // the number of members tells the structures apart. Lists may have any length.
         assert!(of(C::Struct, 19) != of(C::Struct, 28) && of(C::Indexed, 19) == of(C::Indexed, 28));
         assert_eq!(of(C::Struct, 1000), of(C::Indexed, 1000));
         assert!((0..1000).all(|n| of(C::Struct, n) < 256));
@@ -361,7 +373,7 @@ mod tests {
 
     #[test]
     fn messages_of_both_ranks_are_judged_by_their_runs() {
-        // WRF_x of 174 KB, and NAS_MG_x of 1 MiB.
+        // Runs as in WRF_x with 174 KB, and as in NAS_MG_x with 1 MiB.
         let class = |runs: Runs| {
             let class = SimilarityClass::new(1, 28);
             class.evidence.deserialize(&profile::MPICH.costs, runs.word(), []);

@@ -1,8 +1,8 @@
 //! Overhead budget: whether there is time to take measurements.
 //!
-//! Decoding, compiling and timing a type are counted here. Decoding and compiling begin when the uses of
-//! the type have paid for them ([`crate::worth`]), whatever the budget says. Timing, and what is done for
-//! types that only Open MPI's convertor hook has seen, must stay within a part of the time that the
+//! The time for decoding, compiling and timing types is counted here. Decoding and compiling begin when
+//! the uses of a type have paid for them ([`crate::worth`]), whatever the budget says. Timing, and work
+//! for types that only Open MPI's convertor hook has seen, must stay within a part of the time that the
 //! program has run and of the time that its conversions have saved. Work that has begun is finished,
 //! so one measurement may exceed the budget.
 
@@ -14,30 +14,35 @@ use ddtc::process::Awaited;
 use crate::reserve;
 use crate::settings::settings;
 
-/// Inverse of the part of the program's time that may be spent: 1.25 %, which is less than the
-/// times of two runs of one program usually differ by.
+/// Inverse of the part of the program's time that may be spent. An 80th is 1.25 %, which is less
+/// than the usual difference between the times of two runs of one program.
 const PART: u64 = 80;
-/// Nanoseconds that may be spent before any time has gone by: the first compile of a process takes 60 us
-/// and more.
+/// Nanoseconds that may be spent as soon as the program starts, because the first compile of a
+/// process takes 60 us and more.
 const AHEAD: u64 = 250_000;
 
+/// Nanoseconds that were spent so far.
 static SPENT: AtomicU64 = AtomicU64::new(0);
-/// Nanoseconds that conversions have saved, at least.
+/// Lower bound of the nanoseconds that conversions have saved.
 static SAVED: AtomicU64 = AtomicU64::new(0);
-/// Nanoseconds of work that is done once in a process, which types need not make up for.
+/// Nanoseconds of work that is done once in a process. They are added to the budget, so that
+/// conversions need not make up for that work if [`SPENT`] includes its time.
 static EXEMPT: AtomicU64 = AtomicU64::new(0);
 
+/// Returns the time of the first call of this function.
 fn began() -> Instant {
     static BEGAN: Awaited<Instant> = Awaited::new();
     *BEGAN.get_or_init(Instant::now)
 }
 
-/// Starts the time of which a part may be spent, if it has not started yet.
+/// Starts the clock for the time that the program has run, if it has not been started yet.
 pub(crate) fn begin() {
     let _ = began();
 }
 
-/// Returns true if about `nanos` nanoseconds may be spent now.
+/// Returns true if about `nanos` nanoseconds may be spent now. Nothing may be spent once memory has
+/// run out. Otherwise there is no limit if the threshold for compiling is 0
+/// (`DDTC_LAZY_THRESHOLD`).
 pub(crate) fn allows(nanos: u64) -> bool {
     if reserve::is_short() {
         return false;
@@ -55,18 +60,19 @@ fn within(spent: u64, more: u64, saved: u64, elapsed: u64) -> bool {
 /// Records that a message was converted, which saves `nanos` nanoseconds.
 #[inline]
 pub(crate) fn saved(nanos: u64) {
-    // Threads may lose one another's: the sum is a lower bound, and no call waits for it.
+    // If two threads add at the same time, one number may be lost. The sum is then still a lower
+    // bound, and no call waits for another.
     SAVED.store(SAVED.load(Relaxed).saturating_add(nanos), Relaxed);
 }
 
-/// Records `nanos` nanoseconds of work that is done once in a process, and that does not count.
+/// Exempts `nanos` nanoseconds of work that is done once in a process from the budget.
 pub(crate) fn exempt(nanos: u64) {
     EXEMPT.fetch_add(nanos, Relaxed);
 }
 
-/// Does work and counts its time. The time is taken from the wall clock, because reading the clock of
-/// the thread is a system call of 0.7 us (Zen 4), about as long as decoding a small type. If other
-/// processes take the core away, more time is counted and less is converted.
+/// Does work and counts its time. The time is taken from the wall clock, because reading the clock
+/// of the thread is a system call of 0.7 us (Zen 4), about as long as decoding a small type. If
+/// other processes take the core away, more time is counted and less is converted.
 pub(crate) fn on<T>(work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let made = work();

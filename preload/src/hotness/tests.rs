@@ -96,6 +96,19 @@ fn messages_pass_that_are_like_one_which_was_left() {
     assert_eq!(passed(later), ALIKE_PASS);
     bypassed(handle, later);
     assert_eq!([passed(now), passed(later)], [0, ALIKE_PASS]);
+    // Each back-off adds its messages to what the type has moved when the next one begins, and the last
+    // one when the type is freed: 10 and 3 messages of 5 elements of 8 bytes.
+    let slot = home(handle);
+    slot.end_rest(handle);
+    slot.moved.store(0, Relaxed);
+    slot.size.store(8, Relaxed);
+    for uses in [10, 3] {
+        bypassed(handle, now);
+        assert!((0..uses).all(|_| passes(handle, Some(now))));
+    }
+    assert_eq!(slot.moved.load(Relaxed), 400);
+    slot.end_rest(handle);
+    assert_eq!(slot.moved.load(Relaxed), 520);
     // Something is to be done with it.
     bypassed(handle, now);
     wake(handle + 1);
