@@ -16,6 +16,7 @@ is so. Ends with an error if bytes are wrong, a residual is, or a run fails.
 import argparse
 import csv
 import datetime
+import math
 import os
 import re
 import subprocess
@@ -140,11 +141,9 @@ def present(head, rows, words, record, slug):
             writer.writerows(rows)
 
 
-def two_builds(description, rounds, record):
-    """A parser with the options of a script that compares two builds in `rounds` rounds, whose records are named `record`."""
+def in_rounds(description, rounds, record):
+    """A parser with the options of a script that runs jobs under MPI libraries in `rounds` rounds, whose records are named `record`."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=Path, required=True, help="the build under test")
-    parser.add_argument("--reference", type=Path, required=True, help="the build that it is compared with")
     parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the wheels [target/ddtc-hosts]")
     parser.add_argument("--hosts", default=",".join(HOSTS), help="some of them, with commas [%(default)s]")
     parser.add_argument("--rounds", type=int, default=rounds, help="pairs of every job [%(default)s]")
@@ -152,18 +151,36 @@ def two_builds(description, rounds, record):
     return parser
 
 
-def checked(o):
-    """The names of the MPI libraries and the paths of the reference and of the library under test; ends with an error if an option of `two_builds` is wrong."""
-    for option in ("library", "reference"):
-        if not getattr(o, option).is_file():
-            sys.exit(f"error: --{option} {getattr(o, option)}: no such file")
+def two_builds(description, rounds, record):
+    """As `in_rounds`, of a script that compares two builds."""
+    parser = in_rounds(description, rounds, record)
+    parser.add_argument("--library", type=Path, required=True, help="the build under test")
+    parser.add_argument("--reference", type=Path, required=True, help="the build that it is compared with")
+    return parser
+
+
+def host_names(o):
+    """The names of the MPI libraries; ends with an error if an option of `in_rounds` is wrong."""
     if o.rounds < 1:
         sys.exit(f"error: --rounds {o.rounds}: must be 1 or more")
     names = o.hosts.split(",")
     for name in names:
         if name not in HOSTS:
             sys.exit(f"error: --hosts {name}: no such host: {', '.join(HOSTS)}")
-    return names, [str(o.reference.resolve()), str(o.library.resolve())]
+    return names
+
+
+def geometric_mean(values):
+    values = list(values)
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def checked(o):
+    """The names of the MPI libraries and the paths of the reference and of the library under test; ends with an error if an option of `two_builds` is wrong."""
+    for option in ("library", "reference"):
+        if not getattr(o, option).is_file():
+            sys.exit(f"error: --{option} {getattr(o, option)}: no such file")
+    return host_names(o), [str(o.reference.resolve()), str(o.library.resolve())]
 
 
 def in_turn(rounds, job):

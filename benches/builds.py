@@ -14,14 +14,13 @@ packing by hand, which neither build touches, took both jobs as long, within a s
 """
 
 import datetime
-import math
 import os
 import sys
 import tempfile
 from pathlib import Path
 from statistics import median
 
-from applications import Host, checked, ddtbench_job, get_testers, is_steady, lu_job, machine, present, two_builds
+from applications import Host, checked, ddtbench_job, geometric_mean, get_testers, is_steady, lu_job, machine, present, two_builds
 
 CALLS = ("send-receive-wait", "nonblocking-waitall", "sendrecv", "pack", "alltoall", "test-null", "persistent", "create-commit-free", "sendrecv-derived")
 CALL_ROUNDS = 200000
@@ -128,7 +127,7 @@ def main():
         rows, summary = [], []
         for job in jobs:
             of_job = ratios(found[id(job)])
-            mean = math.exp(sum(math.log(row[0]) for row in of_job.values()) / len(of_job))
+            mean = geometric_mean(row[0] for row in of_job.values())
             worst = max(of_job, key=lambda name: of_job[name][0])
             summary.append(f"{job.host.name}, {job.name}: geometric mean {mean:.3f} of {len(of_job)} rows, highest {of_job[worst][0]:.3f} ({worst})")
             for name, (ratio, old, new, steady) in of_job.items():

@@ -1,9 +1,13 @@
-//! The three ABIs of MPI in C: all that differs between the libraries that ddtc runs under or asks, in one place.
+//! Tables of the three C ABIs of MPI: everything that differs between the MPI libraries that ddtc
+//! runs under or queries.
 //!
-//! A handle is 32 bits wide in MPICH's ABI, an address in Open MPI's and pointer-sized in the MPI-5 standard ABI; in registers
-//! all are 64-bit words, of which MPICH's use the lower half. Values are those of the `mpi.h` of MPICH 5.0.2 (its ABI is fixed
-//! since 3.1 and shared by Intel, Cray and MVAPICH), of Open MPI 5.0.11, and of MPI 5.0 appendix A. Open MPI's handles are the
-//! addresses of objects, so its column gives symbols. Zero or an empty name: the ABI does not have it.
+//! A handle is a 32-bit integer in the ABI of MPICH, an address in that of Open MPI, and as wide as
+//! a pointer in the standard ABI of MPI 5.0. In registers, all handles are 64-bit words; those of
+//! MPICH use the lower half. The values come from `mpi.h` of MPICH 5.0.2 (whose ABI has been fixed
+//! since release 3.1 and is shared by Intel MPI, Cray MPI and MVAPICH), from `mpi.h` of Open MPI
+//! 5.0.11, and from appendix A of MPI 5.0. Handles of Open MPI are addresses of objects, so the
+//! names of these symbols are given for it. Zero or an empty name means that the ABI does not have
+//! the item.
 
 use std::ffi::c_int;
 use std::ops::RangeInclusive;
@@ -13,34 +17,35 @@ use ddtc::datatype::contents::{CombinerKind, Constants};
 
 pub mod queries;
 
-/// Which ABI.
+/// Identification of an ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
-    /// That of MPICH since 3.1, of Intel MPI, MVAPICH and Cray MPI.
+    /// ABI of MPICH since release 3.1, of Intel MPI, MVAPICH and Cray MPI.
     Mpich,
-    /// Open MPI's.
+    /// ABI of Open MPI.
     OpenMpi,
-    /// That of MPI 5.0, appendix A.
+    /// Standard ABI of MPI 5.0, appendix A.
     Standard,
 }
 
-/// Facts about a loaded library that tell its ABI.
+/// Facts about a loaded MPI library from which its ABI is inferred.
 #[derive(Clone, Copy, Debug)]
 pub struct Signs<'a> {
-    /// The object `ompi_mpi_int` exists.
+    /// True if the library has a symbol `ompi_mpi_int`.
     pub has_ompi_int: bool,
-    /// The answer of `MPI_Abi_get_version`, if it is there and succeeds.
+    /// Result of `MPI_Abi_get_version`; `None` if the library lacks the function or it fails.
     pub abi_version: Option<(c_int, c_int)>,
-    /// The file that `MPI_Pack` comes from.
+    /// File of the library.
     pub file: &'a str,
     /// First line of `MPI_Get_library_version`.
     pub version: &'a str,
 }
 
-/// Words in the version of libraries with MPICH's ABI.
+/// Words of which one occurs in the version text of each library with MPICH's ABI.
 const FAMILY: [&str; 6] = ["MPICH", "Intel(R) MPI", "MVAPICH", "CRAY", "ParaStation", "HPE MPI"];
 
-/// Constants of the tool interface, each `MPI_T_` and its name in capitals.
+/// Constants of the MPI tool information interface. The name of each field in capitals, with
+/// `MPI_T_` before it, is the name in the standard.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "the names of the standard")]
 pub struct Tool {
@@ -48,9 +53,10 @@ pub struct Tool {
     pub verbosity_tuner_basic: c_int,
     pub bind_no_object: c_int,
     pub scope_local: c_int,
-    /// `MPI_T_PVAR_CLASS_LEVEL`, `_COUNTER`, `_AGGREGATE`, `_TIMER`.
+    /// `MPI_T_PVAR_CLASS_LEVEL`, `_COUNTER`, `_AGGREGATE` and `_TIMER`.
     pub pvar_classes: [c_int; 4],
-    /// `MPI_T_PVAR_ALL_HANDLES`, or 0 where it is the value of a symbol.
+    /// `MPI_T_PVAR_ALL_HANDLES`; 0 if it is the value of the variable with the name in
+    /// `pvar_all_handles_symbol`.
     pub pvar_all_handles: usize,
     pub pvar_all_handles_symbol: &'static str,
     pub err_invalid: c_int,
@@ -62,21 +68,23 @@ pub struct Tool {
     pub err_pvar_no_write: c_int,
 }
 
-/// One ABI. `err_` are error classes; a name ending in `_symbol` is that of the object whose address the handle is.
+/// Table of one ABI. Fields that begin with `err_` are error classes. A field that ends with
+/// `_symbol` is the name of an object whose address is the handle.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "the names of the standard")]
 pub struct Abi {
     pub flavour: Flavour,
     pub name: &'static str,
-    /// Bytes of a handle in an array.
+    /// Size of a handle in memory, in bytes.
     pub handle_bytes: usize,
-    /// The bits of a register that hold a handle.
+    /// Mask of the bits of a 64-bit register that hold a handle.
     pub handle_mask: u64,
-    /// `MPI_COMM_WORLD`, `MPI_COMM_SELF` and `MPI_DATATYPE_NULL`, or 0 where they are addresses of symbols.
+    /// `MPI_COMM_WORLD`; 0 if it is the address of a symbol.
     pub world: u64,
+    /// `MPI_COMM_SELF`; 0 if it is the address of a symbol.
     pub myself: u64,
+    /// `MPI_DATATYPE_NULL`; 0 if it is the address of a symbol.
     pub type_null: u64,
-    /// The symbols of the three.
     pub world_symbol: &'static str,
     pub self_symbol: &'static str,
     pub type_null_symbol: &'static str,
@@ -88,42 +96,47 @@ pub struct Abi {
     pub tool: Tool,
     pub err_in_status: c_int,
     pub err_pending: c_int,
-    /// `MPI_MODE_SEQUENTIAL` of files and `MPI_MODE_NOPRECEDE` of fences.
+    /// `MPI_MODE_SEQUENTIAL`, a mode of files.
     pub mode_sequential: c_int,
+    /// `MPI_MODE_NOPRECEDE`, an assertion of `MPI_Win_fence`.
     pub mode_noprecede: c_int,
-    /// `MPI_PROC_NULL` and `MPI_ROOT`.
     pub proc_null: c_int,
     pub root: c_int,
-    /// The address that means `MPI_IN_PLACE`.
+    /// Address `MPI_IN_PLACE`.
     pub in_place: usize,
-    /// `MPI_ANY_SOURCE`.
     pub any_source: c_int,
-    /// `MPI_GRAPH`, `MPI_CART`, `MPI_DIST_GRAPH`.
+    /// `MPI_GRAPH`, `MPI_CART` and `MPI_DIST_GRAPH`.
     pub topologies: [c_int; 3],
-    /// `MPI_REQUEST_NULL`, or 0 where it is the address of a symbol.
+    /// `MPI_REQUEST_NULL`; 0 if it is the address of a symbol.
     pub request_null: u64,
     pub request_null_symbol: &'static str,
-    /// `MPI_COMM_NULL`, or 0 where it is the address of a symbol.
+    /// `MPI_COMM_NULL`; 0 if it is the address of a symbol.
     pub comm_null: u64,
     pub comm_null_symbol: &'static str,
-    /// `MPI_ERRORS_RETURN`, `MPI_INFO_NULL` and `MPI_SUM`, or 0 where they are addresses of symbols.
+    /// `MPI_ERRORS_RETURN`; 0 if it is the address of a symbol.
     pub errors_return: u64,
     pub errors_return_symbol: &'static str,
+    /// `MPI_INFO_NULL`; 0 if it is the address of a symbol.
     pub info_null: u64,
     pub info_null_symbol: &'static str,
+    /// `MPI_SUM`; 0 if it is the address of a symbol.
     pub op_sum: u64,
     pub op_sum_symbol: &'static str,
-    /// Bytes of a status, where its `MPI_SOURCE` and `MPI_ERROR` are, and the address that means `MPI_STATUS_IGNORE` and `MPI_STATUSES_IGNORE`.
+    /// Size of an `MPI_Status`, in bytes.
     pub status_bytes: usize,
+    /// Offset of `MPI_SOURCE` in a status, in bytes.
     pub status_source: usize,
+    /// Offset of `MPI_ERROR` in a status, in bytes.
     pub status_error: usize,
+    /// Address `MPI_STATUS_IGNORE`, which is also `MPI_STATUSES_IGNORE`.
     pub status_ignore: usize,
+    /// Values of the combiners in the order of [`COMBINERS`]; [`NONE`] if the ABI lacks a combiner.
     combiners: [c_int; 20],
 }
 
 use CombinerKind as K;
 
-/// Order of the rows of `combiners`.
+/// Combiners in the order of `Abi::combiners`.
 const COMBINERS: [CombinerKind; 20] = [
     K::Named,
     K::Dup,
@@ -147,10 +160,10 @@ const COMBINERS: [CombinerKind; 20] = [
     K::ValueIndex,
 ];
 
-/// No such combiner in the ABI.
+/// Value of a combiner that an ABI does not have.
 const NONE: c_int = c_int::MIN;
 
-/// MPICH's.
+/// ABI of MPICH.
 pub static MPICH: Abi = Abi {
     flavour: Flavour::Mpich,
     name: "MPICH ABI",
@@ -217,7 +230,7 @@ pub static MPICH: Abi = Abi {
     combiners: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 19, 11, 12, 13, 14, 15, 16, 17, 18, 20],
 };
 
-/// Open MPI's.
+/// ABI of Open MPI.
 pub static OPEN_MPI: Abi = Abi {
     flavour: Flavour::OpenMpi,
     name: "Open MPI ABI",
@@ -284,7 +297,7 @@ pub static OPEN_MPI: Abi = Abi {
     combiners: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 18, 10, 11, 12, 13, 14, 15, 16, 17, NONE],
 };
 
-/// The standard's.
+/// Standard ABI of MPI 5.0.
 pub static STANDARD: Abi = Abi {
     flavour: Flavour::Standard,
     name: "MPI-5 ABI",
@@ -346,13 +359,14 @@ pub static STANDARD: Abi = Abi {
 };
 
 impl Abi {
-    /// Returns the ABI of a library that gives these signs.
+    /// Returns the ABI of a library about which these facts are known.
     ///
     /// # Errors
-    /// What is unknown about the library.
+    /// The library or the version of its ABI is unknown; the message says which.
     pub fn of(signs: &Signs<'_>) -> Result<&'static Abi, String> {
         let (major, minor) = signs.abi_version.unwrap_or((-1, -1));
-        // An Open MPI whose own library also answers for the standard ABI: the name of the library decides.
+        // Open MPI's own library may also report version 1 of the standard ABI. A library that has
+        // the symbols of Open MPI has the standard ABI only if its file is named `libmpi_abi`.
         if major == 1 && (!signs.has_ompi_int || signs.file.contains("libmpi_abi")) {
             return Ok(&STANDARD);
         }
@@ -368,14 +382,17 @@ impl Abi {
         Err(format!("unknown MPI library '{}'", signs.version))
     }
 
-    /// Returns the combiner of a value.
+    /// Returns the combiner that has a value in this ABI; `None` if no combiner has it.
     pub fn combiner(&self, value: c_int) -> Option<CombinerKind> {
         let at = self.combiners.iter().position(|&c| c == value && c != NONE)?;
         Some(COMBINERS[at])
     }
 
-    /// Returns handles among which are named types and no derived type: MPICH writes the kind of an object and that it is predefined in the upper eight bits; the
-    /// standard's predefined handles lie below 4096 (MPI 5.0, chapter 20). Open MPI's are addresses, known at run time.
+    /// Returns a range of handles that contains handles of named types and none of a derived type.
+    /// MPICH encodes the kind of an object, and whether it is predefined, in the upper eight bits
+    /// of a handle. Predefined handles of the standard ABI are below 4096 (MPI 5.0, chapter 20).
+    /// Handles of Open MPI are addresses that are known only at run time, so there is no such
+    /// range.
     pub fn named_range(&self) -> Option<RangeInclusive<u64>> {
         match self.flavour {
             Flavour::Mpich => Some(0x4c00_0000..=0x4cff_ffff),
@@ -384,7 +401,8 @@ impl Abi {
         }
     }
 
-    /// Handles of the named types, as far as they are constants.
+    /// Returns all named types with their handles in this ABI. The handle is 0 if the ABI has no
+    /// constant for the type.
     pub fn named(&self) -> impl Iterator<Item = (u64, Named)> {
         ROWS.iter().map(|&(named, mpich, standard, _)| match self.flavour {
             Flavour::Mpich => (mpich, named),
@@ -393,7 +411,8 @@ impl Abi {
         })
     }
 
-    /// Symbols of the named types, where handles are addresses, without the prefix `ompi_mpi_`.
+    /// Returns the named types with the names of Open MPI's symbols for them, without the prefix
+    /// `ompi_mpi_`. Under any other ABI, and for types that Open MPI lacks, there are none.
     pub fn named_symbols(&self) -> impl Iterator<Item = (&'static str, Named)> {
         let used = self.flavour == Flavour::OpenMpi;
         ROWS.iter().filter(move |r| used && !r.3.is_empty()).map(|r| (r.3, r.0))
@@ -402,7 +421,7 @@ impl Abi {
 
 macro_rules! rows {
     ($($named:ident $mpich:literal $standard:literal $symbol:literal,)*) => {
-        /// Named type, MPICH's handle, the standard's handle, Open MPI's symbol.
+        /// Named types with MPICH's handle, the handle of the standard ABI, and Open MPI's symbol.
         const ROWS: &[(Named, u64, u64, &str)] = &[$((Named::$named, $mpich, $standard, $symbol),)*];
     };
 }
@@ -504,7 +523,8 @@ mod tests {
     fn handles_of_named_types_lie_apart_from_those_of_derived_types() {
         let is_named =
             |abi: &Abi, handle: u64| abi.named_range().is_some_and(|named| named.contains(&handle));
-        // Pairs of MPICH are of the kind of derived types.
+        // In MPICH the handles of pair types such as `MPI_FLOAT_INT` are of the kind of derived
+        // types.
         let others =
             |abi: &'static Abi| abi.named().filter(|&(h, _)| h != 0 && !is_named(abi, h)).map(|(_, n)| n);
         assert!(
@@ -527,7 +547,7 @@ mod tests {
         use ddtc::tool::Class as C;
         let classes = [C::Level, C::Counter, C::Aggregate, C::Timer].map(|c| c as c_int);
         assert_eq!(STANDARD.tool.pvar_classes, classes);
-        // The other ABIs have the same order, elsewhere.
+        // The other ABIs number the classes in the same order, from another first value.
         for abi in [&MPICH, &OPEN_MPI] {
             let shift = abi.tool.pvar_classes[0] - classes[0];
             assert_eq!(abi.tool.pvar_classes, classes.map(|c| c + shift), "{}", abi.name);
@@ -570,7 +590,8 @@ mod tests {
 
     #[test]
     fn sizes_inside_mpich_handles_are_ours() {
-        // Bits 8 to 15 of a built-in MPICH handle are its size, 0x4c being the mark of one.
+        // In MPICH the upper byte of a built-in type's handle is 0x4c, and bits 8 to 15 are the
+        // size of the type.
         for (handle, named) in MPICH.named().filter(|(h, _)| h >> 24 == 0x4c) {
             assert_eq!((handle >> 8 & 0xff) as i64, named.size(), "{named:?}");
         }

@@ -1,19 +1,20 @@
-//! The functions that the preload library wraps and that have two forms, one with counts of type `int`
-//! and one with `MPI_Count`. Each has one row, from which its wrappers, the declarations of the MPI
-//! library's functions and the rules for both are made.
+//! Table of the wrapped functions that have two forms, one with counts of type `int` and one with
+//! counts of type `MPI_Count`.
 //!
-//! A row has, in this order:
+//! Each function has one row. The wrappers of both forms, the declarations of the MPI library's
+//! functions, and the rules for both forms are generated from the row. A row has, in this order:
 //!
-//! 1. the names that are exported: the form whose counts are `int` and the one with `MPI_Count`;
-//! 2. the names of both forms as fields of the structures of functions;
-//! 3. the section of MPI 5.0 that has the function;
-//! 4. the [`Call`] that policies decide about;
-//! 5. what completes the operation: a [`Completion`];
-//! 6. the function of the preload library that carries it out;
-//! 7. the arguments: a name and a [`Role`] each.
+//! 1. the names that are exported: the form whose counts are `int`, and the form with `MPI_Count`;
+//! 2. the names of both forms as fields of the structures of function pointers;
+//! 3. the section of MPI 5.0 that defines the function;
+//! 4. the [`Call`], which is the kind of call that policies decide about;
+//! 5. the [`Completion`], which is the kind of call that completes the operation;
+//! 6. the function of the preload library that carries out the call;
+//! 7. the arguments, each with a name and a [`Role`].
 //!
-//! [`Call::is_collective`] says which calls policies treat as collective, which those on files are not.
-//! The roles say in which direction data moves and on which object errors are raised.
+//! [`Call::is_collective`] returns true for the calls that policies treat as collective; calls on
+//! files are not among them. The roles determine in which direction data moves and on which object
+//! errors are raised.
 
 use crate::policy::Call;
 
@@ -24,15 +25,17 @@ pub enum DataDirection {
     Send,
     /// To the caller's buffer.
     Receive,
-    /// From one buffer and to another one, or either, depending on the rank.
+    /// From one buffer of the caller and to another one, or only one of the two, depending on the
+    /// rank.
     Both,
     /// The function has no buffer of the caller.
     Neither,
 }
 
-/// Role of an argument, which fixes its C type. In the large form `Count`, `Size` and `TargetCount` are
-/// `MPI_Count`, and so are what `Position` points to and the elements of `Counts`; elements of `Displs`
-/// are `MPI_Aint`.
+/// Role of an argument, which determines its C type. In the form with `MPI_Count`, the arguments
+/// `Count`, `Size` and `TargetCount` have the type `MPI_Count`, and so have the number that
+/// `Position` points to and the elements of `Counts`. The elements of `Displs` have the type
+/// `MPI_Aint` there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A buffer that is sent from.
@@ -45,21 +48,22 @@ pub enum Role {
     PackedIn,
     /// Packed bytes that are written.
     PackedOut,
-    /// Number of elements of the datatype that follows.
+    /// Number of elements of the datatype argument that follows.
     Count,
     /// Number of elements for each peer.
     Counts,
     /// Displacement for each peer, in extents of the datatype or in bytes.
     Displs,
-    /// Displacement for each peer in bytes, in both forms an `MPI_Aint`.
+    /// Displacement for each peer in bytes, of type `MPI_Aint` in both forms.
     ByteDispls,
     /// Size of packed bytes, in bytes.
     Size,
     /// Position in packed bytes, in bytes, which is read and written.
     Position,
-    /// A datatype. The wrapper finds out whether it is converted before it makes the call.
+    /// A datatype. The wrapper looks the datatype up, to find out whether its buffer is converted,
+    /// before it runs the function that carries out the call.
     Type,
-    /// A datatype that is packed or unpacked by the call itself, which looks it up.
+    /// Datatype of a pack or unpack. The function that carries out the call looks the datatype up.
     PackType,
     /// A datatype for each peer.
     Types,
@@ -83,39 +87,39 @@ pub enum Role {
     File,
     /// Info object.
     Info,
-    /// Message handle. It names no communicator; the error of a count that is too large is raised on
-    /// that of the world.
+    /// Message handle. A message handle does not show its communicator, so the error for a count
+    /// that is too large is raised on `MPI_COMM_WORLD`.
     Message,
     /// Request that is made.
     Request,
     /// Status that is written.
     Status,
-    /// Place in a file, in elementary datatypes of the view.
+    /// Offset in a file, in elementary datatypes of the view.
     Offset,
-    /// Place in a window, in its displacement units.
+    /// Displacement in a window, in displacement units of the window.
     Displacement,
 }
 
-/// Completion of an operation: the call after whose return the caller's buffers are its own again.
+/// Completion of an operation: the call after whose return the caller may use its buffers again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
-    /// This call, which blocks.
+    /// The call itself, which blocks.
     ThisCall,
-    /// A later call that completes its request.
+    /// A later call that completes the request of the operation.
     ItsRequest,
-    /// A later call that completes its request, which is persistent: the operation begins with each
-    /// start.
+    /// A later call that completes the persistent request of the operation. Each start of the
+    /// request begins the operation anew.
     Persistent,
     /// The call that ends the epoch of the window.
     Epoch,
 }
 
-/// Columns of a row that rules are derived from.
+/// Columns of a row from which rules are derived.
 #[derive(Clone, Copy, Debug)]
 pub struct CountedCall {
     /// Name of the form whose counts are `int`.
     pub name: &'static str,
-    /// Call that policies decide about.
+    /// Kind of call that policies decide about.
     pub call: Call,
     /// Completion of the operation.
     pub completion: Completion,
@@ -127,7 +131,7 @@ impl CountedCall {
     /// Returns the direction in which the call moves the caller's data.
     pub const fn direction(&self) -> DataDirection {
         let (mut sends, mut receives, mut i) = (false, false, 0);
-        // Iterators are not `const`.
+        // A `const` function cannot use iterators.
         while i < self.arguments.len() {
             sends |= matches!(self.arguments[i], Role::SendBuf | Role::SendRecvBuf);
             receives |= matches!(self.arguments[i], Role::RecvBuf | Role::SendRecvBuf);
@@ -141,7 +145,7 @@ impl CountedCall {
         }
     }
 
-    /// Returns whether the call packs or unpacks, and moves nothing between processes.
+    /// Returns true if the call is a pack or unpack, which moves nothing between processes.
     pub const fn packs(&self) -> bool {
         let mut i = 0;
         while i < self.arguments.len() {
@@ -154,7 +158,7 @@ impl CountedCall {
     }
 }
 
-/// Passes all rows to the macro `$then`.
+/// Passes all rows of the table to the macro `$then`.
 #[macro_export]
 macro_rules! for_each_counted_call {
     ($then:ident) => {
@@ -370,7 +374,7 @@ macro_rules! for_each_counted_call {
 macro_rules! columns {
     ($(fn $name:ident, fn $large:ident: $s:ident, $l:ident, $section:literal, $call:ident $completion:ident $file:ident::$by:ident
        ($($argument:ident: $role:ident),*);)*) => {
-        /// Columns of all rows, in their order.
+        /// Columns of all rows, in the order of the table.
         pub const COUNTED_CALLS: &[CountedCall] = &[$(CountedCall {
             name: stringify!($name),
             call: Call::$call,

@@ -1,13 +1,15 @@
-//! Faults of MPI libraries in moving the bytes of a datatype, as data: library, versions, datatypes.
+//! Table of known faults of MPI libraries in moving the bytes of a datatype. Each row gives the
+//! library, its versions and the datatypes concerned.
 //!
-//! A library that only loses bytes inside of some elements moves the right places, so a converted
-//! call heals it. A library that moves other places errs alike at both ends of a transfer, and a
-//! program that uses one datatype at both ends is right without ddtc. If one end of such a transfer
-//! were converted, the program would go wrong, so these datatypes are left to the library.
+//! There are two kinds of faults. Some libraries lose bytes inside some elements, but move the
+//! right places. Converting such a call gives the right bytes. Other faults make a library move
+//! wrong places. The library then errs alike at both ends of a transfer, so a program that uses one
+//! datatype at both ends gets the right result without ddtc. If only one end of such a transfer
+//! were converted, the result would be wrong. So these datatypes are left to the library.
 //!
-//! Each row was found by the fuzzer (docs/findings) or by random datatypes that were packed by the
-//! library and by the definition. The preload library reads the table for each datatype that it
-//! decodes, and to name what its checks find.
+//! Each row was found by the fuzzer of MPI libraries (docs/findings) or by comparing random
+//! datatypes packed by the library with their type maps. The preload library consults the table for
+//! each datatype that it decodes, and to name the differences that its checks find.
 
 use std::ops::Range;
 
@@ -19,21 +21,22 @@ use crate::policy::{Family, Library};
 /// Effect of a fault on the bytes of a datatype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The library reads and writes other places than those of the type map.
+    /// The library reads and writes places other than those of the type map.
     OtherPlaces,
-    /// The library moves the right places, but loses bytes [`LOST`] of each 16 bytes of elements
-    /// of these named types.
+    /// The library moves the right places, but loses bytes: those at [`LOST`] in each 16 bytes of
+    /// an element of these named types.
     LostBytes(&'static [Named]),
 }
 
-/// Bytes of 16 that libraries lose which move an element as an x87 long double, of ten bytes.
+/// Bytes, among 16, that are lost if a library moves them as an x87 `long double`, which has 10
+/// bytes.
 pub const LOST: Range<usize> = 10..16;
 
-/// Elements that contain a long double of x87.
+/// Named types that contain an x87 `long double`.
 const EXTENDED: &[Named] =
     &[Named::LongDouble, Named::CLongDoubleComplex, Named::CxxLongDoubleComplex, Named::LongDoubleInt];
 
-/// The same, and all other elements that are made of parts of 16 bytes.
+/// Named types of [`EXTENDED`], and all others that consist of parts of 16 bytes.
 const OF_16_BYTES: &[Named] = &[
     Named::LongDouble,
     Named::CLongDoubleComplex,
@@ -48,23 +51,25 @@ const OF_16_BYTES: &[Named] = &[
 #[derive(Debug)]
 pub struct Fault {
     family: Family,
-    /// First version with the fault, and first version without it. A fault that nobody has seen
-    /// mended has the end [`UNMENDED`].
+    /// First version with the fault, and first version without it. If no known version has the
+    /// fault corrected, the end is [`UNMENDED`].
     versions: Range<[u32; 3]>,
     /// Effect on the bytes of a datatype.
     pub effect: Effect,
     /// Sentence that says what the library does.
     pub text: &'static str,
-    /// Whether a constructor, or a named type, has the fault. The datatype above it does not matter.
+    /// Test of a datatype, which is true if its outermost constructor, or the datatype as a named
+    /// type, has the fault. Constructors that enclose the datatype do not matter.
     has: fn(&Datatype) -> bool,
 }
 
-/// End of the versions of a fault that no known version has mended.
+/// End of the versions of a fault that no known version has corrected.
 const UNMENDED: [u32; 3] = [u32::MAX; 3];
-/// Begin of the versions of a fault that the oldest tested version has.
+/// Beginning of the versions of a fault that the oldest tested version has.
 const OLDEST: [u32; 3] = [0; 3];
 
-/// All known faults. `Effect::OtherPlaces` comes first, because it decides what is converted.
+/// All known faults. Those with `Effect::OtherPlaces` come first, because they decide whether a
+/// datatype is converted, so [`of`] prefers them as an explanation.
 static FAULTS: [Fault; 8] = [
     Fault {
         family: Family::Mpich,
@@ -130,11 +135,11 @@ impl Fault {
     }
 }
 
-/// Returns the fault by which a library moves other places than those of a datatype's type map. Such
-/// a datatype is not converted.
+/// Returns the fault by which a library moves places other than those of a datatype's type map;
+/// `None` if none is known. A datatype with such a fault is not converted.
 pub fn misplaces(library: Library, t: &Datatype) -> Option<&'static Fault> {
-    // Each decoded datatype comes here, so the faults of the library are looked up once, and nothing is
-    // allocated for a chain of constructors.
+    // This is called for each decoded datatype. So the faults of the library are selected only
+    // once, and nothing is allocated for a chain of constructors with one child each.
     let is_its = |f: &Fault| f.effect == Effect::OtherPlaces && f.is_of(library);
     let its = FAULTS.iter().enumerate().filter(|(_, f)| is_its(f));
     let its: u32 = its.map(|(place, _)| 1 << place).sum();
@@ -158,19 +163,19 @@ pub fn misplaces(library: Library, t: &Datatype) -> Option<&'static Fault> {
     }
 }
 
-/// Returns the first fault that explains why a library moves the bytes of a datatype wrongly.
+/// Returns the first known fault that explains why a library moves the bytes of a datatype wrongly.
 pub fn of(library: Library, t: &Datatype) -> Option<&'static Fault> {
     FAULTS.iter().filter(|f| f.is_of(library)).find(|f| t.nodes().any(|node| (f.has)(node)))
 }
 
-/// Says whether a library is known to lose byte `at` of an element of a named type.
+/// Returns true if a library is known to lose byte `at` of an element of a named type.
 pub fn loses(library: Library, named: Named, at: usize) -> bool {
     let has = |f: &Fault| matches!(f.effect, Effect::LostBytes(of) if of.contains(&named));
     LOST.contains(&(at % 16)) && FAULTS.iter().any(|f| f.is_of(library) && has(f))
 }
 
-/// Says whether packed bytes of a library are those of the definition, but for bytes inside of elements
-/// that it is known to lose.
+/// Returns true if `theirs`, packed by a library, equals `ours`, packed by the definition, except
+/// for bytes inside elements that the library is known to lose.
 pub fn are_same_but_lost(library: Library, t: &Datatype, count: u64, ours: &[u8], theirs: &[u8]) -> bool {
     if ours == theirs {
         return true;
@@ -188,7 +193,8 @@ pub fn are_same_but_lost(library: Library, t: &Datatype, count: u64, ours: &[u8]
     same && walked.is_ok()
 }
 
-/// Says whether a type is one of these named types. A Fortran kind is the named type that it means.
+/// Returns true if a type is one of these named types. A type of `MPI_Type_create_f90_real`,
+/// `_complex` or `_integer` counts as the named type that it stands for.
 fn is_named(t: &Datatype, wanted: &[Named]) -> bool {
     let meant = match t.combiner() {
         Combiner::F90Real { .. } | Combiner::F90Complex { .. } | Combiner::F90Integer { .. } => t.expansion(),
@@ -198,8 +204,8 @@ fn is_named(t: &Datatype, wanted: &[Named]) -> bool {
     meant.is_some_and(|t| t.nodes().any(named))
 }
 
-/// Says whether entries of a type map surely overlap, because they have more bytes than their span.
-/// Some overlapping types are not told by this.
+/// Returns true if entries of a type map certainly overlap, because they have more bytes than their
+/// true extent. Some types whose entries overlap are not recognized by this test.
 fn overlaps(t: &Datatype) -> bool {
     t.size() > t.true_extent()
 }
@@ -212,12 +218,13 @@ fn steps_back_one_byte(t: &Datatype) -> bool {
     }
 }
 
-/// Says whether a distributed array deals out blocks of several lines which do not span the whole
-/// inner dimension.
+/// Returns true if a distributed array has, in a cyclic dimension, blocks of several lines, and the
+/// type of one line does not have the extent of a line of the global array.
 ///
-/// Dimensions are built from the fastest to the slowest. Blocks of a cyclic dimension are instances of
-/// what was built so far, one extent apart. That extent is a line of the global array in two cases
-/// only: the fastest dimension is cyclic, where the library sets it, or this process has all of it.
+/// Intel MPI builds the dimensions from the fastest to the slowest. Blocks of a cyclic dimension
+/// are instances of the type of all faster dimensions, one extent apart. That extent is a line of
+/// the global array only if the fastest dimension is cyclic (the library sets the extent then) or
+/// has one process, and every other faster dimension has one process.
 fn has_blocks_of_short_lines(t: &Datatype) -> bool {
     let Combiner::Darray { distribs, dargs, psizes, order, .. } = t.combiner() else { return false };
     let dimensions = distribs.iter().zip(dargs.iter()).zip(psizes.iter());
@@ -289,20 +296,21 @@ mod tests {
             theirs
         };
         let same = |library, at| are_same_but_lost(library, &t, 2, &ours, &with(at));
-        // The second instance begins at packed byte 20.
+        // An instance has 20 packed bytes, so the second one begins at packed byte 20.
         let lost: Vec<usize> = (0..40).filter(|&at| same(MPICH, at)).collect();
         assert_eq!(lost, [10, 11, 12, 13, 14, 15, 30, 31, 32, 33, 34, 35]);
         assert!((0..40).all(|at| !same(INTEL, at)));
     }
 
-    /// What Intel MPI 2021.18.1 packs of these distributed arrays was compared with the definition.
+    /// The expected values were found by comparing bytes packed by Intel MPI 2021.18.1 with the
+    /// type maps.
     #[test]
     fn distributed_arrays_of_intel_mpi() {
         for (text, misplaced) in [
             ("darray(4,0,[61,54],[cyclic,block],[2,default],[2,2],C,double)", true),
             ("darray(4,0,[61,54],[cyclic,block],[2,default],[2,2],Fortran,double)", false),
             ("darray(4,0,[61,54],[cyclic,block],[default,default],[2,2],C,double)", false),
-            // ScaLAPACK's arrays: block-cyclic in both dimensions.
+            // Block-cyclic in both dimensions, as the arrays of ScaLAPACK are.
             ("darray(4,1,[64,64],[cyclic,cyclic],[8,8],[2,2],Fortran,double)", false),
             ("darray(3,0,[12,7,4],[none,cyclic,cyclic],[default,4,4],[1,3,1],Fortran,short)", true),
             ("darray(3,1,[6,5,8],[none,cyclic,block],[default,3,default],[1,1,3],C,short)", true),
@@ -323,7 +331,7 @@ mod tests {
         }
         assert!(is_misplaced(OPEN_MPI, "hindexed([1,1],[0,8],double_complex)"));
         assert!(!is_misplaced(MPICH, "hvector(3,1,1,double)"));
-        // Neighbours, gaps, and nothing at all.
+        // Adjacent blocks, blocks with gaps, and an empty type.
         for text in ["hvector(3,1,8,double)", "hindexed([1,1],[0,9],short)", "contiguous(0,int)"] {
             assert!(!is_misplaced(INTEL, text) && !is_misplaced(OPEN_MPI, text), "{text}");
         }

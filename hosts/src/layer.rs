@@ -2,16 +2,16 @@
 //!
 //! A PMPI layer is a library that defines functions of MPI and calls the MPI library by their
 //! `PMPI_` names: a profiler, or a library that translates communicators or requests. If a layer
-//! has one function of a group, the preload library converts nothing in the whole group, since the
-//! objects that the program passes may be known to the layer alone.
+//! has one function of a group, the preload library converts nothing in the whole group, because
+//! the handles that the program passes to functions of the group may be known to the layer alone.
 
 use crate::policy::Call;
 
-/// Functions of MPI that take the same objects.
+/// Group of MPI functions that take the same kinds of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// Messages, collective calls, the calls that complete them, and questions about communicators,
-    /// datatypes and statuses.
+    /// Messages, collective calls, the calls that complete them, functions on communicators,
+    /// datatypes and statuses, and all functions that are in no other group.
     Messages,
     /// Calls on files.
     Files,
@@ -35,9 +35,10 @@ impl Group {
         }
     }
 
-    /// Returns the group of a function of MPI by its name in C. `None` for functions that take none
-    /// of these objects, such as `MPI_Init`, `MPI_Finalize`, `MPI_Abort` and the tool interface: a
-    /// layer may have them, and everything is still converted.
+    /// Returns the group of an MPI function, given its name in C. Returns `None` for functions that
+    /// take no objects of these groups, such as `MPI_Init`, `MPI_Finalize`, `MPI_Abort` and those
+    /// of the tool interface, and for names without the prefix `MPI_`. A layer may define these
+    /// functions, and everything is still converted.
     pub fn of_function(name: &str) -> Option<Group> {
         let name = name.strip_prefix("MPI_")?;
         let begins = |prefixes: &[&str]| prefixes.iter().any(|&prefix| name.starts_with(prefix));
@@ -58,8 +59,8 @@ impl Group {
         }
     }
 
-    /// Returns the group of the calls that a policy decides about together; `None` for the rows
-    /// about moves inside Open MPI, which lie below every layer.
+    /// Returns the group of a row of a policy. Returns `None` for rows about bytes that are moved
+    /// inside Open MPI, because every layer is above Open MPI and sees none of these moves.
     pub fn of_call(call: Call) -> Option<Group> {
         match call {
             Call::FileWrite | Call::FileRead => Some(Group::Files),

@@ -1,24 +1,26 @@
-//! MPI libraries as ddtc meets them: what differs between their C interfaces, one that is loaded by its file, and which of their messages gain when
-//! they are packed first.
+//! Knowledge about MPI libraries: differences between their C interfaces, known faults, costs, and
+//! which of their messages get faster if they are packed by compiled code first.
 //!
-//! Data and look-ups that the preload library, the command and the hunter share. No room of the library `ddtc` imports them: it knows no host.
+//! The preload library, the command-line tool and the fuzzer of MPI libraries (`hunt`) share these
+//! tables and look-ups. No module of the library `ddtc` imports them, because `ddtc` does not
+//! depend on any MPI library.
 //!
-//! | Module | What |
+//! | Module | Contents |
 //! |---|---|
-//! | [`abi`] | widths and values of handles, statuses, constants and combiners, of MPICH, Open MPI and the standard ABI |
-//! | [`counted_calls`] | the wrapped functions that have a form with `MPI_Count`: names, completion and roles of arguments |
-//! | [`policy`] | which messages gain when they are packed first: read by the preload library, written by `ddtc tune` |
-//! | [`faults`] | datatypes whose bytes a library is known to move wrongly |
-//! | [`fenced`] | memory between inaccessible pages |
-//! | [`places`] | compares where a library moves the bytes of a datatype with the definition |
-//! | [`layer`] | the groups of functions that a PMPI layer takes together |
-//! | [`bypass`] | why the preload library bypassed a call, in words |
-//! | [`report`] | what the preload library did for a program: data, text of one screen, JSON |
-//! | [`variables`] | environment variables that have got new names |
-//! | [`loaded`] | an MPI library that this process loads by its file |
-//! | [`mpi_functions`] | wrapped functions and those that take a request, a status or a message, and what the preload library does about each |
-//! | [`profile`] | what is known of each MPI library: which calls may be converted, form of packed bytes, costs |
-//! | [`library`] | where the preload library is |
+//! | [`abi`] | handles, statuses, constants and combiners of MPICH, Open MPI and MPI 5.0 |
+//! | [`counted_calls`] | table of the wrapped functions that have a form with `MPI_Count` |
+//! | [`policy`] | table of the messages that get faster if they are packed first |
+//! | [`faults`] | table of datatypes whose bytes an MPI library is known to move wrongly |
+//! | [`fenced`] | memory between two inaccessible pages |
+//! | [`places`] | comparison of the bytes that an MPI library moves with the type map |
+//! | [`layer`] | groups of functions that a PMPI layer takes together |
+//! | [`bypass`] | reasons why the preload library bypasses a call, in words |
+//! | [`report`] | report of the preload library about one program: data, text of one screen, JSON |
+//! | [`variables`] | environment variables that have new names |
+//! | [`loaded`] | an MPI library that this process loads by its file name |
+//! | [`mpi_functions`] | table of the functions that concern requests, and their treatment |
+//! | [`profile`] | properties of each MPI library: what may be converted, packed form, costs |
+//! | [`library`] | search for the file of the preload library |
 #![deny(unsafe_code)]
 
 pub mod abi;

@@ -1,15 +1,18 @@
-//! Where the preload library is.
+//! Search for the file of the preload library.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// The preload library's file name.
+/// File name of the preload library.
 pub const NAME: &str = "libddtc_preload.so";
 
-/// Returns the library: as given, next to this program, or in the library folder beside its folder.
+/// Returns the canonical path of the preload library. If `given` is `None`, searches the folder of
+/// this program, then the folder `../lib` relative to it.
 ///
 /// # Errors
-/// Where it was looked for, and how it comes there; a path that the loader cannot be told.
+/// The library is not found; the message names the places that were searched, and how to install
+/// the library there. Or its path contains a blank, tab, line feed or colon, at which the loader
+/// would split `LD_PRELOAD`.
 pub fn find(given: Option<&Path>) -> Result<PathBuf, Box<dyn Error>> {
     let candidates = match given {
         Some(file) => vec![file.to_path_buf()],

@@ -1,7 +1,9 @@
-//! An MPI library that this process loads by its file: symbols, what it calls itself, its ABI, its predefined handles.
+//! An MPI library that this process loads by its file name: its symbols, version, ABI and
+//! predefined handles.
 //!
-//! The doctor's ranks and the workers of `ddtc check --mpi` are MPI programs that are linked with no MPI: they take the one that they are told.
-//! It stays loaded for as long as the process lives.
+//! The ranks that `ddtc doctor` starts and the workers of `ddtc check --mpi` are MPI programs that
+//! are linked with no MPI library. They load the library that they are given. The library stays
+//! loaded as long as the process lives.
 #![allow(unsafe_code)] // The loader's functions, and an MPI library's: there is no other way to call them.
 
 use std::ffi::{CStr, CString, c_void};
@@ -11,11 +13,12 @@ use crate::abi::queries::{self, AbiVersionFn, VersionFn};
 use crate::abi::{Abi, Signs};
 use ddtc::datatype::Named;
 
-/// Maximum size of a file that is read as a linker script, in bytes. Such scripts have a few lines.
+/// Maximum size of a file that is read as a linker script, in bytes. Linker scripts that name a
+/// library have a few lines.
 const MAX_SCRIPT: u64 = 4096;
 
-/// Returns the library that a linker script names, which lies next to the script unless the script
-/// gives an absolute path. Returns `None` if the file is no such script.
+/// Returns the path of the library that a linker script names. A relative path is taken from the
+/// folder of the script. Returns `None` if the file is not a linker script that names a library.
 fn linker_script_target(path: &Path) -> Option<PathBuf> {
     let found = std::fs::metadata(path).ok()?;
     if !found.is_file() || found.len() > MAX_SCRIPT {
@@ -25,7 +28,8 @@ fn linker_script_target(path: &Path) -> Option<PathBuf> {
     Some(path.parent()?.join(first_input(&text)?))
 }
 
-/// Returns the first shared library in the `INPUT` or `GROUP` command of a linker script.
+/// Returns the first shared library in the `INPUT` or `GROUP` command of a linker script; `None` if
+/// there is none.
 fn first_input(script: &str) -> Option<&str> {
     let (_, list) = script.split_once("INPUT").or_else(|| script.split_once("GROUP"))?;
     let (list, _) = list.trim_start().strip_prefix('(')?.split_once(')')?;
@@ -33,30 +37,35 @@ fn first_input(script: &str) -> Option<&str> {
     names.into_iter().find(|name| name.contains(".so"))
 }
 
-/// A loaded library.
+/// An MPI library that is loaded into the global scope and never unloaded.
 #[derive(Debug)]
 pub struct Loaded {
+    /// Handle from `dlopen`, which is never closed.
     scope: *mut c_void,
     file: String,
+    /// First line of `MPI_Get_library_version`; `None` if the function is missing or fails.
     version: Option<String>,
 }
 
 impl Loaded {
-    /// Loads the library into the global scope. Its constructors run; nothing of MPI is initialized.
-    /// If the file is a linker script, as `libmpi.so` is in some packages, the library that the
-    /// script names is loaded instead.
+    /// Loads an MPI library into the global scope. The constructors of the library run, but MPI is
+    /// not initialized. If the file is a linker script, as `libmpi.so` is in some packages, the
+    /// library that the script names is loaded instead.
     ///
     /// # Errors
-    /// What the loader says; a path that is no text.
+    /// The loader cannot load the file; the message is that of the loader. Or the path is not
+    /// UTF-8, or contains a NUL character.
     pub fn open(path: &Path) -> Result<Loaded, String> {
         let target = linker_script_target(path);
         let path = target.as_deref().unwrap_or(path);
         let file = path.to_str().ok_or("the library's path is not UTF-8")?;
         let name = CString::new(file).map_err(|e| e.to_string())?;
-        // SAFETY: a C string. What the constructors of a library do, they do in every program of it.
+        // SAFETY: `name` is a C string. The constructors of the library run, as they do in every
+        // program that is linked with the library.
         let scope = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
         if scope.is_null() {
-            // SAFETY: dlerror gives null or a C string, valid until this thread's next call of the loader.
+            // SAFETY: `dlerror` returns null or a C string that is valid until this thread calls
+            // the loader again. The string is copied before that.
             let said = unsafe {
                 let text = libc::dlerror();
                 (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
@@ -64,53 +73,57 @@ impl Loaded {
             return Err(said.unwrap_or_else(|| "the loader gives no reason".to_owned()));
         }
         let mut library = Loaded { scope, file: file.to_owned(), version: None };
-        // SAFETY: null is None, else the function of that name, which every MPI declares so (MPI 5.0, 9.1.1).
+        // SAFETY: a null pointer becomes `None`. Any other pointer is the library's function of
+        // this name, whose type the MPI standard fixes (MPI 5.0, 9.1.1).
         let version: Option<VersionFn> =
             unsafe { std::mem::transmute(library.symbol(c"MPI_Get_library_version")) };
-        // SAFETY: the library's.
+        // SAFETY: `f` is `MPI_Get_library_version` of the library, as `version` requires.
         library.version = version.and_then(|f| unsafe { queries::version(f) });
         Ok(library)
     }
 
-    /// Returns the address of a symbol of the library or of what it depends on, or null.
+    /// Returns the address of a symbol of the library or of one of its dependencies, or null.
     pub fn symbol(&self, name: &CStr) -> *mut c_void {
-        // SAFETY: a scope from dlopen that is never closed, and a C string.
+        // SAFETY: `scope` is a handle from `dlopen` that is never closed, and `name` is a C string.
         unsafe { libc::dlsym(self.scope, name.as_ptr()) }
     }
 
-    /// Returns the address that a program which is linked with the library would get: what is preloaded comes first.
+    /// Returns the address that a program which is linked with the library would use for a symbol,
+    /// or null: a preloaded library comes before the MPI library.
     pub fn interposed(&self, name: &CStr) -> *mut c_void {
-        // SAFETY: the global scope, and a C string.
+        // SAFETY: `RTLD_DEFAULT` is a pseudo-handle that `dlsym` accepts, and `name` is a C string.
         let global = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
         if global.is_null() { self.symbol(name) } else { global }
     }
 
-    /// Returns the library's version in one line.
+    /// Returns the first line of the library's version text.
     ///
     /// # Errors
-    /// If it says nothing.
+    /// `MPI_Get_library_version` is missing or fails.
     pub fn version(&self) -> Result<&str, String> {
         self.version.as_deref().ok_or_else(|| "MPI_Get_library_version is missing or fails".to_owned())
     }
 
-    /// Returns its ABI.
+    /// Returns the ABI of the library.
     ///
     /// # Errors
-    /// What is unknown about the library.
+    /// The ABI is not a known one, or the library has no version text.
     pub fn abi(&self) -> Result<&'static Abi, String> {
-        // SAFETY: null is None, else the function of that name (MPI 5.0, 20.1).
+        // SAFETY: a null pointer becomes `None`. Any other pointer is the library's function of
+        // this name, whose type the MPI standard fixes (MPI 5.0, 20.1).
         let abi_version: Option<AbiVersionFn> =
             unsafe { std::mem::transmute(self.symbol(c"MPI_Abi_get_version")) };
         Abi::of(&Signs {
             has_ompi_int: !self.symbol(c"ompi_mpi_int").is_null(),
-            // SAFETY: the library's.
+            // SAFETY: `f` is `MPI_Abi_get_version` of the library, as `abi_version` requires.
             abi_version: abi_version.and_then(|f| unsafe { queries::abi_version(f) }),
             file: &self.file,
             version: self.version()?,
         })
     }
 
-    /// Returns a predefined handle: the constant of the ABI, or the address of its object where the ABI has a symbol for it. 0 if that is missing.
+    /// Returns a predefined handle: `constant` if `symbol` is empty, else the address of the
+    /// library's object of this name, or 0 if there is no such object.
     pub fn handle(&self, constant: u64, symbol: &str) -> u64 {
         if symbol.is_empty() {
             return constant;
@@ -118,7 +131,7 @@ impl Loaded {
         CString::new(symbol).map_or(0, |name| self.symbol(&name).addr() as u64)
     }
 
-    /// Returns the named types that the library has a handle for, and their handles.
+    /// Returns the named types for which the library has a handle, with their handles.
     pub fn named(&self, abi: &Abi) -> Vec<(Named, u64)> {
         let constants = abi.named().map(|(handle, named)| (named, handle));
         let symbols =

@@ -1,24 +1,28 @@
-//! The functions of MPI that take or return a request, a status or a message, or that the preload
-//! library wraps and that have a form with `MPI_Count`; and what it does about each.
+//! Table of the MPI functions that concern requests, and of what the preload library does about
+//! each.
 //!
-//! A request that the preload library has converted is complete only after the library has unpacked
-//! its staging buffer. So every function that can complete such a request, or tell the program that
-//! it is complete, must be known: either the preload library exports it, or nonblocking operations
-//! are not converted while a loaded object refers to it.
+//! The table contains the functions that take or return a request, a status or a message, and the
+//! wrapped functions that have a form with `MPI_Count`.
 //!
-//! The table has one row for each function, in both of its forms: a row of `MPI_Irecv` is also that
-//! of `MPI_Irecv_c`, and of the same function under the prefixes `PMPI_` (profiling) and `QMPI_`
-//! (MPICH's interface for several tools). Its columns are:
+//! A request that the preload library has converted is complete only after the preload library has
+//! unpacked the staging buffer of the request. So every function that can complete such a request,
+//! or reveal to the program that it is complete, must be known: either the preload library wraps
+//! the function, or nonblocking operations are not converted while a loaded object refers to it.
+//!
+//! The table has one row for each function in all its forms: the row of `MPI_Irecv` is also that of
+//! `MPI_Irecv_c`, and of both with the prefixes `PMPI_` (profiling) and `QMPI_` (MPICH's interface
+//! for several tools). Its columns are:
 //!
 //! 1. the name;
 //! 2. [`DataDirection`]: the direction in which the function moves the caller's data;
-//! 3. [`RequestEffect`]: what it does to a request;
-//! 4. [`Handling`]: what the preload library does about it.
+//! 3. [`RequestEffect`]: the effect of the function on a request;
+//! 4. [`Handling`]: the treatment of the function by the preload library.
 //!
-//! Rows of functions in [`crate::counted_calls`] are made from there; the others stand here.
+//! The rows of functions in [`crate::counted_calls`] are derived from the table there. All other
+//! rows are in this file.
 //!
-//! A test reads the headers of the installed MPI libraries and fails for a function of this kind
-//! that has no row.
+//! A test reads the headers of the installed MPI libraries, and fails for a function of the kinds
+//! above that has no row.
 
 use crate::counted_calls::{COUNTED_CALLS, Completion, CountedCall, DataDirection};
 
@@ -31,38 +35,39 @@ pub enum RequestEffect {
     Starts,
     /// Waits for or tests requests, and ends those that are complete.
     Completes,
-    /// Says whether a request is complete and leaves it as it is.
+    /// Returns whether a request is complete, and does not change the request.
     Asks,
-    /// Gives a request up.
+    /// Frees a request.
     Frees,
-    /// Marks a request for cancellation; it must still be completed.
+    /// Marks a request for cancellation. The program must still complete the request.
     Cancels,
-    /// Takes no request, or only its handle.
+    /// Takes no request, or only translates the handle of one.
     Nothing,
 }
 
 /// Treatment of a function by the preload library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handling {
-    /// The preload library exports it.
+    /// The preload library exports a wrapper of the function.
     Wrapped,
-    /// The preload library does not export it. While a loaded object refers to it, nonblocking
-    /// operations are not converted.
+    /// The preload library has no wrapper of the function. While a loaded object refers to the
+    /// function, nonblocking operations are not converted.
     Bypass,
-    /// The preload library does not export it and need not know of its calls, for this reason.
+    /// The preload library has no wrapper of the function and need not see its calls, for this
+    /// reason.
     Harmless(&'static str),
 }
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct MpiFunction {
-    /// The name, with `MPI_` or `MPIX_` and without `_c`.
+    /// Name of the function, with `MPI_` or `MPIX_` and without `_c`.
     pub name: &'static str,
-    /// Direction in which it moves the caller's data.
+    /// Direction in which the function moves the caller's data.
     pub moves: DataDirection,
-    /// Its effect on a request.
+    /// Effect of the function on a request.
     pub request: RequestEffect,
-    /// Its treatment by the preload library.
+    /// Treatment of the function by the preload library.
     pub handling: Handling,
 }
 
@@ -76,7 +81,7 @@ const PARTITIONED: &str = "partitioned messages are never converted";
 const GENERALIZED: &str = "the program completes a generalized request itself; no buffer belongs to it";
 const ENQUEUED: &str = "it takes only requests of the enqueue functions, which are never converted; MPICH 5.0.2 aborts at any other";
 
-/// Rows of [`crate::counted_calls`], which are all wrapped.
+/// Rows of the functions in [`crate::counted_calls`], all of which are wrapped.
 static COUNTED: [MpiFunction; COUNTED_CALLS.len()] = {
     const fn row(call: &CountedCall) -> MpiFunction {
         let request = match call.completion {
@@ -252,8 +257,8 @@ rows! {
 }
 
 impl MpiFunction {
-    /// Returns whether the function may end a converted request, or reveal that it is complete, if
-    /// the preload library does not see the call.
+    /// Returns true if a call of the function that the preload library does not see could start,
+    /// complete or free a converted request, or reveal that the request is complete.
     fn touches_converted(&self) -> bool {
         use RequestEffect::{Asks, Completes, Frees, Starts};
         !matches!(self.handling, Handling::Harmless(_))
@@ -261,25 +266,25 @@ impl MpiFunction {
     }
 }
 
-/// Returns all rows.
+/// Returns all rows of the table.
 pub fn all() -> impl Iterator<Item = &'static MpiFunction> {
     COUNTED.iter().chain(OTHERS)
 }
 
-/// Returns the function of a name: of the name itself, with or without `_c`, or behind the letter
-/// `P` or `Q` of the profiling interfaces.
+/// Returns the row of a function name; `None` if the table has none. The name may end with `_c`,
+/// and may begin with the letter `P` or `Q` of a profiling interface.
 pub fn find(name: &str) -> Option<&'static MpiFunction> {
     let plain = name.strip_prefix(['P', 'Q']).unwrap_or(name);
     let small = plain.strip_suffix("_c").unwrap_or(plain);
     all().find(|function| function.name == small)
 }
 
-/// Returns whether an object that refers to `name` may start, complete, ask about or free a
-/// converted request without the preload library seeing it.
+/// Returns true if an object that refers to the symbol `name` may start, complete, ask about or
+/// free a converted request without the preload library seeing the call.
 ///
-/// That is a wrapped function under its `PMPI_` or `QMPI_` name, and a function of
-/// [`Handling::Bypass`] under any name, those of Fortran (lower or upper case, up to two
-/// underscores at the end) included.
+/// The result is true in two cases: `name` is the `PMPI_` or `QMPI_` name of a wrapped function
+/// that does one of these things, or it is any name of a function with [`Handling::Bypass`]. The
+/// names of the latter in Fortran count too (lower or upper case, with underscores at the end).
 pub fn touches_requests_unseen(name: &str) -> bool {
     let profiling = ["PMPI", "QMPI"].iter().any(|prefix| name.starts_with(prefix));
     if profiling && find(name).is_some_and(MpiFunction::touches_converted) {

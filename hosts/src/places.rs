@@ -1,10 +1,12 @@
-//! Compares where an MPI library moves the bytes of a datatype with the definition.
+//! Comparison of the places from and to which an MPI library moves the bytes of a datatype with
+//! those of the datatype's definition.
 //!
-//! The bytes that are moved say where they came from: byte `i` of a pattern is a digit of `i`, and
-//! the library moves one pattern for each digit. So no two places can be taken for one another. The
-//! library is given memory of this module, never the program's: all instances, on both sides a
-//! reserve of as much as they span and more, and then inaccessible pages. A library that writes to
-//! other places writes into the reserve, which is compared, too.
+//! Each byte that is moved shows where it came from: byte `i` of a pattern holds one digit of the
+//! number `i`, and the library moves one pattern for each digit. So no two places can be confused.
+//! The library works on memory of this module and never on the program's. That memory has room for
+//! all instances, on each side a reserve that is larger than the span of all instances, and an
+//! inaccessible page at each end. A library that writes to wrong places writes into the reserve,
+//! which is compared too.
 #![allow(unsafe_code)] // Calls the functions of an MPI library.
 
 use std::ffi::{c_int, c_void};
@@ -17,26 +19,27 @@ use crate::faults;
 use crate::fenced::Fenced;
 use crate::policy::Library;
 
-/// `MPI_Pack` of a library, with handles in 64-bit words (see [`crate::abi`]).
+/// C type of `MPI_Pack`, with handles as 64-bit words (see [`crate::abi`]).
 pub type PackFn =
     unsafe extern "C-unwind" fn(*const c_void, c_int, u64, *mut c_void, c_int, *mut c_int, u64) -> c_int;
-/// `MPI_Unpack` of a library.
+/// C type of `MPI_Unpack`, with handles as 64-bit words (see [`crate::abi`]).
 pub type UnpackFn =
     unsafe extern "C-unwind" fn(*const c_void, c_int, *mut c_int, *mut c_void, c_int, u64, u64) -> c_int;
 
-/// Maximum number of bytes of the memory that a comparison maps for the instances and their reserve.
+/// Maximum size of the memory that a comparison maps for the instances and their reserve, in bytes.
 pub const MAX_BYTES: i128 = 256 << 20;
-/// Bytes of reserve on each side in addition to what the instances span.
+/// Bytes of reserve on each side in addition to the span of all instances.
 const RESERVE: i128 = 4 << 10;
-/// Base of the digits of places. Digits are 1 and more, since memory that nobody wrote is 0.
+/// Base of the number system in which places are written. Its digits are 1 to 255, because 0 marks
+/// memory that was not written.
 const BASE: usize = 255;
 
-/// Instances of a datatype in an MPI library, and the functions that move them.
+/// Instances of a datatype in an MPI library, and the library's functions that move them.
 #[derive(Clone, Copy, Debug)]
 pub struct Instances<'t> {
-    /// The library, whose known faults explain a difference.
+    /// The MPI library. It decides which differences are known faults.
     pub library: Library,
-    /// The datatype by the definition.
+    /// The datatype, whose type map is taken for right.
     pub datatype: &'t Datatype,
     /// Number of instances.
     pub count: u64,
@@ -44,7 +47,7 @@ pub struct Instances<'t> {
     pub handle: u64,
     /// A communicator of the library.
     pub comm: u64,
-    /// True lower bound and true extent as the library has them, if they were asked for.
+    /// True lower bound and true extent according to the library; `None` if it was not asked.
     pub claimed: Option<(i64, i64)>,
     /// `MPI_Pack` of the library.
     pub pack: PackFn,
@@ -57,42 +60,46 @@ pub struct Instances<'t> {
 pub struct Difference {
     /// Description of what differs, for a message.
     pub what: String,
-    /// All that differs are bytes inside of elements that the library is known to lose.
+    /// True if only bytes inside elements differ which the library is known to lose.
     pub is_lost_bytes: bool,
 }
 
 /// Result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The library moves the bytes as the definition says.
+    /// The library moves all bytes as the type map says.
     Same,
-    /// It does not.
+    /// The library moves some byte otherwise.
     Different(Difference),
-    /// Nothing was compared: too many bytes, no memory for them, or the library returned an error.
+    /// Nothing was compared: there are no bytes or too many, memory is lacking, or the library
+    /// returned an error.
     NotCompared,
 }
 
-/// Memory of all instances, and the displacement of its first byte.
+/// Size of the memory for all instances and their reserve, in bytes, and the displacement of its
+/// first byte from the origin of the first instance.
 struct Frame {
     low: i128,
     len: usize,
 }
 
-/// What the library made of one pattern, and what the definition makes of it.
+/// Result of moving one pattern.
 struct Round {
+    /// Bytes that the library has written.
     found: Fenced,
+    /// Bytes that the type map requires.
     expected: Fenced,
-    /// How far the library moved its position.
+    /// Number of bytes by which the library advanced the position.
     moved: usize,
 }
 
-/// Number of digits that tell `places` places apart.
+/// Returns the number of digits that suffice to give `places` places different numbers.
 fn digits(places: usize) -> u32 {
     (1..).find(|&n| BASE.checked_pow(n).is_none_or(|all| all >= places)).unwrap_or(1)
 }
 
-/// Writes digit `k` of its place into each byte: all digits in order, each `BASE` to the power of `k`
-/// times, and the same again.
+/// Writes digit `k` of each byte's place into the byte. That is a periodic pattern: all digits in
+/// ascending order, each repeated `BASE` to the power of `k` times.
 fn fill(bytes: &mut [u8], k: u32) {
     let times = BASE.pow(k);
     let period = BASE * times;
@@ -106,17 +113,21 @@ fn fill(bytes: &mut [u8], k: u32) {
 }
 
 impl Instances<'_> {
-    /// Moves all instances by the library, and compares.
+    /// Moves all instances by the library's function, and compares the result with the type map.
     ///
     /// # Safety
-    /// The functions must be the library's, which is initialized, the handle a committed datatype of it
-    /// that is what `datatype` says, and the communicator a valid one.
+    /// `pack` and `unpack` must be the functions of an initialized MPI library, `handle` a
+    /// committed datatype of that library that is equal to `datatype`, and `comm` a valid
+    /// communicator of it.
     pub unsafe fn compare(&self, direction: Direction) -> Outcome {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract of `compare`, which is that of `compared`.
         unsafe { self.compared(direction) }.unwrap_or(Outcome::NotCompared)
     }
 
-    /// `None`: nothing can be compared.
+    /// As [`Instances::compare`], with `None` if nothing can be compared.
+    ///
+    /// # Safety
+    /// As [`Instances::compare`].
     unsafe fn compared(&self, direction: Direction) -> Option<Outcome> {
         let total =
             usize::try_from(self.datatype.size()).ok()?.checked_mul(usize::try_from(self.count).ok()?)?;
@@ -130,7 +141,7 @@ impl Instances<'_> {
         };
         let mut differs_in_lost_bytes = false;
         for k in 0..digits(places) {
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller keeps the contract of `compare`, which is that of `round`.
             let mut round = unsafe { self.round(direction, &frame, total, k) }?;
             if round.moved != total {
                 let what = format!("the position moved by {}, not {total}", round.moved);
@@ -140,7 +151,7 @@ impl Instances<'_> {
                 differs_in_lost_bytes |= self.forgive(direction, &frame, &mut round);
             }
             if let Some(at) = first_difference(&round.found, &round.expected) {
-                // SAFETY: as the caller promises.
+                // SAFETY: the caller keeps the contract of `compare`, which is that of `describe`.
                 let what = unsafe { self.describe(direction, &frame, total, &round, at) };
                 return Some(Outcome::Different(Difference { what, is_lost_bytes: false }));
             }
@@ -153,10 +164,12 @@ impl Instances<'_> {
         })
     }
 
-    /// Memory for all instances with a reserve on both sides. `None`: that is too much.
+    /// Returns size and place of the memory for all instances with a reserve on both sides; `None`
+    /// if that is more than [`MAX_BYTES`].
     ///
-    /// A library that steps wrongly from one instance to the next, or inside of an instance, stays
-    /// within the span and the extent of an instance for each instance.
+    /// The reserve on each side has, for each instance, the true span of an instance plus its
+    /// extent. A library that takes a wrong step between or inside instances errs by no more than
+    /// that for each instance, so its accesses stay in the reserve.
     fn frame(&self) -> Option<Frame> {
         let t = self.datatype;
         let last = i128::from(self.count.checked_sub(1)?) * i128::from(t.extent());
@@ -168,17 +181,23 @@ impl Instances<'_> {
         let step = high - low + i128::from(t.extent()).abs();
         let reserve = i128::from(self.count).checked_mul(step)?.checked_add(RESERVE)?;
         let (low, high) = (low + last.min(0) - reserve, high + last.max(0) + reserve);
-        // Displacement 0 keeps its alignment at the begin of a page.
+        // The first byte of the memory is at the beginning of a page. Its displacement is rounded
+        // down to a multiple of 64, so that displacement 0 is aligned to 64 bytes.
         let low = low - low.rem_euclid(64);
         (high - low <= MAX_BYTES).then_some(Frame { low, len: (high - low) as usize })
     }
 
-    /// Moves the pattern of digit `k` by the library and by the definition.
+    /// Moves the pattern of digit `k` by the library and by the type map. `total`: bytes of all
+    /// instances. Returns `None` if memory is lacking, a number is too large for the library's
+    /// functions, or the library returns an error.
+    ///
+    /// # Safety
+    /// As [`Instances::compare`].
     unsafe fn round(&self, direction: Direction, frame: &Frame, total: usize, k: u32) -> Option<Round> {
         let (count, size) = (c_int::try_from(self.count).ok()?, c_int::try_from(total).ok()?);
         let (mut user, mut packed) = (Fenced::new(frame.len)?, Fenced::new(total)?);
         let mut position: c_int = 0;
-        // The type's displacement 0, which may lie outside of the memory.
+        // Address of displacement 0 of the first instance, which may lie outside of the memory.
         let origin = |user: *mut u8| user.wrapping_offset(-frame.low as isize).cast::<c_void>();
         let (mut expected, code);
         match direction {
@@ -192,8 +211,9 @@ impl Instances<'_> {
                     rest = behind;
                 })?;
                 let (from, to) = (origin(user.as_mut_ptr()), packed.as_mut_ptr().cast());
-                // SAFETY: the library's function, type and communicator, as the caller promises; the
-                // memory covers all instances, and the packed bytes have room.
+                // SAFETY: the caller promises that function, datatype and communicator belong to
+                // one initialized library. The memory covers all instances, and `packed` has room
+                // for `size` bytes.
                 code =
                     unsafe { (self.pack)(from, count, self.handle, to, size, &raw mut position, self.comm) };
             }
@@ -204,7 +224,9 @@ impl Instances<'_> {
                     expected[at..at + len].copy_from_slice(&packed[offset..offset + len]);
                 })?;
                 let (from, to) = (packed.as_ptr().cast(), origin(user.as_mut_ptr()));
-                // SAFETY: as above.
+                // SAFETY: the caller promises that function, datatype and communicator belong to
+                // one initialized library. The memory covers all instances, and `packed` has `size`
+                // bytes.
                 code = unsafe {
                     (self.unpack)(from, size, &raw mut position, to, count, self.handle, self.comm)
                 };
@@ -218,8 +240,9 @@ impl Instances<'_> {
         (code == 0).then_some(Round { found, expected, moved })
     }
 
-    /// Calls `f(place in the memory, length, packed offset, basic type)` for each entry of the type map,
-    /// in packing order.
+    /// Calls `f` for each entry of the type map of all instances, in packing order. The arguments
+    /// are the offset of the entry in the memory, its length in bytes, its offset in the packed
+    /// bytes, and its basic type.
     fn each(&self, frame: &Frame, f: &mut dyn FnMut(usize, usize, usize, Named)) -> Option<()> {
         let mut offset = 0;
         interp::for_each(self.datatype, self.count, &mut |displacement, len, named| {
@@ -229,8 +252,8 @@ impl Instances<'_> {
         .ok()
     }
 
-    /// Takes what the library lost inside of elements for what was expected, if it is known to lose
-    /// that. Says whether anything differed there.
+    /// Copies those bytes inside elements which the library is known to lose from `round.found` to
+    /// `round.expected`, so that they are equal. Returns true if any of these bytes differed.
     fn forgive(&self, direction: Direction, frame: &Frame, round: &mut Round) -> bool {
         let mut differs = false;
         let (found, expected) = (&round.found, &mut round.expected);
@@ -247,7 +270,11 @@ impl Instances<'_> {
         differs
     }
 
-    /// Says which bytes are where they should not be.
+    /// Returns a description of the difference at byte `at` of `round`: the number of different
+    /// bytes, and where the byte at `at` came from and should have come from.
+    ///
+    /// # Safety
+    /// As [`Instances::compare`].
     unsafe fn describe(
         &self,
         direction: Direction,
@@ -257,11 +284,12 @@ impl Instances<'_> {
         at: usize,
     ) -> String {
         let different = round.found.iter().zip(round.expected.iter()).filter(|(a, b)| a != b).count();
-        // All digits of the byte that stands there, and of the one that should.
+        // One pattern shows one digit of a place. So the pattern of every digit is moved, to find
+        // out from which place the byte at `at` came and from which place it should have come.
         let places = frame.len.max(total);
         let (mut found, mut expected) = (Some(0), Some(0));
         for k in 0..digits(places) {
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller keeps the contract of `compare`, which is that of `round`.
             let round = unsafe { self.round(direction, frame, total, k) };
             let add = |sum: Option<usize>, byte: Option<u8>| {
                 Some(sum? + usize::from(byte?.checked_sub(1)?) * BASE.pow(k))
@@ -288,7 +316,7 @@ impl Instances<'_> {
 }
 
 fn first_difference(found: &[u8], expected: &[u8]) -> Option<usize> {
-    // Whole memory is compared first, which is many times faster.
+    // Comparing the slices as a whole is many times faster than comparing byte by byte.
     if found == expected { None } else { found.iter().zip(expected).position(|(a, b)| a != b) }
 }
 
@@ -299,11 +327,13 @@ mod tests {
 
     const MPICH: Library = Library { family: Family::Mpich, version: [5, 0, 2] };
 
-    /// The handle of a planted library is a number of `PLANTED`.
+    /// Imitated MPI libraries, right and with planted faults. A handle is the index of one of them.
     const PLANTED: [&str; 4] = ["right", "steps", "loses", "writes behind"];
 
-    /// The places of 4 vectors of 3 ints, of which a library that steps wrongly takes instances 5 bytes
-    /// nearer, and one that loses bytes leaves out the last bytes of 16.
+    /// Displacements and lengths of the 3 elements of 16 bytes in each of 4 instances, as one of
+    /// the imitated libraries moves them. The one that steps wrongly places instances 5 bytes
+    /// closer to each other, and the one that loses bytes moves only the first 10 bytes of each
+    /// element.
     fn entries(handle: u64) -> Vec<(isize, usize)> {
         let step = if PLANTED[handle as usize] == "steps" { 67 } else { 72 };
         let len = if PLANTED[handle as usize] == "loses" { 10 } else { 16 };
@@ -320,7 +350,8 @@ mod tests {
         _: u64,
     ) -> c_int {
         for (i, (at, len)) in entries(handle).into_iter().enumerate() {
-            // SAFETY: all entries lie in the memory of the test.
+            // SAFETY: the packed bytes have 16 bytes for each entry, and all entries lie in the
+            // memory for the instances and their reserve.
             unsafe {
                 packed
                     .cast::<u8>()
@@ -328,7 +359,7 @@ mod tests {
                     .copy_from_nonoverlapping(user.cast::<u8>().wrapping_offset(at), len);
             }
         }
-        // SAFETY: a number to write to.
+        // SAFETY: `position` points to the caller's `c_int`.
         unsafe { *position += 12 * 16 };
         0
     }
@@ -343,14 +374,16 @@ mod tests {
         _: u64,
     ) -> c_int {
         for (i, (at, len)) in entries(handle).into_iter().enumerate() {
-            // SAFETY: all entries lie in the memory of the test.
+            // SAFETY: the packed bytes have 16 bytes for each entry, and all entries lie in the
+            // memory for the instances and their reserve.
             unsafe {
                 user.cast::<u8>()
                     .wrapping_offset(at)
                     .copy_from_nonoverlapping(packed.cast::<u8>().add(16 * i), len);
             }
         }
-        // SAFETY: a number to write to, and a byte of the reserve.
+        // SAFETY: `position` points to the caller's `c_int`. Displacement 1000 lies in the reserve
+        // of more than 4096 bytes after the instances.
         unsafe {
             *position += 12 * 16;
             if PLANTED[handle as usize] == "writes behind" {
@@ -366,7 +399,8 @@ mod tests {
         let handle = PLANTED.iter().position(|&p| p == planted).unwrap() as u64;
         let (library, datatype, claimed) = (MPICH, &t, None);
         let instances = Instances { library, datatype, count: 4, handle, comm: 0, claimed, pack, unpack };
-        // SAFETY: functions that know the handle and ask for nothing else.
+        // SAFETY: `pack` and `unpack` above accept the handle and use no other property of the
+        // datatype or communicator.
         unsafe { instances.compare(direction) }
     }
 
@@ -423,7 +457,8 @@ mod tests {
         assert!(len < 1 << 20);
         assert!(frame(&format!("hindexed([1,1],[0,{address}],int)"), 1).is_none());
         assert!(frame("contiguous(2000000,double)", 64).is_none());
-        // A library that steps by -27 instead of 9 stays inside.
+        // MPICH steps by -27 bytes from instance to instance of this type instead of 9. All 40
+        // instances must lie in the memory then.
         let (low, _) = frame("contiguous(3,resized(6,-9,contiguous(4,byte)))", 40).unwrap();
         assert!(low <= -27 * 40);
     }

@@ -1,8 +1,11 @@
-//! Policy: for which calls, layouts and payloads it gains to pack by compiled code first.
+//! Policies: tables of the calls that get faster if their data are packed by compiled code first.
 //!
-//! A table per MPI library and version, from call, layout class and payload to yes or no. Those shipped convert only what gains clearly on
-//! every machine that was measured; `ddtc tune` measures the user's and writes a file that the preload library reads. A layout's class is read off its normal nest,
-//! so equal layouts have one class however they were constructed. Payloads are counted by powers of two.
+//! There is one table for each MPI library and version. It maps call, layout class and payload to
+//! yes or no. The shipped tables convert only combinations that got clearly faster on every machine
+//! that was measured. `ddtc tune` measures the user's machine and writes a file with a table that
+//! the preload library reads. The class of a layout is computed from its normal nest, so equal
+//! layouts have the same class, however they were constructed. Payloads are distinguished by powers
+//! of two.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,26 +13,27 @@ use std::path::PathBuf;
 use ddtc::error::{Error, ErrorClass, Result};
 use ddtc::nest::{LoopNest, Node, Normal};
 
-/// Layout class: what a library's own engine is slow or fast at.
+/// Class of layouts that the datatype engines of MPI libraries move at similar speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// One run of bytes, whatever the count: nothing to pack.
+    /// One contiguous run of bytes for any count, so nothing has to be packed.
     Dense,
-    /// Loops over one run shorter than [`LONG`] bytes: vectors, subarrays.
+    /// Loops over one run of less than [`LONG`] bytes, as in vectors and subarrays.
     StridedShort,
-    /// Loops over one longer run.
+    /// Loops over one run of [`LONG`] bytes or more.
     StridedLong,
-    /// Several runs per iteration, short on average: structures.
+    /// Several runs per iteration, as in structures, with less than [`LONG`] bytes on average.
     BlocksShort,
-    /// Several longer runs.
+    /// Several runs per iteration, with [`LONG`] bytes or more on average.
     BlocksLong,
-    /// Displacements that follow no stride, short runs: indexed types.
+    /// Many displacements that follow no stride, as in indexed types, with runs of less than
+    /// [`LONG`] bytes on average.
     TableShort,
-    /// Displacements without a stride, with runs of 64 bytes and more.
+    /// Many displacements that follow no stride, with runs of [`LONG`] bytes or more on average.
     TableLong,
 }
 
-/// Bytes from which a run is long: a cache line.
+/// Minimum length of a long run, in bytes: a cache line.
 pub const LONG: i64 = 64;
 
 impl Class {
@@ -43,7 +47,7 @@ impl Class {
         Class::TableLong,
     ];
 
-    /// Returns its name in tables.
+    /// Returns the name of the class in tables.
     pub fn name(self) -> &'static str {
         match self {
             Class::Dense => "dense",
@@ -61,7 +65,8 @@ impl Class {
         Class::and_run(nest).0
     }
 
-    /// Returns the class of a layout, and the bytes of its runs on average; 0 for a dense one.
+    /// Returns the class of a layout and the average length of its runs in bytes, which is given as
+    /// 0 for a dense layout.
     pub fn and_run(nest: &LoopNest<Normal>) -> (Class, u64) {
         let (mut bytes, mut runs, mut leaves, mut table) = (0i128, 0i128, 0usize, false);
         for node in nest.nodes() {
@@ -98,41 +103,42 @@ impl Class {
     }
 }
 
-/// Calls that a policy decides about by themselves.
+/// Kinds of calls that a policy decides about separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Call {
     /// Messages between two ranks.
     Message,
-    /// `MPI_Bcast` and its kin: nonblocking, persistent.
+    /// `MPI_Bcast`, with its nonblocking and persistent forms.
     Bcast,
-    /// `MPI_Gather`, `MPI_Gatherv` and their kin.
+    /// `MPI_Gather` and `MPI_Gatherv`, with their nonblocking and persistent forms.
     Gather,
-    /// `MPI_Scatter`, `MPI_Scatterv`.
+    /// `MPI_Scatter` and `MPI_Scatterv`, with their nonblocking and persistent forms.
     Scatter,
-    /// `MPI_Allgather`.
+    /// `MPI_Allgather`, with its nonblocking and persistent forms.
     Allgather,
-    /// `MPI_Alltoall`, `MPI_Alltoallv`.
+    /// `MPI_Alltoall` and `MPI_Alltoallv`, with their nonblocking and persistent forms.
     Alltoall,
-    /// `MPI_Alltoallw`.
+    /// `MPI_Alltoallw`, with its nonblocking and persistent forms.
     Alltoallw,
-    /// The neighbourhood calls with one type a side.
+    /// Neighbourhood collective calls with one datatype for all neighbours on each side.
     Neighbor,
-    /// `MPI_Neighbor_alltoallw`.
+    /// `MPI_Neighbor_alltoallw`, with its nonblocking and persistent forms.
     NeighborAlltoallw,
     /// Writes to a file.
     FileWrite,
     /// Reads from a file.
     FileRead,
-    /// Puts to a window.
+    /// Puts into a window: `MPI_Put` and `MPI_Rput`.
     Put,
-    /// Gets from a window that make a request.
+    /// Gets from a window that make a request: `MPI_Rget`.
     Get,
-    /// Messages that would be packed first, and that Open MPI moves by compiled code itself instead.
+    /// Messages that would otherwise be packed first, but whose bytes compiled code moves inside
+    /// Open MPI, by Open MPI's convertor hook.
     Inside,
 }
 
 impl Call {
-    /// All of them, messages first.
+    /// All kinds of calls, in the order of their discriminants.
     pub const ALL: [Call; 14] = [
         Call::Message,
         Call::Bcast,
@@ -150,12 +156,13 @@ impl Call {
         Call::Inside,
     ];
 
-    /// Says whether all ranks of a communicator, or of a neighbourhood, make it.
+    /// Returns true if all ranks of a communicator or of a neighbourhood make the call. Calls on
+    /// files are never counted among these.
     pub fn is_collective(self) -> bool {
         (Call::Bcast..=Call::NeighborAlltoallw).contains(&self)
     }
 
-    /// Returns its name in tables, where rows of messages have none.
+    /// Returns the name of the call in tables. Rows about messages are written without a name.
     pub fn name(self) -> &'static str {
         match self {
             Call::Message => "message",
@@ -176,44 +183,49 @@ impl Call {
     }
 }
 
-/// A call that tables of earlier versions have rows of, and that gained nothing.
+/// Name of a call that has rows in tables of earlier versions. These rows are skipped, because the
+/// conversion of that call gained nothing and was removed.
 const FORMER: &str = "accumulate";
 
-/// The shipped tables, by family, as those of users are written.
+/// The shipped tables, one for each family of MPI libraries, in the format of users' tables.
 const SHIPPED: &str = include_str!("policy.txt");
 
-/// Rows up to which irregular blocks count as the members of a structure.
+/// Maximum number of rows of a `Blocks` or `Table` node in a layout that is not of a table class.
+/// Up to this number, irregular blocks count as the members of a structure.
 const FEW: usize = 16;
 
-/// Says what to convert: per call and class a set of payloads, bit `k` for `2^k ..= 2^(k+1) - 1` bytes. The payload of a message, or of a call on a file or a window, is all of it, that of a
-/// collective call what one rank sends to another, on average.
+/// A policy: for each call and layout class, the set of payloads that are converted. Bit `k` of a
+/// set stands for payloads of `2^k` to `2^(k+1) - 1` bytes. The payload of a message, or of a call
+/// on a file or window, is the number of all its bytes. The payload of a collective call is the
+/// number of bytes that one rank sends to another, on average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     sets: [[u64; Class::ALL.len()]; Call::ALL.len()],
 }
 
 impl Policy {
-    /// Nothing is converted.
+    /// Policy that converts nothing.
     pub const NONE: Policy = Policy { sets: [[0; Class::ALL.len()]; Call::ALL.len()] };
-    /// Everything is packed first, dense layouts excepted.
+    /// Policy by which everything is packed first, except dense layouts. Nothing is moved inside
+    /// Open MPI instead.
     pub const ALL: Policy = {
         let mut sets = [[u64::MAX; Class::ALL.len()]; Call::ALL.len()];
         sets[Call::Inside as usize] = [0; Class::ALL.len()];
         Policy { sets }
     };
 
-    /// Returns the payloads of a class in messages.
+    /// Returns the set of payloads that are converted for a class in messages.
     pub fn set(&self, class: Class) -> u64 {
         self.of(Call::Message, class)
     }
 
-    /// Returns the payloads of a class in a call.
+    /// Returns the set of payloads that are converted for a class in a call.
     #[inline]
     pub fn of(&self, call: Call, class: Class) -> u64 {
         Class::ALL.iter().position(|&c| c == class).map_or(0, |i| self.sets[call as usize][i])
     }
 
-    /// Says whether any payload of any class is converted in a call.
+    /// Returns true if any payload of any class is converted in a call.
     #[inline]
     pub fn any(&self, call: Call) -> bool {
         self.sets[call as usize] != [0; Class::ALL.len()]
@@ -234,32 +246,37 @@ impl Policy {
         self
     }
 
-    /// Says whether a set of payloads has one.
+    /// Returns true if a set of payloads contains a payload of `bytes` bytes.
     #[inline]
     pub fn has(set: u64, bytes: u64) -> bool {
         bytes > 0 && set >> bytes.ilog2() & 1 != 0
     }
 
-    /// Returns all payloads from `bytes` up, to the power of two.
+    /// Returns the set of all payloads from `bytes` upwards. `bytes` is rounded down to a power of
+    /// two and must not be 0.
     pub const fn from(bytes: u64) -> u64 {
         u64::MAX << bytes.ilog2()
     }
 
-    /// Returns what is converted without a table of the user's: what gains clearly, beyond the noise, on every machine of the
-    /// records (benches/record/POLICY.md has them side by side, with the rule; `policy.txt` is made from them by a test).
+    /// Returns the shipped policy of a family of MPI libraries, which holds if the user has no
+    /// table. It converts what gets clearly faster, beyond the noise, on every machine with a
+    /// record. benches/record/POLICY.md compares the records and states the rule. A test generates
+    /// `policy.txt` from the records.
     pub fn shipped(table: &str) -> Policy {
-        // It parses, as a test says.
+        // A test ensures that the shipped tables can be parsed.
         Policy::parse(SHIPPED, table).ok().flatten().unwrap_or(Policy::NONE)
     }
 
-    /// Returns the table of `library` in a file, if it is there.
+    /// Parses the text of a file, and returns the table of `library`; `None` if the file has none.
     ///
-    /// A file is lines: `library NAME` begins a table, `CLASS none` or `CLASS FROM-TO ...` (bytes, powers of two, `TO` the last set
-    /// or empty for no end) is a row about messages, the same after the name of another call ([`Call::name`]) one about that; what has no row
-    /// is not converted; `#` begins a comment.
+    /// A file consists of lines. `library NAME` begins a table. `CLASS none` or `CLASS FROM-TO ...`
+    /// is a row about messages. `FROM` and `TO` are bytes and powers of two; payloads from `FROM`
+    /// to less than twice `TO` are converted, and if `TO` is missing, there is no end. The name of
+    /// another call ([`Call::name`]) before the class makes the row one about that call. Calls and
+    /// classes without a row are not converted. `#` begins a comment.
     ///
     /// # Errors
-    /// The first line that is none of these, by its number.
+    /// A line is none of these. The error names the number of the first such line.
     pub fn parse(text: &str, library: &str) -> Result<Option<Policy>> {
         let (mut found, mut open, mut seen) = (None, None, false);
         for (i, line) in text.lines().enumerate() {
@@ -301,8 +318,9 @@ impl Policy {
     }
 }
 
-/// Returns a set of payloads in words, as documents and `ddtc doctor` say it: `from 16 KiB`, `256 B to 512 KiB`, `none`. What stands after "to" is the first
-/// payload that is not in it.
+/// Returns a set of payloads in words, as documents and `ddtc doctor` print it, for example
+/// `256 B to 512 KiB`, `from 16 KiB` or `none`. The number after "to" is the smallest larger
+/// payload that is not in the set.
 pub fn payloads(set: u64) -> String {
     let bytes = |k: u32| match k {
         0..10 => (1u64 << k, "B"),
@@ -321,7 +339,8 @@ pub fn payloads(set: u64) -> String {
     if words.is_empty() { "none".to_owned() } else { words.join(" and ") }
 }
 
-/// The runs of bits that are set: the first of each and the one behind it.
+/// Returns the runs of consecutive bits that are set: for each run, the index of its first bit and
+/// the index after its last bit.
 fn runs(set: u64) -> impl Iterator<Item = (u32, u32)> {
     let mut k = 0;
     std::iter::from_fn(move || {
@@ -350,7 +369,8 @@ fn parse_set(text: &str) -> Option<u64> {
     Some(set)
 }
 
-/// A policy as rows of a file: messages with all classes, other calls with those that are converted.
+/// Writes the policy as rows of a file. Messages get a row for each class; other calls only get
+/// rows for the classes of which something is converted.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for call in Call::ALL {
@@ -372,7 +392,7 @@ impl fmt::Display for Policy {
     }
 }
 
-/// Whose library it is.
+/// Family of MPI libraries, by the implementation that a library is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// MPICH itself.
@@ -386,7 +406,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Returns its name in tables.
+    /// Returns the name of the family in tables.
     pub fn name(self) -> &'static str {
         match self {
             Family::Mpich => "mpich",
@@ -400,16 +420,17 @@ impl Family {
 /// An MPI library: family and version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Library {
-    /// Its family.
+    /// Family of the library.
     pub family: Family,
     /// Major, minor and patch level.
     pub version: [u32; 3],
 }
 
 impl Library {
-    /// From what `MPI_Get_library_version` says.
+    /// Returns the family and version that the text of `MPI_Get_library_version` shows.
     pub fn of(text: &str) -> Library {
-        // Relatives of MPICH name it too, after themselves.
+        // Libraries derived from MPICH mention MPICH too, after their own name. So only a text that
+        // begins with its name is that of MPICH itself.
         let family = if text.contains("Intel(R) MPI") {
             Family::Intel
         } else if text.starts_with("MPICH Version") {
@@ -419,7 +440,8 @@ impl Library {
         } else {
             Family::Other
         };
-        // Numbers up to the first that is missing; what stands behind them ("rc1") has no say.
+        // The numbers are taken up to the first part that has none. A suffix such as "rc1" is
+        // ignored.
         let mut version = [0; 3];
         let numbers = Library::release(text).unwrap_or("").split(|c: char| !c.is_ascii_digit());
         for (part, place) in numbers.map_while(|part| part.parse().ok()).zip(&mut version) {
@@ -428,14 +450,16 @@ impl Library {
         Library { family, version }
     }
 
-    /// Returns the release as `MPI_Get_library_version` writes it: the first word that begins with a digit, but for a `v` before and punctuation behind it.
+    /// Returns the release in the text of `MPI_Get_library_version`: the first word that begins
+    /// with a digit, or with a `v` before the digit, without the `v` and without punctuation after
+    /// it.
     pub fn release(text: &str) -> Option<&str> {
         let mut words = text.split([' ', '\t', '\n', ',', ':']).map(|word| word.trim_start_matches('v'));
         words.find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
     }
 }
 
-/// The name of its table.
+/// Writes the name of the library's table in a user's file, such as `mpich-5.0.2`.
 impl fmt::Display for Library {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [major, minor, patch] = self.version;
@@ -443,7 +467,9 @@ impl fmt::Display for Library {
     }
 }
 
-/// Returns where the user's table is: `ddtc/policy` in the configuration folder, by the values of `XDG_CONFIG_HOME` and `HOME`.
+/// Returns the path of the user's table: `ddtc/policy` in the configuration folder. `config` is the
+/// value of `XDG_CONFIG_HOME`, and `home` that of `HOME`, whose folder `.config` is used if
+/// `config` is missing or no absolute path. `None` if neither gives an absolute path.
 pub fn file(config: Option<&str>, home: Option<&str>) -> Option<PathBuf> {
     let there = |v: Option<&str>| v.filter(|v| v.starts_with('/')).map(PathBuf::from);
     let folder = there(config).or_else(|| there(home).map(|home| home.join(".config")))?;

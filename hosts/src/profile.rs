@@ -66,6 +66,10 @@ pub struct Costs {
     /// 2 to 128 KiB in runs of 4, 8 and 40 B take 10 to 14, 6 to 8 and 20 ns a run more than their
     /// packed bytes do (Zen 4).
     pub short_run: u64,
+    /// As `short_run`, for a run of 32 B and more. Without it, WRF_y of 63 KB (runs of 100 B and more) was
+    /// held to gain nothing in every third job, because `MPI_Pack` takes Intel MPI 4.3 us and the
+    /// conversion 4.0; its messages take twice as long as converted ones (Emerald Rapids).
+    pub long_run: u64,
     /// Whether a short packing time in memory is enough to conclude that a conversion of messages gains
     /// nothing. It is not under Intel MPI, which sends derived types in pieces and takes longer for that than
     /// for packing (2021.18.1, Zen 4: a face of 8 B elements, 128 KiB, 597 us, packed by hand 196).
@@ -135,6 +139,7 @@ pub const OTHER: Profile = Profile {
         in_pieces: u64::MAX,
         in_pieces_lists: u64::MAX,
         short_run: 0,
+        long_run: 0,
         packing_tells: true,
         gains_beside: 0,
         own_runs: i64::MAX,
@@ -169,6 +174,7 @@ pub const INTEL: Profile = Profile {
     uncached: 4096,
     costs: Costs {
         short_run: 6,
+        long_run: 20,
         packing_tells: false,
         gains_beside: u64::MAX,
         own_runs: 128 << 10,

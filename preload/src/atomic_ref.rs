@@ -1,25 +1,27 @@
-//! A reference that threads exchange.
+//! A shared reference that threads store and load atomically.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A reference to a value that lives as long as the process, or none.
 ///
-/// Only references that live forever can be stored, and a thread that loads one sees the value as it
-/// was when the reference was stored, or later. So no caller has to promise anything.
+/// Only references that live forever can be stored. A thread that loads one sees the value as it
+/// was when the reference was stored, or later. So loading and storing are safe without any promise
+/// by the caller.
 #[repr(transparent)]
 pub(crate) struct AtomicRef<T: Sync + 'static>(AtomicPtr<T>);
 
 impl<T: Sync + 'static> AtomicRef<T> {
-    /// Of none.
+    /// Returns a cell that holds no reference.
     pub(crate) const fn none() -> AtomicRef<T> {
         AtomicRef(AtomicPtr::new(std::ptr::null_mut()))
     }
 
-    /// Returns the reference that was stored last.
+    /// Returns the reference that was stored last, if any.
     #[inline]
     pub(crate) fn load(&self) -> Option<&'static T> {
-        // SAFETY: null, or the address of a reference that lives forever, since `store` alone writes.
-        // `Acquire` here and `Release` there order all that was written to the value before.
+        // SAFETY: the pointer is null or comes from a reference that lives forever, because only
+        // `store` writes it. `Acquire` here and `Release` in `store` make everything visible that
+        // was written to the value before the reference was stored.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 

@@ -1,9 +1,15 @@
-//! Whether every completion of a request that is started now will be seen.
+//! Test whether this library will see the completion of every request that is started now.
 //!
-//! It is not where an object completes past this library (`objects`), or another library stands before it. The Fortran binding of
-//! MPICH's family is one library with two bindings: that of `mpif.h` and `use mpi`, built to call C by the `MPI_` names, and that of `mpi_f08`, which
-//! completes by the `PMPI_` ones. Nobody who refers to the second is loaded, or `objects` has said so; the first is called here, each of its functions that
-//! start, complete or free, with a request to nobody: it is followed if all calls arrive.
+//! Two things prevent that: a loaded object that may complete requests by calls that do not reach
+//! this library (`objects`), and a library that comes before this one in the loader's search order
+//! and takes the calls.
+//!
+//! The Fortran library of MPICH and its derivatives contains two bindings. The binding of `mpi_f08`
+//! completes requests by the `PMPI_` names, which are not seen; if an object that refers to it is
+//! loaded, `objects` reports that object. The binding of `mpif.h` and `use mpi` is built to call C
+//! by the `MPI_` names. This module tests that by calling each function of the binding that starts,
+//! completes or frees a request, with a request that has no peer. If all these calls reach the
+//! wrappers, the binding is harmless.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 
@@ -25,7 +31,7 @@ use crate::slow_path::{BINDING, BYPASS, reasons};
 use crate::staged::Staged;
 use crate::status::Status;
 
-/// Names that start or complete requests which this library converts.
+/// Functions that start or complete requests which this library converts.
 const CALLS: [&CStr; 17] = [
     c"MPI_Isend",
     c"MPI_Irecv",
@@ -46,7 +52,9 @@ const CALLS: [&CStr; 17] = [
     c"MPI_Request_free",
 ];
 
-/// Says whether every completion of a request that is started now may be seen, as far as is known without a call.
+/// Returns true if, as far as is known already, this library will see the completion of every
+/// request that is started now. Unlike [`covered`], it examines no newly loaded objects and calls
+/// no binding.
 pub(crate) fn may_be_covered(host: &Host) -> bool {
     if reasons() & BYPASS != 0 {
         return bypassed(Bypass::UnseenCompletion).unwrap_or(false);
@@ -59,19 +67,23 @@ pub(crate) fn may_be_covered(host: &Host) -> bool {
     })
 }
 
-/// Says whether every completion of a request that is started now will be seen. Asked between the initialization and the finalization of the
-/// world.
+/// Returns true if this library will see the completion of every request that is started now.
+/// Examines newly loaded objects, and tries newly loaded Fortran bindings. May be called only
+/// between the initialization and the finalization of the world.
 pub(crate) fn covered(host: &'static Host) -> bool {
     gpu::refresh_now();
     may_be_covered(host) && (reasons() & BINDING == 0 || follow(host))
 }
 
-/// Calls the bindings that were loaded; whether they are all followed.
+/// Tries the Fortran bindings that were loaded and not tried yet. Returns true if all their calls
+/// reach this library; otherwise ends the conversion of nonblocking operations.
 #[cold]
 fn follow(host: &'static Host) -> bool {
     let Some(_inside) = Inside::enter() else { return false };
     let bindings = objects::unproven();
-    // Where handles are not integers, bindings translate them: Intel's for the standard ABI does not everywhere, and crashes.
+    // If C handles are not integers, a binding has to translate Fortran's handles. Intel MPI's
+    // binding for the standard ABI does not do so everywhere and crashes, so no such binding is
+    // called.
     let integers = host.abi.is_some_and(|abi| abi.handle_bytes == size_of::<c_int>());
     let all = || bindings.iter().all(|binding| arrives(host, binding));
     let followed = integers && host.with_world(|| guard(all)).flatten().unwrap_or(false);
@@ -83,19 +95,20 @@ fn follow(host: &'static Host) -> bool {
     followed
 }
 
-/// Argument of a Fortran function, always by reference.
+/// Kind of an argument of a Fortran function. All arguments are passed by reference.
 #[derive(Clone, Copy)]
 enum Argument {
-    /// Number of requests: one.
+    /// Number of requests, which is 1 in all calls here.
     Count,
     Request,
     Status,
-    /// A number or a logical that is written.
+    /// An integer or logical that the function writes.
     Out,
 }
 use Argument::{Count, Out, Request, Status as Stat};
 
-/// The functions of Fortran that start, complete or free a request, without `MPI_` (MPI 5.0, 3.7.3, 3.7.5, 3.7.6 and 3.9).
+/// Fortran functions that start, complete, ask about or free a request: names without `MPI_`, and
+/// arguments (MPI 5.0, 3.7.3, 3.7.5, 3.7.6 and 3.9).
 const FUNCTIONS: [(&str, &[Argument]); 15] = [
     ("start", &[Request, Out]),
     ("startall", &[Count, Request, Out]),
@@ -114,10 +127,11 @@ const FUNCTIONS: [(&str, &[Argument]); 15] = [
     ("request_free", &[Request, Out]),
 ];
 
-/// Whether every call of a binding's functions, in every spelling that it has, comes to this library.
+/// Returns true if each function of [`FUNCTIONS`] that a binding defines, in each spelling, calls a
+/// wrapper of this library. Also true if the binding is no longer loaded.
 fn arrives(host: &'static Host, binding: &str) -> bool {
     let Some(opened) = Opened::loaded(binding) else {
-        // The program has closed it.
+        // If the object is not in the list either, the program has unloaded it meanwhile.
         return !loaded_objects().iter().any(|object| object == binding);
     };
     FUNCTIONS.iter().all(|&(name, arguments)| {
@@ -132,12 +146,15 @@ fn arrives(host: &'static Host, binding: &str) -> bool {
             .collect();
         functions.sort_unstable();
         functions.dedup();
-        // SAFETY: a function of that name in the binding, whose arguments the standard fixes.
+        // SAFETY: `function` is the binding's function of this name, whose arguments the MPI
+        // standard fixes and `FUNCTIONS` lists.
         functions.into_iter().all(|function| unsafe { tried(host, function, arguments) } == Some(true))
     })
 }
 
-/// A receive from nobody, which is complete as soon as it is started, known to this library as one of its own.
+/// A persistent receive from `MPI_PROC_NULL`, which is complete as soon as it is started. It is
+/// entered into this library's table of requests without a staging buffer, so that the table counts
+/// the calls that arrive with it ([`requests::arrived`]).
 struct Probe {
     host: &'static Host,
     handle: HandleWord,
@@ -147,7 +164,9 @@ impl Probe {
     fn new(host: &'static Host) -> Option<Probe> {
         let abi = host.abi?;
         let mut word: HandleWord = 0;
-        // SAFETY: no element of a named type from the null process, on the communicator of this process; a word has room for any handle.
+        // SAFETY: a receive of 0 elements of `MPI_PACKED` from `MPI_PROC_NULL` on `MPI_COMM_SELF`,
+        // so the buffer is never written and any pointer will do. `word` has 8 bytes, which is room
+        // for the handle of the request in every ABI.
         let (code, handle) = unsafe {
             let at: *mut c_void = (&raw mut word).cast();
             let made = host.counted.recv_init?(at, 0, host.packed, abi.proc_null, 0, host.myself, at);
@@ -160,7 +179,8 @@ impl Probe {
         Some(Probe { host, handle })
     }
 
-    /// Frees the request unless the function under test has.
+    /// Removes the request from the table, and frees it unless the function under test has done so
+    /// (`freed`).
     fn end(self, freed: bool) {
         requests::find_all(std::iter::once(self.handle), Asks::Nothing)
             .into_iter()
@@ -169,7 +189,9 @@ impl Probe {
             return;
         }
         let (mut word, mut status) = (self.handle, Status::new());
-        // SAFETY: a request of ours that lives, active or not; a word has room for any handle.
+        // SAFETY: `self.handle` is a request that `Probe::new` made and nobody has freed, active or
+        // inactive; both functions accept either. `word` has 8 bytes, which is room for a handle of
+        // every ABI, and `status` for a status of every ABI.
         unsafe {
             if let Some(wait) = self.host.f.wait {
                 wait((&raw mut word).cast(), (&raw mut status).cast());
@@ -181,15 +203,17 @@ impl Probe {
     }
 }
 
-/// Whether a call of this Fortran function comes to this library.
+/// Returns true if a call of this Fortran function reaches a wrapper of this library exactly once;
+/// `None` if no request can be made for the test.
 ///
 /// # Safety
-/// The function must take these arguments.
+/// `function` must be a Fortran function that takes these arguments.
 unsafe fn tried(host: &'static Host, function: *mut c_void, arguments: &[Argument]) -> Option<bool> {
     type Ref = *mut c_void;
     let probe = Probe::new(host)?;
     let handle = i64::from(probe.handle as i32);
-    // Room for Fortran integers and statuses of any width.
+    // Each argument gets memory of its own: 8 bytes for the count and the request, 128 bytes for
+    // any other, which is enough for Fortran integers of 4 and 8 bytes and for a Fortran status.
     let (mut count, mut request, mut room) = (1i64, handle, [[0u64; 16]; 6]);
     let at: Vec<Ref> = arguments
         .iter()
@@ -201,7 +225,9 @@ unsafe fn tried(host: &'static Host, function: *mut c_void, arguments: &[Argumen
         })
         .collect();
     let before = requests::arrived();
-    // SAFETY: as the caller promises; every argument is a reference to memory of its own that is long enough.
+    // SAFETY: the caller promises that `function` takes these arguments, all by reference. Each
+    // pointer in `at` is to memory of its own that is long enough for its kind of argument. No
+    // entry of `FUNCTIONS` has fewer than two or more than six arguments.
     unsafe {
         match at[..] {
             [a, b] => std::mem::transmute::<Ref, unsafe extern "C-unwind" fn(Ref, Ref)>(function)(a, b),

@@ -1,18 +1,20 @@
-//! Calls that are in the MPI library, and the memory that ddtc keeps for them meanwhile.
+//! Records of the calls that are in the MPI library, and of the memory that ddtc keeps for them
+//! meanwhile.
 //!
-//! The MPI library may run the program's code: an error handler, a callback of an attribute. That
-//! code may leave the MPI call by a C++ exception, by `longjmp` or by the end of the thread. Then the
-//! call never returns: it is **abandoned**. So no stack frame of ddtc between the program and the MPI
-//! library owns a staging buffer. Before a call enters the MPI library it moves what it owns into a
-//! [`Record`], and after the MPI library has returned it takes it out. The record of an abandoned
-//! call is found when the thread makes its next such call, or when the thread ends.
+//! The MPI library may run the program's code: an error handler, or a callback of an attribute.
+//! That code may leave the MPI call by a C++ exception, by `longjmp` or by the end of the thread.
+//! Then the call never returns: the call is **abandoned**. So no stack frame of ddtc between the
+//! program and the MPI library owns a staging buffer. Before a wrapper calls the MPI library, the
+//! wrapper moves the memory that it owns into a [`Record`]; after the MPI library has returned, the
+//! wrapper takes the memory out again. The record of an abandoned call is found when the thread
+//! makes its next call with a record, or when the thread ends.
 //!
-//! A record holds the stack address at which the MPI library was called ([`crate::stack`]). On the
+//! A record has the stack address at which the MPI library was called ([`crate::stack`]). On the
 //! thread's own stack, a call is abandoned if its address is at or below that of a new call.
-//! Addresses on different stacks, such as those of coroutines, have no order. On any other stack
+//! Addresses on different stacks, such as those of coroutines, have no order. So on any other stack
 //! than the thread's own, a call is abandoned if the address of a new call lies within the
 //! [`FRAMES`] bytes that the frames of the old call occupied. A call may return on another thread
-//! than the one that made it.
+//! than the one that made the call, because a coroutine may move between threads.
 
 use std::cell::{OnceCell, RefCell, UnsafeCell};
 use std::ops::Range;
@@ -23,37 +25,45 @@ use ddtc::process::{Mutex, is_inconsistent};
 
 use crate::stack::{bounds, here};
 
-/// Bytes of stack that the frames of a wrapper take at most, from the program down to the library
-/// (docs/PRELOAD.md, "Limits").
+/// Maximum bytes of stack that the frames of a wrapper take, from the program's frame down to that
+/// of the MPI library (docs/PRELOAD.md, "Limits").
 const FRAMES: usize = 4096;
 
 /// Memory that a call keeps while it is in the MPI library.
 pub(crate) trait Kept: Send + Sized + 'static {
-    /// Returns the list of the empty records of threads that have ended.
+    /// Returns the list of the empty records of threads that have ended. Other threads use these
+    /// records again.
     fn spare() -> &'static Mutex<Vec<&'static Record<Self>>>;
 
-    /// Handles memory whose call was abandoned.
+    /// Disposes of the memory of a call that was abandoned. The MPI library may still use the
+    /// memory.
     fn abandoned(self);
 }
 
-/// Room for the memory that one call keeps. A record is never freed; later calls use it again.
+/// Place for the memory that one call keeps. A record is never freed; later calls use it again.
 pub(crate) struct Record<T> {
     /// Stack address at which the MPI library was called.
     place: AtomicUsize,
     state: AtomicU8,
-    /// The memory was inspected for an error handler of the program, which may have abandoned the
-    /// call.
+    /// True if the memory was inspected during the present call, before an error handler of the
+    /// program ran. The handler may have abandoned the call since.
     is_inspected: AtomicBool,
     kept: UnsafeCell<Option<T>>,
 }
 
-/// States of a record. A record is filled by the one thread that has it, while it is `EMPTY`, and
-/// emptied by the thread that has changed it from `FULL` to `TAKEN`.
+/// State of a record without memory. Only the thread that has the record in one of its lists, or
+/// has just made it, may fill it.
 const EMPTY: u8 = 0;
+/// State of a record with memory.
 const FULL: u8 = 1;
+/// State of a record that one thread has changed from `FULL`. That thread alone may use or take the
+/// memory, and then changes the state to `FULL` or `EMPTY`.
 const TAKEN: u8 = 2;
 
-// SAFETY: what is kept is reached by one thread at a time, by the states above.
+// SAFETY: all other fields are atomic. `kept` is accessed by one thread at a time: while the state
+// is `EMPTY`, by the one thread that has the record, and while the state is `TAKEN`, by the one
+// thread whose compare-exchange from `FULL` succeeded. The memory moves between threads, so `T` is
+// `Send`.
 unsafe impl<T: Send> Sync for Record<T> {}
 
 impl<T> Record<T> {
@@ -75,12 +85,13 @@ impl<T> Record<T> {
         spare.unwrap_or_else(|| Box::leak(Box::new(Record::new())))
     }
 
-    /// Returns true if [`Calls::inspect_innermost`] has shown the record during its present call.
+    /// Returns true if [`Calls::inspect_innermost`] has inspected the memory during the present
+    /// call.
     pub(crate) fn is_inspected(&self) -> bool {
         self.is_inspected.load(Ordering::Relaxed)
     }
 
-    /// Keeps something in a record that is in no thread's list.
+    /// Returns a new record, which is in no thread's list, with this memory.
     pub(crate) fn alone(kept: T) -> &'static Record<T> {
         let record = Box::leak(Box::new(Record::new()));
         record.put(kept);
@@ -91,47 +102,58 @@ impl<T> Record<T> {
         self.place.load(Ordering::Relaxed)
     }
 
-    /// Keeps something in a record that is empty and that nobody else fills.
+    /// Fills a record. The record must be empty, and no other thread may fill it.
     fn put(&self, kept: T) {
-        // SAFETY: the record is empty, so nobody reads it, and nobody else fills it.
+        // SAFETY: the state is `EMPTY`, so no other thread takes or inspects the memory. The
+        // callers have a record that they have just made or taken from their own or the shared list
+        // of empty records, so no other thread fills it.
         unsafe { *self.kept.get() = Some(kept) };
         self.is_inspected.store(false, Ordering::Relaxed);
         self.state.store(FULL, Ordering::Release);
     }
 
-    /// Passes the memory to `inspect`, once for each call. No other thread takes it meanwhile.
+    /// Passes the memory to `inspect`, at most once for each call. No other thread can take the
+    /// memory meanwhile.
     fn inspect(&self, inspect: impl FnOnce(&mut T)) {
         if self.is_inspected.swap(true, Ordering::Relaxed)
             || self.state.compare_exchange(FULL, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_err()
         {
             return;
         }
-        // SAFETY: it was full, and this thread has made it `TAKEN`.
+        // SAFETY: this thread has changed the state from `FULL` to `TAKEN`, so no other thread uses
+        // the memory until this thread changes the state again.
         if let Some(kept) = unsafe { (*self.kept.get()).as_mut() } {
             inspect(kept);
         }
         self.state.store(FULL, Ordering::Release);
     }
 
+    /// Takes the memory out. Returns `None` if the record is empty, or if another thread is taking
+    /// or inspecting the memory.
     pub(crate) fn take(&self) -> Option<T> {
         let taken = self.state.compare_exchange(FULL, TAKEN, Ordering::Acquire, Ordering::Relaxed);
         taken.ok()?;
-        // SAFETY: it was full, and this thread has made it `TAKEN`.
+        // SAFETY: this thread has changed the state from `FULL` to `TAKEN`, so no other thread uses
+        // the memory until this thread changes the state again.
         let kept = unsafe { (*self.kept.get()).take() };
         self.state.store(EMPTY, Ordering::Release);
         kept
     }
 }
 
-/// The calls of one thread that are in the library, the innermost last.
+/// The records of one thread.
 pub(crate) struct Calls<T: Kept> {
     lists: RefCell<Lists<T>>,
-    /// The thread's own stack, if it is known.
+    /// Addresses of the thread's own stack, found at the first use. The inner value is `None` if
+    /// the C library does not return them.
     own: OnceCell<Option<Range<usize>>>,
 }
 
 struct Lists<T: 'static> {
+    /// Records of the calls that this thread has made and that are in the MPI library, the
+    /// innermost last. Some may be abandoned, or have returned on another thread.
     under_way: Vec<&'static Record<T>>,
+    /// Empty records.
     spare: Vec<&'static Record<T>>,
 }
 
@@ -146,9 +168,10 @@ impl<T: Kept> Calls<T> {
         Calls { lists: RefCell::new(Lists::new()), own: OnceCell::new() }
     }
 
-    /// Keeps what a call owns, before the call enters the MPI library. `place` is the address that
-    /// [`here`] returns in the frame that calls the MPI library. The address of a deeper frame could
-    /// be below that of a call which an error handler makes inside this one.
+    /// Moves the memory of a call into a record, before the call enters the MPI library. `place`
+    /// must be the address that [`here`] returns in the frame that calls the MPI library. The
+    /// address of a deeper frame could be below that of a call that an error handler makes inside
+    /// this one, and this call would be taken for abandoned.
     pub(crate) fn enter(&self, place: usize, kept: T) -> &'static Record<T> {
         if !self.lists.borrow().under_way.is_empty() {
             self.remove_abandoned(place);
@@ -161,13 +184,15 @@ impl<T: Kept> Calls<T> {
         record
     }
 
-    /// Returns what a call owns, after the MPI library has returned. Returns none if the call was
-    /// believed to be abandoned, as happens to a coroutine whose stack is copied to another address.
+    /// Takes the memory of a call out of its record, after the MPI library has returned. Returns
+    /// `None` if the call was taken for abandoned before, as happens to a call of a coroutine whose
+    /// stack is copied to another address.
     pub(crate) fn leave(&self, record: &'static Record<T>) -> Option<T> {
         let kept = record.take();
         let mut lists = self.lists.borrow_mut();
-        // Most calls return in the order in which they were made. A record in the list of another
-        // thread is found empty there.
+        // Nearly always the innermost call returns first, so the search starts at the end. If the
+        // call was made on another thread, its record is in the list of that thread, which will
+        // find the record empty and use it again.
         if let Some(at) = lists.under_way.iter().rposition(|r| addr_eq(*r, record)) {
             lists.under_way.remove(at);
             lists.spare.push(record);
@@ -175,10 +200,10 @@ impl<T: Kept> Calls<T> {
         kept
     }
 
-    /// Passes the memory of the innermost call to `inspect`, while the MPI library runs the program's
-    /// code. Does nothing if the call is abandoned, if it was inspected before (a handler may have
-    /// abandoned it since), or on another stack than the thread's own, where the innermost call is
-    /// not known.
+    /// Passes the memory of the innermost call to `inspect`. Called while the MPI library is about
+    /// to run the program's code. Does nothing if that call is abandoned, if its memory was
+    /// inspected before (the program's code may have abandoned the call since), or on another stack
+    /// than the thread's own, for which the innermost call is not known.
     pub(crate) fn inspect_innermost(&self, inspect: impl FnOnce(&mut T)) {
         let Some(record) = self.lists.borrow().under_way.last().copied() else { return };
         if self.is_own(here()) && self.is_own(record.place()) && here() < record.place() {
@@ -186,12 +211,12 @@ impl<T: Kept> Calls<T> {
         }
     }
 
-    /// Says whether a place is on the thread's own stack.
+    /// Returns true if an address is on the thread's own stack.
     fn is_own(&self, place: usize) -> bool {
         self.own.get_or_init(bounds).as_ref().is_some_and(|own| own.contains(&place))
     }
 
-    /// Removes the records of calls that are abandoned, since a new call is at this place.
+    /// Empties the records of calls that are abandoned, as a new call at the address `place` shows.
     #[cold]
     fn remove_abandoned(&self, place: usize) {
         let is_abandoned = |record: &Record<T>| match (record.place(), self.is_own(record.place())) {
@@ -205,7 +230,7 @@ impl<T: Kept> Calls<T> {
             if is_abandoned(record) {
                 abandoned.extend(record.take());
             }
-            // An empty one may also be that of a call that has returned on another thread.
+            // A record may also be empty because its call has returned on another thread.
             let is_empty = record.state.load(Ordering::Acquire) == EMPTY;
             if is_empty {
                 spare.push(record);
@@ -219,8 +244,8 @@ impl<T: Kept> Calls<T> {
 
 impl<T: Kept> Drop for Calls<T> {
     fn drop(&mut self) {
-        // The thread ends, so no call on its own stack returns. A coroutine may go on on another
-        // thread.
+        // The thread ends, so no call on its own stack returns. Calls on other stacks are kept,
+        // because their coroutines may continue on another thread.
         let Lists { under_way, mut spare } = std::mem::replace(self.lists.get_mut(), Lists::new());
         for record in under_way {
             if self.is_own(record.place())
@@ -260,7 +285,7 @@ mod tests {
         std::mem::take(&mut *ABANDONED.lock())
     }
 
-    // One test: the list of abandoned numbers is global.
+    // A single test, because the list of abandoned numbers is global.
     #[test]
     fn a_call_that_never_returned_is_found_by_the_next_one() {
         let calls = Calls::new();
@@ -274,7 +299,8 @@ mod tests {
         });
         assert_eq!(calls.leave(outer).unwrap().0, 1);
         assert!(abandoned().is_empty());
-        // Two that never return, one inside the other: the next call at the same depth finds both.
+        // Two calls that never return, one inside the other: the next call at the same depth finds
+        // both.
         let jump = |n| deeper(|| deeper(|| calls.enter(here(), Number(n))));
         let outer = deeper(|| calls.enter(here(), Number(3)));
         deeper(|| deeper(|| deeper(|| calls.enter(here(), Number(4)))));

@@ -1,4 +1,4 @@
-//! Whether the MPI library packs raw bytes without a header: tried once, with a small type.
+//! Test whether the MPI library packs raw bytes without a header: done once, with a small datatype.
 
 use std::ffi::c_int;
 
@@ -9,7 +9,8 @@ use crate::settings::settings;
 use crate::slow_path::{CHECK, COUNT, FOREIGN, PERF, UNPROVEN, proven, watch, watched_for};
 use crate::warn::warn;
 
-/// Says whether the host packs headerless raw bytes; tries it if that is not known yet.
+/// Returns true if the MPI library packs raw bytes without a header. Tests that at the first call,
+/// with the communicator `comm`, which must be valid.
 pub(crate) fn packs_raw(host: &'static Host, comm: HandleWord) -> bool {
     if watched_for(UNPROVEN) {
         prove(host, comm);
@@ -17,16 +18,19 @@ pub(crate) fn packs_raw(host: &'static Host, comm: HandleWord) -> bool {
     !watched_for(FOREIGN)
 }
 
-/// Puts the calls on the long path for what the environment asks.
+/// Makes calls take the long path for each setting that asks for it: counting, checking, or the
+/// perf map.
 fn watch_as_asked() {
     let settings = settings();
     let asked = [(settings.counting(), COUNT), (settings.check, CHECK), (settings.perf_map, PERF)];
     asked.iter().filter(|(on, _)| *on).for_each(|&(_, reason)| watch(reason));
 }
 
-/// Looks whether the host packs headerless raw bytes: `vector(3, 1, 2, int)` there and back.
+/// Tests whether the MPI library packs and unpacks raw bytes without a header. If it does not, no
+/// call is converted from then on.
 fn prove(host: &'static Host, comm: HandleWord) {
-    // SAFETY: calls with valid arguments and buffers that are large enough.
+    // SAFETY: the callers of `packs_raw` pass a communicator with which the MPI library has just
+    // accepted a call, or `MPI_COMM_SELF` of a world that is initialized.
     let raw = unsafe { canary(host, comm) }.unwrap_or(false);
     if !raw {
         warn(format_args!("{}: MPI_Pack does not give raw bytes; nothing is converted", host.version));
@@ -36,6 +40,10 @@ fn prove(host: &'static Host, comm: HandleWord) {
     proven();
 }
 
+/// Packs and unpacks one instance of `vector(3, 1, 2, int)` by the MPI library. Returns whether it
+/// moved exactly the raw bytes; `None` if the type could not be made, or a function or named type
+/// is missing.
+///
 /// # Safety
 /// The communicator must be valid.
 unsafe fn canary(host: &'static Host, comm: HandleWord) -> Option<bool> {
@@ -44,7 +52,10 @@ unsafe fn canary(host: &'static Host, comm: HandleWord) -> Option<bool> {
     let mut packed = [0u8; 64];
     let mut datatype: HandleWord = 0;
     let mut position = 0;
-    // SAFETY: as the standard says of each call; handles are read and written in place.
+    // SAFETY: each call gets arguments that the standard allows. The type is committed before it is
+    // used and freed once, handles are read and written in 8 bytes, `user` holds one instance,
+    // `packed` has 64 bytes and `stream` 12, as the calls say, and the caller promises that `comm`
+    // is valid.
     unsafe {
         if f.type_vector?(3, 1, 2, host.handle(Named::Int)?, (&raw mut datatype).cast()) != 0
             || f.type_commit?((&raw mut datatype).cast()) != 0

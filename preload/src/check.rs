@@ -1,9 +1,11 @@
-//! `DDTC_CHECK=1`: packs and unpacks against the interpreter and against the host's own.
+//! Comparison of converted calls with the interpreter of datatypes and with the MPI library, for
+//! `DDTC_CHECK=1`.
 //!
-//! The interpreter is the definition: what differs from it is put right and is our fault. The host is
-//! then asked to move a pattern in memory of its own ([`ddtc_hosts::places`]). What it does otherwise is
-//! either a fault of it that we know, or worth a look. Each difference is named with type, places and a
-//! C program that shows it.
+//! The interpreter ([`ddtc::exec::interp`]) is the definition: if the bytes that compiled code
+//! moved differ from it, they are corrected, and the difference is a fault of this library. Then
+//! the MPI library is asked to move a pattern in memory of the check ([`ddtc_hosts::places`]). If
+//! it differs from the definition, that is either a known fault of it or worth investigating. Each
+//! difference is reported with the type, the places and a C program that shows it.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -18,19 +20,24 @@ use crate::host::{HandleWord, Host};
 use crate::reproducer::reproducer;
 use crate::warn::warn;
 
+/// Number of calls that were checked, including unpacks that span too much memory to be compared.
 pub(crate) static CHECKS: AtomicU64 = AtomicU64::new(0);
+/// Number of differences that are faults of this library.
 pub(crate) static OURS: AtomicU64 = AtomicU64::new(0);
+/// Number of differences that a known fault of the MPI library explains.
 pub(crate) static KNOWN: AtomicU64 = AtomicU64::new(0);
+/// Number of other differences between the MPI library and the definition.
 pub(crate) static OTHER: AtomicU64 = AtomicU64::new(0);
 
-/// Unpacks into a larger span are not compared: they would need as much memory again.
+/// Maximum span in bytes of the instances of an unpack that is compared with the definition. The
+/// comparison allocates two buffers of that size.
 const MOST: i128 = 256 << 20;
-/// Bytes of a type's text or program that are shown.
+/// Maximum length in bytes of a type's text, and of a C program, that is shown in full.
 const MOST_TEXT: usize = 16 << 10;
-/// Differences of a kind that are shown.
+/// Maximum number of differences of each kind that are shown. All are counted.
 const SHOWN: u64 = 4;
 
-/// A call that was just converted.
+/// A pack or unpack that was just converted.
 pub(crate) struct Checked<'a> {
     pub(crate) host: &'a Host,
     pub(crate) committed: &'a Committed,
@@ -42,10 +49,11 @@ pub(crate) struct Checked<'a> {
     pub(crate) comm: HandleWord,
 }
 
-/// A buffer that covers all instances of an unpack and nothing else: a type at absolute addresses is far from displacement 0.
+/// A buffer that covers the span of all instances of an unpack and nothing else, because a type of
+/// absolute addresses lies far from displacement 0.
 struct Scratch {
     bytes: Vec<u8>,
-    /// The displacement of its first byte.
+    /// Displacement of the first byte of the buffer.
     low: i64,
 }
 
@@ -58,7 +66,7 @@ impl Scratch {
         Some(Scratch { bytes: vec![0xA5; (high - i128::from(low)) as usize], low })
     }
 
-    /// Returns the bytes of a piece of the type map.
+    /// Returns the bytes of a contiguous piece of the type map.
     fn piece(&mut self, displacement: i64, len: usize) -> &mut [u8] {
         let at = (displacement - self.low) as usize;
         &mut self.bytes[at..at + len]
@@ -66,13 +74,16 @@ impl Scratch {
 }
 
 impl Checked<'_> {
-    /// Compares.
+    /// Compares the bytes that the call moved, first with the definition and then with the MPI
+    /// library. Bytes that differ from the definition are corrected.
     ///
     /// # Safety
-    /// The call must have been valid and be just done.
+    /// The call must have been valid, and must have just returned, so that its buffers are still
+    /// what its arguments say.
     pub(crate) unsafe fn compare(&self) {
         CHECKS.fetch_add(1, Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: both functions require the same of their caller as this one does, and each is
+        // called for its own direction.
         unsafe {
             match self.direction {
                 Direction::Pack => self.compare_pack(),
@@ -81,27 +92,34 @@ impl Checked<'_> {
         }
     }
 
+    /// Compares the packed bytes of a pack, and corrects them if they differ.
+    ///
     /// # Safety
-    /// As [`Checked::compare`], of a pack.
+    /// As [`Checked::compare`], for a pack.
     unsafe fn compare_pack(&self) {
         let t = self.committed.datatype();
         let total = t.size() as usize * self.count as usize;
         let mut expected = Vec::with_capacity(total);
         let _ = interp::for_each(t, self.count, &mut |displacement, len, _| {
             let piece = self.user.wrapping_offset(displacement as isize);
-            // SAFETY: a piece of the type map, which the program says is readable.
+            // SAFETY: the piece belongs to the type map of a buffer that the call was allowed to
+            // read.
             expected.extend_from_slice(unsafe { std::slice::from_raw_parts(piece, len) });
         });
-        // SAFETY: the bytes that were just packed.
+        // SAFETY: the call has just packed `total` bytes to this address, so they are initialized
+        // and may be written.
         let ours = unsafe { std::slice::from_raw_parts_mut(self.packed, total) };
         self.judge(ours, &expected);
         ours.copy_from_slice(&expected);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises what `compare_theirs` requires.
         unsafe { self.compare_theirs() };
     }
 
+    /// Compares the bytes of the user's buffer after an unpack, and corrects them if they differ.
+    /// Does nothing if the instances span more than [`MOST`] bytes.
+    ///
     /// # Safety
-    /// As [`Checked::compare`], of an unpack.
+    /// As [`Checked::compare`], for an unpack.
     unsafe fn compare_unpack(&self) {
         let t = self.committed.datatype();
         let total = t.size() as usize * self.count as usize;
@@ -109,14 +127,17 @@ impl Checked<'_> {
         else {
             return;
         };
-        // SAFETY: the packed bytes that were just read.
+        // SAFETY: the call has just read `total` packed bytes from this address.
         let mut stream = unsafe { std::slice::from_raw_parts(self.packed, total) };
-        // What is in the user's buffer, in the same frame; gaps are not looked at.
+        // `ours` gets the bytes of the type map from the user's buffer, `expected` the packed bytes
+        // at the same places. Both hold the same fill value in the gaps, so gaps of the user's
+        // buffer are not compared.
         let _ = interp::for_each(t, self.count, &mut |displacement, len, _| {
             let (bytes, rest) = stream.split_at(len);
             stream = rest;
             expected.piece(displacement, len).copy_from_slice(bytes);
-            // SAFETY: a piece of the type map, which was just unpacked.
+            // SAFETY: the piece belongs to the type map of the user's buffer, which the call has
+            // just written.
             let found =
                 unsafe { std::slice::from_raw_parts(self.user.wrapping_offset(displacement as isize), len) };
             ours.piece(displacement, len).copy_from_slice(found);
@@ -124,33 +145,34 @@ impl Checked<'_> {
         if self.judge(&ours.bytes, &expected.bytes) {
             let _ = interp::for_each(t, self.count, &mut |displacement, len, _| {
                 let to = self.user.wrapping_offset(displacement as isize);
-                // SAFETY: as above.
+                // SAFETY: the piece belongs to the type map of the user's buffer, to which the call
+                // was allowed to write, and `expected` is separate memory.
                 unsafe { std::ptr::copy_nonoverlapping(expected.piece(displacement, len).as_ptr(), to, len) };
             });
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises what `compare_theirs` requires.
         unsafe { self.compare_theirs() };
     }
 
-    /// Compares what the host moves, in memory of its own, with the definition.
-    ///
-    /// # Safety
-    /// As [`Checked::compare`].
+    /// Compares the bytes that the MPI library moves, in memory of the check, with the definition.
     unsafe fn compare_theirs(&self) {
         let Checked { host, committed, datatype: handle, direction, count, comm, .. } = *self;
         let (Some(pack), Some(unpack)) = (host.counted.pack, host.counted.unpack) else { return };
         let (library, datatype, claimed) = (host.library, committed.datatype(), None);
         let instances = Instances { library, datatype, count, handle, comm, claimed, pack, unpack };
-        // SAFETY: the host's own functions, and type and communicator of a call that was just valid.
+        // SAFETY: the functions are those of the MPI library, and the datatype and the communicator
+        // are those of a call that was valid just now.
         if let Outcome::Different(different) = unsafe { instances.compare(direction) } {
-            // Lost bytes inside of elements do not explain other places.
+            // If other places than lost bytes inside elements differ, a fault that only loses bytes
+            // does not explain the difference.
             let known = if different.is_lost_bytes { faults::of } else { faults::misplaces };
             let difference = Difference { host, datatype, count, direction };
             difference.is_theirs(known(library, datatype), || different.what);
         }
     }
 
-    /// Whether what we moved differs from the definition; reports it.
+    /// Returns true if the bytes that compiled code moved differ from the definition, and reports
+    /// the difference.
     fn judge(&self, found: &[u8], expected: &[u8]) -> bool {
         let Some(at) = found.iter().zip(expected).position(|(a, b)| a != b) else { return false };
         let what = || {
@@ -165,7 +187,7 @@ impl Checked<'_> {
     }
 }
 
-/// Instances that two sides moved differently.
+/// A call whose bytes two implementations moved differently.
 pub(crate) struct Difference<'a> {
     pub(crate) host: &'a Host,
     pub(crate) datatype: &'a Datatype,
@@ -174,12 +196,14 @@ pub(crate) struct Difference<'a> {
 }
 
 impl Difference<'_> {
-    /// We differ from the definition, or where there is none from the host.
+    /// Reports a fault of this library: its bytes differ from the definition or, where a caller has
+    /// no definition to compare with, from the MPI library.
     pub(crate) fn is_ours(&self, what: impl FnOnce() -> String) {
         self.say(&OURS, "a fault of ddtc", what);
     }
 
-    /// The host differs from the definition. `fault`: the known one that explains it.
+    /// Reports that the MPI library differs from the definition. `fault` is the known fault of the
+    /// library that explains the difference, if there is one.
     pub(crate) fn is_theirs(&self, fault: Option<&Fault>, what: impl FnOnce() -> String) {
         match fault {
             Some(fault) => self.say(&KNOWN, &format!("a known fault of the host: {}", fault.text), what),
@@ -190,7 +214,7 @@ impl Difference<'_> {
         }
     }
 
-    /// Counts it, and says the first few.
+    /// Counts the difference, and describes the first [`SHOWN`] of each kind on standard error.
     fn say(&self, counter: &AtomicU64, who: &str, what: impl FnOnce() -> String) {
         if counter.fetch_add(1, Relaxed) >= SHOWN {
             return;

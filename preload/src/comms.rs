@@ -1,8 +1,10 @@
-//! Communicators that the host has accepted, and what is known of them.
+//! Communicators that the MPI library has accepted, and facts about them.
 //!
-//! The world and self are valid from their first acceptance to the end of the epoch. Others carry an attribute whose delete
-//! callback forgets them, so that a freed communicator goes to the host, which raises what it would raise. What a communicator is - its size, this
-//! rank, its neighbours - never changes, so it is asked of the host once.
+//! `MPI_COMM_WORLD` and `MPI_COMM_SELF` are valid from the first call that the MPI library accepted
+//! with them to the end of the epoch. Every other communicator gets an attribute, whose delete
+//! callback forgets the communicator when it is freed. So a call with a freed communicator is
+//! bypassed, and the MPI library raises its own error. The size of a communicator, this process's
+//! rank and its neighbours never change, so the MPI library is asked for them once.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,19 +16,20 @@ use crate::host::{HandleWord, Host};
 use crate::keyval::Keyval;
 use crate::slots::{Entry, Table};
 
-/// A communicator. Entries live forever; one is used again for another communicator when its own is gone.
+/// Entry of a communicator. Entries are never freed. When a communicator is gone, its entry is used
+/// for another one.
 pub(crate) struct Comm {
-    /// The bound handle, 0 if none.
+    /// Handle of the communicator; 0 if there is none.
     handle: AtomicU64,
-    /// Its size, and who this rank is in it.
+    /// [`Group`](crate::group::Group) of the communicator.
     pub(crate) group: Fact,
-    /// Its topology.
+    /// [`Neighbours`](crate::neighbours::Neighbours) in the topology of the communicator.
     pub(crate) near: Fact,
 }
 
-/// Two numbers that are asked of the host once.
+/// Two words that the MPI library is asked for once.
 pub(crate) struct Fact {
-    /// Threads that ask at the same time write the same numbers.
+    /// Values of the words. Threads that ask at the same time write the same values.
     numbers: [AtomicU64; 2],
     known: AtomicU64,
 }
@@ -36,7 +39,8 @@ impl Fact {
         Fact { numbers: [const { AtomicU64::new(0) }; 2], known: AtomicU64::new(0) }
     }
 
-    /// Returns the numbers; `ask` asks for them if nobody has, `None` leaves them unknown.
+    /// Returns the words. If they are not known yet, they are the result of `ask`; if that is
+    /// `None`, they stay unknown.
     #[inline]
     pub(crate) fn get(&self, ask: impl FnOnce() -> Option<[u64; 2]>) -> Option<[u64; 2]> {
         self.met().or_else(|| {
@@ -47,7 +51,7 @@ impl Fact {
         })
     }
 
-    /// Returns the numbers, if somebody has asked for them.
+    /// Returns the words, if they are known.
     #[inline]
     pub(crate) fn met(&self) -> Option<[u64; 2]> {
         let known = self.known.load(Ordering::Acquire) != 0;
@@ -75,7 +79,7 @@ impl Comm {
         Comm { handle: AtomicU64::new(0), group: Fact::new(), near: Fact::new() }
     }
 
-    /// For another communicator.
+    /// Forgets all facts, so that the entry can be used for another communicator.
     fn forget(&self) {
         self.group.forget();
         self.near.forget();
@@ -87,7 +91,8 @@ static MYSELF: Comm = Comm::none();
 static OTHERS: Table<Comm> = Table::new();
 static KEYVAL: Keyval = Keyval::new();
 
-/// Returns a communicator that the host has accepted.
+/// Returns the entry of a communicator that the MPI library has accepted; `None` for any other
+/// communicator.
 #[inline]
 pub(crate) fn find(host: &Host, comm: HandleWord) -> Option<&'static Comm> {
     let comm = comm & host.mask;
@@ -102,13 +107,14 @@ pub(crate) fn find(host: &Host, comm: HandleWord) -> Option<&'static Comm> {
     }
 }
 
-/// Says whether the host has accepted a communicator.
+/// Returns true if the MPI library is known to have accepted a communicator.
 #[inline]
 pub(crate) fn accepted(host: &Host, comm: HandleWord) -> bool {
     find(host, comm).is_some()
 }
 
-/// Remembers a communicator that the host has just accepted.
+/// Notes a communicator that the MPI library has just accepted. `None` if the communicator could
+/// not be given an attribute and stays unknown.
 pub(crate) fn accept(host: &Host, comm: HandleWord) -> Option<()> {
     let handle = comm & host.mask;
     if handle == host.world {
@@ -118,7 +124,8 @@ pub(crate) fn accept(host: &Host, comm: HandleWord) -> Option<()> {
     } else if handle != 0 && !accepted(host, comm) {
         let make = || {
             let mut keyval = 0;
-            // SAFETY: two callbacks of the standard's types, a number to write to.
+            // SAFETY: the two callbacks have the types that the MPI standard fixes, and `keyval` is
+            // a number to write to.
             let code =
                 unsafe { host.f.comm_create_keyval?(no_copy, delete, &raw mut keyval, std::ptr::null_mut()) };
             (code == 0).then_some(keyval)
@@ -126,15 +133,17 @@ pub(crate) fn accept(host: &Host, comm: HandleWord) -> Option<()> {
         let keyval = KEYVAL.get(make, |keyval| free_keyval(host, keyval))?;
         let entry = OTHERS.take();
         entry.forget();
-        // Another thread that accepts it too finds it bound: there is one attribute, by which the entry ends.
+        // If another thread has bound an entry to this communicator meanwhile, that entry stays: a
+        // communicator has one attribute, whose deletion ends one entry.
         if !OTHERS.bind(entry, handle, true) {
             OTHERS.give_back(entry);
             return Some(());
         }
         let value = std::ptr::from_ref(entry).cast_mut().cast::<c_void>();
-        // SAFETY: a communicator that the host has just accepted, and our keyval; the value is an entry, which lives forever.
+        // SAFETY: the MPI library has just accepted the communicator, and the keyval was made above
+        // or by an earlier call. The value is an entry, which is never freed.
         if unsafe { host.f.comm_set_attr?(comm, keyval, value) } != 0 {
-            // Others may have found it meanwhile: it is nobody's again.
+            // Other threads may have found the entry meanwhile. It is unbound, and not given back.
             OTHERS.unbind(entry);
             return None;
         }
@@ -144,25 +153,27 @@ pub(crate) fn accept(host: &Host, comm: HandleWord) -> Option<()> {
 
 fn free_keyval(host: &Host, mut keyval: c_int) {
     if let Some(comm_free_keyval) = host.f.comm_free_keyval {
-        // SAFETY: a keyval that we made.
+        // SAFETY: the keyval was made by `comm_create_keyval`, and `keyval` is a number to write
+        // to.
         let _ = unsafe { comm_free_keyval(&raw mut keyval) };
     }
 }
 
-/// Ends the epoch.
+/// Forgets all communicators at the end of the epoch, after which handles have no meaning.
 pub(crate) fn end_epoch(host: &Host) {
     for named in [&WORLD, &MYSELF] {
         named.handle.store(0, Ordering::Release);
         named.forget();
     }
-    // Their entries end when the host deletes their attributes.
+    // The entries are given back when the MPI library deletes the attributes.
     OTHERS.forget_all(|_| ());
     if let Some(keyval) = KEYVAL.take() {
         free_keyval(host, keyval);
     }
 }
 
-/// A duplicate of a communicator is asked of the host by itself.
+/// Copy callback of the attribute: gives a duplicate no attribute. The duplicate gets an entry of
+/// its own when the MPI library has accepted it in a call.
 unsafe extern "C-unwind" fn no_copy(
     _comm: HandleWord,
     _keyval: c_int,
@@ -171,11 +182,12 @@ unsafe extern "C-unwind" fn no_copy(
     _out: *mut c_void,
     flag: *mut c_int,
 ) -> c_int {
-    // SAFETY: the host gives a pointer to a flag (MPI 5.0, 7.7.2).
+    // SAFETY: the MPI library gives a pointer to a flag (MPI 5.0, 7.7.2).
     unsafe { flag.write(0) };
     0
 }
 
+/// Delete callback of the attribute: unbinds the communicator's entry.
 unsafe extern "C-unwind" fn delete(
     _comm: HandleWord,
     _keyval: c_int,
@@ -186,7 +198,8 @@ unsafe extern "C-unwind" fn delete(
         return 0;
     }
     guard(|| {
-        // SAFETY: the value is an entry, as `accept` set it, and the host deletes an attribute once.
+        // SAFETY: the value is an entry, as `accept` set it, and entries are never freed. The MPI
+        // library deletes an attribute once, so the entry is given back once.
         if let Some(entry) = unsafe { value.cast::<Comm>().as_ref::<'static>() } {
             OTHERS.unbind(entry);
             OTHERS.give_back(entry);

@@ -1,12 +1,13 @@
-//! The converted operations of one call that completes requests, or tells about them.
+//! The converted operations of one call that completes requests or reports on them.
 //!
-//! The handle of a request says whether its operation has ended: the MPI library makes it null, or a
-//! persistent request inactive. What the call says of the operation, by its code and the status,
-//! decides only how the operation has ended.
+//! The handle of a request shows whether its operation has ended: the MPI library makes the handle
+//! null, or makes a persistent request inactive. The code and the statuses of the call are used
+//! only to find out how the operation has ended: with success and which status, or with an error.
 //!
-//! The program's error handler runs inside the call. It finds received bytes where it would find
-//! them without this library, and if it leaves the call by an exception or a jump, what has ended is
-//! settled and all other operations are pending as before.
+//! The program's error handler runs inside the call. The operations that have ended are settled
+//! before that: their received bytes are unpacked and they are pending no longer. So the handler
+//! finds the received bytes where it would find them without this library. If the handler leaves
+//! the call by an exception or a jump, all other operations stay pending.
 
 use std::ffi::{c_int, c_void};
 
@@ -18,15 +19,17 @@ use crate::partial_element::{RefusedMessage, raise_in_status};
 use crate::requests::{self, Asks, Completion, Found, Operations, in_status, settle};
 use crate::status::{self, Status, Statuses};
 
-/// Where a call reports how operations have ended.
+/// Place where a call reports how its operations have ended.
 pub(crate) enum Answer {
-    /// The call completes no request. These are its statuses, if it reports on an array of requests.
+    /// No place, because the call completes no request. The statuses are those of a call that
+    /// reports on an array of requests.
     Nowhere(Option<Statuses>),
-    /// In its code and one status: the call completes one operation.
+    /// The code and one status: the call completes one operation.
     One,
-    /// In a status for each request.
+    /// One status for each request of the call.
     All(Statuses),
-    /// In a status for each request that has completed: how many, and which.
+    /// One status for each request that has completed. `count` and `indices` are outputs of the
+    /// call: the number and the indices of these requests.
     Some { statuses: Statuses, count: *const c_int, indices: *const c_int },
 }
 
@@ -34,44 +37,50 @@ pub(crate) enum Answer {
 pub(crate) struct Batch {
     pub(crate) host: &'static Host,
     pub(crate) abi: &'static Abi,
-    /// Requests of the call, converted or not.
+    /// Number of requests of the call, converted or not.
     pub(crate) count: usize,
+    /// The array of request handles, an argument of the call.
     handles: *const c_void,
+    /// Operations that are not settled yet.
     operations: Operations,
-    /// The thread that the call began on, if it completes or frees requests; else 0.
+    /// Thread on which the call began ([`requests::me`]), if the call completes or frees requests;
+    /// else 0.
     asker: usize,
     answer: Answer,
-    /// Messages that were refused before the call has returned, by the index of their request.
+    /// Messages that ddtc refuses, by the index of their request.
     refused: Vec<(usize, RefusedMessage)>,
 }
 
-// SAFETY: the pointers are arguments of the call, and used by the thread that the call runs on.
+// SAFETY: the pointers are arguments of the call. Only the thread that runs the call follows them:
+// another thread may drop a `Batch` whose call was abandoned, but `drop` follows no pointer.
 unsafe impl Send for Batch {}
 
 impl Drop for Batch {
-    /// The call has ended or was abandoned: operations that are not settled are as pending as before.
+    /// Makes the operations that are not settled visible to calls of other threads again: the call
+    /// has ended or was abandoned, and these operations are as pending as before it.
     fn drop(&mut self) {
         requests::release_all(&self.operations, self.asker);
     }
 }
 
-/// Answer of a completion call about an operation, by its code, its outputs and its statuses.
+/// Answer of a completion call about one operation, by the code, the outputs and the statuses of
+/// the call.
 pub(crate) enum Said {
-    /// A success, with this status. It may be false: MPICH returns success after an error handler
-    /// of the program that returns.
+    /// The operation has succeeded, with this status. This may be wrong: MPICH returns success
+    /// after an error handler of the program has returned.
     Success(*mut c_void),
-    /// An error of this operation.
+    /// The operation has an error.
     Error,
     /// The operation goes on.
     Pending,
-    /// Nothing: the call has failed as a whole, or about another operation.
+    /// No answer: the call has failed as a whole, or because of another operation.
     Nothing,
 }
 
 impl Said {
-    /// Returns true if the MPI library is to be asked whether a persistent request is inactive. A
-    /// receive of which nothing was said may have failed, and the question would raise its error
-    /// before the program asks for it.
+    /// Returns true if ddtc may ask the MPI library whether a persistent request is inactive. A
+    /// receive without an answer ([`Said::Nothing`]) may have failed, and the question would raise
+    /// the error of that receive before the program asks about it.
     fn asks(&self, found: &Found) -> bool {
         match self {
             Said::Success(_) | Said::Error => true,
@@ -80,13 +89,13 @@ impl Said {
         }
     }
 
-    /// Returns what a call about one request alone says, by its code.
+    /// Returns the answer of a call about a single request, by the code of the call.
     pub(crate) fn alone(code: c_int, status: *mut c_void) -> Said {
         if code == 0 { Said::Success(status) } else { Said::Error }
     }
 
-    /// Returns what a call says that completes the operation with index `done`, of that with index
-    /// `i`.
+    /// Returns the answer about one operation of a call that completes at most one of several.
+    /// `done` is true if the call names the index of this operation.
     pub(crate) fn any(code: c_int, done: bool, status: *mut c_void) -> Said {
         match (code, done) {
             (0, true) => Said::Success(status),
@@ -97,17 +106,20 @@ impl Said {
     }
 }
 
-/// Returns what the status with index `place` says of an operation after an error: nothing if the
-/// operation has no status or the program wants none.
+/// Returns the answer about an operation by the `MPI_ERROR` of the status with index `place`, after
+/// a call that has failed. Returns [`Said::Nothing`] if the operation has no status (`place` is
+/// `None`) or the program gave no statuses.
 ///
 /// # Safety
-/// The statuses must be those of a call that has written them.
+/// If `place` is an index, and `all` is neither null nor `MPI_STATUSES_IGNORE`, `all` must have a
+/// status with this index.
 unsafe fn by_status(abi: &Abi, all: &Statuses, place: Option<usize>) -> Said {
     let Some(place) = place.filter(|_| !all.at.is_null() && all.at.addr() != abi.status_ignore) else {
         return Said::Nothing;
     };
     let at = all.get(place);
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that `all` has this status, and it was checked above that the
+    // statuses are neither null nor the value that means none.
     match unsafe { status::error(abi, at) } {
         0 => Said::Success(at),
         pending if pending == abi.err_pending => Said::Pending,
@@ -116,10 +128,12 @@ unsafe fn by_status(abi: &Abi, all: &Statuses, place: Option<usize>) -> Said {
 }
 
 impl Batch {
-    /// Finds the operations of a call; `None`: the call is the host's.
+    /// Returns the converted operations of a call. Returns `None` if the call has no converted
+    /// operation and is therefore bypassed.
     ///
     /// # Safety
-    /// `handles` must be null or that many handles, which stay where they are until the call returns.
+    /// `handles` must be null or point to `count` handles, which must stay there until the call
+    /// returns.
     pub(crate) unsafe fn find(
         host: &'static Host,
         count: c_int,
@@ -128,7 +142,7 @@ impl Batch {
     ) -> Option<Batch> {
         let abi = host.abi.filter(|_| requests::live() && !handles.is_null())?;
         requests::drain(host);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that `handles` points to `count` handles.
         let operations = unsafe { requests::find_all(each(host, count, handles), asks) };
         let count = usize::try_from(count).unwrap_or(0);
         let (answer, refused) = (Answer::Nowhere(None), Vec::new());
@@ -139,7 +153,7 @@ impl Batch {
         Some(Batch { host, abi, count, handles, operations, asker, answer, refused })
     }
 
-    /// Sets where the call reports how its operations have ended.
+    /// Sets the place where the call reports how its operations have ended.
     pub(crate) fn expect(&mut self, answer: Answer) {
         self.answer = answer;
     }
@@ -148,50 +162,56 @@ impl Batch {
         std::mem::replace(&mut self.answer, Answer::Nowhere(None))
     }
 
-    /// Returns the status for a call that completes one operation: the program's, or `own` where the
-    /// program wants none and a receive is to be unpacked.
+    /// Returns the status to give to a call that completes at most one operation: the program's, or
+    /// `own` if the program gave `MPI_STATUS_IGNORE` and any operation of the call is a receive,
+    /// whose length ddtc reads from the status.
     pub(crate) fn status(&self, own: &mut Status, user: *mut c_void) -> *mut c_void {
         let needed = self.operations.iter().any(|found| found.receives);
         if needed { own.unless(self.abi, user) } else { user }
     }
 
-    /// Returns the first operation.
+    /// Returns the first operation that is not settled.
     pub(crate) fn first(&self) -> Option<Found> {
         self.operations.first().copied()
     }
 
-    /// Returns the statuses for a call on an array of requests. Only they say which requests have
-    /// failed.
+    /// Returns the statuses to give to a call on an array of requests: the program's, or our own if
+    /// the program gave `MPI_STATUSES_IGNORE` and any operation of the call unpacks bytes. Only the
+    /// statuses show which requests have failed.
     pub(crate) fn statuses(&self, user: *mut c_void) -> Statuses {
         let needed = self.operations.iter().any(|found| found.unpacks);
         Statuses::new(self.abi, user, self.count, needed)
     }
 
-    /// Returns the handle that a request has now.
+    /// Returns the present value of a request's handle in the program's array.
     ///
     /// # Safety
-    /// As [`Batch::find`].
+    /// The array of handles that [`Batch::find`] was given must still be there.
     unsafe fn now(&self, found: &Found) -> u64 {
         let at = self.handles.wrapping_byte_add(found.index * self.abi.handle_bytes);
-        // SAFETY: the program's handle, which the host has updated.
+        // SAFETY: `found.index` is an index in the array of handles, which is still there as the
+        // caller promises. The MPI library may have changed the handle, but not freed its memory.
         unsafe { handle_at(self.host, at) & self.host.mask }
     }
 
-    /// Returns how an operation has ended, by what the call says of it.
+    /// Returns the state of an operation: whether it has ended by its handle, and how by the answer
+    /// of the call.
     ///
     /// # Safety
-    /// As [`Batch::find`], and a status in `said` must be one of the call's.
+    /// The array of handles that [`Batch::find`] was given must still be there. A status in `said`
+    /// must be one of the statuses of the call.
     unsafe fn end(&self, found: &Found, said: &Said) -> Completion {
-        // SAFETY: as the caller promises. A persistent request lives, since the program may not
-        // free it during the call.
+        // SAFETY: the caller promises the array of handles. `found.handle` is that of a persistent
+        // request that is not freed, since the program may not free the request during the call.
         let ended = unsafe {
             self.now(found) == self.host.request_null
                 || found.persistent && said.asks(found) && requests::inactive(self.host, found.handle)
         };
-        // An empty status means that the persistent receive was inactive before: an earlier call
-        // that failed as a whole has ended it.
+        // A success with an empty status shows that the persistent receive was already inactive
+        // before this call: an earlier call that failed as a whole has ended it without an answer.
+        // Its status is lost, so the success is not that of the receive.
         let may_be_late = found.persistent && found.receives;
-        // SAFETY: the status of a receive that the call has completed.
+        // SAFETY: `at` is the status in `said`, which is one of the call, as the caller promises.
         let late = |at| may_be_late && unsafe { status::is_empty(self.abi, at) };
         match *said {
             Said::Success(at) if ended && !late(at) => Completion::Done(at),
@@ -200,26 +220,27 @@ impl Batch {
         }
     }
 
-    /// Settles an operation.
+    /// Settles one operation, and keeps the error if ddtc refuses its message.
     ///
     /// # Safety
     /// As [`settle`].
     unsafe fn settle_as(&mut self, found: Found, end: Completion) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises all that `settle` requires.
         let refused = unsafe { settle(self.host, found, end) };
         self.refused.extend(refused.map(|refused| (found.index, refused)));
     }
 
-    /// Settles every operation.
+    /// Settles every operation that has ended, by the answer that `said` gives about it, and makes
+    /// the other operations visible to calls of other threads again.
     ///
     /// # Safety
-    /// As [`Batch::end`]; a status with which `said` reports a success must be that of the
-    /// operation.
+    /// As [`Batch::end`]. If `said` reports a success, its status must be that of the operation.
+    /// The program's buffers must still belong to the operations.
     unsafe fn settle(&mut self, mut said: impl FnMut(&Found) -> Said) {
         let mut pending = Operations::new();
         for found in std::mem::take(&mut self.operations) {
-            // SAFETY: as the caller promises; `end` says that an operation has failed only if its
-            // request has ended.
+            // SAFETY: the caller promises statuses and buffers. `Batch::end` returns
+            // `Completion::Failed` only if the handle shows that the operation has ended.
             unsafe {
                 match self.end(&found, &said(&found)) {
                     Completion::Pending => pending.push(found),
@@ -230,61 +251,73 @@ impl Batch {
         requests::release_all(&pending, self.asker);
     }
 
-    /// Settles a call that completes one request, with its code.
+    /// Settles the operations of a call that completes at most one request. `code` is the code of
+    /// the call. Returns the code for the program.
     ///
     /// # Safety
-    /// As [`settle`].
+    /// As [`Batch::settle`].
     pub(crate) unsafe fn settle_one(mut self, code: c_int, said: impl FnMut(&Found) -> Said) -> c_int {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises all that `Batch::settle` requires.
         unsafe { self.settle(said) };
         self.raise_one(code)
     }
 
-    /// Returns the code of a call on one request, whose message ddtc may have refused.
+    /// Returns the code of a call that completes or reports at most one request: `code`, or the
+    /// error of its message, which is raised first, if ddtc has refused the message.
     fn raise_one(self, code: c_int) -> c_int {
         let (host, refused) = (self.host, self.refused.first().map(|&(_, refused)| refused));
-        // An error handler of the program may leave this call.
+        // The program's error handler may leave this call by a jump, so nothing may be left to
+        // drop.
         drop(self);
         refused.map_or(code, |refused| refused.raise(host))
     }
 
-    /// Notes that the program was told which requests have completed, without completing them: it
-    /// may read what was received.
+    /// Unpacks the messages of requests that the call reports as complete but does not complete,
+    /// because the program may read the received bytes after such a report. `status` returns the
+    /// status for the index of a request that is complete, else `None`.
     ///
     /// # Safety
-    /// As [`settle`].
+    /// `status` must return only statuses with which the call has reported that request as
+    /// complete, and the program's buffers must still belong to the operations.
     unsafe fn note(&mut self, mut status: impl FnMut(usize) -> Option<*mut c_void>) {
         let mut pending = Operations::new();
         for found in std::mem::take(&mut self.operations) {
             match status(found.index) {
                 None => pending.push(found),
-                // SAFETY: as the caller promises.
+                // SAFETY: the caller promises status and buffer.
                 Some(status) => unsafe { self.settle_as(found, Completion::Seen(status)) },
             }
         }
         requests::release_all(&pending, self.asker);
     }
 
-    /// Notes a call that tells whether all are complete.
+    /// Handles the result of a call that reports whether all requests are complete; `done` is true
+    /// if they are. Returns the code for the program.
     ///
     /// # Safety
-    /// As [`settle`]; the statuses must be those of the call.
+    /// The statuses of [`Answer::Nowhere`] must be those that the call has written, and the
+    /// program's buffers must still belong to the operations.
     pub(crate) unsafe fn note_all(mut self, code: c_int, done: bool) -> c_int {
         let Answer::Nowhere(Some(all)) = self.take_answer() else { return code };
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises statuses and buffers. If `done`, every request is complete,
+        // and its status is that with its own index.
         unsafe {
             self.note(|i| done.then_some(all.get(i)));
             self.raise_all(all, code)
         }
     }
 
-    /// Notes a call that tells which are complete.
+    /// Handles the result of a call that reports which requests are complete: the first `count` of
+    /// `indices`. Returns the code for the program.
     ///
     /// # Safety
-    /// As [`settle`]; the statuses must be those of the call, and `indices` must be `count` numbers.
+    /// The statuses of [`Answer::Nowhere`] must be those that the call has written, `indices` must
+    /// point to `count` indices unless `count` is 0 or less, and the program's buffers must still
+    /// belong to the operations.
     pub(crate) unsafe fn note_some(mut self, code: c_int, count: c_int, indices: *const c_int) -> c_int {
         let Answer::Nowhere(Some(all)) = self.take_answer() else { return code };
-        // SAFETY: as the caller promises; an undefined count is negative.
+        // SAFETY: the caller promises statuses, indices and buffers. A count of `MPI_UNDEFINED` is
+        // negative, and taken for 0.
         unsafe {
             let places = Places::new(indices, usize::try_from(count).unwrap_or(0));
             self.note(|i| places.of(i).map(|k| all.get(k)));
@@ -292,29 +325,35 @@ impl Batch {
         }
     }
 
-    /// Notes a call that tells about one request, with its code.
+    /// Handles the result of a call that reports at most one request as complete: that for whose
+    /// index `status` returns a status. `code` is the code of the call. Returns the code for the
+    /// program.
     ///
     /// # Safety
-    /// As [`settle`].
+    /// As [`Batch::note`].
     pub(crate) unsafe fn note_one(
         mut self,
         code: c_int,
         status: impl FnMut(usize) -> Option<*mut c_void>,
     ) -> c_int {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises all that `Batch::note` requires.
         unsafe { self.note(status) };
         self.raise_one(code)
     }
 
-    /// Settles a call that completes all or none, or fails and says in the statuses which.
+    /// Settles the operations of a call that completes all requests (`done`) or none. If the call
+    /// has failed with `MPI_ERR_IN_STATUS`, the statuses show which requests have failed. Returns
+    /// the code for the program.
     ///
     /// # Safety
-    /// As [`settle`]; the statuses must be those of the call.
+    /// The statuses of [`Answer::All`] must be those of the call, the array of handles must still
+    /// be there, and the program's buffers must still belong to the operations.
     pub(crate) unsafe fn settle_all(mut self, code: c_int, done: bool) -> c_int {
         let Answer::All(all) = self.take_answer() else { return code };
         let abi = self.abi;
         let in_status = in_status(self.host, code);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises statuses, handles and buffers. The status of each request is
+        // that with its own index.
         unsafe {
             self.settle(|found| match code {
                 0 if done => Said::Success(all.get(found.index)),
@@ -328,28 +367,36 @@ impl Batch {
         }
     }
 
-    /// As [`Batch::with_refused`], where every request of the call has a status.
+    /// Returns the code of a call in which every request has a status, after the errors of refused
+    /// messages were written to these statuses and raised ([`Batch::with_refused`]).
     ///
     /// # Safety
     /// As [`Batch::with_refused`].
     unsafe fn raise_all(mut self, all: Statuses, code: c_int) -> c_int {
         let (count, refused) = (self.count, std::mem::take(&mut self.refused));
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises the statuses. There is one for each of `count` requests, and
+        // a refused message has the index of its request.
         unsafe { self.with_refused(all, code, count, refused) }
     }
 
-    /// Settles a call that says which have completed.
+    /// Settles the operations of a call that returns the indices of the requests that it has
+    /// completed. Returns the code for the program.
     ///
     /// # Safety
-    /// As [`settle`]; the statuses and indices must be those of the call.
+    /// The statuses, the count and the indices of [`Answer::Some`] must be those of the call, the
+    /// array of handles must still be there, and the program's buffers must still belong to the
+    /// operations.
     pub(crate) unsafe fn settle_some(mut self, code: c_int) -> c_int {
         let answer = self.take_answer();
         let Answer::Some { statuses: all, count, indices } = answer else { return code };
         let abi = self.abi;
         let in_status = in_status(self.host, code);
-        // SAFETY: as the caller promises; an undefined count is negative.
+        // SAFETY: the caller promises statuses, count, indices, handles and buffers. A count of
+        // `MPI_UNDEFINED` is negative, and taken for 0.
         unsafe {
-            // The library refuses null pointers, and MPICH may call that a success.
+            // The MPI library refuses a call with null pointers, but MPICH may return success for
+            // it (after an error handler of the program has returned). So the pointers are checked
+            // here.
             let told = count.as_ref().filter(|_| !indices.is_null() && (code == 0 || in_status));
             let n = told.map_or(0, |&count| usize::try_from(count).unwrap_or(0));
             let places = Places::new(indices, n);
@@ -362,23 +409,29 @@ impl Batch {
         }
     }
 
-    /// As [`Batch::with_refused`], where the requests that have completed have statuses.
+    /// Returns the code of a call in which only the requests at `places` have statuses, after the
+    /// errors of refused messages were written to these statuses and raised
+    /// ([`Batch::with_refused`]).
     ///
     /// # Safety
     /// As [`Batch::with_refused`].
     unsafe fn raise_some(mut self, all: Statuses, code: c_int, places: &Places) -> c_int {
         let refused = std::mem::take(&mut self.refused);
         let refused = refused.into_iter().filter_map(|(i, r)| Some((places.of(i)?, r))).collect();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises the statuses. There are `places.count` of them, and the index
+        // of each refused message was mapped to that of its status.
         unsafe { self.with_refused(all, code, places.count, refused) }
     }
 
-    /// Returns the code of a call on several requests, of which ddtc has refused the messages in
-    /// `refused` (by the index of their status). The MPI library has reported all `count` requests
-    /// as complete, unless it had an error of its own and wrote every `MPI_ERROR`.
+    /// Returns the code of a call on several requests, after the errors of the messages that ddtc
+    /// has refused were written to the statuses and raised. `refused` contains these messages by
+    /// the index of their status. If `code` is 0, the MPI library has reported all `count` requests
+    /// of the statuses as complete, and need not have written `MPI_ERROR`; so ddtc writes it.
+    /// Otherwise the MPI library has raised an error of its own and written every `MPI_ERROR`.
     ///
     /// # Safety
-    /// The statuses must be those of the call, in memory of the program's or our own.
+    /// `all` must have `count` statuses, which the call has written. If `refused` is not empty,
+    /// they must lie in memory of the program or of ddtc.
     unsafe fn with_refused(
         self,
         all: Statuses,
@@ -390,33 +443,38 @@ impl Batch {
             return code;
         }
         let (host, abi) = (self.host, self.abi);
-        // SAFETY: as the caller promises. Where a receive was converted, statuses are never the host's mark for none.
+        // SAFETY: the caller promises `count` statuses. They are not `MPI_STATUSES_IGNORE`: only
+        // operations that unpack are refused, and for these `Batch::statuses` replaces that value
+        // by statuses of our own.
         unsafe {
             if code == 0 {
                 (0..count).for_each(|i| status::set_error(abi, all.get(i), 0));
             }
             refused.iter().for_each(|(i, r)| status::set_error(abi, all.get(*i), r.class));
         }
-        // An error handler of the program may leave this call.
+        // The program's error handler may leave this call by a jump, so nothing may be left to
+        // drop.
         drop((self, all, refused));
         if code == 0 { raise_in_status(host, abi) } else { code }
     }
 
-    /// Settles what has ended, before an error handler of the program runs inside the call. Handlers
-    /// are given the code of one operation where the call will return `MPI_ERR_IN_STATUS`, so the
-    /// statuses alone are asked.
+    /// Settles the operations that have ended, before an error handler of the program runs inside
+    /// the call. The code that the handler is given is not used: it may be the code of one
+    /// operation although the call will return `MPI_ERR_IN_STATUS`. So only the handles and the
+    /// statuses show which operations have ended and how.
     ///
     /// # Safety
-    /// The call must be under way.
+    /// The call must be under way on this thread.
     pub(crate) unsafe fn settle_for_a_handler(&mut self) {
         if let Answer::Nowhere(_) = self.answer {
             return requests::release_all(&self.operations, self.asker);
         }
         for found in std::mem::take(&mut self.operations) {
-            // SAFETY: the arguments of the call that is under way, of which the host has written
-            // what belongs to a handle that it has made null. For a persistent request, whose
-            // handle stays, statuses and indices may hold old values. They are memory of the call
-            // all the same: no more than `self.count` of each are looked at.
+            // SAFETY: handles, statuses, count and indices are arguments of the call, so their
+            // memory is there while the call is under way. No more than `self.count` statuses and
+            // indices are read. If the MPI library has made a handle null, it has also written the
+            // outputs for that request. For a persistent request, whose handle stays, statuses and
+            // indices may still have values from before the call.
             let end = unsafe {
                 let is_null = self.now(&found) == self.host.request_null;
                 let said = match &self.answer {
@@ -424,7 +482,7 @@ impl Batch {
                     Answer::One if is_null || self.count == 1 => Said::Error,
                     Answer::Nowhere(_) | Answer::One => Said::Pending,
                     Answer::All(all) => by_status(self.abi, all, Some(found.index)),
-                    // The library calls a null pointer an error.
+                    // A null pointer is an error that the MPI library raises itself.
                     Answer::Some { count, indices, .. } if count.is_null() || indices.is_null() => {
                         Said::Pending
                     }
@@ -436,54 +494,65 @@ impl Batch {
                 self.end(&found, &said)
             };
             match end {
-                // The call may still complete it.
+                // The call may still complete this operation after the handler has returned.
                 Completion::Pending => self.operations.push(found),
-                // SAFETY: as above.
+                // SAFETY: `Batch::end` has found that the operation has ended. The program's
+                // buffers belong to the call that is under way. The status is that of the
+                // operation. That of a persistent request may have old values, but the number of
+                // bytes in it is limited to the length of the staging buffer before anything is
+                // unpacked.
                 end => unsafe { self.settle_as(found, end) },
             }
         }
-        // The handler may leave the call, and other calls then complete these.
+        // The handler may leave the call. Then other calls complete the pending operations, so
+        // calls of other threads must find them.
         requests::release_all(&self.operations, self.asker);
     }
 }
 
-/// Places of statuses in a call that says which requests have completed, by the index of the request.
+/// Indices of the statuses of a call that returns the indices of the requests that have completed,
+/// by the index of the request.
 pub(crate) struct Places {
     by_index: std::collections::HashMap<usize, usize>,
     count: usize,
 }
 
 impl Places {
+    /// Returns the places for the first `count` of `indices`: the request with index `indices[k]`
+    /// has the status with index `k`.
+    ///
     /// # Safety
-    /// `indices` must be `count` numbers.
+    /// `indices` must point to `count` numbers.
     pub(crate) unsafe fn new(indices: *const c_int, count: usize) -> Places {
-        // SAFETY: as the caller promises.
+        // SAFETY: `k` is less than `count`, and the caller promises `count` numbers.
         let by_index = (0..count).map(|k| (unsafe { *indices.add(k) } as usize, k)).collect();
         Places { by_index, count }
     }
 
-    /// Returns the place of a request's status.
+    /// Returns the index of the status of the request with this index.
     pub(crate) fn of(&self, index: usize) -> Option<usize> {
         self.by_index.get(&index).copied()
     }
 }
 
-/// Returns the operations of an array of handles.
+/// Returns the converted operations of an array of handles, for a call that neither completes nor
+/// frees them.
 ///
 /// # Safety
-/// `handles` must be null or that many handles.
+/// `handles` must be null or point to `count` handles.
 pub(crate) unsafe fn found(host: &Host, count: c_int, handles: *const c_void) -> Operations {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises the handles, and the iterator is used up here.
     requests::find_all(unsafe { each(host, count, handles) }, Asks::Nothing)
 }
 
-/// Returns the handles of an array.
+/// Returns an iterator over an array of handles.
 ///
 /// # Safety
-/// `handles` must be null or that many handles, as long as the iterator is used.
+/// `handles` must be null or point to `count` handles as long as the iterator is used.
 unsafe fn each(host: &Host, count: c_int, handles: *const c_void) -> impl Iterator<Item = u64> {
     let bytes = host.abi.map_or(0, |a| a.handle_bytes);
     let count = if handles.is_null() { 0 } else { usize::try_from(count).unwrap_or(0) };
-    // SAFETY: as the caller promises; there is at least one.
+    // SAFETY: the caller promises `count` handles of `bytes` bytes each, and `i` is less than
+    // `count`. If `handles` is null, `count` is 0 here, and nothing is read.
     (0..count).map(move |i| unsafe { handle_at(host, handles.byte_add(i * bytes)) } & host.mask)
 }

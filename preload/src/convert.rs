@@ -1,7 +1,8 @@
-//! Packing and unpacking by compiled code, or the decision to leave a call to the host.
+//! Conversion of `MPI_Pack` and `MPI_Unpack` calls by compiled code, or their bypass.
 //!
-//! A call is converted only if the host would have succeeded: every argument that it checks is checked here, and whatever is
-//! not clearly right goes to the host untouched, which raises what it would raise. So no error of the program is ours to report.
+//! A call is converted only if the MPI library would have succeeded: every argument that the MPI
+//! library checks is checked here, and a call that is not clearly right is bypassed, so that the
+//! MPI library raises the error. So ddtc never reports an error of the program here.
 
 use std::ffi::{c_int, c_void};
 use std::time::Instant;
@@ -13,11 +14,11 @@ use ddtc_hosts::policy;
 use ddtc_hosts::profile::WireForm;
 
 use crate::canary::packs_raw;
-use crate::candidates;
 use crate::deciding::met;
 use crate::decision::{Code, Decision, Facts, HookState, Known, Payload, Purpose, Record, Work, decide};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
+use crate::hotness;
 use crate::reentrancy;
 use crate::run::run;
 use crate::slow_path::{
@@ -40,23 +41,24 @@ pub(crate) struct Call<P> {
 }
 
 impl<P: Count> Call<P> {
-    /// Returns where the position stands; `None`: it is null.
+    /// Returns the value of the position; none if its pointer is null.
     ///
     /// # Safety
-    /// If the position is not null, it must point to a number.
+    /// If the pointer to the position is not null, it must point to a number.
     #[inline]
     pub(crate) unsafe fn at(&self) -> Option<i64> {
-        // SAFETY: null, or a number, as the caller promises.
+        // SAFETY: the pointer is null or points to a number, as the caller promises.
         unsafe { self.position.as_ref() }.map(|p| p.wide())
     }
 
-    /// Moves the position behind the call.
+    /// Sets the position to the byte after the packed bytes of the call.
     ///
     /// # Safety
-    /// It must not be null.
+    /// The pointer to the position must not be null.
     #[inline]
     unsafe fn moved(&self, position: P) {
-        // SAFETY: not null, as the caller promises, so a position by the rules of MPI.
+        // SAFETY: the pointer is not null, as the caller promises, so it points to a number by the
+        // rules of MPI.
         unsafe { *self.position = position };
     }
 }
@@ -66,27 +68,28 @@ impl<P: Count> Call<P> {
 pub(crate) enum Outcome {
     /// Packed or unpacked; the position is moved.
     Done,
-    /// The host's business.
+    /// The call is bypassed.
     Pass,
-    /// The host's business, and if it succeeds the type or communicator is worth knowing.
+    /// The call is bypassed. If the MPI library accepts it, its type and communicator are to be
+    /// learned ([`learn`]).
     PassAndLearn,
 }
 
-/// Where the packed bytes of a call lie.
+/// Place of the packed bytes of a call.
 #[derive(Clone, Copy)]
 struct Place<P> {
     /// Number of packed bytes.
     bytes: u64,
     packed: *mut u8,
-    /// The position after them.
+    /// Position after the packed bytes.
     position: P,
 }
 
-/// Returns where the packed bytes of a call with elements lie; none: the buffer is too small, or the
-/// arguments are wrong, of which the MPI library raises the error.
+/// Returns the place of the packed bytes of a call. None: the packed buffer is too small, or an
+/// argument is wrong, and the MPI library raises the error.
 ///
 /// # Safety
-/// If the position is not null, it must point to a number.
+/// If the pointer to the position is not null, it must point to a number.
 #[inline(always)]
 unsafe fn place<P: Count>(entry: &'static TypeEntry, call: &Call<P>) -> Option<Place<P>> {
     // SAFETY: as the caller promises.
@@ -95,13 +98,14 @@ unsafe fn place<P: Count>(entry: &'static TypeEntry, call: &Call<P>) -> Option<P
     if at < 0 || end < at || end > call.packed_size.wide() {
         return None;
     }
-    // No larger than a number of that form: it fits.
+    // `end` is no larger than the size of the packed buffer, which is a `P`: it fits.
     let position = P::narrow(end)?;
     let packed = call.packed.cast::<u8>().wrapping_add(at as usize);
     Some(Place { bytes: (end - at) as u64, packed, position })
 }
 
-/// Gathers the facts about a pack or unpack with a decoded type. `watch`: why calls leave the short path.
+/// Gathers the facts about a pack or unpack with a decoded type. `watch`: flags of
+/// [`crate::slow_path`], the reasons why calls leave the short path.
 #[inline(always)]
 fn facts<P: Count>(
     host: &'static Host,
@@ -139,17 +143,19 @@ fn facts<P: Count>(
     }
 }
 
-/// Returns whether the code of a type is ready for a direction.
+/// Returns the state of the code of a type for a direction.
 #[inline(always)]
 fn code(entry: &TypeEntry, direction: Direction) -> Code {
     if entry.is_ready(direction) { Code::Ready } else { Code::Missing }
 }
 
-/// Converts a call if its type, communicator and kernel are known and nobody watches, and says whether it did. Otherwise nothing is done, and [`convert`] is to look
-/// into it. Of a call of some bytes the rest of this library would take most of the time.
+/// Converts a call if its type, communicator and kernel are known and nothing requires the long
+/// path. Returns true if it did. Otherwise nothing is done, and [`convert`] is to look at the call.
+/// This path exists because for a call of some bytes, the rest of this library would take most of
+/// the time.
 ///
 /// # Safety
-/// As [`convert`].
+/// As for [`convert`].
 #[inline(always)]
 pub(crate) unsafe fn convert_at_once<P: Count>(host: &'static Host, call: &Call<P>) -> bool {
     if reasons() & (PACKING | UNSEEN) != 0 {
@@ -161,7 +167,8 @@ pub(crate) unsafe fn convert_at_once<P: Count>(host: &'static Host, call: &Call<
     let Decision::Stage(_) = decide(&facts(host, entry, call, place, code(entry, call.direction), 0)) else {
         return false;
     };
-    // SAFETY: the entry is bound, and the program holds its type during the call.
+    // SAFETY: the entry belongs to the type of this call. So it is bound to that type, and nobody
+    // retires it while the reference lives, because the program holds the type during the call.
     let (Some(committed), Some(Place { packed, position, .. })) = (unsafe { entry.committed() }, place)
     else {
         return false;
@@ -170,7 +177,9 @@ pub(crate) unsafe fn convert_at_once<P: Count>(host: &'static Host, call: &Call<
         return false;
     }
     let count = call.count.wide() as u64;
-    // SAFETY: memory as the caller promises.
+    // SAFETY: the buffers are what the arguments say, as the caller promises: `decide` stages only
+    // a call that the MPI library would accept. `place` has checked that the packed bytes are
+    // inside the packed buffer.
     if !unsafe { committed.try_raw(call.direction, call.user.cast(), count, packed) } {
         return false;
     }
@@ -179,10 +188,11 @@ pub(crate) unsafe fn convert_at_once<P: Count>(host: &'static Host, call: &Call<
     true
 }
 
-/// Converts a call if it can.
+/// Converts a call if that is possible.
 ///
 /// # Safety
-/// As `MPI_Pack` and `MPI_Unpack`: if the host would succeed, the buffers are what the arguments say.
+/// As for `MPI_Pack` and `MPI_Unpack`: if the MPI library's own call would succeed, the buffers
+/// must be what the arguments say.
 #[inline]
 pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> Outcome {
     let entry = match table::known(host, call.datatype) {
@@ -195,11 +205,14 @@ pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> O
     // SAFETY: as the caller promises.
     let place = unsafe { place(entry, call) };
     let mut code = code(entry, call.direction);
-    // Each kind of work is asked for once, because its result is entered.
+    // `decide` asks for each kind of work at most once, because the result of the work is entered
+    // into the facts.
     let decision = loop {
         match decide(&facts(host, entry, call, place, code, reasons())) {
             Decision::Work(Work::Compile) => {
-                // SAFETY: the entry is bound, and the program holds its type during the call.
+                // SAFETY: the entry belongs to the type of this call. So it is bound to that type,
+                // and nobody retires it meanwhile, because the program holds the type during the
+                // call.
                 let is_ready = unsafe { entry.ready(call.direction, place.map_or(0, |place| place.bytes)) };
                 code = if is_ready { Code::Ready } else { Code::Declined };
             }
@@ -213,14 +226,17 @@ pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> O
     let count = call.count.wide() as u64;
     let watch = reasons() & PACKING;
     let outcome = if watch == 0 {
-        // SAFETY: the type is bound and the program holds it during the call; memory as the caller promises.
+        // SAFETY: the entry is bound to the type of this call, which the program holds during the
+        // call, so nobody retires it. The buffers are what the arguments say, as the caller
+        // promises, and `place` has checked that the packed bytes are inside the packed buffer.
         guard(|| unsafe {
             let Some(committed) = entry.committed() else { return Outcome::Pass };
             run(committed, call.direction, call.user.cast(), count, packed);
             Outcome::Done
         })
     } else {
-        // SAFETY: as above.
+        // SAFETY: the buffers are what the arguments say, as the caller promises, and `decide` has
+        // staged the call.
         guard(|| unsafe { watched(host, entry, call, count, packed, watch) })
     };
     match outcome {
@@ -235,10 +251,12 @@ pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> O
     }
 }
 
-/// The long path: GPU buffers, counting, checking.
+/// Converts a call on the long path, which asks whether buffers are in GPU memory, counts and
+/// checks the call, and names its kernel for perf. `packed` and `count` are the place and number of
+/// its instances; `watch` has the flags of [`PACKING`] that are set.
 ///
 /// # Safety
-/// As [`convert`].
+/// As for [`convert`], for a call that `decide` has staged.
 #[cold]
 unsafe fn watched<P: Count>(
     host: &'static Host,
@@ -248,11 +266,12 @@ unsafe fn watched<P: Count>(
     packed: *mut u8,
     watch: u32,
 ) -> Outcome {
-    // A GPU runtime was loaded meanwhile.
+    // A GPU runtime is loaded that cannot tell whether an address is in host memory.
     if watch & OPAQUE_GPU != 0 {
         return bypass(Decision::Bypass(Bypass::Device));
     }
-    // SAFETY: the entry is bound, and the program holds its type during the call.
+    // SAFETY: the entry belongs to the type of this call. So it is bound to that type, and nobody
+    // retires it while the reference lives, because the program holds the type during the call.
     let Some(committed) = (unsafe { entry.committed() }) else { return Outcome::Pass };
     let user = call.user.cast::<u8>();
     if watch & GPU != 0 && !(gpu::has_host(user.cast(), committed.datatype()) && gpu::is_host(packed.cast()))
@@ -260,7 +279,7 @@ unsafe fn watched<P: Count>(
         return bypass(Decision::Bypass(Bypass::Device));
     }
     let start = Instant::now();
-    // SAFETY: as the caller promises.
+    // SAFETY: the buffers are what the arguments say, as the caller promises.
     unsafe { run(committed, call.direction, user, count, packed) };
     let nanos = start.elapsed().as_nanos() as u64;
     if watch & CHECK != 0 {
@@ -274,7 +293,8 @@ unsafe fn watched<P: Count>(
             packed,
             comm: call.comm,
         };
-        // SAFETY: as the caller promises; the bytes were just written.
+        // SAFETY: the buffers are what the arguments say, as the caller promises; the bytes were
+        // just moved.
         unsafe { checked.compare() };
     }
     if watch & COUNT != 0 {
@@ -286,13 +306,14 @@ unsafe fn watched<P: Count>(
     Outcome::Done
 }
 
-/// After the host has had a call that began at position `before`.
+/// Learns from a bypassed call that has returned with `code`, if `outcome` asks for that and the
+/// MPI library has accepted the call. `before`: the position at which the call began.
 ///
-/// A moved position tells that the host has accepted type and communicator. Its code does not: after an error handler of the
-/// program that returns, MPICH returns success.
+/// If the position has moved, the MPI library has accepted type and communicator. The code does not
+/// show that: MPICH returns success after an error handler of the program that returns.
 ///
 /// # Safety
-/// If the position is not null, it must point to a number.
+/// If the pointer to the position is not null, it must point to a number.
 #[inline]
 pub(crate) unsafe fn passed<P: Count>(
     host: &'static Host,
@@ -307,7 +328,7 @@ pub(crate) unsafe fn passed<P: Count>(
     }
 }
 
-/// The MPI library gets the call, because of this decision.
+/// Notes why a call is bypassed, and returns its outcome.
 #[cold]
 fn bypass(decision: Decision) -> Outcome {
     let Decision::Bypass(why) = decision else { return Outcome::Pass };
@@ -315,8 +336,9 @@ fn bypass(decision: Decision) -> Outcome {
     if why == Bypass::FirstUse { Outcome::PassAndLearn } else { Outcome::Pass }
 }
 
-/// A call with a type that is not decoded: it is, if its uses have paid for that. `is_known`: it cannot be
-/// decoded.
+/// Handles a call with a type that is not decoded, or cannot be. Decodes the type if its uses have
+/// paid for that, and returns its entry; otherwise returns the outcome of the bypassed call.
+/// `is_known`: the type cannot be decoded, or has no bytes.
 #[cold]
 fn undecoded<P: Count>(
     host: &'static Host,
@@ -325,9 +347,7 @@ fn undecoded<P: Count>(
 ) -> Result<&'static TypeEntry, Outcome> {
     let mut record = match is_known {
         true => Record::NotTaken,
-        false if candidates::has(call.datatype & host.mask) => {
-            Record::Noted { counts: true, declined: false }
-        }
+        false if hotness::has(call.datatype & host.mask) => Record::Noted { counts: true, declined: false },
         false => Record::Unseen,
     };
     let is_layers = watched_for(LAYER);
@@ -348,7 +368,9 @@ fn undecoded<P: Count>(
     }
 }
 
-/// After the host has accepted a call: decodes its type and tries its communicator, if they are new.
+/// Learns from a call that the MPI library has accepted, if its type or communicator is new: notes
+/// or decodes the type, as after a commit ([`types::committed`]), and tries how the MPI library
+/// packs on the communicator.
 #[cold]
 pub(crate) fn learn(host: &'static Host, datatype: HandleWord, comm: HandleWord) {
     if host.abi.is_none() {
@@ -356,7 +378,7 @@ pub(crate) fn learn(host: &'static Host, datatype: HandleWord, comm: HandleWord)
     }
     types::committed(host, datatype);
     let handle = datatype & host.mask;
-    if (candidates::has(handle) || matches!(table::find(handle), Found::Convert(_)))
+    if (hotness::has(handle) || matches!(table::find(handle), Found::Convert(_)))
         && let Some(_inside) = reentrancy::Inside::enter()
     {
         guard(|| {

@@ -1,4 +1,5 @@
-//! Counts what was done for the program, only while a report or a record asks for it. `report` writes it.
+//! Counters of the conversions that were made for the program, and of types that are bypassed. They
+//! are updated only while a report or a record is asked for; `report` writes them out.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,7 +14,7 @@ use crate::relative::relative;
 use crate::settings::settings;
 use crate::slow_path::{COUNT, watched_for};
 
-/// A number of events of this process.
+/// Number of events or bytes in this process.
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
@@ -21,7 +22,7 @@ impl Counter {
         Counter(AtomicU64::new(0))
     }
 
-    /// One more; the number before it.
+    /// Adds one, and returns the number before the addition.
     pub(crate) fn add(&self) -> u64 {
         self.0.fetch_add(1, Relaxed)
     }
@@ -35,27 +36,32 @@ impl Counter {
     }
 }
 
-/// Calls of the program that succeeded and of which something was converted.
+/// Calls of the program that succeeded and in which something was converted.
 pub(crate) static CALLS_CONVERTED: Counter = Counter::new();
-/// Staging buffers packed and unpacked, while they are counted.
+/// Messages that compiled code packed while conversions are counted, checked or shown to a
+/// profiler.
 pub(crate) static MESSAGES_PACKED: Counter = Counter::new();
+/// Messages that compiled code unpacked under the same conditions as for [`MESSAGES_PACKED`].
 pub(crate) static MESSAGES_UNPACKED: Counter = Counter::new();
-/// Messages bypassed because the limit on the memory for staging buffers was reached.
+/// Staging buffers that could not be had, because of the limit on staging buffers or for lack of
+/// memory. Each message that needed one is bypassed.
 pub(crate) static OVER_STAGING_LIMIT: Counter = Counter::new();
-/// Types that are never converted, because they could not be decoded, compiled or given an
-/// attribute.
+/// Types that are bypassed because they could not be decoded or compiled, or because the MPI
+/// library moves other bytes of them than their definition says.
 pub(crate) static TYPES_BYPASSED: Counter = Counter::new();
-/// Those of [`TYPES_BYPASSED`] whose bytes the MPI library does not move as their definition says.
+
+/// Types that are bypassed because the MPI library moves other bytes of them than their definition
+/// says. If that is found when a type is decoded, [`TYPES_BYPASSED`] counts the type too; if a
+/// later pack shows it, only this counter does.
 pub(crate) static TYPES_MISPLACED: Counter = Counter::new();
 
-/// Pieces of requests that compiled code moved inside the MPI library, and their bytes, by
-/// direction.
+/// Pieces of requests that compiled code moved in Open MPI's convertor hook, for each direction.
 pub(crate) static HOOK_PIECES: [Counter; 2] = [const { Counter::new() }; 2];
+/// Bytes of the pieces that [`HOOK_PIECES`] counts, for each direction.
 pub(crate) static HOOK_BYTES: [Counter; 2] = [const { Counter::new() }; 2];
-/// Bytes that compiled code copied from buffer to buffer inside the MPI library.
-pub(crate) static HOOK_BYTES_COPIED: Counter = Counter::new();
 
-/// Counts a piece of a request of a type, while anything is counted.
+/// Counts a piece of a request that compiled code moved in Open MPI's convertor hook. `uses`: the
+/// counts of the request's type. Does nothing unless a report or a record is asked for.
 #[inline]
 pub(crate) fn inside(uses: &Uses, direction: Direction, bytes: u64) {
     if watched_for(COUNT) {
@@ -66,20 +72,23 @@ pub(crate) fn inside(uses: &Uses, direction: Direction, bytes: u64) {
     }
 }
 
-/// Counts bytes that were copied from buffer to buffer inside the MPI library, while anything is
-/// counted.
+/// Bytes that compiled code copied from buffer to buffer in Open MPI's convertor hook.
+pub(crate) static HOOK_BYTES_COPIED: Counter = Counter::new();
+
+/// Counts a copy of `bytes` bytes from buffer to buffer in Open MPI's convertor hook. Does nothing
+/// unless a report or a record is asked for.
 pub(crate) fn copied_inside(bytes: u64) {
     if watched_for(COUNT) {
         HOOK_BYTES_COPIED.more(bytes);
     }
 }
 
-/// Uses of one type, per direction.
+/// Conversions of one type, for each direction, since they were last added to the type's row.
 pub(crate) struct Uses {
     calls: [AtomicU64; 2],
     bytes: [AtomicU64; 2],
     nanos: [AtomicU64; 2],
-    /// Bytes that moved inside the host.
+    /// Bytes that compiled code moved in Open MPI's convertor hook.
     inside: [AtomicU64; 2],
 }
 
@@ -101,7 +110,7 @@ impl Uses {
         self.calls.iter().chain(&self.bytes).chain(&self.nanos).chain(&self.inside)
     }
 
-    /// Counts a call.
+    /// Counts a call that moved `bytes` bytes in `nanos` nanoseconds.
     pub(crate) fn count(&self, direction: Direction, bytes: u64, nanos: u64) {
         let d = direction as usize;
         self.calls[d].fetch_add(1, Relaxed);
@@ -109,7 +118,7 @@ impl Uses {
         self.nanos[d].fetch_add(nanos, Relaxed);
     }
 
-    /// Moves the counts to the row of the type.
+    /// Adds the counts to the row of the type, and sets them to 0.
     pub(crate) fn fold(&self, committed: &Committed) {
         if self.all().all(|n| n.load(Relaxed) == 0) {
             return;
@@ -127,31 +136,34 @@ impl Uses {
     }
 }
 
-/// One datatype of the program, by its tree.
+/// Counts of one datatype of the program. Types with equal trees of constructors share a row.
 pub(crate) struct Row {
     pub(crate) datatype: Datatype,
-    /// Of absolute addresses: the datatype is one of that layout, from 0 up.
+    /// True if the displacements of the program's type are absolute addresses. `datatype` is then
+    /// the type of the same layout whose smallest displacement is 0 (see `relative`).
     pub(crate) absolute: bool,
     pub(crate) class: Class,
-    /// The hash of its layout.
+    /// Hash of the layout ([`Committed::near_hash`]).
     pub(crate) layout: u64,
     pub(crate) commits: u64,
     pub(crate) calls: [u64; 2],
     pub(crate) bytes: [u64; 2],
     pub(crate) nanos: [u64; 2],
-    /// Bytes that moved inside the host.
+    /// Bytes that compiled code moved in Open MPI's convertor hook, for each direction.
     pub(crate) inside: [u64; 2],
     pub(crate) schedule: [String; 2],
 }
 
-/// Rows kept; the types of a program that makes more are counted in the totals alone.
+/// Maximum number of types that have a row of their own. Further types share one row, which the
+/// totals include.
 const MOST_ROWS: usize = 4096;
 
+/// Rows of all types of the program.
 #[derive(Default)]
 pub(crate) struct Rows {
     rows: HashMap<Datatype, Row>,
     order: Vec<Datatype>,
-    /// Where uses of types without a row go.
+    /// Row that all types without a row of their own share.
     rest: Option<Row>,
 }
 
@@ -180,18 +192,19 @@ impl Rows {
         self.rows.entry(t.clone()).or_insert_with(|| new(t))
     }
 
-    /// Returns the row of the uses of types without a row.
+    /// Returns the row that all types without a row of their own share, if there are such types.
     pub(crate) fn rest(&self) -> Option<&Row> {
         self.rest.as_ref()
     }
 
-    /// Returns those of one type each.
+    /// Returns the rows of one type each.
     pub(crate) fn of_types(&self) -> impl Iterator<Item = &Row> {
         self.order.iter().filter_map(|t| self.rows.get(t))
     }
 }
 
 static ROWS: Lazy<Mutex<Rows>> = Lazy::new(Mutex::default);
+/// Lines of the report about types that are bypassed: at most 16, each with its reason.
 pub(crate) static REFUSALS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 pub(crate) fn rows() -> Guard<'static, Rows> {
@@ -211,25 +224,26 @@ pub(crate) fn count_in_row(committed: &Committed, direction: Direction, bytes: u
     }
 }
 
-/// A type was committed or first met.
+/// Counts a commit of a type, or the first use at which a type was decoded.
 pub(crate) fn adopted(committed: &Committed) {
     if settings().counting() {
         rows().row(committed).commits += 1;
     }
 }
 
-/// A type is never converted.
+/// Records a line for the report about a type that is bypassed because of `error`.
 pub(crate) fn refused(error: &ddtc::Error) {
     name(|| error.to_string());
 }
 
-/// A type is never converted, because the MPI library does not move it as its definition says.
+/// Counts a type that is bypassed because the MPI library moves other bytes of it than its
+/// definition says, and records a line for the report. `why`: the difference that was found.
 pub(crate) fn bypassed_for_map(t: &Datatype, why: &str) {
     TYPES_MISPLACED.add();
     name(|| format!("{why}: {}", short(&t.to_string())));
 }
 
-/// Keeps why a type is never converted, for the first 16 types.
+/// Adds a line about a bypassed type to [`REFUSALS`], while there are fewer than 16.
 fn name(what: impl FnOnce() -> String) {
     if settings().counting() {
         let mut refusals = REFUSALS.lock();
@@ -239,7 +253,7 @@ fn name(what: impl FnOnce() -> String) {
     }
 }
 
-/// Returns a line's worth of a text.
+/// Returns a text, cut after 160 characters.
 pub(crate) fn short(text: &str) -> String {
     const MOST: usize = 160;
     match text.char_indices().nth(MOST) {

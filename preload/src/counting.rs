@@ -1,7 +1,11 @@
-//! Counts the outcome of each call for the report: looked at after it, only while calls are counted.
+//! Counts of bypassed calls for the report, by reason. A call is examined after it has returned,
+//! and only while calls are counted.
 //!
-//! A call of whose buffers one has a derived type, and of which nothing was converted, was left to the host. Why, for each of its types: it is no candidate (its commit
-//! was not seen, it has no gaps, the policy does not have it), or what was noted where the conversion was decided.
+//! A call counts as bypassed if at least one of its buffers has a derived type and nothing of the
+//! call was converted. Each of its types has a reason: either the type itself rules a conversion
+//! out (its commit was not seen, it has no gaps, the policy does not convert it), or the reason is
+//! the one that was recorded when the conversion of a buffer was decided. The call counts under the
+//! reason of the type that came closest to being converted.
 
 use std::ffi::c_int;
 
@@ -17,18 +21,19 @@ use crate::host::{HandleWord, Host};
 use crate::outcome::{Counted, add};
 use crate::report;
 
-/// The arguments of a call that say which of its types it uses.
+/// Arguments of a call, as far as they decide which of its types this rank uses.
 pub(crate) struct Arguments {
     pub(crate) call: Call,
-    /// Packs and unpacks are converted whatever the policy says.
+    /// The call is a pack or unpack, which is converted whatever the policy says.
     pub(crate) always: bool,
     pub(crate) root: Option<c_int>,
     pub(crate) comm: Option<HandleWord>,
-    /// In their order: what is sent comes first.
+    /// Types in the order of the arguments: the send type comes before the receive type.
     pub(crate) types: Vec<HandleWord>,
 }
 
-/// Ends a call that returned `code`.
+/// Ends the count of a call that has returned `code`. If the call was bypassed, counts it under its
+/// reason. `given` returns the arguments of the call; it is called only if the call has succeeded.
 #[cold]
 pub(crate) fn end(host: &'static Host, counted: Counted, code: c_int, given: impl FnOnce() -> Arguments) {
     let outcome = counted.outcome();
@@ -37,10 +42,12 @@ pub(crate) fn end(host: &'static Host, counted: Counted, code: c_int, given: imp
         CALLS_CONVERTED.add();
     } else if code == 0 && host.abi.is_some() {
         let given = given();
-        // Nothing is asked about a communicator that may be a layer's.
+        // `used` asks the MPI library about the communicator. If a PMPI layer takes the call, only
+        // the layer may know the communicator, so the library is not asked, and all types count as
+        // used.
         let used = if given.is_layers(host) { &given.types } else { given.used(host) };
         let why = |&datatype: &HandleWord| why(host, &given, datatype, outcome.noted);
-        // That of the type which came closest to being converted.
+        // The call counts under the reason of the type that came closest to being converted.
         if let Some(left) = used.iter().filter_map(why).max_by_key(|&left| closeness(left)) {
             add(left);
         }
@@ -49,7 +56,7 @@ pub(crate) fn end(host: &'static Host, counted: Counted, code: c_int, given: imp
     report::from_time_to_time(host);
 }
 
-/// Ends a pack or unpack that was not made by the C functions.
+/// Ends the count of a pack or unpack that the program has called through the Fortran binding.
 #[cold]
 pub(crate) fn end_packing(host: &'static Host, counted: Counted, code: c_int, datatype: HandleWord) {
     let types = vec![datatype];
@@ -62,7 +69,8 @@ pub(crate) fn end_packing(host: &'static Host, counted: Counted, code: c_int, da
     });
 }
 
-/// Why a type is the host's; `None`: it is a named one.
+/// Returns the reason for which a type was bypassed. Returns `None` for a named type or a null
+/// handle. `noted`: the first reason that was recorded when the buffers of the call were decided.
 fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Bypass>) -> Option<Bypass> {
     let handle = datatype & host.mask;
     if handle == 0 || handle == host.type_null || host.named(handle).is_some() {
@@ -76,7 +84,8 @@ fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Bypas
     let facts =
         Facts { purpose, is_layers: given.is_layers(host), ..Facts::of_type(given.call, false, record) };
     Some(match decide(&facts) {
-        // What was noted about a type whose commit was seen is more exact.
+        // The commit of the type was seen, so its use was looked at. The reason that was recorded
+        // then is more exact than `Rare`.
         Decision::Bypass(Bypass::Rare) => noted.unwrap_or(Bypass::Rare),
         Decision::Bypass(why) => why,
         Decision::Hook => Bypass::Hook,
@@ -84,6 +93,8 @@ fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Bypas
     })
 }
 
+/// Returns how close a buffer that was bypassed for this reason came to being converted: the
+/// higher, the closer.
 fn closeness(left: Bypass) -> u8 {
     match left {
         Bypass::UnknownType | Bypass::TypeNotTaken | Bypass::Rare => 0,
@@ -107,18 +118,20 @@ fn closeness(left: Bypass) -> u8 {
 }
 
 impl Arguments {
-    /// Says whether a PMPI layer takes calls of this kind.
+    /// Returns true if a PMPI layer after this library takes calls of this kind.
     fn is_layers(&self, host: &Host) -> bool {
         if self.always { host.layers.have(FunctionGroup::Pack) } else { host.layers.take(self.call) }
     }
 
-    /// The types that this rank uses: a gather's receive type is the root's alone, so is a scatter's send type.
+    /// Returns the types that this rank uses. Only the root uses the receive type of a gather and
+    /// the send type of a scatter. On an intercommunicator the root uses only that one, and the
+    /// other ranks of its group use none.
     fn used(&self, host: &'static Host) -> &[HandleWord] {
         let rooted = matches!(self.call, Call::Gather | Call::Scatter);
         let (Some(root), Some(comm), [send, receive]) = (self.root, self.comm, self.types.as_slice()) else {
             return &self.types;
         };
-        // The host has accepted the communicator.
+        // The MPI library has accepted the communicator in this call, so it may be asked about it.
         let Some((group, role)) = rooted
             .then(|| Group::ask(host, comm))
             .flatten()

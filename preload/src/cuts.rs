@@ -1,50 +1,56 @@
-//! Where elements of a host's description end: the places at which its own mover ends what it sends.
+//! Ends of elements in Open MPI's description of a type: the places where Open MPI's own mover ends
+//! the pieces that it sends.
 //!
-//! Open MPI describes a type by elements, blocks of one basic type, in loops. Its sender never cuts a basic element, and a peer joins the halves of one in 16
-//! bytes, whatever its size. So what is sent is cut where the host would cut it. Elements are not those of the program's type: neighbours of several
-//! types may be bytes in it.
+//! Open MPI describes a type by elements, which are blocks of one basic type, in loops. Its sender
+//! never cuts a basic element, and a receiver joins the two halves of an element in a buffer of 16
+//! bytes, whatever the size of the element. So compiled code must cut what it sends where Open MPI
+//! would cut it. The elements of a description are not those of the program's type: neighbouring
+//! elements of several types may be described as bytes.
 
-/// An entry of a description, 32 bytes: an element, the begin of a loop, or its end.
+/// Entry of a description, 32 bytes: an element, the beginning of a loop, or its end.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entry {
     pub(crate) flags: u16,
-    /// A basic type, or [`LOOP`], [`END`].
+    /// Number of the basic type, or [`LOOP`] or [`END`].
     pub(crate) kind: u16,
-    /// Of an element how many blocks it has, of a loop its entries without the first one.
+    /// Of an element, its number of blocks. Of the beginning and the end of a loop, the number of
+    /// entries of the loop, without the beginning.
     pub(crate) count: u32,
-    /// Of an element the basic elements of a block, of a loop (the lower half) its iterations.
+    /// Of an element, the number of basic elements in a block. Of the beginning of a loop, the
+    /// number of iterations, in the lower half.
     pub(crate) length: u64,
-    /// Of the end of a loop the packed bytes of an iteration.
+    /// Of the end of a loop, the packed bytes of an iteration.
     pub(crate) extent: i64,
     pub(crate) displacement: i64,
 }
 
 const _: () = assert!(size_of::<Entry>() == 32);
 
-/// Kinds that are no basic type, and the basic types that every version has.
+/// Kinds of entries that are no basic type, and the kinds of the basic types that every version
+/// has.
 pub(crate) const LOOP: u16 = 0;
 pub(crate) const END: u16 = 1;
 const BASIC: std::ops::RangeInclusive<u16> = 4..=26;
 
-/// How many sizes of basic types are read, by their kinds.
+/// Number of kinds, from 0 on, for which the size of the basic type is read.
 pub(crate) const KINDS: usize = 27;
 
-/// Loops inside each other that are looked into.
+/// Maximum depth of nested loops.
 const DEEPEST: usize = 32;
 
-/// A stretch of the packed stream.
+/// Stretch of the packed stream: elements of one size, or the iterations of a loop.
 #[derive(Debug, PartialEq, Eq)]
 struct Stretch {
-    /// Where it begins in its body.
+    /// Offset in the body that the stretch belongs to.
     start: u64,
     /// Bytes of an element, or of an iteration.
     each: u64,
-    /// Stretches of an iteration; `None`: elements.
+    /// Stretches of an iteration; none if the stretch consists of elements.
     body: Option<Box<[Stretch]>>,
 }
 
-/// Where elements end in the packed stream of instances of a type.
+/// Ends of the elements in the packed stream of the instances of a type.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cuts {
     /// Bytes of an instance.
@@ -53,17 +59,19 @@ pub(crate) struct Cuts {
 }
 
 impl Cuts {
-    /// Of a description without the entry that ends it, of a type of `size` bytes. `None`: it is not what such a type would have.
+    /// Reads a description, without the entry that ends it, of a type of `size` bytes. `sizes`:
+    /// bytes of each basic type, by its kind. None: this is no description of such a type.
     pub(crate) fn of(entries: &[Entry], sizes: &[u64; KINDS], size: u64) -> Option<Cuts> {
         let (body, bytes) = body(entries, sizes, 0)?;
         (bytes == size && size > 0).then(|| Cuts { size, body: body.into() })
     }
 
-    /// Returns the last end of an element at or before a position.
+    /// Returns the last end of an element at or before a position in the packed stream.
     #[inline]
     pub(crate) fn before(&self, position: u64) -> u64 {
         if let [Stretch { each, body: None, .. }] = &*self.body {
-            // Instances are whole elements.
+            // Every instance consists of whole elements of one size, so its beginning does not
+            // matter.
             return position - position % each;
         }
         let mut rest = position % self.size;
@@ -77,18 +85,19 @@ impl Cuts {
                 None => break,
             }
         }
-        // What is left of it is the part of an element.
+        // Now `rest` is the number of bytes of an element that lie before the position.
         position - rest
     }
 
-    /// Whether all elements are of one size.
+    /// Returns true if all elements are of one size.
     #[cfg(test)]
     fn is_even(&self) -> bool {
         matches!(&*self.body, [Stretch { body: None, .. }])
     }
 }
 
-/// The stretches of a body with its bytes; neighbours of equal elements are one.
+/// Returns the stretches of a body and its bytes. Neighbouring elements of one size are one
+/// stretch. None: the entries are no description.
 fn body(entries: &[Entry], sizes: &[u64; KINDS], depth: usize) -> Option<(Vec<Stretch>, u64)> {
     let (mut stretches, mut start, mut at) = (Vec::<Stretch>::new(), 0u64, 0);
     while let Some(entry) = entries.get(at) {
@@ -96,7 +105,7 @@ fn body(entries: &[Entry], sizes: &[u64; KINDS], depth: usize) -> Option<(Vec<St
             let end = at.checked_add(entry.count as usize)?;
             let (inner, bytes) =
                 body(entries.get(at + 1..end)?, sizes, depth + 1).filter(|_| depth < DEEPEST)?;
-            // The end says how many bytes an iteration has.
+            // The entry that ends the loop says how many bytes an iteration has.
             let last = entries.get(end).filter(|last| last.kind == END && last.extent as u64 == bytes)?;
             if last.count != entry.count {
                 return None;
@@ -104,7 +113,8 @@ fn body(entries: &[Entry], sizes: &[u64; KINDS], depth: usize) -> Option<(Vec<St
             at = end + 1;
             let all = bytes.checked_mul(u64::from(entry.length as u32))?;
             match &inner[..] {
-                // Iterations of equal elements alone are elements.
+                // If iterations consist of elements of one size, the loop is a stretch of such
+                // elements.
                 [Stretch { each, body: None, .. }] => (*each, None, all),
                 _ => (bytes, Some(inner.into_boxed_slice()), all),
             }
@@ -159,7 +169,7 @@ mod tests {
         let cuts = Cuts::of(&[element(INT, 3, 2), element(INT, 1, 1)], &sizes(), 28).unwrap();
         assert!(cuts.is_even());
         assert_eq!(ends(&cuts, 12), [0, 4, 8, 12]);
-        // Iterations of them too.
+        // A loop over such elements belongs to the same stretch, too.
         let ring =
             [Entry { kind: LOOP, count: 2, length: 5 | 7 << 32, ..Entry::default() }, element(INT, 1, 2)];
         let end = Entry { kind: END, count: 2, extent: 8, ..Entry::default() };

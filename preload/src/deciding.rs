@@ -1,8 +1,11 @@
-//! Gathers the facts about the types and buffers of a call, asks [`decide`], does the work that it asks for,
-//! and asks again.
+//! The step between a call and [`decide`]: gathers the facts about the types and buffers of the
+//! call, asks `decide`, does the work that `decide` asks for (decoding, compiling or timing a
+//! type), and asks again.
 //!
-//! The types of a call are looked up once, before anything else of the call is looked at ([`look`]); where every
-//! peer has a type of its own, again with each peer. Its buffers are decided when their numbers of bytes are known ([`decided`]), by what was found then.
+//! The types of a call are looked up once, before anything else of the call is looked at
+//! ([`look`]). Only calls in which every peer has a type of its own look their types up again for
+//! each peer. The decision about a buffer is made when its number of bytes is known ([`decided`]),
+//! from the table entries that the look-up found.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -12,13 +15,13 @@ use ddtc::kind::Direction;
 use ddtc_hosts::bypass::Bypass;
 use ddtc_hosts::policy::{Call, Class, Policy};
 
-use crate::candidates::{self, Like};
 use crate::decision::{
     Code, Decision, Facts, HookState, Known, Payload, Plan, Purpose, Record, Verdict, Work, decide, unwanted,
 };
 use crate::guard::guard;
 use crate::hooks::{allowed_hook, hook};
 use crate::host::{HandleWord, Host};
+use crate::hotness::{self, Like};
 use crate::outcome::bypassed;
 use crate::policy::policy;
 use crate::reentrancy;
@@ -32,12 +35,12 @@ use crate::use_kind::{CompletedBy, UseKind, UseRules};
 use crate::user_buffer::UserBuffer;
 use crate::{eligible, gpu, reserve, retired, spending};
 
-/// Result of looking up a type that is an argument of a call.
+/// Result of looking up a datatype that is an argument of a call.
 #[derive(Clone, Copy)]
 pub(crate) struct Looked {
-    /// Its entry; none for a named type and for one that is not decoded.
+    /// Table entry of the type; `None` for a named type and for a type that is not decoded.
     pub(crate) entry: Option<&'static TypeEntry>,
-    /// Some payload of it may be converted in such calls.
+    /// True if some number of bytes of the type may be converted in this kind of call.
     pub(crate) is_wanted: bool,
 }
 
@@ -49,8 +52,9 @@ impl Looked {
     }
 }
 
-/// Looks up the type of an argument, of which the call uses `count` instances. A use of a type that is not
-/// decoded counts, and the use that pays for decoding it decodes it.
+/// Looks up the datatype of an argument, of which the call uses `count` instances. If the type is
+/// not decoded, adds the cost of this use to the type's hotness counter, and decodes the type once
+/// decoding is expected to pay.
 #[inline(always)]
 pub(crate) fn look(
     host: &'static Host,
@@ -66,8 +70,8 @@ pub(crate) fn look(
     }
 }
 
-/// As [`look`], of a type that is no named one, as far as its handle tells. What is rarely needed is called
-/// last, so that the rest saves no register.
+/// As [`look`], for a type that is not a named one as far as its handle tells. The functions for
+/// rare cases are called in tail position, so that the common path need not save registers.
 #[inline(never)]
 fn look_derived(host: &'static Host, datatype: HandleWord, count: i64, call: Call, used: UseKind) -> Looked {
     match table::known(host, datatype) {
@@ -75,12 +79,12 @@ fn look_derived(host: &'static Host, datatype: HandleWord, count: i64, call: Cal
             attended(host, entry, datatype, count, call, used)
         }
         Some(entry) => Looked::new(entry, decide(&Facts::of_type(call, false, record(entry, call)))),
-        None if candidates::has(datatype & host.mask) => noted(host, datatype, count, call, used),
+        None if hotness::has(datatype & host.mask) => noted(host, datatype, count, call, used),
         None => Looked::NOTHING,
     }
 }
 
-/// Returns what is known of a decoded type before the buffer is looked at.
+/// Returns the facts about a decoded type that are known before its buffer is looked at.
 #[inline(always)]
 fn record(entry: &TypeEntry, call: Call) -> Record {
     if entry.size() <= 0 {
@@ -98,19 +102,21 @@ fn record(entry: &TypeEntry, call: Call) -> Record {
     })
 }
 
-/// Returns what is known of a type that is an argument of a call, without doing anything about it.
-/// `packs`: the call packs or unpacks, which the policy does not decide.
+/// Returns the facts about a type that is an argument of a call, without counting a use, decoding
+/// or compiling. `packs`: the call is a pack or unpack, which is converted whatever the policy
+/// says.
 pub(crate) fn known_of_type(host: &Host, datatype: HandleWord, call: Call, packs: bool) -> Record {
     match table::known(host, datatype) {
         Some(entry) => record(entry, call),
-        None if candidates::has(datatype & host.mask) => {
+        None if hotness::has(datatype & host.mask) => {
             Record::Noted { counts: packs || policy(host).any(call), declined: true }
         }
         None => Record::Unseen,
     }
 }
 
-/// Looks up a decoded type that may have to be compiled, or made known to the hook, first.
+/// Looks up a decoded type that may first have to be compiled or made known to Open MPI's convertor
+/// hook: the call is collective or makes a persistent request, or the type is queued for the hook.
 #[inline(never)]
 fn attended(
     host: &'static Host,
@@ -144,7 +150,8 @@ fn attended(
         {
             let bytes = entry.size().saturating_mul(count).max(0) as u64;
             hook.passes(host, entry, bytes);
-            // Before anything else is found out about the call.
+            // A collective call that gains by being moved inside the MPI library is bypassed here,
+            // before anything else is found out about the call.
             known.hook = hook.inside(host, entry, bytes, &Direction::BOTH);
         }
     }
@@ -155,7 +162,8 @@ fn attended(
     Looked::new(entry, decision)
 }
 
-/// Compiles a type for both directions, as if its calls had moved enough: the program makes a persistent request, which is started often.
+/// Compiles a type for both directions without waiting until its calls have moved enough bytes,
+/// because the program makes a persistent request of the type, and such a request is started often.
 #[cold]
 fn compile(entry: &'static TypeEntry) {
     if mode() == Mode::Off || entry.rules().class == Class::Dense {
@@ -165,7 +173,8 @@ fn compile(entry: &'static TypeEntry) {
         guard(|| {
             spending::on(|| {
                 for direction in Direction::BOTH {
-                    // SAFETY: the entry is bound, and the program holds its type during the call.
+                    // SAFETY: the entry is bound to a handle, and the program holds the type of
+                    // that handle during the call, so nobody retires the entry meanwhile.
                     unsafe { entry.ready(direction, u64::MAX) };
                 }
             });
@@ -173,7 +182,8 @@ fn compile(entry: &'static TypeEntry) {
     }
 }
 
-/// Counts a use of a type that is not decoded, and looks the type up if that use decodes it.
+/// Counts a use of a type that is not decoded. If this use makes decoding pay, decodes the type and
+/// looks it up.
 #[inline(never)]
 fn noted(host: &'static Host, datatype: HandleWord, count: i64, call: Call, used: UseKind) -> Looked {
     let record = Record::Noted { counts: use_rules(host).counts(call), declined: false };
@@ -188,7 +198,8 @@ fn noted(host: &'static Host, datatype: HandleWord, count: i64, call: Call, used
     }
 }
 
-/// What settings and host say of uses.
+/// Returns the rules for counting uses, which depend on the settings and on the MPI library. They
+/// are found once and kept in a word.
 #[inline]
 fn use_rules(host: &Host) -> UseRules {
     static RULES: AtomicU32 = AtomicU32::new(0);
@@ -201,28 +212,29 @@ fn use_rules(host: &Host) -> UseRules {
                     || call == Call::Message && measured
                     || allowed_hook(host).is_some())
         };
-        let found = UseRules::new(settings().config.lazy_threshold == 0, measured, counts);
+        let found = UseRules::new(settings().config.lazy_threshold == 0, counts);
         RULES.store(found.word(), Relaxed);
         found
     }
     UseRules::from_word(RULES.load(Relaxed)).unwrap_or_else(|| find(host))
 }
 
-/// Counts a use of a type that [`candidates`] has, and decodes the type if its uses have paid for that. Says
-/// whether they have.
+/// Counts a use of `count` instances of a type that has a counter in [`hotness`], and starts
+/// decoding the type if that is expected to pay. Returns true if decoding was started; it may have
+/// failed.
 #[inline]
 pub(crate) fn met(host: &'static Host, datatype: HandleWord, count: i64, used: UseKind) -> bool {
     if count <= 0 {
         return bypassed(Bypass::NothingToMove).unwrap_or(false);
     }
-    let Some(arguments) = candidates::used(host, datatype, count, used, use_rules(host)) else {
+    let Some(arguments) = hotness::used(host, datatype, count, used, use_rules(host)) else {
         return false;
     };
     types::adopt(host, datatype, arguments);
     true
 }
 
-/// A buffer that is to be staged.
+/// Buffer that is to be staged.
 pub(crate) struct Approved {
     pub(crate) entry: &'static TypeEntry,
     /// Bytes of the buffer.
@@ -230,9 +242,10 @@ pub(crate) struct Approved {
     pub(crate) plan: Plan,
 }
 
-/// Decides about a buffer whose type was looked up. None: the buffer is bypassed, or moved inside the MPI
-/// library. `peer`: none where no one rank is named. `max_bytes`: bytes that the call of the MPI library can
-/// carry. `direction`: the first in which the bytes are moved.
+/// Decides about a buffer whose type was looked up. Returns `None` if the buffer is bypassed, or if
+/// compiled code moves it inside the MPI library. `peer`: the rank at the other end, `None` if the
+/// call does not name a single rank. `max_bytes`: the maximum number of bytes that the call of the
+/// MPI library can carry. `direction`: the direction in which the bytes are moved first.
 #[inline]
 pub(crate) fn decided(
     host: &'static Host,
@@ -242,8 +255,8 @@ pub(crate) fn decided(
     purpose: Purpose,
     direction: Direction,
 ) -> Option<Approved> {
-    // Sends and receives each have a function of their own, into which `decided_for` is inlined with
-    // a known purpose, so that the branches for other purposes disappear.
+    // Sends and receives each have a function of their own, into which `decided_for` is inlined
+    // with a known purpose, so that the branches for other purposes disappear.
     match purpose {
         Purpose::Send(by) => sent(host, given, peer, max_bytes, by),
         Purpose::Receive(by) => received(host, given, peer, max_bytes, by),
@@ -295,7 +308,7 @@ fn decided_for(
     purpose: Purpose,
     direction: Direction,
 ) -> Option<Approved> {
-    // Types without an entry or without bytes were decided when they were looked up.
+    // Types without an entry or without bytes were already bypassed when they were looked up.
     let entry = given.entry.filter(|entry| entry.size() > 0)?;
     let payload = Payload {
         moves: given.count > 0 && (peer.is_none() || peer != host.abi.map(|abi| abi.proc_null)),
@@ -325,8 +338,8 @@ fn decided_for(
     }
     let Decision::Stage(plan) = decision else {
         if !known.converts {
-            // The type was bypassed when it was looked up, and its reason is found again from its entry
-            // when the call is counted.
+            // The type was bypassed when it was looked up. `counting` finds the reason again from
+            // the entry of the type when it counts the call.
             return None;
         }
         return bypassed(reason(host, entry, given, purpose, bytes, decision));
@@ -338,8 +351,8 @@ fn decided_for(
     Some(Approved { entry, bytes, plan })
 }
 
-/// Does the work that a decision asks for, and decides again. Each kind of work is asked for once, because its
-/// result is entered into the facts.
+/// Does the work that a decision asks for, and decides again, until the decision is no work. Each
+/// kind of work is asked for at most once, because its result is entered into the facts.
 #[inline(never)]
 fn worked(
     host: &'static Host,
@@ -365,7 +378,8 @@ fn worked(
                 let both =
                     evidence.and_then(|evidence| evidence.verdict_of_both(&host.profile.costs, bytes as u64));
                 let pace = if both.is_some() { Pace::OfBothRanks } else { Pace::Own };
-                // SAFETY: the entry is bound, and the program holds its type during the call.
+                // SAFETY: the entry is bound to a handle, and the program holds the type of that
+                // handle during the call, so nobody retires the entry meanwhile.
                 let is_ready = unsafe { entry.ready_at(direction, bytes as u64, pace) };
                 known.code = if is_ready { Code::Ready } else { Code::Declined };
             }
@@ -378,8 +392,8 @@ fn worked(
     }
 }
 
-/// Tells the hook about a buffer that is not moved inside because its type is not ready there, if
-/// policy and times want it converted.
+/// Tells Open MPI's convertor hook about a buffer that the hook cannot move because the type is not
+/// ready there, provided that the policy and the measured times want the buffer converted.
 #[inline(never)]
 fn offer(host: &'static Host, entry: &'static TypeEntry, purpose: Purpose, bytes: i64, direction: Direction) {
     let known = known(host, entry, purpose, bytes, direction);
@@ -390,8 +404,8 @@ fn offer(host: &'static Host, entry: &'static TypeEntry, purpose: Purpose, bytes
     }
 }
 
-/// Returns why the MPI library gets a buffer as it is. If the reason holds for similar messages too,
-/// lets the next of them pass without looking at them ([`rest`]).
+/// Returns the reason for bypassing a buffer. If the reason holds for similar messages too, lets
+/// the next similar messages pass without looking at them ([`rest`]).
 #[inline(never)]
 fn reason(
     host: &'static Host,
@@ -412,7 +426,8 @@ fn reason(
     why
 }
 
-/// Gathers what is known of a decoded type for a buffer of `bytes` bytes; 0 if nothing is moved.
+/// Gathers the facts about a decoded type for a buffer of `bytes` bytes, which is 0 if nothing is
+/// moved.
 #[inline(always)]
 fn known(
     host: &'static Host,
@@ -447,15 +462,18 @@ fn known(
     }
 }
 
-/// Returns what is known of the gain of messages of `bytes` bytes between two ranks.
+/// Returns the verdict on messages of `bytes` bytes between two ranks: the verdict of the layout
+/// alone if both ranks must decide alike, otherwise the verdict of the measured times. `None` if
+/// there is neither.
 #[inline]
 fn verdict(host: &Host, entry: &TypeEntry, bytes: u64, by: CompletedBy) -> Option<Verdict> {
     let evidence = entry.evidence()?;
     evidence.verdict_of_both(&host.profile.costs, bytes).or_else(|| evidence.verdict(bytes, by))
 }
 
-/// Counts a message. Says whether messages of its size have moved enough to be timed. Timing a type compiles it, so
-/// a type that both ranks must compile at the same message is compiled first.
+/// Counts a message. Returns true if messages of its size have moved enough bytes to be timed now.
+/// Timing a type compiles it. So if both ranks must compile the type at the same message, this
+/// returns false until the type is compiled.
 #[inline]
 fn is_due(host: &Host, entry: &TypeEntry, bytes: u64, code: Code) -> bool {
     entry.evidence().is_some_and(|evidence| {
@@ -464,8 +482,9 @@ fn is_due(host: &Host, entry: &TypeEntry, bytes: u64, code: Code) -> bool {
     })
 }
 
-/// Returns a reason against staging that is not among the facts: foreign packing that was found
-/// meanwhile, device memory, or too many staging buffers lost after errors.
+/// Returns a reason for bypassing a buffer that [`Facts`] does not contain: the MPI library was
+/// found not to pack raw bytes, the buffer is or may be in device memory, or errors of calls
+/// without a request have taken too many staging buffers out of use.
 #[inline]
 fn veto(entry: &'static TypeEntry, given: UserBuffer, purpose: Purpose) -> Option<Bypass> {
     gpu::refresh();
@@ -474,7 +493,8 @@ fn veto(entry: &'static TypeEntry, given: UserBuffer, purpose: Purpose) -> Optio
         return Some(if watch & FOREIGN != 0 { Bypass::Untried } else { Bypass::Device });
     }
     if watch & GPU != 0 {
-        // SAFETY: the entry is bound, and the program holds its type during the call.
+        // SAFETY: the entry is bound to a handle, and the program holds the type of that handle
+        // during the call, so nobody retires the entry while `committed` lives.
         let committed = unsafe { entry.committed() };
         if !committed.is_some_and(|committed| gpu::has_host(given.buf, committed.datatype())) {
             return Some(Bypass::Device);
@@ -483,10 +503,11 @@ fn veto(entry: &'static TypeEntry, given: UserBuffer, purpose: Purpose) -> Optio
     (!purpose.has_request() && retired::is_full()).then_some(Bypass::AfterErrors)
 }
 
-/// After a message was bypassed, lets the next similar messages pass without looking at them, unless
-/// the layout is still to be timed for their size. `by_policy`: policy or times did not want this
-/// message, so a similar one that costs less to convert may be wanted. Otherwise the reason holds for
-/// all similar messages.
+/// After a message was bypassed, lets the next similar messages pass without looking at them,
+/// unless the layout is still to be timed for their size. `by_policy`: the policy or the measured
+/// times did not want this message. Then messages that complete in their own call, which cost less
+/// to convert, may still be wanted. Any other reason holds for all similar messages. Also tells
+/// Open MPI's convertor hook how much time these messages would have saved inside the MPI library.
 fn rest(
     host: &'static Host,
     entry: &TypeEntry,
@@ -504,8 +525,8 @@ fn rest(
         verdict(host, entry, bytes, CompletedBy::SameCall).map_or(table, |verdict| verdict.wants(table));
     let by = if by_policy && at_once { CompletedBy::LaterCall } else { CompletedBy::SameCall };
     let like = Like { count: given.count, by };
-    // Where something is to be done with the type the next one is to be looked at.
-    let more = if entry.served.is_asked() { 0 } else { candidates::left(given.datatype & host.mask, like) };
+    // If the type is queued for the hook, the next message must be looked at.
+    let more = if entry.served.is_asked() { 0 } else { hotness::bypassed(given.datatype & host.mask, like) };
     if let Some(hook) = hook(host) {
         hook.misses(host, &|| match entry.evidence() {
             Some(evidence) if evidence.is_ahead(bytes) => entry.spares(bytes) / PACKED_SLOWER * (1 + more),

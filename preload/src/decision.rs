@@ -1,15 +1,15 @@
-//! The decision about one buffer of a call: it is bypassed, staged, moved inside the MPI library, or
-//! some work on its type comes first.
+//! The decision about one buffer of a call: it is bypassed, staged, moved inside the MPI library,
+//! or some work on its type comes first.
 //!
-//! [`decide`] chooses among these four. It is a pure function of [`Facts`]: words of the
-//! type record, the profile of the MPI library, the settings and the call. It reads no clock, no buffer
-//! and no communicator. Its caller does the work that `decide` asks for, enters the result into the facts
-//! and asks again: at most three times, once for each kind of work. Whether the uses of a type have paid
-//! for the work is asked of [`crate::candidates`] and of the type's entry.
+//! [`decide`] chooses among these four. It is a pure function of [`Facts`]: words of the type
+//! record, the profile of the MPI library, the settings and the call. It reads no clock, no buffer
+//! and no communicator. Its caller does the work that `decide` asks for, enters the result into the
+//! facts and asks again: at most three times, once for each kind of work. Whether the uses of a
+//! type have paid for the work is asked of [`crate::hotness`] and of the type's entry.
 //!
-//! A call is decided in two steps. First the types of its arguments alone are looked at, because most
-//! calls end there ([`Facts::of_type`]). Then each buffer is decided with its number of bytes, which in
-//! collective calls depends on the communicator. A buffer can still be bypassed after
+//! A call is decided in two steps. First the types of its arguments alone are looked at, because
+//! most calls end there ([`Facts::of_type`]). Then each buffer is decided with its number of bytes,
+//! which in collective calls depends on the communicator. A buffer can still be bypassed after
 //! [`Decision::Stage`], for reasons that are no facts: foreign packing that was found meanwhile,
 //! device memory, the limits on staging buffers, or no datatype that can replace the program's.
 
@@ -19,25 +19,27 @@ use ddtc_hosts::profile::WireForm;
 
 use crate::use_kind::CompletedBy;
 
-/// Answer about a buffer.
+/// Answer of [`decide`] about a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Decision {
-    /// It is given to the MPI library as it is.
+    /// The buffer is given to the MPI library as it is, for this reason.
     Bypass(Bypass),
-    /// It is packed or unpacked by compiled code, and the MPI library gets a staging buffer.
+    /// Compiled code packs or unpacks the buffer, and the MPI library gets a staging buffer.
     Stage(Plan),
-    /// The MPI library gets it as it is, and compiled code moves its bytes inside the library.
+    /// The MPI library gets the buffer as it is, and compiled code moves the bytes inside the
+    /// library, in Open MPI's convertor hook.
     Hook,
-    /// Something is to be done with its type first.
+    /// The caller must work on the type of the buffer first, and then ask again.
     Work(Work),
 }
 
 /// Work on a type that comes before a decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Work {
-    /// Decode it, if its uses have paid for that.
+    /// Decode the type, if that is expected to pay.
     Decode,
-    /// Compile it for the direction of the call, if its uses have paid for that.
+    /// Compile the type for the direction of the call, if its uses have moved enough bytes for
+    /// that.
     Compile,
     /// Time the packing of messages of this size.
     Time,
@@ -52,16 +54,19 @@ pub(crate) enum Plan {
     Direct,
     /// Bytes of `MPI_PACKED`.
     Packed,
-    /// Bytes of `MPI_PACKED` if the MPI library can cut the message nowhere inside an element, else the
-    /// dense equivalent of the type.
+    /// Bytes of `MPI_PACKED` if the MPI library can cut the message nowhere inside an element, else
+    /// the dense equivalent of the type.
     Uncut,
     /// Elements of the size of the type, each of which replaces one instance.
     Elements,
-    /// Bytes with a hole before the last ones.
+    /// The staged bytes with a gap before the last ones, because the MPI library copies a
+    /// contiguous buffer without checking its length.
     BytesWithGap,
-    /// Pieces with a hole before the last ones, which a receiver that does not convert can join.
+    /// The staged bytes with a gap before the last ones, as bytes or as wider basic elements. The
+    /// MPI library cuts the message between these, so that a receiver that does not convert can
+    /// join the two halves of an element of its own type.
     PiecesWithGap,
-    /// One element for each instance, each with a hole.
+    /// One element for each instance, each with a gap.
     ElementsWithGap,
     /// Elements of the size of the type, for a file.
     FileElements,
@@ -70,18 +75,19 @@ pub(crate) enum Plan {
 /// Use of a buffer in its call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// Packed or unpacked by the program.
+    /// Buffer that the program packs or unpacks itself (`MPI_Pack`, `MPI_Unpack`).
     Pack {
-        /// The MPI library has accepted the communicator before.
+        /// The MPI library has accepted the communicator in an earlier call.
         is_met: bool,
         /// Position and size of the packed buffer allow the call.
         fits: bool,
-        /// Bytes from which the MPI library copies one run faster.
+        /// Minimum number of bytes of a contiguous run that the MPI library copies faster than
+        /// compiled code does.
         own_runs: i64,
     },
     /// Buffer of a send. The receiver may be a rank that does not convert.
     Send(CompletedBy),
-    /// Received into.
+    /// Buffer of a receive.
     Receive(CompletedBy),
     /// A collective call of `count` elements. All ranks give the same count of types of one size.
     Elements {
@@ -89,43 +95,44 @@ pub(crate) enum Purpose {
         count: i64,
         /// Elements that one rank sends to another, on average.
         part: i64,
-        /// Bytes of a part below which the buffer is converted whatever the policy says, because the
-        /// other side of the call is: one side alone would keep the MPI library from its fast path for
-        /// contiguous buffers. 0 if the other side is not converted.
+        /// Bytes of a part below which the buffer is converted whatever the policy says, because
+        /// the other side of the call is: one side alone would keep the MPI library from its fast
+        /// path for contiguous buffers. 0 if the other side is not converted.
         beside: u64,
         completed_by: CompletedBy,
     },
-    /// Written to a file or read from it. If `uncached` is not 0, a contiguous access of a multiple of
-    /// that many bytes bypasses the system's cache, and takes longer than one of a type with gaps.
+    /// Buffer that is written to a file or read from it. If `uncached` is not 0, a contiguous
+    /// access of a multiple of that many bytes bypasses the system's cache, and takes longer than
+    /// one of a type with gaps.
     File { call: Call, uncached: i64 },
-    /// Put into a window.
+    /// Origin buffer of a put into a window.
     Put(CompletedBy),
-    /// Got from a window.
+    /// Origin buffer of a get from a window.
     Get,
-    /// A type is an argument of such a call; its buffer is not looked at yet. `persistent`: the call makes
-    /// a persistent request, which is started often.
+    /// Type that is an argument of the call `call`; its buffer is not looked at yet. `persistent`:
+    /// the call makes a persistent request, which is started often.
     Argument { call: Call, persistent: bool },
 }
 
 /// State of a type, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Record {
-    /// Its commit was not seen.
+    /// The commit of the type was not seen.
     Unseen,
-    /// Its commit was seen, and it is not decoded.
+    /// The commit of the type was seen, and the type is not decoded.
     Noted {
-        /// Some type may be converted in such calls.
+        /// Some type may be converted in such calls, so uses in them count.
         counts: bool,
-        /// It was not decoded now, because its uses have not paid for that.
+        /// The type was not decoded for this call, because that is not expected to pay yet.
         declined: bool,
     },
-    /// It cannot be decoded, or has no bytes.
+    /// The type cannot be decoded, or has no bytes.
     NotTaken,
-    /// It is decoded.
+    /// The type is decoded.
     Known(Known),
 }
 
-/// Facts about a decoded type in such a call.
+/// Facts about a decoded type in one kind of call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     pub(crate) class: Class,
@@ -135,7 +142,7 @@ pub(crate) struct Known {
     pub(crate) converts: bool,
     /// Payloads that the policy converts in such calls, as [`Policy::has`] reads them.
     pub(crate) payloads: u64,
-    /// Verdict for this number of bytes; none: no times were taken, and the layout alone decides
+    /// Verdict for this number of bytes. `None`: nothing was timed, and the layout alone decides
     /// nothing.
     pub(crate) verdict: Option<Verdict>,
     /// Messages of this size have moved enough to be timed.
@@ -148,14 +155,15 @@ pub(crate) struct Known {
 /// Verdict on converting messages of one size, by the layout alone or by its times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Verdict {
-    /// A conversion saves time, also that of finding a request that a later call completes.
+    /// A conversion saves time, even with the time for finding the request if a later call
+    /// completes the message.
     pub(crate) gains: bool,
     /// Our kernel is no faster than the MPI library, or the layout alone decides against it.
     pub(crate) loses: bool,
 }
 
 impl Verdict {
-    /// Says whether messages are converted; `table` says whether the policy has them.
+    /// Returns true if messages are converted. `table`: the policy table converts them.
     #[inline]
     pub(crate) fn wants(self, table: bool) -> bool {
         self.gains || table && !self.loses
@@ -167,22 +175,23 @@ impl Verdict {
 pub(crate) enum Code {
     Ready,
     Missing,
-    /// It was not compiled now, because the uses of the type have not paid for that.
+    /// The caller was asked to compile the type for this call and did not, usually because the uses
+    /// of the type have not moved enough bytes for that.
     Declined,
 }
 
 /// Whether compiled code moves a buffer inside the MPI library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum HookState {
-    /// Never: there is no hook, or the policy does not have it.
+    /// Never: there is no convertor hook, or the policy does not have such buffers there.
     No,
-    /// Once the type is ready there.
+    /// Not yet: the hook is not enabled, or the type is not ready there.
     NotReady,
-    /// It could: `gains` tells whether that is faster than the library's own mover.
+    /// Possible. `gains`: compiled code is faster there than the library's own code.
     Ready { gains: bool },
 }
 
-/// The bytes of a buffer.
+/// Bytes of a buffer that are to be moved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Payload {
     /// There are elements to move, and a process at the other end.
@@ -190,8 +199,8 @@ pub(crate) struct Payload {
     /// The buffer is null although the displacements of the type are not addresses. In packs also:
     /// the packed buffer or the position is a null pointer.
     pub(crate) is_null: bool,
-    /// Number of bytes; none if that is more than the call of the MPI library can carry. In packs also none
-    /// if they do not fit into the packed buffer, or if the arguments are wrong.
+    /// Number of bytes; `None` if that is more than the call of the MPI library can carry. In packs
+    /// also `None` if the bytes do not fit into the packed buffer, or if the arguments are wrong.
     pub(crate) bytes: Option<i64>,
 }
 
@@ -200,9 +209,11 @@ pub(crate) struct Payload {
 pub(crate) struct Facts {
     pub(crate) purpose: Purpose,
     pub(crate) record: Record,
-    /// None: not known before the communicator, file or window is looked at.
+    /// Bytes of the buffer. `None`: they are not known before the communicator, file or window is
+    /// looked at.
     pub(crate) payload: Option<Payload>,
-    /// The packing of the MPI library, and for messages its messages too, are known to be replaceable.
+    /// It is known that compiled code can replace the packing of this MPI library and, for
+    /// messages, that packed bytes can replace its messages.
     pub(crate) is_tried: bool,
     /// A PMPI layer after this library takes such calls.
     pub(crate) is_layers: bool,
@@ -243,7 +254,7 @@ impl Purpose {
         matches!(self, Purpose::Send(_) | Purpose::Receive(_))
     }
 
-    /// Returns the call by which the policy knows it.
+    /// Returns the call under which the policy has rules for a buffer of this purpose.
     #[inline]
     pub(crate) fn call(self) -> Call {
         match self {
@@ -256,8 +267,9 @@ impl Purpose {
         }
     }
 
-    /// Returns the bytes of a message that the MPI library makes of the call, on average, where it makes
-    /// messages. `size`: bytes of an instance, `bytes`: of the buffer.
+    /// Returns the mean number of bytes of the messages that the MPI library makes of the call.
+    /// `None`: the call makes no messages between ranks. `size`: bytes of an instance, `bytes`:
+    /// bytes of the buffer.
     #[inline]
     pub(crate) fn of_messages(self, size: i64, bytes: i64) -> Option<u64> {
         match self {
@@ -282,12 +294,12 @@ pub(crate) fn decide(facts: &Facts) -> Decision {
         Record::Noted { declined: true, .. } => return bypass(Bypass::Rare),
         Record::Noted { .. } => return Decision::Work(Work::Decode),
         Record::NotTaken => return bypass(Bypass::TypeNotTaken),
-        // The library's answer to a pack tells whether the type is valid.
+        // A pack goes to the MPI library first. If the library accepts it, the type is valid.
         Record::Unseen if matches!(facts.purpose, Purpose::Pack { .. }) => return bypass(Bypass::FirstUse),
         Record::Unseen => return bypass(Bypass::UnknownType),
     };
-    // The program's own packing is converted whatever the policy says, and so is the side of a collective
-    // call whose other side is.
+    // The program's own packs are converted whatever the policy says. So is one side of a
+    // collective call if its other side is converted.
     let is_given = match facts.purpose {
         Purpose::Pack { .. } => true,
         Purpose::Elements { beside, .. } => known.converts || beside > 0,
@@ -312,7 +324,7 @@ pub(crate) fn decide(facts: &Facts) -> Decision {
         return bypass(Bypass::NullBuffer);
     }
     if let Purpose::Pack { is_met, fits, own_runs } = facts.purpose {
-        // The library raises the error of a call that does not fit.
+        // If the packed buffer is too small, the MPI library raises the error.
         return match payload.bytes {
             _ if !is_met => bypass(Bypass::FirstUse),
             Some(bytes) if fits && bytes >= own_runs && known.class == Class::Dense => {
@@ -335,7 +347,8 @@ pub(crate) fn decide(facts: &Facts) -> Decision {
     with_code(facts, known, plan(facts.purpose, facts.wire_form, bytes))
 }
 
-/// Decides about a buffer that is to be converted: it needs a library that was tried, and code.
+/// Decides about a buffer that is to be converted, which needs compiled code and an MPI library
+/// whose packing is known to be replaceable.
 #[inline(always)]
 fn with_code(facts: &Facts, known: &Known, plan: Plan) -> Decision {
     match known.code {
@@ -346,7 +359,8 @@ fn with_code(facts: &Facts, known: &Known, plan: Plan) -> Decision {
     }
 }
 
-/// Returns why policy and times do not want a buffer of `bytes` bytes converted; none if they want it.
+/// Returns the reason for which the policy or the measured times do not want a buffer of `bytes`
+/// bytes converted. Returns `None` if they want it converted.
 #[inline(always)]
 pub(crate) fn unwanted(purpose: Purpose, known: &Known, wire_form: WireForm, bytes: i64) -> Option<Bypass> {
     let has = |bytes: u64| Policy::has(known.payloads, bytes);
@@ -357,15 +371,15 @@ pub(crate) fn unwanted(purpose: Purpose, known: &Known, wire_form: WireForm, byt
             Some(verdict) => (!verdict.wants(has(bytes as u64))).then_some(Bypass::Policy),
         },
         Purpose::Elements { part, beside, .. } => {
-            // If every instance has a gap of its own, each must be long enough by itself.
+            // If every instance gets a gap, each instance alone must be long enough for the policy.
             let each = match wire_form {
                 WireForm::Gap { .. } => known.size as u64,
                 _ => u64::MAX,
             };
             let part = known.size.saturating_mul(part).max(0) as u64;
             let mut lengths = [each, part].into_iter().filter(|&bytes| bytes >= beside && bytes != u64::MAX);
-            // Where its own costs in such calls are not known, a buffer is converted only if the policy has
-            // it and the times of messages do not speak against it.
+            // The costs of conversions in collective calls are not measured. So the policy must
+            // have both lengths, and the times of messages must not speak against a conversion.
             lengths
                 .find_map(why_not)
                 .or_else(|| known.verdict.is_some_and(|verdict| verdict.loses).then_some(Bypass::Policy))
@@ -379,7 +393,9 @@ pub(crate) fn unwanted(purpose: Purpose, known: &Known, wire_form: WireForm, byt
     }
 }
 
-/// Returns on which side of the payloads that the policy converts a number of bytes lies.
+/// Returns the bypass reason for a number of bytes that the policy does not convert: `TooSmall` if
+/// the policy converts some larger number, `TooLarge` if it converts smaller ones only, and
+/// `Policy` if it converts none.
 fn outside(payloads: u64, bytes: u64) -> Bypass {
     match payloads {
         0 => Bypass::Policy,
@@ -395,7 +411,8 @@ fn plan(purpose: Purpose, wire_form: WireForm, bytes: i64) -> Plan {
     match (purpose, wire_form) {
         (Purpose::Pack { .. } | Purpose::Argument { .. }, _) => Plan::Direct,
         (Purpose::Send(_), WireForm::Gap { .. }) => Plan::PiecesWithGap,
-        // A message that is received into a staging buffer may be cut anywhere.
+        // A message that is received into a staging buffer may be cut at any byte, because the
+        // bytes are unpacked only after all of them have arrived.
         (Purpose::Receive(_), WireForm::Gap { .. }) => Plan::BytesWithGap,
         (Purpose::Elements { .. }, WireForm::Gap { .. }) => Plan::ElementsWithGap,
         (Purpose::Send(_) | Purpose::Put(_), WireForm::Segments { whole, .. }) if bytes > whole => {
@@ -403,8 +420,8 @@ fn plan(purpose: Purpose, wire_form: WireForm, bytes: i64) -> Plan {
         }
         (Purpose::Send(_) | Purpose::Put(_) | Purpose::Receive(_) | Purpose::Get, _) => Plan::Packed,
         (Purpose::Elements { .. }, _) => Plan::Elements,
-        // The library compares the size of the type with that of the view, and tells in the status how
-        // many were moved: size and count stay the same.
+        // The MPI library compares the size of the type with that of the file view, and returns in
+        // the status how many elements were moved. So size and count must stay the same.
         (Purpose::File { .. }, _) => Plan::FileElements,
     }
 }

@@ -1,7 +1,10 @@
-//! The one named type that all elements of a type are, if there is one: what must not be cut inside an element goes as that many of it.
+//! The single named type of all elements of a type, if there is one. A buffer that must not be cut
+//! inside an element is passed as elements of this type.
 //!
-//! Packed elements are an array of the named type only where it has no gaps of its own, which pairs have;
-//! types of Fortran's parameters have handles that were never asked for. Both are the host's.
+//! Two kinds of types are treated as if they had no such named type, so their buffers are bypassed.
+//! If the named type has gaps of its own, which pairs have, packed elements are no array of the
+//! named type. Types with parameters of Fortran (`MPI_Type_create_f90_real` and its relatives) have
+//! handles that this library has not asked for.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,10 +15,10 @@ use crate::host::{HandleWord, Host};
 const UNKNOWN: u64 = 0;
 const NONE: u64 = 1;
 
-/// The bits of a handle in a word; above them are the bytes of an element.
+/// Bits of the handle in a word. The bits above them are the size of an element in bytes.
 const HANDLE: u64 = (1 << 48) - 1;
 
-/// Stands for a type in elements: found out when it is first asked for.
+/// Named type of all elements of a type, as a word; it is found out when it is first asked for.
 pub(crate) struct ElementType(AtomicU64);
 
 impl ElementType {
@@ -27,7 +30,8 @@ impl ElementType {
         self.0.store(UNKNOWN, Ordering::Relaxed);
     }
 
-    /// Returns `bytes` packed bytes of a type as elements and their type.
+    /// Returns `bytes` packed bytes of a type as a number of elements and their named type; none if
+    /// there is no such type.
     pub(crate) fn elements(&self, host: &Host, t: &Datatype, bytes: i64) -> Option<(i64, HandleWord)> {
         let known = match self.0.load(Ordering::Relaxed) {
             UNKNOWN => self.find(host, t),
@@ -58,9 +62,10 @@ fn only(host: &Host, t: &Datatype) -> Option<u64> {
     if named.class() == Class::Packed || named.size() != named.extent() {
         return None;
     }
-    // The host's size, which a compiler's options may have changed for Fortran's types.
+    // The MPI library's size of the type must be the usual one: the options of a compiler may have
+    // changed the sizes of Fortran's types.
     let (handle, mut size) = (host.handle(named)?, 0);
-    // SAFETY: a named type of the host's, a number to write to.
+    // SAFETY: `handle` is a named type of the MPI library, and `size` a number to write to.
     let code = unsafe { host.f.type_size?(handle, &raw mut size) };
     let right = code == 0 && i64::from(size) == named.size() && handle & !HANDLE == 0;
     right.then_some(handle | (size as u64) << 48)

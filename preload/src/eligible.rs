@@ -1,4 +1,5 @@
-//! Whether messages are converted under this host at all.
+//! Decision whether messages of this process are converted at all. Each process decides by itself,
+//! and keeps the decision until its world is finalized or the epoch ends.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -10,19 +11,23 @@ use crate::reentrancy::Inside;
 use crate::settings::settings;
 use crate::warn::warn;
 
+/// Value of [`STATE`]: not decided yet.
 const UNKNOWN: u8 = 0;
+/// Value of [`STATE`]: messages may be converted.
 const ON: u8 = 1;
+/// Value of [`STATE`]: all messages are bypassed.
 const OFF: u8 = 2;
 
-/// Whether messages of this process are converted at all.
+/// The decision: [`UNKNOWN`], [`ON`] or [`OFF`].
 static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// Ends the epoch.
+/// Forgets the decision, which was made with a communicator of the world. Called when the world is
+/// finalized, and at the end of the epoch.
 pub(crate) fn end_epoch() {
     STATE.store(UNKNOWN, Ordering::Relaxed);
 }
 
-/// Says whether they are.
+/// Returns true if messages of this process may be converted.
 #[inline]
 pub(crate) fn messages(host: &'static Host) -> bool {
     match STATE.load(Ordering::Relaxed) {
@@ -31,15 +36,18 @@ pub(crate) fn messages(host: &'static Host) -> bool {
     }
 }
 
-/// Says whether the host's packing of messages may be timed: where they are converted, and where compiled code may move them inside the host.
+/// Returns true if the MPI library's packing of messages may be timed: if messages may be
+/// converted, or if they may not but compiled code may move them inside the MPI library.
 pub(crate) fn timing(host: &'static Host) -> bool {
     messages(host) || STATE.load(Ordering::Relaxed) == OFF && allowed_hook(host).is_some()
 }
 
-/// Decides once, from what this process sees by itself: a peer may not have the library, so nothing is agreed upon.
+/// Decides whether messages may be converted. The decision depends only on this process and is not
+/// agreed upon with other ranks, because a peer may not have this library.
 #[cold]
 fn decide(host: &'static Host) -> bool {
-    // Sessions without the world give no communicator to try packing on.
+    // In a process that uses only sessions, no communicator is known to try packing on. Then
+    // nothing is decided.
     let decided = host.with_world(|| {
         let _inside = Inside::enter()?;
         let found = guard(|| supported(host) && packs_raw(host, host.myself) && size_is_enough(host));
@@ -50,7 +58,8 @@ fn decide(host: &'static Host) -> bool {
     decided.flatten().unwrap_or(false)
 }
 
-/// Says whether messages were tried on this library.
+/// Returns true if the conversion of messages was tried with this release of the MPI library, and
+/// if the handles of `MPI_PACKED` and `MPI_BYTE` are known.
 fn supported(host: &Host) -> bool {
     let known = host.profile.messages && host.packed != 0 && host.byte != 0;
     if !known && settings().report.is_some() {
@@ -59,10 +68,11 @@ fn supported(host: &Host) -> bool {
     known
 }
 
-/// Whether the host's own bound for packed bytes covers them.
+/// Returns true if `MPI_Pack_size` of the MPI library covers 12 bytes of `MPI_PACKED`.
 fn size_is_enough(host: &Host) -> bool {
     let mut size = 0;
-    // SAFETY: a named type, the communicator of the world's self, a number to write to.
+    // SAFETY: the datatype is a named one, the communicator is `MPI_COMM_SELF` of a world that is
+    // initialized (`with_world`), and `size` may be written.
     let code = host.f.pack_size.map(|f| unsafe { f(12, host.packed, host.myself, &raw mut size) });
     code == Some(0) && size >= 12
 }

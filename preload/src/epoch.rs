@@ -1,5 +1,5 @@
-//! The end of an epoch, which lasts from the first user of MPI (the world or a session) to the
-//! last.
+//! Beginning and end of an epoch, which lasts from the initialization of MPI for its first user
+//! (the world or a session) to the finalization of its last user.
 
 use std::ffi::c_int;
 
@@ -10,16 +10,19 @@ use crate::reentrancy::Inside;
 use crate::remembered::KEEPING;
 use crate::users::{User, World};
 use crate::{
-    comms, eligible, evidence, files, kin, own_types, remembered, report, requests, spending, types, windows,
+    comms, eligible, evidence, files, own_types, remembered, report, requests, similar, spending, types,
+    windows,
 };
 
 /// Forgets everything that is known about handles, which are about to lose their meaning, and
-/// writes the report. Called before the library is finalized for its last user.
+/// writes the report and the profile cache. Called before the MPI library is finalized for its last
+/// user.
 fn end_epoch(host: &'static Host) {
     if host.abi.is_some()
         && let Some(_inside) = Inside::enter()
     {
-        // Errors of freed requests are raised, so the program's code may run.
+        // This is outside of the guard: errors of freed requests are raised here, so code of the
+        // program may run.
         requests::finish(host);
         guard(|| {
             types::end_epoch(host);
@@ -28,7 +31,7 @@ fn end_epoch(host: &'static Host) {
             files::end_epoch();
             eligible::end_epoch();
             if report::rank(host).is_some_and(|(rank, _)| rank < KEEPING) {
-                remembered::keep(host, &[evidence::all(), kin::all()].concat());
+                remembered::keep(host, &[evidence::all(), similar::serialized()].concat());
             }
             report::write(host);
         });
@@ -37,7 +40,8 @@ fn end_epoch(host: &'static Host) {
 
 /// Initializes MPI for a user by `call`.
 pub(crate) fn initialize(host: &Host, user: User, call: impl FnOnce() -> c_int) -> c_int {
-    // Intel MPI says so while a session is open too, so that is asked before.
+    // Whether the world is initialized is asked before `call`, because Intel MPI reports an
+    // initialized world while any session is open.
     host.users.come(user, host.world_is_up());
     host.used();
     if first_is_gone() {
@@ -46,7 +50,9 @@ pub(crate) fn initialize(host: &Host, user: User, call: impl FnOnce() -> c_int) 
         hook.reopen();
     }
     let code = call();
-    // The program's own time: an initialization takes some tenths of a second, in which nothing can be gained.
+    // The overhead budget grows with the time that the program has run. That time begins here,
+    // because an initialization takes some tenths of a second, in which no conversion can gain
+    // anything.
     spending::begin();
     match user {
         _ if code != 0 => host.users.failed(user),
@@ -62,13 +68,15 @@ pub(crate) fn finalize(host: &'static Host, user: User, call: impl FnOnce() -> c
     if last {
         end_epoch(host);
     } else if user == User::World {
-        // Sessions go on, and may never be finalized.
+        // Sessions are still open and may never be finalized, so the report is written with the
+        // counts so far.
         report::so_far(host);
     }
     if user == User::World {
         host.users.close_world();
         if host.abi.is_some() {
-            // Whether messages are converted was found out by the world's communicators.
+            // The decision whether messages are converted was made with a communicator of the
+            // world, which is about to become invalid.
             eligible::end_epoch();
         }
     }

@@ -1,9 +1,17 @@
-//! Evidence for a layout: how long the host takes to pack it, and our kernel, on the program's own buffer.
+//! Measured times of a layout (its evidence): how long the MPI library and our kernel take to pack
+//! it, on the program's own buffer.
 //!
-//! A table that must gain on every machine leaves most of what there is to gain. What a message of this layout gains here shows when the host's `MPI_Pack` and
-//! our kernel pack the same elements: the host moves bytes by the same loops in both, and what its protocols add is known (docs/records/performance.md,
-//! "Evidence"). So once the messages of a layout and size class have moved enough to pay for it, both are timed, and the class is converted where ours gains
-//! beyond the cost of staging. Until then those decide that are alike ([`crate::kin`]), and without them the table.
+//! A policy table that must gain on every machine leaves much of the possible gain unused. How much
+//! a conversion of messages of a layout gains on this machine shows if the `MPI_Pack` of the MPI
+//! library and our kernel pack the same elements: the library moves bytes by the same loops in
+//! `MPI_Pack` and in messages, and the times that its protocols add are known
+//! (docs/records/performance.md, "Evidence"). So once the messages of a layout and size class have
+//! moved enough bytes to pay for the timing, both sides are timed. From then on messages of this
+//! layout and class are converted if our kernel gains more than staging costs, or if the policy
+//! table wants them and our kernel was not found to be as slow as the MPI library. Until then the
+//! measured times of the similarity class decide ([`crate::similar`]), and if there are none, the
+//! policy table alone. Messages about which both ranks must decide alike are decided by the
+//! layout's runs, not by times ([`Evidence::verdict_of_both`]).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -18,26 +26,30 @@ use crate::remembered;
 use crate::times::{LATER, PART, Runs, Times};
 use crate::use_kind::CompletedBy;
 
-/// Times as many bytes as are packed for it that a class moves before it is timed.
+/// Minimum number of bytes that a size class must have moved before it is timed, in multiples of
+/// the bytes that are packed to time it: those of one message, at most [`PART`].
 const WORTH: u64 = 8;
-/// Times as many bytes where the layouts that are alike say what gains.
+/// Factor by which a layout must have moved more bytes than otherwise before it is timed, if its
+/// similarity class decides already about messages of this size.
 const KIN: u64 = 16;
-/// Size classes: powers of two, the last without end.
+/// Number of size classes. Class `n` has messages of 2^n to 2^(n+1) - 1 bytes. The last class has
+/// no upper bound.
 pub(crate) const CLASSES: usize = 40;
-/// Layouts of which evidence is kept; the table decides for others.
+/// Maximum number of layouts of which times are kept. For others the similarity class decides, or
+/// the policy table.
 const MOST: usize = 2048;
 
-/// Times and verdict of a size class.
+/// Measured times of a size class.
 struct Class {
-    /// Bytes that were moved before it was timed.
+    /// Bytes that messages have moved before the class was timed.
     moved: AtomicU64,
     bytes: AtomicU32,
     host: AtomicU32,
     ours: AtomicU32,
     copy: AtomicU32,
-    /// Nanoseconds that a conversion saves by the times alone, and those at stake.
+    /// Nanoseconds that a conversion of the shortest message of the class saves, by
+    /// [`Times::saves`].
     saves: AtomicU32,
-    stake: AtomicU32,
 }
 
 impl Class {
@@ -49,31 +61,41 @@ impl Class {
             ours: AtomicU32::new(0),
             copy: AtomicU32::new(0),
             saves: AtomicU32::new(0),
-            stake: AtomicU32::new(0),
         }
     }
 }
 
-/// Times and verdicts of a layout. Lives forever: one for each layout, not each type.
+/// Measured times of a layout, or of a similarity class, and the verdicts that follow from them. A
+/// value of this type is never freed. Types of equal layouts share one value, and so do layouts
+/// that differ only in distances of 64 KiB and more.
 pub(crate) struct Evidence {
-    /// Its runs, by [`Runs::word`]; of no bytes where that is not known yet.
+    /// Runs of the layout, as [`Runs::word`] makes them. Their length is 0 while the runs are not
+    /// known.
     runs: AtomicU64,
-    /// Evidence of layouts that are alike, where it has none of its own.
+    /// Times of the similarity class, which decide about size classes for which the layout has none
+    /// of its own. `None` in the times of a similarity class.
     kin: Option<&'static Evidence>,
-    /// Size classes that were timed, a bit each.
+    /// Size classes that are not timed any more, one bit for each: those that were timed, and those
+    /// that could not be timed.
     timed: AtomicU64,
-    /// Those where a conversion gains by the times alone.
+    /// Timed size classes for which a conversion gains, by [`Times::gains`] and without regard to
+    /// the policy table.
     gains: AtomicU64,
-    /// Those where our kernel is no faster than the host: whatever a table says, they are the host's.
+    /// Timed size classes for which our kernel is no faster than the MPI library, or for which the
+    /// layout alone decides against a conversion ([`Times::loses`]). Their messages are bypassed
+    /// even if the policy table wants them, unless their bit in `gains` is set too.
     loses: AtomicU64,
-    /// Those of which layouts that are alike say both.
+    /// Size classes for which some layouts of the similarity class gain and others do not. For them
+    /// the times of the class decide nothing.
     mixed: AtomicU64,
     classes: [Class; CLASSES],
 }
 
 static KNOWN: Lazy<Mutex<HashMap<u64, &'static Evidence>>> = Lazy::new(Mutex::default);
 
-/// Returns the evidence for the layout of that hash, of such runs: that of its kin where too many layouts have some.
+/// Returns the times of the layout with the hash `key` and these runs. If the layout has none yet,
+/// makes them, with the times of earlier runs from the profile cache. If [`MOST`] other layouts
+/// have times, returns `kin`, the times of the similarity class.
 pub(crate) fn of(
     host: &Host,
     key: u64,
@@ -83,13 +105,13 @@ pub(crate) fn of(
     if let Some(evidence) = known(key) {
         return Some(evidence);
     }
-    // Not under the lock: a file may be read.
+    // The profile cache is asked before the lock is taken, because it may read a file.
     let learnt = remembered::of(host, key);
+    if let Some(kin) = kin {
+        let _ = kin.runs.compare_exchange(0, runs.word(), Relaxed, Relaxed);
+    }
     let mut known = KNOWN.lock();
     if known.len() >= MOST && !known.contains_key(&key) {
-        if let Some(kin) = kin {
-            let _ = kin.runs.compare_exchange(0, runs.word(), Relaxed, Relaxed);
-        }
         return kin;
     }
     let new = || Box::leak(Box::new(Evidence { kin, ..Evidence::new(runs.word()) }));
@@ -100,12 +122,12 @@ pub(crate) fn of(
     Some(evidence)
 }
 
-/// Returns the evidence of a layout, if there is some.
+/// Returns the times of the layout with this hash, if some are kept.
 pub(crate) fn known(layout: u64) -> Option<&'static Evidence> {
     KNOWN.lock().get(&layout).copied()
 }
 
-/// Returns all evidence of this process: layout, size class and times.
+/// Returns all measured times of this process, each with the hash of its layout and its size class.
 pub(crate) fn all() -> Vec<(u64, usize, Times)> {
     let known = KNOWN.lock();
     let of = |(&key, evidence): (&u64, &&'static Evidence)| {
@@ -115,14 +137,15 @@ pub(crate) fn all() -> Vec<(u64, usize, Times)> {
     known.iter().flat_map(of).collect()
 }
 
-/// The size class of a number of bytes.
+/// Returns the size class of a message of `bytes` bytes.
 #[inline]
 fn class(bytes: u64) -> usize {
     (bytes.max(1).ilog2() as usize).min(CLASSES - 1)
 }
 
 impl Evidence {
-    /// Of runs by [`Runs::word`].
+    /// Returns a value without times for a layout with these runs, as [`Runs::word`] makes them. 0:
+    /// the runs are not known.
     pub(crate) const fn new(runs: u64) -> Evidence {
         Evidence {
             runs: AtomicU64::new(runs),
@@ -135,7 +158,9 @@ impl Evidence {
         }
     }
 
-    /// What decides about messages of so many bytes: it or its kin, if the class was timed; then the class's bit. `None`: the table.
+    /// Returns the times that decide about messages of `bytes` bytes, and the bit of their size
+    /// class: the layout's own times if the size class was timed or could not be timed, else those
+    /// of the similarity class, unless its layouts disagree. `None`: the policy table decides.
     #[inline]
     fn decider(&self, bytes: u64) -> Option<(&Evidence, u64)> {
         let bit = 1u64 << class(bytes);
@@ -147,31 +172,36 @@ impl Evidence {
         Runs::from_word(self.runs.load(Relaxed))
     }
 
-    /// Evidence of layouts that are alike, in their runs too.
+    /// Returns the times of the similarity class, if its runs are like those of the layout too.
     #[inline]
     fn kin(&self) -> Option<&'static Evidence> {
         self.kin.filter(|kin| self.runs().are_like(kin.runs()))
     }
 
-    /// Says whether messages of so many bytes were timed, its own or those of its kin.
+    /// Returns true if messages of `bytes` bytes were timed for this layout or for its similarity
+    /// class, or if they could not be timed.
     #[inline]
     pub(crate) fn is_decided(&self, bytes: u64) -> bool {
         self.decider(bytes).is_some()
     }
 
-    /// Says whether messages of so many bytes were timed of its own: no more are.
+    /// Returns true if messages of `bytes` bytes of the layout itself are not timed any more,
+    /// because they were timed or could not be.
     pub(crate) fn is_timed(&self, bytes: u64) -> bool {
         self.timed.load(Relaxed) >> class(bytes) & 1 != 0
     }
 
-    /// Size classes, a bit each, of which its kin gain by a conversion and its own were not timed.
+    /// Returns the size classes, one bit for each, for which a conversion gains according to the
+    /// similarity class and which were not timed for the layout itself. Size classes about which
+    /// the layouts of the similarity class disagree are not among them.
     pub(crate) fn hoped(&self) -> u64 {
         let gains = self.kin().map_or(0, |kin| kin.gains.load(Relaxed) & !kin.mixed.load(Relaxed));
         gains & !self.timed.load(Relaxed)
     }
 
-    /// Returns what the times say about messages of so many bytes, if they were taken: those of the layout, or
-    /// of the layouts that are alike.
+    /// Returns the verdict of the times on messages of `bytes` bytes which a call of the kind `by`
+    /// completes. The times are those of the layout, or of its similarity class. `None`: there are
+    /// no times.
     #[inline]
     pub(crate) fn verdict(&self, bytes: u64, by: CompletedBy) -> Option<Verdict> {
         let (e, bit) = self.decider(bytes)?;
@@ -182,57 +212,65 @@ impl Evidence {
         Some(Verdict { gains, loses: e.loses.load(Relaxed) & bit != 0 })
     }
 
-    /// Returns what the layout says about messages of so many bytes, if both ranks must decide them alike: no
-    /// rank may go by its own times.
+    /// Returns the verdict of the layout's runs on messages of `bytes` bytes, if both ranks must
+    /// decide alike. Then no rank may go by its own times. `None`: each rank decides by its own
+    /// times.
     #[inline]
     pub(crate) fn verdict_of_both(&self, costs: &Costs, bytes: u64) -> Option<Verdict> {
         let gains = self.runs().gain_on_both_ranks(costs, bytes)?;
         Some(Verdict { gains, loses: !gains })
     }
 
-    /// Says whether messages of so many bytes are converted; `table` says whether the policy has them.
+    /// Returns the nanoseconds that a conversion of a message of `bytes` bytes gains, 0 for no
+    /// gain, if both ranks must decide alike whether they convert the message. `None`: each rank
+    /// decides by its own times.
+    pub(crate) fn gain_on_both_ranks(&self, costs: &Costs, bytes: u64) -> Option<u64> {
+        let runs = self.runs();
+        let gains = runs.gain_on_both_ranks(costs, bytes)?;
+        Some(if gains { runs.saving(bytes) } else { 0 })
+    }
+
+    /// Returns true if messages of `bytes` bytes which a call of the kind `by` completes are
+    /// converted according to the times, or without times to the policy table. `table`: the policy
+    /// table wants them.
     pub(crate) fn wants(&self, bytes: u64, by: CompletedBy, table: bool) -> bool {
         self.verdict(bytes, by).map_or(table, |verdict| verdict.wants(table))
     }
 
-    /// Says whether messages of any size are converted, as far as is known; a table has the payloads `table`.
-    pub(crate) fn hopeful(&self, table: u64) -> bool {
-        let timed = self.timed().chain(self.kin().into_iter().flat_map(Evidence::timed));
-        timed
-            .into_iter()
-            .any(|(at, _)| self.wants(1 << at, CompletedBy::SameCall, Policy::has(table, 1 << at)))
-    }
-
-    /// Says whether nothing of it was timed, nor of its kin.
-    pub(crate) fn is_new(&self) -> bool {
-        self.timed.load(Relaxed) == 0 && self.kin().is_none_or(Evidence::is_new)
-    }
-
-    /// Counts a message; whether its class has moved enough to be timed before it, or that of its kin. `least`: bytes that a class moves at least.
+    /// Counts a message of `bytes` bytes, which is about to be sent or received. Returns true if
+    /// messages of its size class are to be timed now, because this layout has moved enough bytes
+    /// in them, or its similarity class has and does not decide yet. `least` is the minimum number
+    /// of bytes; if `least` is 0, a class is timed at its first message.
     #[inline]
     pub(crate) fn due(&self, bytes: u64, least: u64) -> bool {
         if self.is_timed(bytes) {
             return false;
         }
         let (kin, decided) = (self.kin(), self.is_decided(bytes));
-        // Where its kin decide there is little to learn.
+        // If the similarity class decides already, timing this layout too teaches little, so it
+        // must have moved more bytes itself.
         let own = self.has_moved(bytes, if decided { least.saturating_mul(KIN) } else { least });
         own || !decided && kin.is_some_and(|kin| kin.has_moved(bytes, least))
     }
 
-    /// Counts a message; whether its class has moved enough.
+    /// Counts a message of `bytes` bytes. Returns true if its size class has moved enough bytes,
+    /// this message included.
     fn has_moved(&self, bytes: u64, least: u64) -> bool {
         let before = self.classes[class(bytes)].moved.fetch_add(bytes, Relaxed);
         let worth = if least == 0 { 0 } else { least.max(WORTH * bytes.min(PART)) };
         before.saturating_add(bytes) >= worth
     }
 
-    /// A class that cannot be timed: the table decides from now on.
+    /// Records that messages of the size class of `bytes` cannot be timed. The policy table decides
+    /// about them from now on, whatever the similarity class says.
     pub(crate) fn give_up(&self, bytes: u64) {
         self.timed.fetch_or(1 << class(bytes), Relaxed);
     }
 
-    /// The times of a class are known from now on.
+    /// Records the times of a size class and the verdicts that follow from them, which decide from
+    /// now on. The similarity class takes the times over if the class has none for this size. If
+    /// the class has times and they gain where these do not, or the other way round, the class does
+    /// not decide about this size any more.
     fn learn(&self, costs: &Costs, at: usize, times: Times) {
         let (Some(class), bit) = (self.classes.get(at), 1u64 << at.min(CLASSES - 1)) else { return };
         class.bytes.store(times.bytes, Relaxed);
@@ -241,7 +279,6 @@ impl Evidence {
         class.copy.store(times.copy, Relaxed);
         let runs = self.runs();
         class.saves.store(times.saves(costs, 1 << at, runs), Relaxed);
-        class.stake.store(times.stake(costs, 1 << at, runs), Relaxed);
         let gains = times.gains(costs, 1 << at, runs);
         if gains {
             self.gains.fetch_or(bit, Relaxed);
@@ -252,7 +289,8 @@ impl Evidence {
         self.timed.fetch_or(bit, Relaxed);
         if let Some(kin) = self.kin {
             if kin.timed.load(Relaxed) & bit == 0 {
-                // What it says of one kind of runs is not taken for another's.
+                // The similarity class takes over times only from layouts whose runs are like its
+                // own.
                 if runs.are_like(kin.runs()) {
                     kin.runs.store(runs.word(), Relaxed);
                     kin.learn(costs, at, times);
@@ -263,47 +301,42 @@ impl Evidence {
         }
     }
 
-    /// Returns the nanoseconds that converting a message of so many bytes saves, if its class was found to gain.
+    /// Returns the nanoseconds that converting a message of `bytes` bytes saves, if its size class
+    /// was found to gain.
     #[inline]
     pub(crate) fn saves(&self, bytes: u64) -> Option<u64> {
-        self.gained(bytes, |class| &class.saves)
-    }
-
-    /// As [`Evidence::saves`], the nanoseconds at stake ([`Times::stake`]).
-    pub(crate) fn stake(&self, bytes: u64) -> Option<u64> {
-        self.gained(bytes, |class| &class.stake)
-    }
-
-    /// Returns what a class says of its least message, for one of so many bytes.
-    #[inline]
-    fn gained(&self, bytes: u64, of: impl FnOnce(&Class) -> &AtomicU32) -> Option<u64> {
         let (e, bit) = self.decider(bytes)?;
         let gains = e.gains.load(Relaxed) & bit != 0;
         let at = class(bytes);
-        gains.then(|| u64::from(of(&e.classes[at]).load(Relaxed)).saturating_mul(bytes) >> at)
+        // The stored time is that of the shortest message of the class, which has `1 << at` bytes.
+        gains.then(|| u64::from(e.classes[at].saves.load(Relaxed)).saturating_mul(bytes) >> at)
     }
 
-    /// Returns the nanoseconds that our kernel is faster than the host's packing for a message of so many bytes, if its class was timed: what is saved where nothing is
-    /// staged.
+    /// Returns the nanoseconds that our kernel packs a message of `bytes` bytes faster than the MPI
+    /// library, if its size class was timed. So much is saved if nothing is staged.
     #[inline]
     pub(crate) fn spares(&self, bytes: u64) -> Option<u64> {
         let [part, ours, host] = self.both(bytes)?;
         Some(host.saturating_sub(ours).saturating_mul(bytes) / part)
     }
 
-    /// Says whether our kernel was found to pack messages of so many bytes in four fifths of the host's time or less.
+    /// Returns true if our kernel was found to pack messages of `bytes` bytes in less than four
+    /// fifths of the MPI library's time.
     #[inline]
     pub(crate) fn is_ahead(&self, bytes: u64) -> bool {
         self.both(bytes).is_some_and(|[_, ours, host]| ours * 5 < host * 4)
     }
 
-    /// Says whether our kernel was found to be about as slow as the host in packing messages of so many bytes: nine tenths of its time and more.
+    /// Returns true if our kernel was found to take nine tenths of the MPI library's time or more
+    /// to pack messages of `bytes` bytes.
     #[inline]
     pub(crate) fn is_even(&self, bytes: u64) -> bool {
         self.both(bytes).is_some_and(|[_, ours, host]| ours * 10 >= host * 9)
     }
 
-    /// Returns the bytes of a part of such a message, and the nanoseconds that packing it took our kernel and the host.
+    /// Returns the length in bytes of the part of a message that was timed, and the nanoseconds in
+    /// which our kernel and the MPI library packed the part, for the size class of `bytes`. `None`:
+    /// there are no times.
     #[inline]
     fn both(&self, bytes: u64) -> Option<[u64; 3]> {
         let class = &self.decider(bytes)?.0.classes[class(bytes)];
@@ -311,17 +344,18 @@ impl Evidence {
         (part > 0).then_some([part, ours, host])
     }
 
-    /// The times of messages of so many bytes are known from now on.
+    /// Records the times of messages of the size class of `bytes`.
     pub(crate) fn learn_bytes(&self, costs: &Costs, bytes: u64, times: Times) {
         self.learn(costs, class(bytes), times);
     }
 
-    /// Size classes and their times, of those that could be timed.
+    /// Returns the size classes that could be timed, with their times.
     fn timed(&self) -> impl Iterator<Item = (usize, Times)> {
         self.decided().filter(|(_, times)| times.bytes > 0)
     }
 
-    /// Size classes that nobody times any more, and their times, of no bytes where there are none.
+    /// Returns the size classes that are not timed any more, with their times. A class that could
+    /// not be timed has times of 0 bytes.
     fn decided(&self) -> impl Iterator<Item = (usize, Times)> {
         let timed = self.timed.load(Relaxed);
         let classes = self.classes.iter().enumerate().filter(move |(at, _)| timed >> at & 1 != 0);
@@ -332,8 +366,10 @@ impl Evidence {
         })
     }
 
-    /// Returns what a later run may know of layouts that are alike: their runs by [`Runs::word`], size classes, and their times, of no bytes where they say both.
-    pub(crate) fn told(&self) -> (u64, Vec<(usize, Times)>) {
+    /// Returns the part of the times of a similarity class that is written to the profile cache:
+    /// the runs, as [`Runs::word`] makes them, and the size classes with their times. If layouts of
+    /// the class disagree about a size class, its times have 0 bytes.
+    pub(crate) fn serialize(&self) -> (u64, Vec<(usize, Times)>) {
         let mixed = self.mixed.load(Relaxed);
         let is_mixed = |at: usize| mixed >> at & 1 != 0;
         let told =
@@ -342,8 +378,14 @@ impl Evidence {
         (self.runs.load(Relaxed), rows)
     }
 
-    /// Learns what an earlier run has told.
-    pub(crate) fn hear(&self, costs: &Costs, runs: u64, rows: impl IntoIterator<Item = (usize, Times)>) {
+    /// Takes over the times of a similarity class that an earlier run has written with
+    /// [`Evidence::serialize`]. Rows past the last size class are ignored.
+    pub(crate) fn deserialize(
+        &self,
+        costs: &Costs,
+        runs: u64,
+        rows: impl IntoIterator<Item = (usize, Times)>,
+    ) {
         self.runs.store(runs, Relaxed);
         for (at, times) in rows.into_iter().filter(|&(at, _)| at < CLASSES) {
             if times.bytes == 0 {
@@ -355,7 +397,9 @@ impl Evidence {
         }
     }
 
-    /// Returns a line for each class that was timed, for the report; `table`: payloads that the table has.
+    /// Returns the lines of the report: one for each size class that was timed, and one for each
+    /// that is converted because its similarity class gains. `table` is the set of payloads that
+    /// the policy table converts.
     pub(crate) fn lines(&self, table: u64) -> Vec<String> {
         use CompletedBy::{LaterCall, SameCall};
         let timed = self.timed().map(|(at, Times { bytes, host, ours, copy })| {
@@ -389,22 +433,19 @@ mod tests {
         let kin: &'static Evidence = Box::leak(Box::new(Evidence::new(0)));
         let new = || Evidence { kin: Some(kin), ..Evidence::new(4) };
         let [one, other, third] = [new(), new(), new()];
-        // Their messages count together until one was timed, and each for itself.
+        // The messages of the three layouts count together until one of the layouts was timed, and
+        // separately from then on.
         let due = |e: &Evidence, n: u64| (0..n).filter(|_| e.due(4096, 80 << 10)).count();
         assert_eq!((due(&one, 15), due(&other, 4), due(&third, 1)), (0, 0, 1));
-        assert!(one.is_new() && one.hoped() == 0 && !one.wants(4096, SameCall, false));
+        assert!(one.hoped() == 0 && !one.wants(4096, SameCall, false));
         let slow = Times { bytes: 4096, host: 9000, ours: 900, copy: 100 };
         one.learn_bytes(&profile::INTEL.costs, 4096, slow);
-        assert!(
-            !other.is_new()
-                && other.hoped() == 4096
-                && other.wants(4096, SameCall, false)
-                && other.hopeful(0)
-        );
+        assert!(other.hoped() == 4096 && other.wants(4096, SameCall, false));
         assert!(one.hoped() == 0 && !other.wants(8192, SameCall, false));
         assert_eq!((other.saves(4096), other.spares(4096)), (one.saves(4096), Some(8100)));
         assert_eq!((due(&other, 315), due(&other, 1)), (0, 1));
-        // What one says of its own stands; that both are true says nothing of a third.
+        // A layout is decided by its own times, if there are some. Times of two layouts that
+        // disagree decide nothing about a third.
         other.learn_bytes(&profile::INTEL.costs, 4096, Times { ours: 9000, ..slow });
         assert!(!other.wants(4096, SameCall, false) && one.wants(4096, SameCall, false));
         assert!(
@@ -416,7 +457,8 @@ mod tests {
     fn layouts_of_other_runs_do_not_speak_for_each_other() {
         let kin: &'static Evidence = Box::leak(Box::new(Evidence::new(0)));
         let of = |run| Evidence { kin: Some(kin), ..Evidence::new(run) };
-        // What LAMMPS_full receives, six arrays; WRF_x is of as many bytes.
+        // Times of a receive of LAMMPS_full, whose type has six arrays. Messages of WRF_x are of
+        // the same size class.
         of(23_925).learn_bytes(
             &profile::MPICH.costs,
             143_552,
@@ -424,7 +466,7 @@ mod tests {
         );
         let decided = [12, 16_384, 0].map(|run| of(run).is_decided(173_712));
         assert_eq!(decided, [false, true, true]);
-        // Nor do they teach what is known of the others.
+        // A layout of unlike runs does not change the times of the similarity class either.
         of(12).learn_bytes(
             &profile::MPICH.costs,
             16_384,
@@ -444,16 +486,16 @@ mod tests {
         let other = Evidence { kin: Some(kin), ..Evidence::new(4) };
         other.learn_bytes(&profile::MPICH.costs, 1024, Times { ours: 9000, ..little });
         kin.give_up(2 << 20);
-        let (runs, told) = kin.told();
+        let (runs, told) = kin.serialize();
         assert_eq!((runs, &told[..]), (4, &[(10, Times::default()), (14, slow)][..]));
         let later = Evidence::new(0);
-        later.hear(&profile::MPICH.costs, runs, told.iter().copied().chain([(CLASSES, slow)]));
+        later.deserialize(&profile::MPICH.costs, runs, told.iter().copied().chain([(CLASSES, slow)]));
         let verdicts = |e: &Evidence| {
             [1024, 16384, 2 << 20].map(|n| (e.is_decided(n), e.wants(n, SameCall, false), e.saves(n)))
         };
         assert_eq!(verdicts(&later)[..2], verdicts(kin)[..2]);
         assert!(!later.is_decided(1024) && later.wants(16384, SameCall, false));
-        assert_eq!(later.told(), (runs, told));
+        assert_eq!(later.serialize(), (runs, told));
     }
 
     #[test]
@@ -461,7 +503,9 @@ mod tests {
         let evidence = Evidence::new(64);
         let due = |bytes, n: u64| (0..n).filter(|_| evidence.due(bytes, 80 << 10)).count();
         assert_eq!((due(4096, 19), due(4096, 3)), (0, 3));
-        // 8 of what is packed, and another class for itself.
+        // Messages of 64 KiB must have moved eight times the 64 KiB that are packed to time them. A
+        // message of 2 MiB is of another class, which is counted separately, and moves enough at
+        // once.
         assert_eq!((due(64 << 10, 7), due(64 << 10, 1), due(2 << 20, 1)), (0, 1, 1));
         evidence.give_up(2 << 20);
         assert!(
@@ -479,11 +523,12 @@ mod tests {
         );
         assert_eq!((evidence.spares(8000), evidence.spares(8192)), (Some(8100 * 8000 / 4096), None));
         assert!(evidence.is_ahead(5000) && !evidence.is_ahead(8192));
-        // One that could not be timed, and one that was not, say nothing.
+        // A class whose kernel is fast, a class that was not timed and a class that could not be
+        // timed are not even.
         assert!([5000, 8192, 2 << 20].map(|bytes| evidence.is_even(bytes)) == [false; 3]);
         let slow = Times { bytes: 8192, host: 9000, ours: 9000, copy: 100 };
         evidence.learn_bytes(&profile::MPICH.costs, 8192, slow);
-        // What a later call completes must save more.
+        // A conversion must save more if a later call completes the message.
         let little = Times { bytes: 480, host: 160, ours: 10, copy: 10 };
         evidence.learn_bytes(&profile::MPICH.costs, 480, little);
         assert!(
@@ -498,11 +543,12 @@ mod tests {
                 && !evidence.is_ahead(8192)
         );
         assert!(evidence.is_even(8192));
-        let fast = Times { bytes: 16384, host: 900, ours: 900, copy: 100 };
-        evidence.learn_bytes(&profile::INTEL.costs, 16384, fast);
+        // 256 runs take Intel MPI at least 20 ns each.
+        let even = Times { bytes: 16384, host: 900, ours: 5000, copy: 100 };
+        evidence.learn_bytes(&profile::INTEL.costs, 16384, even);
         assert!(evidence.wants(16384, SameCall, true) && !evidence.wants(16384, SameCall, false));
         assert_eq!(due(8192, 1000), 0);
-        // First uses, for whoever asks for that.
+        // With a threshold of 0 the first message is timed.
         assert!(Evidence::new(64).due(8, 0));
     }
 }

@@ -1,10 +1,10 @@
-//! Staging buffers of tests: each ends where inaccessible memory begins, and is inaccessible itself
-//! when it is dropped.
+//! Staging buffers for tests. Each buffer ends where inaccessible memory begins, and becomes
+//! inaccessible itself when it is dropped.
 //!
-//! Only in debug builds, and there only under `DDTC_FENCES=1`, which the tests set for the programs
-//! that they run. An MPI library that writes more than it was given room for, or touches a buffer
-//! that was freed, ends the program at once. The addresses of freed buffers stay inaccessible while
-//! [`GONE`] has room for them, so that nothing else is mapped there.
+//! They exist only in debug builds, and are used only under `DDTC_FENCES=1`, which the tests set
+//! for the programs that they run. If an MPI library writes past the end of a buffer, or touches a
+//! buffer that was freed, the program ends at once. The addresses of freed buffers stay
+//! inaccessible while [`GONE`] has room for them, so that nothing else is mapped there.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -12,86 +12,94 @@ use std::ptr::NonNull;
 
 use ddtc::process::{Awaited, Mutex, to_stderr};
 
-/// Bytes of inaccessible memory on either side, a multiple of every page.
+/// Bytes of inaccessible memory on each side of a buffer: a multiple of every page size.
 const FENCE: usize = 64 << 10;
-/// Value of the bytes between the first fence and the buffer.
+/// Value of the bytes between the first inaccessible memory and the buffer. Such bytes exist
+/// because the buffer ends, rather than begins, at the end of a page.
 const BEFORE: u8 = 0xc5;
 
-/// Maximum number of freed buffers whose addresses stay inaccessible, and maximum number of their
+/// Maximum number of freed buffers whose addresses stay inaccessible, and maximum sum of their
 /// bytes.
 const MAX_GONE: usize = 4096;
 const MAX_GONE_BYTES: usize = 16 << 30;
 
-/// Freed buffers, the oldest first, and the sum of their bytes.
+/// Mappings of freed buffers, the oldest first, and the sum of their bytes.
 static GONE: Mutex<(VecDeque<Region>, usize)> = Mutex::new((VecDeque::new(), 0));
 
-/// Address and bytes of a mapping.
+/// Address and length in bytes of a mapping.
 struct Region(*mut c_void, usize);
 
-// SAFETY: addresses that nobody may use.
+// SAFETY: the address is only passed to `munmap`; nobody reads or writes the memory, which is
+// inaccessible.
 unsafe impl Send for Region {}
 
-/// Memory between two fences.
+/// A buffer between two pieces of inaccessible memory.
 pub(crate) struct Fenced {
     region: *mut c_void,
     all: usize,
     bytes: usize,
 }
 
-// SAFETY: plain memory that nobody else knows.
+// SAFETY: the value owns its mapping, whose address no other value has and which is not tied to a
+// thread.
 unsafe impl Send for Fenced {}
 
-/// Says whether the process has a limit on its address space, which inaccessible memory counts for: the
-/// MPI library needs what there is.
+/// Returns true if the process has a limit on its address space. Inaccessible memory counts towards
+/// that limit, so freed buffers are then unmapped at once, to leave the rest to the MPI library.
 fn is_limited() -> bool {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: a limit to write to.
+    // SAFETY: `limit` may be written.
     unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
     limit.rlim_cur != libc::RLIM_INFINITY
 }
 
-/// Says whether buffers stand between fences.
+/// Returns true if staging buffers are to be fenced: `DDTC_FENCES` is 1.
 pub(crate) fn wanted() -> bool {
     static WANTED: Awaited<bool> = Awaited::new();
     *WANTED.get_or_init(|| std::env::var_os("DDTC_FENCES").is_some_and(|value| value == "1"))
 }
 
 impl Fenced {
-    /// `None`: out of memory.
+    /// Returns a buffer of `bytes` bytes, or `None` if there is no memory for it.
     pub(crate) fn new(bytes: usize) -> Option<Fenced> {
         let inside = bytes.checked_next_multiple_of(FENCE)?;
         let all = inside.checked_add(2 * FENCE)?;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: new memory.
+        // SAFETY: without `MAP_FIXED` and with a null address the call maps new pages and touches
+        // no others.
         let region = unsafe { libc::mmap(std::ptr::null_mut(), all, libc::PROT_NONE, flags, -1, 0) };
         if region == libc::MAP_FAILED {
             return None;
         }
-        // SAFETY: inside of the memory that was just mapped.
+        // SAFETY: the range lies inside the memory that was just mapped, which nobody else knows.
         let open =
             unsafe { libc::mprotect(region.byte_add(FENCE), inside, libc::PROT_READ | libc::PROT_WRITE) };
         if open != 0 {
-            // SAFETY: the same memory, which nobody has. There is no `Fenced` yet, whose end looks at bytes.
+            // SAFETY: this is the memory that was just mapped, and nobody else knows it. No
+            // `Fenced` was made of it, whose `drop` would read bytes that are not accessible.
             unsafe { libc::munmap(region, all) };
             return None;
         }
         let fenced = Fenced { region, all, bytes };
-        // SAFETY: the bytes of the last page before the buffer; they may be written.
+        // SAFETY: these `slack` bytes before the buffer lie in the part of the mapping that was
+        // just made writable.
         unsafe { fenced.before().write_bytes(BEFORE, fenced.slack()) };
         Some(fenced)
     }
 
-    /// Returns the buffer.
+    /// Returns the address of the buffer.
     pub(crate) fn at(&self) -> NonNull<u8> {
         let at = self.region.wrapping_byte_add(self.all - FENCE - self.bytes);
         NonNull::new(at.cast()).unwrap_or(NonNull::dangling())
     }
 
-    /// Bytes before the buffer that are looked at.
+    /// Returns the number of bytes before the buffer that are checked: all that are accessible, but
+    /// at most 4096.
     fn slack(&self) -> usize {
         (self.all - 2 * FENCE - self.bytes).min(4096)
     }
 
+    /// Returns the address of the first byte that is checked.
     fn before(&self) -> *mut u8 {
         self.at().as_ptr().wrapping_sub(self.slack())
     }
@@ -99,15 +107,16 @@ impl Fenced {
 
 impl Drop for Fenced {
     fn drop(&mut self) {
-        // SAFETY: bytes that `new` wrote.
+        // SAFETY: `new` has initialized these `slack` bytes, and they are accessible until the
+        // mapping is replaced below.
         let before = unsafe { std::slice::from_raw_parts(self.before(), self.slack()) };
         if before.iter().any(|&byte| byte != BEFORE) {
             let _ = to_stderr(b"ddtc: bytes before a staging buffer were written\n");
             std::process::abort();
         }
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
-        // SAFETY: what `new` mapped, and nobody uses it any more. The new mapping gives its memory
-        // back.
+        // SAFETY: `new` made this mapping, this value owns it, and nobody uses the buffer any more.
+        // The new inaccessible mapping takes its place, which gives the memory back to the system.
         unsafe { libc::mmap(self.region, self.all, libc::PROT_NONE, flags, -1, 0) };
         let mut gone = GONE.lock();
         let (regions, bytes) = &mut *gone;
@@ -117,7 +126,8 @@ impl Drop for Fenced {
         while regions.len() > max || *bytes > max_bytes {
             let Some(Region(at, all)) = regions.pop_front() else { break };
             *bytes -= all;
-            // SAFETY: the region of a buffer that was dropped.
+            // SAFETY: the mapping is that of a buffer that was dropped, and it was just removed
+            // from the list, so it is unmapped once.
             unsafe { libc::munmap(at, all) };
         }
     }

@@ -1,11 +1,15 @@
-//! Open files: which views are known, and whether a read stays before the end of its file.
+//! Views of open files, and a test whether a read ends before the end of its file.
 //!
-//! Only the memory side of a call on a file is converted: packed bytes go to the file as they are, which is right where its representation of
-//! data is `native` (MPI 5.0, 14.5). So a file is known from the `MPI_File_open` that was seen, and its view from each
-//! `MPI_File_set_view`; any other file is the host's.
+//! Only the memory side of a call on a file is converted: packed bytes go to the file as they are,
+//! which is right only if the file's data representation is `native` (MPI 5.0, 14.5). So a file is
+//! known from a wrapped `MPI_File_open` on, and its view from each wrapped `MPI_File_set_view`.
+//! Calls on all other files are bypassed.
 //!
-//! Reads that meet the end of a file are the host's: ROMIO says that all was read where the type in memory has gaps, and moves the pointer of the file by all
-//! of it; where the type has none it says what was there. Whether the end is met is asked before: size, and the place of the last element.
+//! Reads that reach the end of a file are bypassed too. In such a read ROMIO behaves differently
+//! for types with and without gaps in memory: with gaps, it reports that everything was read and
+//! moves the file pointer by all of it; without gaps, it reports the bytes that were there. So
+//! before a read, the MPI library is asked for the size of the file and for the place of the last
+//! element.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
@@ -18,39 +22,42 @@ use crate::policy::policy;
 use crate::scopes::ours;
 use crate::slow_path::{BYPASS, FORTRAN, watched_for};
 
-/// Of a view: bytes of its elementary type, where that has no gaps.
+/// View of a file with native data representation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct View {
+    /// Bytes of the elementary type; `None` if that type has gaps.
     element: Option<i64>,
 }
 
-/// The view of a file that was just opened: bytes.
+/// View of a file that was just opened: its elements are bytes.
 const BYTES: View = View { element: Some(1) };
 
-/// Files with a native view, by their handles, which are addresses or small numbers in every ABI.
+/// Known files with native data representation, by their handles, which are addresses or small
+/// numbers in every ABI.
 static FILES: Lazy<Mutex<HashMap<HandleWord, View>>> = Lazy::new(Mutex::default);
 
 fn files() -> Guard<'static, HashMap<HandleWord, View>> {
     FILES.lock()
 }
 
-/// Where a call begins.
+/// Place in a file at which a call begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum At {
-    /// So many elements of the view after its beginning.
+    /// Offset from the beginning of the view, in elementary types.
     Offset(i64),
-    /// Where the rank's own pointer stands.
+    /// The rank's own file pointer.
     Pointer,
 }
 
-/// A file was opened. Those that are read and written in sequence alone have no place to ask for.
+/// Notes a file that was opened. Files of mode `MPI_MODE_SEQUENTIAL` are not noted, because the MPI
+/// library does not tell places in them.
 pub(crate) fn opened(host: &Host, file: HandleWord, amode: c_int) {
     if host.abi.is_some_and(|abi| amode & abi.mode_sequential == 0) {
         files().insert(file, BYTES);
     }
 }
 
-/// A file is about to be closed, or its view is no longer known.
+/// Forgets a file that is about to be closed, or whose view is no longer known.
 pub(crate) fn forget(file: HandleWord) {
     if is_inconsistent() {
         return;
@@ -58,12 +65,13 @@ pub(crate) fn forget(file: HandleWord) {
     files().remove(&file);
 }
 
-/// A file that is known has a new view.
+/// Notes the new view of a file, if the file is known. A file whose data representation is not
+/// `native` is forgotten.
 ///
 /// # Safety
-/// The host must have taken the call: `etype` is a type and `datarep` a string.
+/// The MPI library must have accepted the call, so `etype` must be a type and `datarep` a string.
 pub(crate) unsafe fn viewed(host: &Host, file: HandleWord, etype: HandleWord, datarep: *const c_char) {
-    // SAFETY: as the caller promises.
+    // SAFETY: `datarep` is a string, as the caller promises.
     let native = unsafe { CStr::from_ptr(datarep) } == c"native";
     if is_inconsistent() || host.layers.take(Call::FileRead) {
         return;
@@ -77,10 +85,11 @@ pub(crate) unsafe fn viewed(host: &Host, file: HandleWord, etype: HandleWord, da
     }
 }
 
-/// Bytes of a type without gaps.
+/// Returns the number of bytes of an elementary type; `None` if the type has gaps or no bytes.
 fn element(host: &Host, etype: HandleWord) -> Option<i64> {
     let (mut size, mut lb, mut extent) = (0, 0, 0);
-    // SAFETY: a type, which the host has accepted; numbers to write to.
+    // SAFETY: `etype` is a type that the MPI library has accepted as an elementary type, and the
+    // other arguments are numbers to write to.
     let codes = unsafe {
         (host.f.type_size?(etype, &raw mut size), host.f.type_extent?(etype, &raw mut lb, &raw mut extent))
     };
@@ -88,13 +97,14 @@ fn element(host: &Host, etype: HandleWord) -> Option<i64> {
     dense.then_some(i64::from(size))
 }
 
-/// Ends the epoch.
+/// Forgets all files at the end of the epoch, after which handles have no meaning.
 pub(crate) fn end_epoch() {
     files().clear();
 }
 
-/// Says whether every change of a view is seen: no Fortran binding that may change one by the host's own functions is loaded, and no other library
-/// stands before this one.
+/// Returns true if every change of a view is seen: no object is loaded that may complete requests
+/// unseen or that is a Fortran binding, either of which may change views by the MPI library's own
+/// functions, and no other library comes before this one in the program's symbol look-up.
 pub(crate) fn covered() -> bool {
     if watched_for(BYPASS | FORTRAN) {
         return false;
@@ -105,7 +115,7 @@ pub(crate) fn covered() -> bool {
     })
 }
 
-/// Returns the view of a file that this call may convert; `None`: the call is the host's.
+/// Returns the view of the file of a call that may be converted; `None` if the call is bypassed.
 pub(crate) fn view(host: &Host, call: Call, file: HandleWord) -> Option<View> {
     if host.abi.is_none() || !policy(host).any(call) || !covered() {
         return None;
@@ -114,17 +124,20 @@ pub(crate) fn view(host: &Host, call: Call, file: HandleWord) -> Option<View> {
 }
 
 impl View {
-    /// Says whether all bytes of a read are there, as far as this rank sees. Nothing is asked that the host would refuse.
+    /// Returns true if a read of `bytes` bytes ends before or at the end of the file, as this rank
+    /// sees the file now. The MPI library is asked only questions that it would not refuse.
     pub(crate) fn holds(self, host: &Host, file: HandleWord, at: At, bytes: i64) -> bool {
         self.end(host, file, at, bytes).is_some_and(|(end, size)| end <= size)
     }
 
-    /// The place in the file after a read, and the size of the file.
+    /// Returns the place in the file at which a read ends, and the size of the file, both in bytes;
+    /// `None` if either is not known.
     fn end(self, host: &Host, file: HandleWord, at: At, bytes: i64) -> Option<(i64, i64)> {
         let element = self.element.filter(|element| bytes > 0 && bytes % element == 0)?;
         let f = &host.f;
         let (mut first, mut last, mut size) = (0i64, 0i64, 0i64);
-        // SAFETY: a file that is open and not sequential, numbers to write to.
+        // SAFETY: `file` is open and not sequential, because only such files have a view here. The
+        // other arguments are numbers to write to.
         unsafe {
             match at {
                 At::Offset(offset) => first = offset,

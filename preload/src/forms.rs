@@ -1,4 +1,5 @@
-//! The two forms of a call that takes counts, and which of them the host is asked.
+//! The two forms of a call that takes counts (`int` and, with `_c`, `MPI_Count`), and the choice
+//! between them.
 
 use std::ffi::c_int;
 
@@ -9,38 +10,46 @@ use crate::handles::{On, missing, too_large};
 use crate::host::Host;
 use crate::table::TypeEntry;
 
-/// Most bytes of a message whose length is an `int`.
+/// Maximum number of bytes of a message whose length is an `int`.
 const INT: i64 = c_int::MAX as i64;
 
-/// A function of the host in both its forms, each `None` where it has no such symbol.
+/// A function of the MPI library in its small form (`int` counts) and its large form (`MPI_Count`
+/// counts). A form is none if the MPI library has no such symbol.
 #[derive(Clone, Copy)]
 pub(crate) struct Forms<S, L> {
     pub(crate) small: Option<S>,
     pub(crate) large: Option<L>,
-    /// Name of the call in the policy.
+    /// Call by which the policy knows the function.
     pub(crate) call: Call,
-    /// Whether the policy converts a type of this call. If not, it is here for its counts alone: the host has only the other form.
+    /// Whether a type of this call may be converted. If not, the call is here only because of its
+    /// counts: the MPI library has only the other form.
     pub(crate) wanted: bool,
-    /// Entries of the types of the call, those of its first and its second buffer, looked up once; none
-    /// where a type is a named one or not decoded.
+    /// Entries of the types of the call's first and second buffer, looked up once; none for a named
+    /// type and for a type that is not decoded.
     pub(crate) entries: [Option<&'static TypeEntry>; 2],
-    /// Where an error of the call is raised.
+    /// Object on which an error of the call is raised.
     pub(crate) on: On,
 }
 
 impl<S: Copy, L: Copy> Forms<S, L> {
-    /// Most bytes of a message of a call whose counts are `N`.
+    /// Returns the maximum number of bytes of a message in a call whose counts are of type `N`.
     pub(crate) fn max_bytes<N: Count>(&self) -> i64 {
         if N::LARGE && self.large.is_some() { i64::MAX } else { INT }
     }
 
-    /// Says whether counts of a call are of the large form and the host has only the small one.
+    /// Returns true if counts of type `N` are of the large form, and the MPI library has only the
+    /// small form.
     pub(crate) fn narrows<N: Count>(&self) -> bool {
         N::LARGE && self.large.is_none()
     }
 
-    /// Returns the form to call for `counts`, the large one where `large` says so, or the code of the error: of a large count on a host that has only
-    /// the small form, raised where errors of the call are, or of a host without the function.
+    /// Returns the form to call for `counts`: the large form if `large` is true and the MPI library
+    /// has it, otherwise the small form.
+    ///
+    /// # Errors
+    /// Returns the code of the error if the small form must be called and a count does not fit into
+    /// an `int`; this error is raised on [`Forms::on`]. Returns the code of another error, which is
+    /// not raised, if the MPI library has no form that can be called.
     pub(crate) fn choose(&self, host: &Host, large: bool, counts: &[i64]) -> Result<Form<S, L>, c_int> {
         match (self.large, self.small) {
             (Some(wide), _) if large => Ok(Form::Large(wide)),
@@ -51,14 +60,15 @@ impl<S: Copy, L: Copy> Forms<S, L> {
     }
 }
 
-/// One form of a function of the host.
+/// One form of a function of the MPI library.
 pub(crate) enum Form<S, L> {
     Small(S),
     Large(L),
 }
 
-/// Calls the host's function in the form that the program used, or narrowed where the host has no other. Arguments in brackets are
-/// counts, those in braces arrays of them, the others stand in parentheses.
+/// Calls the MPI library's function in the form that the program used, or in the small form if the
+/// MPI library has no other. Arguments in brackets are counts, arguments in braces are arrays of
+/// counts, and all others stand in parentheses.
 macro_rules! forward {
     (@small [$count:expr]) => { $count as c_int };
     (@large [$count:expr]) => { $count };

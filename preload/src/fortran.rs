@@ -1,9 +1,12 @@
-//! Fortran bindings that bypass the C functions.
+//! Wrappers of Fortran functions, for Fortran bindings that do not call the C wrappers.
 //!
-//! MPICH's and Intel's Fortran functions call the C functions by their MPI_ names, so the C wrappers see them. Open MPI's call
-//! PMPI_ directly: their symbols are put before the host's here, for `mpif.h`, `use mpi` (each compiler's way to spell a name) and
-//! `use mpi_f08`. Handles are Fortran integers, arguments are references, the error code is the last one. Whatever is not
-//! converted is the host's own Fortran function under its `pmpi_` name, arguments untouched.
+//! The Fortran functions of MPICH and Intel MPI call the C functions by their `MPI_` names, so the
+//! C wrappers see these calls. Those of Open MPI call the `PMPI_` functions directly. So this
+//! library exports Fortran functions, which come before the MPI library's in the loader's search
+//! order: for `mpif.h` and `use mpi` in each spelling that compilers use, and for `use mpi_f08`.
+//! Handles are Fortran integers, arguments are passed by reference, and the last argument receives
+//! the error code. A call that is not converted is passed to the MPI library's own Fortran function
+//! under its `pmpi_` name, with its arguments unchanged.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -20,14 +23,15 @@ use crate::warn::warn;
 use crate::{counting, epoch, report};
 
 type AbortFn = unsafe extern "C-unwind" fn(Ref, Ref, Ref);
-/// `MPI_PACK` and `MPI_UNPACK`: every argument is a reference.
+/// C type of Fortran's `MPI_PACK` and `MPI_UNPACK`.
 type MoveFn = unsafe extern "C-unwind" fn(Ref, Ref, Ref, Ref, Ref, Ref, Ref, Ref);
-/// An argument of a Fortran function, which is always a reference.
+/// Argument of a Fortran function, which is always a reference.
 pub(crate) type Ref = *mut c_void;
 
-/// The function to which a call goes on: a PMPI layer's, or the host's under its profiling name, or
-/// where it has none (Intel's `mpi_f08`) under its own. Looked up once for the library that all calls
-/// are for.
+/// Returns the Fortran function to which a call is passed on: a PMPI layer's, else the MPI
+/// library's under its profiling name, or if there is none (as in Intel MPI's `mpi_f08`), under the
+/// function's own name. Null, with a warning, if there is none at all. The result is kept in `cell`
+/// only if the calls of `host` may be converted.
 pub(crate) fn real(cell: &AtomicPtr<c_void>, host: &Host, profiling: &CStr, own: &CStr) -> *mut c_void {
     let cached = host.abi.is_some();
     let known = cell.load(Ordering::Acquire);
@@ -60,7 +64,7 @@ struct FortranCall {
     ierror: *mut c_int,
 }
 
-/// The roles in `MPI_PACK` (MPI 5.0, 5.2).
+/// Assigns roles to the arguments of `MPI_PACK` (MPI 5.0, 5.2).
 fn pack_roles([inbuf, incount, datatype, outbuf, outsize, position, comm, ierror]: [Ref; 8]) -> FortranCall {
     FortranCall {
         direction: Direction::Pack,
@@ -75,7 +79,7 @@ fn pack_roles([inbuf, incount, datatype, outbuf, outsize, position, comm, ierror
     }
 }
 
-/// The roles in `MPI_UNPACK` (MPI 5.0, 5.2).
+/// Assigns roles to the arguments of `MPI_UNPACK` (MPI 5.0, 5.2).
 fn unpack_roles(
     [inbuf, insize, position, outbuf, outcount, datatype, comm, ierror]: [Ref; 8],
 ) -> FortranCall {
@@ -92,13 +96,21 @@ fn unpack_roles(
     }
 }
 
+/// Packs or unpacks by compiled code if possible, and otherwise by `host_call`, which calls the MPI
+/// library's function with the given place for the error code. A call is bypassed if there is no
+/// bridge from Fortran handles to C handles, or if a buffer is `MPI_BOTTOM`.
+///
 /// # Safety
-/// As `MPI_PACK` and `MPI_UNPACK`; `host_call` makes the host's call and stores its code.
+/// The arguments must be those of a call of Fortran's `MPI_PACK` or `MPI_UNPACK`. `host_call` must
+/// accept a null pointer or a pointer to an integer, and write nothing but an error code through
+/// it.
 unsafe fn bridged(host: &'static Host, call: &FortranCall, host_call: impl FnOnce(*mut c_int)) {
     let bottom = |b: &Bridge, address: *mut c_void| b.bottoms.contains(&address.addr());
     let bridge = bridge(host).filter(|b| !bottom(b, call.user) && !bottom(b, call.packed));
     let Some(bridge) = bridge else { return host_call(call.ierror) };
-    // SAFETY: references to integers, as the Fortran binding has them.
+    // SAFETY: the caller promises arguments of a Fortran call. Fortran passes count, size, datatype
+    // and communicator by reference to default integers, which have 4 bytes if there is a bridge.
+    // The two functions of the bridge accept any integer.
     let c = unsafe {
         Call {
             direction: call.direction,
@@ -113,27 +125,30 @@ unsafe fn bridged(host: &'static Host, call: &FortranCall, host_call: impl FnOnc
     };
     let counted = Counted::begin();
     let mut own = 0;
-    // `use mpi_f08` may leave the argument out.
+    // In `use mpi_f08` the error argument is optional, and null if it is absent.
     let ierror = if call.ierror.is_null() { &raw mut own } else { call.ierror };
-    // SAFETY: the caller's arguments.
+    // SAFETY: `c` has the arguments of the program's call of `MPI_PACK` or `MPI_UNPACK`, with
+    // handles translated to those of C.
     match unsafe { convert(host, &c) } {
-        // SAFETY: a place for the error code.
+        // SAFETY: `ierror` points to `own` or to the caller's integer for the error code.
         Outcome::Done => unsafe { *ierror = 0 },
         outcome => {
-            // SAFETY: Fortran passes a position by reference.
+            // SAFETY: Fortran passes the position by reference to an integer.
             let before = unsafe { c.at() };
             host_call(ierror);
-            // SAFETY: a place for the error code, and a position by reference.
+            // SAFETY: `ierror` points to `own` or to the caller's integer for the error code, and
+            // Fortran passes the position by reference to an integer.
             unsafe { passed(host, &c, outcome, *ierror, before) };
         }
     }
     if let Some(counted) = counted {
-        // SAFETY: as above.
+        // SAFETY: `ierror` points to `own` or to the caller's integer for the error code.
         counting::end_packing(host, counted, unsafe { *ierror }, c.datatype);
     }
 }
 
-/// Exports a call in every spelling that compilers have for it, each for the host's function of that spelling under its profiling name.
+/// Exports a Fortran function in every spelling that compilers use for it. The function of each
+/// spelling passes calls on to the MPI library's function of the same spelling with a P before it.
 macro_rules! spelled {
     ($call:ident $lower:literal $upper:literal $($more:ident)?) => {
         $call! { "p" concat!("mpi_", $lower) $($more)? }
@@ -144,7 +159,8 @@ macro_rules! spelled {
     };
 }
 
-/// The host's function of a spelling.
+/// Returns the function to which a call of one spelling is passed on, as `real` finds it. The
+/// result is kept in a static variable of this spelling.
 macro_rules! host_function {
     ($host:ident, $p:literal, $name:expr) => {{
         static REAL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
@@ -164,7 +180,10 @@ macro_rules! moving {
                 let Some(host) = host() else { return };
                 let real = host_function!(host, $p, concat!($($part),*));
                 let call = $roles([a, b, c, d, e, f, comm, ierror]);
-                // SAFETY: the caller's arguments, for the function that the caller meant.
+                // SAFETY: the arguments are those of the caller, who keeps the contract of
+                // `MPI_PACK` or `MPI_UNPACK`, which `call` has by their roles. `real` is null,
+                // which becomes `None`, or the Fortran function of the name that the caller has
+                // used, which takes eight references.
                 unsafe {
                     bridged(host, &call, |ierror| {
                         if let Some(theirs) = std::mem::transmute::<*mut c_void, Option<MoveFn>>(real) {
@@ -177,18 +196,20 @@ macro_rules! moving {
     };
 }
 
-/// The function that the caller of a spelling would have reached without this library.
+/// Returns the function that a call of one spelling would have reached without this library, or
+/// null.
 macro_rules! next_function {
     ($host:ident, $p:literal, $name:expr) => {
         next(c_name!($name))
     };
 }
 
-/// Runs a Fortran call with which a user of MPI begins or ends, `call`, which is given a place for
-/// its error code. Where C sees the call too, it is counted there: `is_seen`.
+/// Runs a Fortran call that initializes or finalizes the world or a session: `call`, which gets a
+/// place for its error code. If `is_seen`, a C wrapper sees the call too, and the user is counted
+/// there; otherwise `counted` counts it here.
 ///
 /// # Safety
-/// `ierror` must be null or a place for an error code.
+/// `ierror` must be null or point to a Fortran integer for an error code.
 unsafe fn by_user(
     host: &'static Host,
     is_seen: bool,
@@ -201,17 +222,20 @@ unsafe fn by_user(
         return call(ierror);
     }
     let mut own: c_int = 0;
-    // `use mpi_f08` may leave the argument out.
+    // In `use mpi_f08` the error argument is optional, and null if it is absent.
     let place = if ierror.is_null() { &raw mut own } else { ierror.cast() };
     counted(host, user, &mut || {
         call(place.cast());
-        // SAFETY: as the caller promises, or our own; MPI's functions write it.
+        // SAFETY: `place` points to `own`, or to the integer that the caller promises. Both have a
+        // value if `call` returns, because every Fortran function of MPI writes its error code.
         unsafe { *place }
     });
 }
 
-/// Exports a call with which a user of MPI begins or ends: its arguments but the error code, and
-/// what finds its function.
+/// Exports a Fortran function that initializes or finalizes the world or a session, in one
+/// spelling. The parameters are the letter before the profiling name, the name, the function of
+/// `epoch` and the `User` that it is for, the macro that finds the function to call, and the
+/// arguments except the error code.
 macro_rules! by_user {
     ($p:literal concat!($($part:literal),*) $does:ident $user:ident $find:ident ($($argument:ident),*)) => {
         const _: () = {
@@ -222,16 +246,19 @@ macro_rules! by_user {
                 type Function = unsafe extern "C-unwind" fn($(by_user!(@ $argument),)* Ref);
                 let Some(host) = host_of_caller() else { return };
                 let real = $find!(host, $p, concat!($($part),*));
-                // SAFETY: null is none, and any other address the function that the caller meant.
+                // SAFETY: null becomes `None`. Any other address is that of the Fortran function of
+                // the name that the caller has used, which takes these arguments, all by reference.
                 let Some(real) = (unsafe { std::mem::transmute::<*mut c_void, Option<Function>>(real) }) else {
                     return;
                 };
                 let (own, profiling) =
                     (c_name!(concat!($($part),*)), c_name!(concat!($p, concat!($($part),*))));
-                // Open MPI's binding calls C by `PMPI_` names. The others' calls come by the wrappers of
-                // C, except where a layer's Fortran function calls what it likes.
+                // Open MPI's binding calls C by the `PMPI_` names, so no C wrapper sees the call.
+                // The bindings of other MPI libraries call the C wrappers. If a PMPI layer has the
+                // Fortran function, which C functions it calls is not known.
                 let is_seen = !host.is_open_mpi() && host.layers_fortran(own, profiling).is_none();
-                // SAFETY: the caller's arguments.
+                // SAFETY: the arguments are those of the caller, who keeps the contract of the
+                // Fortran function, so `ierror` is null or points to an integer.
                 unsafe {
                     let counted = |host, user, call: &mut dyn FnMut() -> c_int| epoch::$does(host, user, call);
                     by_user(host, is_seen, counted, User::$user, ierror, |ierror| real($($argument,)* ierror));
@@ -274,7 +301,9 @@ macro_rules! abort {
                 let Some(host) = host() else { return };
                 let real = host_function!(host, $p, concat!($($part),*));
                 report::so_far(host);
-                // SAFETY: the caller's arguments, for the function that the caller meant.
+                // SAFETY: `real` is null, which becomes `None`, or the Fortran function of the name
+                // that the caller has used, which takes three references. The arguments are the
+                // caller's.
                 unsafe {
                     if let Some(theirs) = std::mem::transmute::<*mut c_void, Option<AbortFn>>(real) {
                         theirs(comm, code, ierror);

@@ -1,4 +1,5 @@
-//! From Fortran's handles to C's, where Fortran's calls do not come by the C functions.
+//! Conversion of Fortran handles to C handles, for Open MPI, whose Fortran functions do not call
+//! the C wrappers.
 
 use std::ffi::{c_int, c_void};
 
@@ -7,10 +8,10 @@ use ddtc::process::Awaited;
 
 use crate::host::{HandleWord, Host};
 
-/// `MPI_Type_f2c` or `MPI_Comm_f2c` of a host whose handles are addresses.
+/// C type of `MPI_Type_f2c` and `MPI_Comm_f2c` of an MPI library whose handles are addresses.
 pub(crate) type FromFortran = unsafe extern "C-unwind" fn(c_int) -> HandleWord;
 
-/// Functions that convert a Fortran call of Open MPI.
+/// Functions and addresses that are needed to convert a Fortran call under Open MPI.
 pub(crate) struct Bridge {
     pub(crate) type_f2c: FromFortran,
     pub(crate) comm_f2c: FromFortran,
@@ -18,7 +19,9 @@ pub(crate) struct Bridge {
     pub(crate) bottoms: Vec<usize>,
 }
 
-/// Returns the bridge; `None` where C sees the calls anyway, or Fortran integers are not C's.
+/// Returns the bridge for Open MPI. `None` under any other MPI library, whose Fortran functions
+/// call the C wrappers; if Fortran's default integers do not have the 4 bytes of a C `int`; or if
+/// Open MPI lacks `PMPI_Type_f2c` or `PMPI_Comm_f2c`.
 pub(crate) fn bridge(host: &'static Host) -> Option<&'static Bridge> {
     static BRIDGE: Awaited<Option<Bridge>> = Awaited::new();
     if !host.is_open_mpi() {
@@ -27,7 +30,8 @@ pub(crate) fn bridge(host: &'static Host) -> Option<&'static Bridge> {
     BRIDGE
         .get_or_init(|| {
             let mut size = 0;
-            // SAFETY: a predefined type, and a number to write to.
+            // SAFETY: `MPI_Type_size` of the MPI library, with its handle of a predefined type and
+            // a valid pointer to an `int`.
             let code = unsafe { host.f.type_size?(host.handle(Named::Integer)?, &raw mut size) };
             let (types, comms) = (host.function(c"PMPI_Type_f2c"), host.function(c"PMPI_Comm_f2c"));
             if code != 0 || size != 4 || types.is_null() || comms.is_null() {
@@ -35,7 +39,9 @@ pub(crate) fn bridge(host: &'static Host) -> Option<&'static Bridge> {
             }
             let bottoms =
                 ["mpi_fortran_bottom_", "mpi_fortran_bottom", "mpi_fortran_bottom__", "MPI_FORTRAN_BOTTOM"];
-            // SAFETY: functions of these names in the host, of the standard's types with handles as words.
+            // SAFETY: neither pointer is null, as checked above. They are the MPI library's
+            // functions of these names, whose types the MPI standard fixes: from a Fortran integer,
+            // which has 4 bytes, to a C handle, which is a 64-bit word in Open MPI.
             unsafe {
                 Some(Bridge {
                     type_f2c: std::mem::transmute::<*mut c_void, FromFortran>(types),
@@ -47,7 +53,8 @@ pub(crate) fn bridge(host: &'static Host) -> Option<&'static Bridge> {
         .as_ref()
 }
 
-/// Says whether the host's Fortran calls are not seen.
+/// Returns true if Fortran calls of the MPI library are not seen by this library: under Open MPI
+/// without a bridge.
 pub(crate) fn unseen(host: &'static Host) -> bool {
     host.is_open_mpi() && bridge(host).is_none()
 }

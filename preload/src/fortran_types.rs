@@ -1,31 +1,38 @@
-//! `MPI_Type_commit` and `MPI_Type_free` of `use mpi_f08`.
+//! Wrappers of `MPI_Type_commit` and `MPI_Type_free` for `use mpi_f08`.
 //!
-//! The binding of MPICH as Debian builds it calls `PMPI_Type_commit` and `PMPI_Type_free`, which the C
-//! wrappers do not see. A type that is not known to be committed is never converted in a message. A
-//! binding that calls the `MPI_` names is noted twice, which does no harm.
+//! The `mpi_f08` binding of MPICH as Debian builds it calls `PMPI_Type_commit` and
+//! `PMPI_Type_free`, so the C wrappers do not see these calls. Without the wrappers here, no type
+//! of such a program would be known to be committed, and no message with it would be converted. If
+//! a binding calls the `MPI_` names, a commit or free is recorded twice, by these and by the C
+//! wrappers, which does no harm.
 //!
-//! Only MPICH's handles are noted here, since a Fortran handle is the C handle there. Open MPI's are
-//! other numbers; its types are found inside the library (docs/PRELOAD.md, "Inside Open MPI").
+//! Handles are recorded only if a Fortran handle is the C handle, as in the ABI of MPICH. In other
+//! ABIs Fortran's handles are other numbers than C's. Types of Open MPI are found inside the
+//! library instead (docs/PRELOAD.md, "Inside Open MPI").
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::AtomicPtr;
 
 use crate::fortran::{Ref, real};
 use crate::host::{HandleWord, Host, host};
-use crate::{candidates, types};
+use crate::{hotness, types};
 
-/// `MPI_Type_commit` and `MPI_Type_free`: a handle and an error code, both by reference.
+/// C type of Fortran's `MPI_Type_commit` and `MPI_Type_free`, which take a handle and an error
+/// code, both by reference.
 type OfType = unsafe extern "C-unwind" fn(Ref, Ref);
 
-/// The C handle that a `TYPE(MPI_Datatype)` holds, or none under a library with other numbers.
+/// Returns the C handle that a `TYPE(MPI_Datatype)` holds. `None` if `datatype` is null, or if C
+/// handles are not 4 bytes wide, so that Fortran's handles are other numbers.
 ///
 /// # Safety
-/// `datatype` must be null or a handle of `use mpi_f08`, which begins with a Fortran integer.
+/// `datatype` must be null or point to a `TYPE(MPI_Datatype)` of `use mpi_f08`, which begins with a
+/// Fortran integer.
 unsafe fn handle_in(host: &Host, datatype: Ref) -> Option<HandleWord> {
     if datatype.is_null() || host.abi.is_none_or(|abi| abi.handle_bytes != size_of::<c_int>()) {
         return None;
     }
-    // SAFETY: as the caller promises; C's handles of four bytes are those integers.
+    // SAFETY: `datatype` is not null, so the caller promises that it points to a Fortran integer,
+    // which has at least 4 bytes. In an ABI with handles of 4 bytes, that integer is the C handle.
     let handle = unsafe { datatype.cast::<u32>().read() };
     Some(HandleWord::from(handle))
 }
@@ -37,14 +44,16 @@ pub unsafe extern "C-unwind" fn mpi_type_commit_f08_(datatype: Ref, ierror: Ref)
     static REAL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
     let Some(host) = host() else { return };
     let found = real(&REAL, host, c"pmpi_type_commit_f08_", c"mpi_type_commit_f08_");
-    // SAFETY: null is none, and any other address the function that the caller meant.
+    // SAFETY: null becomes `None`. Any other address is that of the Fortran function of the name
+    // that the caller has used, which takes two references.
     let Some(theirs) = (unsafe { std::mem::transmute::<*mut c_void, Option<OfType>>(found) }) else { return };
-    // SAFETY: the caller's handle.
+    // SAFETY: the caller passes a `TYPE(MPI_Datatype)` by reference.
     let handle = unsafe { handle_in(host, datatype) };
     let mut own: c_int = 0;
-    // The argument may be left out.
+    // The error argument is optional, and null if it is absent.
     let place: *mut c_int = if ierror.is_null() { &raw mut own } else { ierror.cast() };
-    // SAFETY: the caller's arguments, and a place for the error code, which is written.
+    // SAFETY: `datatype` is the caller's argument, and `place` points to `own` or to the caller's
+    // integer for the error code. The function writes an error code there before it is read.
     let code = unsafe {
         theirs(datatype, place.cast());
         *place
@@ -63,15 +72,17 @@ pub unsafe extern "C-unwind" fn mpi_type_free_f08_(datatype: Ref, ierror: Ref) {
     static REAL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
     let Some(host) = host() else { return };
     let found = real(&REAL, host, c"pmpi_type_free_f08_", c"mpi_type_free_f08_");
-    // SAFETY: null is none, and any other address the function that the caller meant.
+    // SAFETY: null becomes `None`. Any other address is that of the Fortran function of the name
+    // that the caller has used, which takes two references.
     let Some(theirs) = (unsafe { std::mem::transmute::<*mut c_void, Option<OfType>>(found) }) else { return };
-    // Before the library may give the value to a type of another thread.
-    // SAFETY: the caller's handle.
+    // The type is forgotten before it is freed, because after that the MPI library may give its
+    // handle to a type that another thread creates.
+    // SAFETY: the caller passes a `TYPE(MPI_Datatype)` by reference.
     if let Some(handle) = unsafe { handle_in(host, datatype) }
-        && !candidates::forget(handle & host.mask)
+        && !hotness::forget(handle & host.mask)
     {
-        candidates::forget_other(handle & host.mask);
+        hotness::forget_other(handle & host.mask);
     }
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of the caller, who keeps the contract of the function.
     unsafe { theirs(datatype, ierror) }
 }

@@ -1,13 +1,20 @@
 //! Staged bytes with a gap in them, for Open MPI.
 //!
-//! Where both ends of a message are contiguous its ob1 fetches or takes as many bytes as were sent, and never compares them with what is expected
-//! (RGET and PUT): a message that is longer than the receive overwrites what stands behind it. Derived types with gaps never take that path, and what is
-//! staged must not either, on either side: a sender's stand-in protects receivers that do not convert, a receiver's its staging buffer. So there a
-//! stand-in has two runs, the second of a few bytes, with a hole between them. Packed bytes are written without the hole, and its end is copied behind it.
+//! If both ends of a message are contiguous, ob1 of Open MPI may read or write as many bytes as
+//! were sent (its RGET and PUT protocols), and never compares their number with the number that the
+//! receiver expects. A message that is longer than the receive then overwrites the memory after the
+//! receive buffer. Derived types with gaps are never moved that way, and staged bytes must not be
+//! either, on either side: the substitute datatype of a sender protects receivers that do not
+//! convert, and that of a receiver protects its staging buffer. So under Open MPI the substitute
+//! datatype of a message, or of an instance in a collective call, has two runs with a hole between
+//! them, and the second run has only a few bytes. The packed bytes are written without the hole,
+//! and then their last bytes are copied to the place after the hole.
 //!
-//! A message of such a type is cut into pieces at whole basic elements of the stand-in, bytes, and so anywhere inside elements of the receiver's type. An
-//! Open MPI that does not convert joins the two halves of an element in 16 bytes: types with wider ones (`long double _Complex`) are sent as these, or by
-//! the host.
+//! Open MPI cuts a message of such a type into pieces at whole basic elements of the substitute
+//! datatype. These are bytes, so a piece may end anywhere inside an element of the receiver's type.
+//! A receiver that does not convert joins the two halves of such an element in a buffer of 16
+//! bytes. So a type with wider elements (`long double _Complex`) is sent as these elements, or its
+//! message is bypassed.
 
 use ddtc::datatype::{Combiner, Datatype};
 
@@ -15,21 +22,22 @@ use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::own_types;
 
-/// Bytes between the two runs: no fewer than the second one has, so that its two places do not overlap.
+/// Bytes of the hole between the two runs. The second run is no longer than the hole, so that its
+/// places before and after the hole do not overlap.
 const HOLE: usize = 32;
-/// Bytes of the second run, where runs are of bytes.
+/// Maximum number of bytes of the second run, if the runs consist of bytes.
 const TAIL: i64 = 16;
 
-/// Where the packed bytes of an element of a stand-in stand.
+/// Place of the packed bytes in each element of a substitute datatype.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Gap {
-    /// Packed bytes of an element.
+    /// Packed bytes of an element; 0 if there is no hole.
     size: usize,
-    /// How many of them are behind the hole: none where there is none.
+    /// Number of these bytes that are after the hole; 0 if there is no hole.
     tail: usize,
 }
 
-/// Stands in the place of a type for the host: elements, their type, and where its gap is.
+/// Substitute datatype for the MPI library: number of elements, their type, and the gap in each.
 #[derive(Clone, Copy)]
 pub(crate) struct StandIn {
     pub(crate) count: i64,
@@ -38,7 +46,7 @@ pub(crate) struct StandIn {
 }
 
 impl StandIn {
-    /// One without a gap.
+    /// Returns a substitute without a gap.
     pub(crate) fn contiguous((count, datatype): (i64, HandleWord)) -> StandIn {
         StandIn { count, datatype, gap: Gap::NONE }
     }
@@ -52,56 +60,64 @@ impl Gap {
         self.tail == 0
     }
 
-    /// Returns the bytes of memory for so many packed bytes, whole elements.
+    /// Returns the bytes of memory that `packed` packed bytes take with their holes. If there is a
+    /// gap, these are whole elements.
     #[inline]
     pub(crate) fn memory(self, packed: u64) -> u64 {
         if self.is_none() { packed } else { packed + packed / self.size as u64 * HOLE as u64 }
     }
 
-    /// Returns where an element of `size` packed bytes begins, in bytes from that of number 0.
+    /// Returns the offset in memory of element number `element`, of `size` packed bytes each, from
+    /// element number 0.
     #[inline]
     pub(crate) fn place(self, element: i64, size: i64) -> usize {
         (element * if self.is_none() { size } else { size + HOLE as i64 }) as usize
     }
 
-    /// Returns the last bytes in memory of `size` packed bytes that end with an element: how far from their first they begin, and how many, at most `max_bytes`.
+    /// Returns the place in memory of the last bytes of `elements` elements of `size` packed bytes:
+    /// their offset from the first element, and their number. The number is at most `max_bytes`,
+    /// and at most the bytes after the last hole.
     pub(crate) fn end(self, elements: i64, size: i64, max_bytes: usize) -> (usize, usize) {
         let end = self.place(elements, size);
         let bytes = if self.is_none() { max_bytes.min(end) } else { max_bytes.min(self.tail) };
         (end - bytes, bytes)
     }
 
-    /// Opens the gap of an element that was packed at `at`.
+    /// Opens the gap of an element that was packed at `at`: copies its last bytes to the place
+    /// after the hole.
     ///
     /// # Safety
-    /// The element and its hole must be in memory that may be written.
+    /// The element and its hole must be in memory that may be read and written.
     #[inline]
     pub(crate) unsafe fn open(self, at: *mut u8) {
         if self.is_none() {
             return;
         }
         let end = at.wrapping_add(self.size - self.tail);
-        // SAFETY: as the caller promises; the hole is no shorter than the second run, as `stand_in`
-        // sees to, so the two places do not overlap.
+        // SAFETY: the element and its hole may be written, as the caller promises. The hole is no
+        // shorter than the second run, as `stand_in` ensures, so the two places do not overlap.
         unsafe { end.wrapping_add(HOLE).copy_from_nonoverlapping(end, self.tail) }
     }
 
-    /// Closes the gap of an element at `at`, to be unpacked. What was behind the hole stays there too.
+    /// Closes the gap of an element at `at`, so that it can be unpacked: copies the bytes after the
+    /// hole to the place before it. They stay after the hole, too.
     ///
     /// # Safety
-    /// As [`Gap::open`].
+    /// As for [`Gap::open`].
     #[inline]
     pub(crate) unsafe fn close(self, at: *mut u8) {
         if self.is_none() {
             return;
         }
         let end = at.wrapping_add(self.size - self.tail);
-        // SAFETY: as in `open`.
+        // SAFETY: the element and its hole may be written, as the caller promises. The hole is no
+        // shorter than the second run, as `stand_in` ensures, so the two places do not overlap.
         unsafe { end.copy_from_nonoverlapping(end.wrapping_add(HOLE), self.tail) }
     }
 }
 
-/// Says whether a type has basic elements of more than `joined` bytes, which a receiver cannot join from two pieces.
+/// Returns true if a type has basic elements of more than `joined` bytes, which a receiver cannot
+/// join from two pieces of a message.
 pub(crate) fn has_wide_elements(t: &Datatype, joined: i64) -> bool {
     let wide = |t: &Datatype| match t.combiner() {
         Combiner::Named(named) => named.pieces().iter().any(|&(_, bytes)| bytes > joined),
@@ -113,18 +129,20 @@ pub(crate) fn has_wide_elements(t: &Datatype, joined: i64) -> bool {
     t.nodes().any(wide)
 }
 
-/// Returns a stand-in of `count` elements of `size` bytes, each in two runs of a basic type of `width` bytes; `None`: the call is the host's.
+/// Returns a substitute datatype of `count` elements of `size` packed bytes, each in two runs of
+/// the basic type `basic` of `width` bytes. None: there is no such type, and the buffer is
+/// bypassed.
 pub(crate) fn stand_in(
     host: &Host,
     count: i64,
     size: i64,
     (basic, width): (HandleWord, i64),
 ) -> Option<StandIn> {
-    // A division takes as long as packing a short message.
+    // The division is avoided for bytes, since it takes as long as packing a short message.
     let (n, rest) = if width == 1 { (size, 0) } else { (size / width, size % width) };
     let behind = if width == 1 { TAIL.min(n / 2) } else { 1 };
-    // One element has no place for a gap, and a second run longer than the hole would overlap
-    // itself.
+    // An element of one basic element has no place for a gap. A second run longer than the hole
+    // would overlap itself when it is copied.
     if n < 2 || rest != 0 || behind * width > HOLE as i64 {
         return None;
     }
@@ -154,11 +172,11 @@ mod tests {
         assert_eq!((gap.memory(150), gap.place(2, 50)), (150 + 96, 164));
         let packed: Vec<u8> = (1..=50).collect();
         let mut memory = [packed.clone(), vec![0; 32]].concat();
-        // SAFETY: room for an element and its hole.
+        // SAFETY: `memory` has room for an element of 50 bytes and its hole of 32.
         unsafe { gap.open(memory.as_mut_ptr()) };
         assert_eq!((&memory[..34], &memory[66..]), (&packed[..34], &packed[34..]));
         memory[34..66].fill(0);
-        // SAFETY: as above.
+        // SAFETY: `memory` has room for an element of 50 bytes and its hole of 32.
         unsafe { gap.close(memory.as_mut_ptr()) };
         assert_eq!(memory[..50], packed);
         assert_eq!((Gap::NONE.memory(7), Gap::NONE.place(3, 7)), (7, 21));

@@ -1,11 +1,17 @@
-//! Buffers that are not host memory: asked of a GPU runtime, if one is loaded. Objects that complete requests past this
-//! library (`objects`) and libraries of collectives are noticed here too.
+//! Detection of buffers in device memory, by queries to a GPU runtime if one is loaded.
 //!
-//! A runtime may come into the process at any time. The number of loaded objects is read again when the coarse clock has moved on
-//! (a few milliseconds): loading and starting a GPU runtime takes far longer than that, so no device memory can be older
-//! than our knowledge of the runtime that gave it out. A small library that completes requests is loaded in less than that, so before one is
-//! converted the number is read in any case. What objects refer to is read only then: that takes a millisecond (of a program with 40 objects, whose symbols
-//! nobody has touched), which messages that are complete when their call returns need not pay.
+//! This module also notices other objects that are loaded: libraries of collective calls, and,
+//! through `objects`, objects that complete requests by calls that this library does not see.
+//!
+//! A GPU runtime may be loaded at any time. So the number of loaded objects is read again whenever
+//! the coarse clock has advanced (every few milliseconds). Loading and starting a GPU runtime takes
+//! far longer than that, so the runtime is known before it has allocated any device memory.
+//!
+//! A small library that completes requests may be loaded within one tick of that clock. So before a
+//! request is converted, the number of loaded objects is read in any case. Only then are the
+//! references of new objects read: that takes a millisecond (for a program with 40 objects whose
+//! symbol tables were not read before), which messages that are complete when their call returns
+//! need not pay.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;
@@ -17,7 +23,8 @@ use crate::loader::{Opened, loaded_objects, loads};
 use crate::objects;
 use crate::slow_path::{GPU, OPAQUE_GPU, TYPED_COLLECTIVES, watch};
 
-/// `cuPointerGetAttribute` and `hipPointerGetAttribute`: (result, attribute, address).
+/// C type of `cuPointerGetAttribute` and `hipPointerGetAttribute`, with the parameters result,
+/// attribute and address.
 type Query = unsafe extern "C" fn(*mut c_void, c_int, u64) -> c_int;
 
 /// `CU_POINTER_ATTRIBUTE_MEMORY_TYPE` and `HIP_POINTER_ATTRIBUTE_MEMORY_TYPE`.
@@ -28,13 +35,14 @@ const CUDA_HOST: u32 = 1;
 static CUDA: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static HIP: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// When the loaded objects were looked at.
+/// Coarse clock, in nanoseconds, when the loaded objects were last checked by name.
 static TICK: AtomicI64 = AtomicI64::new(-1);
-/// Those of which the names are known, and those of which what they refer to is.
+/// State of the check of the loaded objects' names.
 static NAMED: Looked = Looked::never();
+/// State of the check of the loaded objects' references to functions.
 static READ: Looked = Looked::never();
 
-/// Numbers of loads and unloads at which the loaded objects were looked at.
+/// Numbers of objects that had been loaded and unloaded when the loaded objects were last checked.
 struct Looked([AtomicU64; 2]);
 
 impl Looked {
@@ -42,8 +50,10 @@ impl Looked {
         Looked([const { AtomicU64::new(0) }; 2])
     }
 
-    /// Looks by `look` if anything was loaded or unloaded since. Known only when all is looked at: a thread that comes meanwhile looks too, and none waits, since
-    /// a constructor may call.
+    /// Calls `look` with the loaded objects if any object was loaded or unloaded since the last
+    /// check. The new numbers are stored only after `look` has returned, so a thread that comes
+    /// meanwhile checks the objects too. No thread waits for another, because the constructor of an
+    /// object that is being loaded may call this.
     fn at(&self, (loads, unloads): (u64, u64), look: impl FnOnce(Vec<String>)) {
         let now = [loads, unloads];
         if self.0.iter().zip(now).any(|(known, now)| known.load(Ordering::Acquire) != now) {
@@ -53,22 +63,22 @@ impl Looked {
     }
 }
 
-/// Returns the coarse clock in nanoseconds.
+/// Returns the monotonic coarse clock in nanoseconds.
 #[inline]
 fn clock() -> i64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a timespec to write to.
+    // SAFETY: `now` is a `timespec` that the call may write.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut now) };
     now.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec)
 }
 
-/// Says whether the clock has not moved on since GPU runtimes were looked for.
+/// Returns true if the coarse clock has not advanced since GPU runtimes were last searched for.
 #[inline]
 pub(crate) fn is_fresh() -> bool {
     TICK.load(Ordering::Acquire) == clock()
 }
 
-/// Looks for GPU runtimes if the clock has moved on.
+/// Searches for newly loaded GPU runtimes if the coarse clock has advanced since the last search.
 #[inline]
 pub(crate) fn refresh() {
     let tick = clock();
@@ -77,13 +87,15 @@ pub(crate) fn refresh() {
     }
 }
 
-/// Looks for objects that were loaded, whatever the clock says, and at what they refer to.
+/// Checks the names and the references of newly loaded objects, even if the coarse clock has not
+/// advanced.
 pub(crate) fn refresh_now() {
     let now = look(TICK.load(Ordering::Acquire));
     READ.at(now, |loaded| objects::look(&loaded, now.1));
 }
 
-/// Returns the numbers of loads and unloads.
+/// Checks the names of newly loaded objects, and records `tick` as the time of the check. Returns
+/// the numbers of objects that were loaded and unloaded so far.
 #[cold]
 fn look(tick: i64) -> (u64, u64) {
     let now = loads();
@@ -92,7 +104,8 @@ fn look(tick: i64) -> (u64, u64) {
     now
 }
 
-/// Notes what the name of a loaded object tells.
+/// Records what follows from the file name of a loaded object: a GPU runtime that can be queried or
+/// not, or a library of collective calls.
 fn name(object: &str) {
     let file = object.rsplit('/').next().unwrap_or("");
     if file.starts_with("libcuda.so") {
@@ -100,8 +113,9 @@ fn name(object: &str) {
     } else if file.starts_with("libamdhip64.so") {
         learn(&HIP, object, c"hipPointerGetAttribute");
     } else if file.starts_with("libze_loader.so") {
-        // Level Zero tells about an address only within a context that we do not have. Without a device
-        // it gives out no memory, so every address is host memory.
+        // Level Zero answers queries about an address only for a context, which this library does
+        // not have. If there is no device, Level Zero allocates no device memory, so every address
+        // is host memory.
         if has_level_zero_device(Path::new("/dev")) {
             watch(OPAQUE_GPU);
         }
@@ -110,8 +124,9 @@ fn name(object: &str) {
     }
 }
 
-/// Says whether a folder of devices has one that Level Zero may use: a render node, an accelerator, or
-/// the GPU of the host under WSL. A folder that cannot be read counts as one with a device.
+/// Returns true if the folder `dev` (`/dev`) has a device that Level Zero may use: a render node,
+/// an accelerator, or under WSL the GPU of the Windows machine (`dxg`). A subfolder that exists and
+/// cannot be read counts as one with a device.
 fn has_level_zero_device(dev: &Path) -> bool {
     let has = |folder: &str, prefix: &[u8]| match std::fs::read_dir(dev.join(folder)) {
         Ok(mut entries) => {
@@ -137,19 +152,25 @@ fn ask(query: &AtomicPtr<c_void>, address: *const c_void) -> Option<u32> {
     if query.is_null() {
         return None;
     }
-    // SAFETY: a function of that name in the runtime's library, whose type its manual gives.
+    // SAFETY: `query` is not null, so `learn` has stored the address of `cuPointerGetAttribute` or
+    // `hipPointerGetAttribute`, whose type the manuals of CUDA and HIP give. Its library is kept
+    // loaded.
     let query = unsafe { std::mem::transmute::<*mut c_void, Query>(query) };
     let mut kind = 0u32;
-    // SAFETY: room for the 32-bit result; any address may be asked about.
+    // SAFETY: the result of this attribute is a 32-bit value, for which `kind` has room. The
+    // functions accept any address and return an error for one that they do not know.
     let code = unsafe { query((&raw mut kind).cast(), MEMORY_TYPE, address.addr() as u64) };
     (code == 0).then_some(kind)
 }
 
-/// Members of a type of absolute addresses that are asked about: those of a type with more are not taken for host memory.
+/// Maximum number of members of a type with absolute addresses that the GPU runtimes are asked
+/// about. A type with more members is not taken to be in host memory.
 const MEMBERS: usize = 16;
 
-/// Says whether the loaded runtimes let us touch the buffer of a type: where its first byte is, or, of a type of absolute addresses, where each of its
-/// members is, which may be in memory of several kinds.
+/// Returns true if the loaded GPU runtimes call the buffer of a type host memory. If `buf` is not
+/// null, the first byte of the buffer decides. If it is null, the displacements of the type are
+/// absolute addresses, and the first byte of each member must be in host memory, because the
+/// members may be in memory of different kinds.
 pub(crate) fn has_host(buf: *const c_void, t: &Datatype) -> bool {
     if !buf.is_null() {
         return is_host(buf.wrapping_byte_offset(t.true_lb() as isize));
@@ -158,7 +179,11 @@ pub(crate) fn has_host(buf: *const c_void, t: &Datatype) -> bool {
     members(t, 0, &mut found) && found.iter().all(|&at| is_host(std::ptr::without_provenance(at as usize)))
 }
 
-/// Addresses of the first bytes of what a type's constructors place by themselves; whether they are no more than [`MEMBERS`].
+/// Appends to `found` the address of the first byte of each member of a type at address `at`. A
+/// member is a block that a struct, hindexed or hindexed-block constructor places by a byte
+/// displacement, at any depth. Of a contiguous type only the first element is looked at. A type of
+/// any other constructor than these, dup and resized is one member. Members without bytes are
+/// skipped. Returns false, with the list incomplete, as soon as there are more than [`MEMBERS`].
 fn members(t: &Datatype, at: i64, found: &mut Vec<i64>) -> bool {
     let mut placed = |n: i64, displacement: i64, t: &Datatype| {
         n == 0 || t.size() == 0 || members(t, at.wrapping_add(displacement), found)
@@ -184,9 +209,10 @@ fn members(t: &Datatype, at: i64, found: &mut Vec<i64>) -> bool {
     }
 }
 
-/// Says whether the loaded runtimes let us touch the memory at an address.
+/// Returns true if the loaded GPU runtimes call the memory at an address host memory.
 pub(crate) fn is_host(address: *const c_void) -> bool {
-    // CUDA knows pinned host memory as host memory, HIP's numbers changed between releases: what it knows is left to the host.
+    // CUDA knows some host memory too (pinned memory) and says so. HIP's numbers for the kinds of
+    // memory changed between releases, so any memory that HIP knows is left to the MPI library.
     ask(&CUDA, address).is_none_or(|kind| kind == CUDA_HOST) && ask(&HIP, address).is_none()
 }
 
@@ -208,7 +234,7 @@ mod tests {
             std::fs::remove_file(dev.join(node)).unwrap();
         }
         std::fs::remove_dir(dev.join("accel")).unwrap();
-        // What is no folder cannot be read as one.
+        // A file of this name exists and cannot be read as a folder, so it counts as a device.
         std::fs::write(dev.join("accel"), "").unwrap();
         assert!(has_level_zero_device(&dev));
     }

@@ -1,7 +1,10 @@
-//! Who takes part in a collective call, and whether this rank may convert its side of it.
+//! Ranks of a collective call, their roles, and whether this rank may convert its side of the call.
 //!
-//! A rank decides for itself: the others may convert or not, or have no library. Its side goes as the same count of a stand-in of its type
-//! (`own_types`), so all ranks choose one algorithm. Where a host was seen to choose by the local type itself, the call is its own.
+//! Each rank decides separately: the other ranks may convert or not, or run without this library.
+//! MPI libraries choose their algorithms by count and type size. So a converted buffer goes as the
+//! same count of a substitute datatype of the same size (`own_types`), and all ranks choose the
+//! same algorithm. If an MPI library is known to choose by the local type itself, the call is
+//! bypassed.
 
 use std::ffi::c_int;
 
@@ -16,30 +19,31 @@ use crate::policy::policy;
 use crate::reentrancy::Inside;
 use crate::slow_path::{TYPED_COLLECTIVES, watched_for};
 
-/// A communicator in a collective call.
+/// Facts about the communicator of a collective call.
 #[derive(Clone, Copy)]
 pub(crate) struct Group {
-    /// This rank.
+    /// This process's rank.
     rank: c_int,
-    /// Ranks that blocks go to and come from: those of the communicator, or of its remote group.
+    /// Number of ranks that blocks go to and come from: the size of the communicator, or of the
+    /// remote group of an intercommunicator.
     pub(crate) blocks: i64,
-    /// Between two groups.
+    /// The communicator is an intercommunicator.
     inter: bool,
 }
 
 /// Role of a rank in a call with a root.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// The root, which takes part in its own call if it is not between groups.
+    /// The root. On an intracommunicator it also sends to itself or receives from itself.
     Root,
-    /// Another rank of a group that the root sends to or receives from.
+    /// Another rank, which the root sends to or receives from.
     Other,
-    /// A rank of the root's group that has no part.
+    /// Another rank of the root's group on an intercommunicator, which sends and receives nothing.
     Absent,
 }
 
 impl Group {
-    /// Returns the group of a call that this rank may convert; `None`: the call is the host's.
+    /// Returns the group of a call that this rank may convert; `None` if the call is bypassed.
     pub(crate) fn of(host: &'static Host, comm: HandleWord, call: Call) -> Option<Group> {
         if host.abi.is_none() || !policy(host).any(call) {
             return None;
@@ -53,16 +57,17 @@ impl Group {
         known.group.get(asked).map(Group::from)
     }
 
-    /// That of a communicator in whose calls it was asked for before.
+    /// Returns the group of a communicator, if the MPI library was asked for it before.
     #[inline]
     pub(crate) fn met(comm: &Comm) -> Option<Group> {
         comm.group.met().map(Group::from)
     }
 
-    /// Asks the host about a communicator.
+    /// Asks the MPI library for the group of a communicator; `None` if it does not answer.
     pub(crate) fn ask(host: &'static Host, comm: HandleWord) -> Option<Group> {
         let (mut rank, mut size, mut inter) = (0, 0, 0);
-        // SAFETY: a communicator, which is the program's to be valid; numbers to write to.
+        // SAFETY: `comm` is the communicator of the program's call, which the program must pass
+        // valid, and the other arguments are numbers to write to.
         unsafe {
             if host.f.comm_test_inter?(comm, &raw mut inter) != 0
                 || host.f.comm_rank?(comm, &raw mut rank) != 0
@@ -75,12 +80,14 @@ impl Group {
         Some(Group { rank, blocks: i64::from(size), inter: inter != 0 })
     }
 
-    /// As two numbers: this rank, with whether there are two groups, and the blocks.
+    /// Returns the packed form: a word with the rank in its lower and `inter` in its upper half,
+    /// and the number of blocks.
     fn numbers(self) -> [u64; 2] {
         [u64::from(self.inter) << 32 | u64::from(self.rank as u32), self.blocks as u64]
     }
 
-    /// Returns the role of this rank in a call with this root; `None` if the host would refuse it.
+    /// Returns the role of this rank in a call with this root; `None` if the MPI library would
+    /// refuse the root.
     pub(crate) fn role(&self, host: &Host, root: c_int) -> Option<Role> {
         let abi = host.abi?;
         let known = (0..self.blocks).contains(&i64::from(root));
@@ -93,12 +100,14 @@ impl Group {
         }
     }
 
-    /// Says whether a rank of this role sends to the root or receives from it: all of one group, all but the root between two.
+    /// Returns true if a rank of this role sends to the root or receives from it: every rank of an
+    /// intracommunicator, and on an intercommunicator every rank of the group that is not the
+    /// root's.
     pub(crate) fn takes_part(&self, role: Role) -> bool {
         role == Role::Other || role == Role::Root && !self.inter
     }
 
-    /// Returns the place of this rank's own block.
+    /// Returns the index of this rank's own block.
     pub(crate) fn own(&self) -> i64 {
         i64::from(self.rank)
     }
@@ -110,7 +119,8 @@ impl From<[u64; 2]> for Group {
     }
 }
 
-/// After the host has carried out a collective call: its communicator is valid.
+/// Notes the communicator of a collective call that the MPI library has carried out, because the
+/// communicator is known to be valid then.
 #[cold]
 pub(crate) fn learn(host: &'static Host, comm: HandleWord, call: Call) {
     if host.abi.is_some()
@@ -122,7 +132,9 @@ pub(crate) fn learn(host: &'static Host, comm: HandleWord, call: Call) {
     }
 }
 
-/// Whether all ranks of the job are on this machine, as far as that matters: where collective calls across nodes were not tried.
+/// Returns true if all ranks of the job are on this machine, or if collective calls across nodes
+/// were tried with this MPI library. Reads the variables of Open MPI, the only library with which
+/// they were not tried.
 fn one_node(host: &Host) -> bool {
     static ONE: Awaited<bool> = Awaited::new();
     *ONE.get_or_init(|| {
@@ -132,7 +144,7 @@ fn one_node(host: &Host) -> bool {
         let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
         match (number("OMPI_COMM_WORLD_SIZE"), number("OMPI_COMM_WORLD_LOCAL_SIZE")) {
             (Some(size), Some(here)) => size == here,
-            // Started without a launcher: alone.
+            // A process without these variables was started without a launcher, so it is alone.
             (size, _) => size.is_none_or(|size| size == 1),
         }
     })

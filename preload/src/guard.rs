@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ddtc::process::Awaited;
 
-/// Panics that were caught: faults of ours.
+/// Number of panics that were caught. Each is a fault of ddtc.
 pub(crate) static PANICS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Number of nested guards that this thread is in. No code in a guard runs the program's code, so
-    /// no exception and no jump skips the end of a guard.
+    /// Number of nested guards that this thread is in. No code in a guard runs the program's code,
+    /// so no exception and no jump skips the end of a guard.
     static GUARDS: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -25,8 +25,8 @@ fn count(change: impl FnOnce(u32) -> u32) {
     GUARDS.with(|guards| guards.set(change(guards.get())));
 }
 
-/// Runs `f`. If `f` panics, counts the panic and returns `None`. A panic may end `f` at any point, so
-/// `f` may change only values that are valid at any point: atomics, and values under locks that
+/// Runs `f`. If `f` panics, counts the panic and returns `None`. A panic may end `f` at any point,
+/// so `f` may change only values that are valid at any point: atomics, and values under locks that
 /// ignore poisoning. It must not run the program's code.
 #[inline]
 pub(crate) fn guard<T>(f: impl FnOnce() -> T) -> Option<T> {
@@ -37,14 +37,14 @@ pub(crate) fn guard<T>(f: impl FnOnce() -> T) -> Option<T> {
         Ok(value) => Some(value),
         Err(payload) => {
             PANICS.fetch_add(1, Ordering::Relaxed);
-            // Its destructor could panic again.
+            // The payload is not dropped, because its destructor could panic again.
             std::mem::forget(payload);
             None
         }
     }
 }
 
-/// Makes every panic outside of a guard end the process, from now on.
+/// Makes every later panic outside of a guard end the process.
 pub(crate) fn end_by_panics() {
     static DONE: Awaited<()> = Awaited::new();
     DONE.get_or_init(|| {

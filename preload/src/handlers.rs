@@ -1,28 +1,30 @@
 //! Entry points for the program's error handlers.
 //!
-//! A handler may read what was received, and it may leave the MPI call by an exception or a jump. So
-//! ddtc must unpack received bytes before the handler runs. The MPI library is given an entry point
-//! of ddtc instead of the program's function. The entry point calls [`before_a_handler`] and then
-//! jumps to the program's function. All arguments stay as they are, because handlers are variadic
-//! and only the program knows the types. No frame of ddtc stays between the MPI library and the
-//! program's function.
+//! A handler may read received bytes, and it may leave the MPI call by an exception or a jump. So
+//! ddtc must unpack received bytes before the handler runs. For that, the MPI library is given an
+//! entry point of ddtc instead of the program's function. The entry point calls
+//! [`before_a_handler`] and then jumps to the program's function. All argument registers and the
+//! stack stay as they were, because handlers are variadic and only the program knows the types of
+//! the arguments. No frame of ddtc stays between the MPI library and the program's function.
 //!
 //! An entry point belongs to one function of the program, for the rest of the process. If a program
-//! has more functions than there are entry points, the MPI library calls the others directly.
+//! makes handlers of more functions than there are entry points, the MPI library calls the other
+//! functions directly.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::held::before_a_handler;
 
-/// An entry point.
+/// Address of an entry point. The real signature is that of the program's handler.
 type Entry = unsafe extern "C-unwind" fn();
 
-/// The program's function of each entry point.
+/// The program's function of each entry point; null if the entry point is free.
 static TARGETS: [AtomicPtr<c_void>; ENTRIES.len()] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; ENTRIES.len()];
 
-/// Returns the entry point for a handler of the program, or the handler itself where there is none.
+/// Returns the entry point for a handler of the program, and takes a free entry point if the
+/// handler has none yet. Returns the handler itself if all entry points are taken.
 pub(crate) fn entry_point(handler: *mut c_void) -> *mut c_void {
     if handler.is_null() {
         // The MPI library refuses a null pointer.
@@ -42,6 +44,7 @@ pub(crate) fn entry_point(handler: *mut c_void) -> *mut c_void {
     at.map_or(handler, |at| ENTRIES[at] as *mut c_void)
 }
 
+/// Rust function that the entry points call before the program's handler.
 extern "C-unwind" fn prepare() {
     before_a_handler();
 }
@@ -58,14 +61,16 @@ static ENTRIES: [Entry; 32] =
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 static ENTRIES: [Entry; 0] = [];
 
-/// Entry point number `I`: notes the number in a register that no argument is passed in.
+/// Entry point number `I`: puts the number into r11, in which no argument is passed, and jumps to
+/// [`enter`].
 ///
 /// # Safety
 /// As the program's function of this entry point.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn entry<const I: usize>() {
-    // SAFETY: r11 is free between a caller and a function (System V ABI, 3.2.3).
+    // SAFETY: r11 may be changed between a call and the called function's first instruction (System
+    // V ABI, 3.2.3). No other register and nothing on the stack changes.
     std::arch::naked_asm!("mov r11d, {i}", "jmp {enter}", i = const I, enter = sym enter)
 }
 
@@ -74,9 +79,11 @@ unsafe extern "C-unwind" fn entry<const I: usize>() {
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn enter() {
-    // SAFETY: registers and the stack are as they were when the program's function begins. Before
-    // `call` the stack is aligned to 16 bytes: the return address and nine words are on it, and 128
-    // bytes.
+    // SAFETY: when the program's function begins, all registers that may hold arguments and the
+    // stack pointer have their values from the entry again, and r10 and r11 may be changed there.
+    // Before `call` the stack is aligned to 16 bytes: the return address, nine pushed registers
+    // (together 80 bytes) and 128 bytes for xmm0 to xmm7 are on it. r11 is less than the length of
+    // `TARGETS`.
     std::arch::naked_asm!(
         ".cfi_startproc",
         "push rbp",
@@ -129,16 +136,17 @@ unsafe extern "C-unwind" fn enter() {
     )
 }
 
-/// Entry point number `I`: notes the number in a register that no argument is passed in.
+/// Entry point number `I`: puts the number into x16, in which no argument is passed, and jumps to
+/// [`enter`].
 ///
 /// # Safety
 /// As the program's function of this entry point.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn entry<const I: usize>() {
-    // SAFETY: x16 is free between a caller and a function (AAPCS64, 6.1.1). `enter` is in the same
-    // object and within the reach of `b`, so the linker puts nothing between the two that would use
-    // x16.
+    // SAFETY: x16 may be changed between a call and the called function's first instruction
+    // (AAPCS64, 6.1.1). `enter` is in the same object and within the reach of `b`, so the linker
+    // inserts no veneer, which could change x16.
     std::arch::naked_asm!("mov x16, {i}", "b {enter}", i = const I, enter = sym enter)
 }
 
@@ -147,8 +155,10 @@ unsafe extern "C-unwind" fn entry<const I: usize>() {
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn enter() {
-    // SAFETY: registers and the stack are as they were when the program's function begins; the stack
-    // is moved by 224 bytes, a multiple of 16.
+    // SAFETY: when the program's function begins, all registers that may hold arguments, x29, x30
+    // and the stack pointer have their values from the entry again, and x16 and x17 may be changed
+    // there. The stack pointer is moved by 224 bytes, a multiple of 16. x16 is less than the length
+    // of `TARGETS`.
     std::arch::naked_asm!(
         ".cfi_startproc",
         "stp x29, x30, [sp, #-224]!",
@@ -225,19 +235,20 @@ mod tests {
         let entry = entry_point(function);
         assert!(entry != function && entry_point(function) == entry);
         assert!(entry_point(std::ptr::null_mut()).is_null());
-        // SAFETY: an entry point of a function of this type.
+        // SAFETY: `entry` is an entry point of `handler`, which has the type `Handler`.
         unsafe {
             let entry: Handler = std::mem::transmute(entry);
             entry(1, 0.5, 2, 3, 4, 5, 6, 7, 8, 4.0);
         }
         assert_eq!(SUM.load(Ordering::Relaxed), 12_345_680);
         let entry = entry_point(throwing as Entry as *mut c_void);
-        // SAFETY: an entry point of a function of this type.
+        // SAFETY: `entry` is an entry point of `throwing`, which has the type `Entry`.
         let entry: Entry = unsafe { std::mem::transmute(entry) };
-        // SAFETY: as above.
+        // SAFETY: the entry point of `throwing` takes no arguments, and exceptions may pass through
+        // it.
         let thrown = std::panic::catch_unwind(|| unsafe { entry() }).unwrap_err();
         assert_eq!(thrown.downcast_ref(), Some(&7i32));
-        // When all entry points are taken the handler is called directly.
+        // If all entry points are taken, the handler is called directly.
         for i in 0..ENTRIES.len() {
             entry_point(std::ptr::without_provenance_mut(i + 1));
         }

@@ -1,19 +1,23 @@
-//! Handles in memory, and what is returned where a host has no such function.
+//! Reading and writing of handles in memory, and the error codes of calls that the MPI library
+//! cannot take.
 
 use std::ffi::{c_int, c_void};
 
 use crate::host::{HandleWord, Host};
 
-/// `MPI_ERR_OTHER` of MPICH, an error in every ABI: no MPI library is loaded, so nobody can be asked.
+/// Error code of a call if no MPI library is loaded, so that none can be asked for a code: the
+/// value of `MPI_ERR_OTHER` in MPICH, which is an error in every ABI.
 pub(crate) const NO_HOST: c_int = 15;
 
-/// Returns a handle in memory, as a word.
+/// Returns a handle that lies in memory, as a word. Returns 0 if the ABI of the MPI library is
+/// unknown.
 ///
 /// # Safety
-/// `at` must point to a handle of the host.
+/// `at` must point to a handle of the MPI library.
 #[inline]
 pub(crate) unsafe fn handle_at(host: &Host, at: *const c_void) -> HandleWord {
-    // SAFETY: as the caller promises; widths as the ABI says.
+    // SAFETY: the caller promises that `at` points to a handle, which is as wide as the ABI says.
+    // If the ABI is unknown, nothing is read.
     unsafe {
         match host.handle_bytes {
             4 => HandleWord::from(*at.cast::<u32>()),
@@ -23,17 +27,18 @@ pub(crate) unsafe fn handle_at(host: &Host, at: *const c_void) -> HandleWord {
     }
 }
 
-/// The error of a function that the host should have but does not.
+/// Returns the error code of a call of a function that the MPI library should have but lacks.
 pub(crate) fn missing(host: &Host) -> c_int {
     host.abi.map_or(NO_HOST, |a| a.err_other)
 }
 
-/// A handle in memory becomes `value`.
+/// Writes `value` to a handle in memory. Does nothing if the ABI of the MPI library is unknown.
 ///
 /// # Safety
-/// `at` must point to a handle of the host.
+/// `at` must point to a handle of the MPI library, which may be written.
 pub(crate) unsafe fn set_handle(host: &Host, at: *mut c_void, value: HandleWord) {
-    // SAFETY: as the caller promises; widths as the ABI says.
+    // SAFETY: the caller promises that `at` points to a handle that may be written and is as wide
+    // as the ABI says. If the ABI is unknown, nothing is written.
     unsafe {
         match host.abi {
             Some(abi) if abi.handle_bytes == 4 => at.cast::<u32>().write(value as u32),
@@ -43,7 +48,7 @@ pub(crate) unsafe fn set_handle(host: &Host, at: *mut c_void, value: HandleWord)
     }
 }
 
-/// Where an error of a call is raised.
+/// Object on which an error of a call is raised.
 #[derive(Clone, Copy)]
 pub(crate) enum On {
     Comm(HandleWord),
@@ -51,7 +56,8 @@ pub(crate) enum On {
     Win(HandleWord),
 }
 
-/// Raises the error of a large count on a host that has only the small form of a call.
+/// Raises and returns the error of a count that does not fit an `int`, in a call of which the MPI
+/// library has only the small form.
 pub(crate) fn too_large(host: &Host, on: On) -> c_int {
     let code = host.abi.map_or(NO_HOST, |a| a.err_value_too_large);
     let (raise, handle) = match on {
@@ -60,7 +66,8 @@ pub(crate) fn too_large(host: &Host, on: On) -> c_int {
         On::Win(win) => (host.next.win_call_errhandler, win),
     };
     if let Some(raise) = raise {
-        // SAFETY: raises the error as the host would on the communicator, file or window that was given.
+        // SAFETY: the handle is the communicator, file or window that the program passed to the
+        // call. The function raises the error there, as the MPI library would for the call itself.
         unsafe { raise(handle, code) };
     }
     code

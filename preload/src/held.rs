@@ -1,5 +1,6 @@
 //! Converted calls while they are in the MPI library: the memory that each kind of call keeps in a
-//! [`Record`], and what happens to it after the call has returned or was abandoned.
+//! [`Record`], and the handling of that memory after the call has returned or was abandoned (left
+//! by an exception, a jump or the end of its thread; see [`crate::calls`]).
 
 use std::ffi::{c_int, c_void};
 
@@ -16,13 +17,14 @@ use crate::staged::Staged;
 use crate::status::{Marked, Status};
 use crate::windows::{self, Ending, Freeing};
 
-/// What a call keeps while it is in the library.
+/// Memory that a call keeps while it is in the MPI library.
 enum Held {
-    /// Staging buffers of a blocking call, and the status of what it receives.
+    /// Staging buffers of a blocking call or a put, and the status if the call receives a message
+    /// or reads from a file.
     Blocking { staged: Staged, status: Option<MarkedStatus> },
-    /// An operation that the call starts.
+    /// Operation that the call starts.
     Starting(Box<Operation>),
-    /// Operations that the call completes.
+    /// Operations that the call completes or reports on.
     Completing(Batch),
     /// Operations on a window that the call completes.
     Epoch(Ending),
@@ -30,7 +32,7 @@ enum Held {
     Freeing(Freeing),
 }
 
-/// The status of a receive, which is marked while the call is in the library.
+/// Status of a receive, marked so that ddtc can find out whether the MPI library has written it.
 #[derive(Clone, Copy)]
 struct MarkedStatus {
     marked: Marked,
@@ -38,16 +40,19 @@ struct MarkedStatus {
     at: *mut c_void,
 }
 
-// SAFETY: the pointer is an argument of the call, and used by the thread that the call runs on.
+// SAFETY: `at` points to the status of a call. Only the thread that runs the call follows the
+// pointer: if the call is abandoned, nobody does.
 unsafe impl Send for MarkedStatus {}
 
 impl MarkedStatus {
-    /// As [`Marked::written`].
+    /// Returns true if the MPI library has written the status. If not, restores the old contents of
+    /// the status.
     ///
     /// # Safety
-    /// The call must be under way, or have returned just now.
+    /// The call must be under way, or its wrapper must not have returned yet.
     unsafe fn is_written(&self, host: &Host) -> bool {
-        // SAFETY: the status that was marked, which lives as long as the call.
+        // SAFETY: `at` points to the status that was marked. The status is the program's argument
+        // or in the wrapper's frame, so it is there until the wrapper returns.
         unsafe { self.marked.written(host, self.abi, self.at) }
     }
 }
@@ -60,10 +65,10 @@ impl Kept for Held {
 
     fn abandoned(self) {
         match self {
-            // The library may still use the buffers.
+            // The MPI library may still use the buffers, so they are never used again.
             Held::Blocking { staged, .. } => staged.retire(),
             Held::Starting(operation) => operation.staged.retire(),
-            // The operations are in the table, where they are as pending as before.
+            // The operations are still in the table of requests, as pending as before the call.
             Held::Completing(batch) => drop(batch),
             Held::Epoch(ending) => ending.failed(),
             Held::Freeing(freeing) => freeing.failed(),
@@ -75,39 +80,43 @@ thread_local! {
     static CALLS: Calls<Held> = const { Calls::new() };
 }
 
-/// Keeps memory while `call` is in the MPI library. Returns the code of the call, the memory (none if
-/// the call was believed to be abandoned), and whether it was unpacked for an error handler.
+/// Keeps memory in a record while `call` is in the MPI library. Returns the code of the call, the
+/// memory (`None` if the call was taken for abandoned), and true if the received bytes were
+/// unpacked for an error handler during the call.
 #[inline]
 fn during(held: Held, call: impl FnOnce() -> c_int) -> (c_int, Option<Held>, bool) {
     let (place, mut held) = (here(), Some(held));
     let entered = CALLS.try_with(|calls| held.take().map(|held| calls.enter(place, held)));
-    // Late in the end of a thread there is no list of its calls.
+    // If the thread ends and its thread-local storage is destroyed already, there is no list of its
+    // calls. Then the memory is kept in a record that is in no list.
     let record = entered.ok().flatten().or_else(|| held.take().map(Record::alone));
     let code = call();
     let is_unpacked = record.is_some_and(Record::is_inspected);
     (code, record.and_then(leave), is_unpacked)
 }
 
-/// As [`Calls::leave`], also late in the end of a thread.
+/// Takes the memory of a call out of its record ([`Calls::leave`]), also if the thread-local
+/// storage of the thread is destroyed already.
 fn leave(record: &'static Record<Held>) -> Option<Held> {
     CALLS.try_with(|calls| calls.leave(record)).unwrap_or_else(|_| record.take())
 }
 
-/// Unpacks the received bytes of the innermost call and settles its completed operations, before an
-/// error handler of the program runs in that call: the handler finds what it would find without ddtc.
+/// Unpacks the received bytes of the innermost call and settles its completed operations. Called
+/// before an error handler of the program runs in that call, so that the handler finds the
+/// program's buffers and statuses as it would find them without ddtc.
 pub(crate) fn before_a_handler() {
     let _ = CALLS.try_with(|calls| {
         calls.inspect_innermost(|held| match held {
-            // SAFETY: the call is under way, so the program's buffers and its status belong to it.
-            // The library may still write to a staging buffer, for other receives of a collective
-            // call. What is copied from there meanwhile is as unfinished as it would be in the
-            // program's buffer.
+            // SAFETY: the call is under way, so the program's buffers and its status belong to the
+            // call. The MPI library may still write to a staging buffer, for other receives inside
+            // a collective call. Bytes that are copied from there meanwhile are as unfinished as
+            // they would be in the program's buffer.
             Held::Blocking { staged, status } => unsafe {
                 staged.unpack_truncated();
-                // A status that the library has not written gets its old value back.
+                // A status that the MPI library has not written gets its old contents back.
                 status.iter().for_each(|status| _ = status.is_written(staged.host()));
             },
-            // SAFETY: the call is under way.
+            // SAFETY: `inspect_innermost` passes only the memory of a call that is under way.
             Held::Completing(batch) => unsafe { batch.settle_for_a_handler() },
             _ => {}
         });
@@ -115,31 +124,34 @@ pub(crate) fn before_a_handler() {
 }
 
 impl Staged {
-    /// Runs a call that only sends, or writes to a file.
+    /// Runs a blocking call after whose success nothing is unpacked: one that only sends or writes
+    /// to a file, or one that is bypassed. Returns the code of the call.
     #[inline]
     pub(crate) fn sending(self, call: impl FnOnce() -> c_int) -> c_int {
-        // SAFETY: nothing is unpacked after a success.
+        // SAFETY: the function for a success unpacks nothing.
         unsafe { self.blocking(call, |_| ()) }
     }
 
-    /// Runs a blocking collective call, and unpacks after its success all that was received.
+    /// Runs a blocking collective call, and unpacks all received bytes after its success. Returns
+    /// the code of the call.
     ///
     /// # Safety
-    /// `call` must be that of the host with what was staged.
+    /// `call` must call the MPI library with the staging buffers.
     #[inline]
     pub(crate) unsafe fn collective(self, call: impl FnOnce() -> c_int) -> c_int {
-        // SAFETY: as the caller promises; no message is received, so no status is read.
+        // SAFETY: the caller promises that the staging buffers were received into. Collective calls
+        // stage no receive of a message, so `unpack` reads no status.
         unsafe { self.blocking(call, |staged| _ = staged.unpack(std::ptr::null_mut())) }
     }
 
-    /// Runs a blocking call, and `unpack` after its success.
+    /// Runs a blocking call, and `unpack` after its success. Returns the code of the call.
     ///
     /// # Safety
-    /// `unpack` must only unpack what `call` has received.
+    /// `unpack` must unpack only bytes that `call` has received.
     #[inline]
     unsafe fn blocking(self, call: impl FnOnce() -> c_int, unpack: impl FnOnce(&Staged)) -> c_int {
         if self.is_empty() {
-            // There is nothing to drop.
+            // Dropping an empty value would do nothing but cost time.
             std::mem::forget(self);
             return call();
         }
@@ -147,19 +159,23 @@ impl Staged {
         if let Some(Held::Blocking { staged, .. }) = held {
             match code {
                 0 => unpack(&staged),
-                // SAFETY: the call is over, and the program's buffers are its own until the wrapper
-                // returns. Receives inside of a collective call that has failed may still write to
-                // a staging buffer, as in `before_a_handler`.
+                // SAFETY: the call has failed, and the program's buffers belong to the call until
+                // the wrapper returns. Receives inside a collective call that has failed may still
+                // write to a staging buffer; bytes that are copied meanwhile are as unfinished as
+                // they would be in the program's buffer.
                 _ => unsafe { failed(staged, is_unpacked) },
             }
         }
         code
     }
 
-    /// Runs a receive, or a read from a file, with a status that can be read, and unpacks after its success as much as that says.
+    /// Runs a receive or a read from a file. Passes a status to `call`, our own if the program
+    /// wants none, and after a success unpacks the number of bytes in that status. Returns the code
+    /// for the program.
     ///
     /// # Safety
-    /// `status` must be null, the host's mark for none, or a status; `call` must be a receive into the staged buffer.
+    /// `status` must be null, `MPI_STATUS_IGNORE`, or point to a status. `call` must receive into
+    /// the staging buffer and write the status that is passed to it.
     #[inline]
     pub(crate) unsafe fn receiving(
         self,
@@ -170,27 +186,33 @@ impl Staged {
             return self.sending(|| call(status));
         };
         if status.is_null() && abi.status_ignore != 0 {
-            // An error, and the host's to raise.
+            // A null pointer that does not mean `MPI_STATUS_IGNORE` is an error, which the MPI
+            // library raises.
             return self.sending(|| call(status));
         }
         let host = self.host();
         let mut own = Status::new();
         let status = own.unless(abi, status);
-        // SAFETY: a status, the user's or ours.
+        // SAFETY: `status` is neither null nor `MPI_STATUS_IGNORE` here: it points to the program's
+        // status or to `own`.
         let marked = MarkedStatus { marked: unsafe { mark.set(host, abi, status) }, abi, at: status };
         let held = Held::Blocking { staged: self, status: Some(marked) };
         let (code, held, is_unpacked) = during(held, || call(status));
         let Some(Held::Blocking { staged, .. }) = held else { return code };
-        // SAFETY: `status` is the one above. If the receive has succeeded, it is that of the receive.
+        // SAFETY: `status` is the status that was marked. The program's buffer belongs to the
+        // receive until the wrapper returns. If the MPI library has written the status and returned
+        // success, the receive has succeeded with this status.
         let refused = unsafe {
-            // After an error handler has run, the status has its old value or the MPI library's.
+            // If an error handler has run, the mark is gone: the status has its old contents or
+            // those that the MPI library has written. The receive is taken for failed then.
             if !is_unpacked && marked.is_written(host) && code == 0 {
                 let refused = staged.unpack(status);
                 drop(staged);
                 refused
             } else {
-                // MPICH returns success after an error handler of the program has returned. Then
-                // the status is not written.
+                // The receive has failed. The code alone does not show that: MPICH returns success
+                // after an error handler of the program has returned, but has not written the
+                // status.
                 failed(staged, is_unpacked);
                 None
             }
@@ -199,7 +221,8 @@ impl Staged {
     }
 
     /// Runs a call that returns before its operation is complete and makes no request (`MPI_Put`).
-    /// Returns the staging buffers, which must live until the operation is complete.
+    /// Returns the code of the call and, after a success, the staging buffers, which must live
+    /// until the operation is complete.
     pub(crate) fn putting(self, call: impl FnOnce() -> c_int) -> (c_int, Option<Staged>) {
         if self.is_empty() {
             return (self.sending(call), None);
@@ -214,23 +237,28 @@ impl Staged {
     }
 }
 
-/// Handles the buffers of a blocking call that ended with an error: unpacks what came, unless that was
-/// done for an error handler, and keeps them from further use.
+/// Disposes of the buffers of a blocking call that ended with an error. Unpacks the received bytes,
+/// unless that was done for an error handler (`is_unpacked`). Then takes the buffers out of use,
+/// because the MPI library may still use them.
 ///
 /// # Safety
-/// As [`Staged::unpack_truncated`], if that was not done for an error handler.
+/// If `is_unpacked` is false, as [`Staged::unpack_truncated`].
 unsafe fn failed(staged: Staged, is_unpacked: bool) {
     if !is_unpacked {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises what `unpack_truncated` requires if `is_unpacked` is false.
         unsafe { staged.unpack_truncated() };
     }
     staged.retire();
 }
 
-/// Runs a call that makes a request for an operation, and keeps the operation, which `make` makes of what is staged, while it is not complete.
+/// Runs a call that makes a request for an operation: a nonblocking call starts the operation,
+/// `_init` calls make a persistent one. `make` makes the operation from the staged buffers. If the
+/// operation is not complete when the call returns, it is put into the table of requests. Returns
+/// the code of the call.
 ///
 /// # Safety
-/// `request` must be writable where anything is staged; `call` must start the operation.
+/// If anything is staged, `request` must point to writable memory for a handle. `call` must call
+/// the MPI library for the operation, with the staging buffers, and write the handle to `request`.
 pub(crate) unsafe fn start(
     host: &'static Host,
     request: *mut c_void,
@@ -243,16 +271,20 @@ pub(crate) unsafe fn start(
     }
     let operation = make(staged);
     let may_be_done = operation.may_be_done_at_once();
-    // The code alone does not tell: after an error handler of the program that returns, MPICH returns success.
-    // SAFETY: something is staged, so `request` is a place for a handle, as the caller promises.
-    // The value, which may be anything, is only put back.
+    // The program's handle is set to null before the call. If it is still null after the call, the
+    // MPI library has made no request, and the old value is put back. The code alone does not show
+    // that: after an error handler of the program has returned, MPICH returns success.
+    // SAFETY: something is staged, so `request` points to memory for a handle, as the caller
+    // promises. The old value may be anything; it is not used as a handle.
     let before = unsafe { handle_at(host, request) };
-    // SAFETY: as above.
+    // SAFETY: `request` points to writable memory for a handle, as the caller promises.
     unsafe { set_handle(host, request, host.request_null) };
     let (mut handle, mut is_done) = (host.request_null, false);
     let (code, held, _) = during(Held::Starting(operation), || {
         let code = call();
-        // SAFETY: as above; the host made this request for the operation.
+        // SAFETY: `request` points to memory for a handle, as the caller promises. `complete` is
+        // called only if the MPI library has returned success and a handle that is not null, so the
+        // handle is that of the new request.
         unsafe {
             handle = handle_at(host, request) & host.mask;
             is_done =
@@ -261,19 +293,21 @@ pub(crate) unsafe fn start(
         code
     });
     if handle == host.request_null {
-        // SAFETY: as above.
+        // SAFETY: `request` points to writable memory for a handle, as the caller promises.
         unsafe { set_handle(host, request, before) };
     }
     let Some(Held::Starting(operation)) = held else { return code };
     if handle == host.request_null || code != 0 {
-        // No request will say when the MPI library is done with the buffers. A handle that came
-        // with an error is not believed: the library may have given its value back already, and a
-        // later request may have it.
+        // No request will show when the MPI library has finished with the buffers. A handle that
+        // the call returned with an error is not used: the MPI library may have freed it already,
+        // and a later request may get the same value.
         operation.staged.retire();
         return code;
     }
     if is_done {
-        // SAFETY: no message is received, so no status is read; the buffers are the operation's.
+        // SAFETY: `may_be_done_at_once` is false for all operations that receive a message, so
+        // `unpack` reads no status. The program's buffers belong to the operation until the program
+        // completes the request.
         let _ = unsafe { operation.staged.unpack(std::ptr::null_mut()) };
     } else {
         if let Some(fetched) = operation.staged.fetched() {
@@ -284,8 +318,10 @@ pub(crate) unsafe fn start(
     code
 }
 
-/// Runs a call that completes operations or reports on them, and then `after` with its code. `answer`
-/// is where the call reports how the operations have ended.
+/// Runs a call that completes operations or reports on them, and then `after`, which is given the
+/// operations and the code of the call and returns the code for the program. `answer` is the place
+/// where the call reports how the operations have ended. If the call was taken for abandoned,
+/// `after` does not run, and the code of the call is returned.
 pub(crate) fn completing(
     mut batch: Batch,
     answer: Answer,
@@ -299,14 +335,15 @@ pub(crate) fn completing(
     }
 }
 
-/// Runs a call that completes operations on a window.
+/// Runs a call that completes the operations `ending` on a window. Returns the code of the call.
 ///
 /// # Safety
-/// `call` must complete them if it succeeds.
+/// If `call` succeeds, it must have completed these operations.
 pub(crate) unsafe fn epoch(host: &'static Host, ending: Ending, call: impl FnOnce() -> c_int) -> c_int {
     match during(Held::Epoch(ending), call) {
         (0, Some(Held::Epoch(ending)), _) => {
-            // SAFETY: as the caller promises.
+            // SAFETY: the call has succeeded, so the operations are complete, as the caller
+            // promises.
             unsafe { ending.succeeded(host) };
             0
         }
@@ -317,7 +354,8 @@ pub(crate) unsafe fn epoch(host: &'static Host, ending: Ending, call: impl FnOnc
     }
 }
 
-/// Runs a call that frees a window.
+/// Runs a call that frees a window. After an error the operations `freeing` of the window are kept.
+/// Returns the code of the call.
 pub(crate) fn freeing(freeing: Freeing, call: impl FnOnce() -> c_int) -> c_int {
     let (code, held, _) = during(Held::Freeing(freeing), call);
     if code != 0 {

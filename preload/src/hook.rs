@@ -1,5 +1,5 @@
-//! Hooks: a place inside an MPI library where compiled code moves the bytes of the library's own
-//! requests. [`crate::hooks`] says which library has one.
+//! The interface [`Hook`] to a place inside an MPI library at which compiled code moves the bytes
+//! of the library's own requests. The functions of [`crate::hooks`] find the hook of a library.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,13 +10,15 @@ use crate::decision::HookState;
 use crate::host::{HandleWord, Host};
 use crate::table::TypeEntry;
 
-/// The type that is being committed by a wrapper, 0 if none is. A hook that meets commits inside the
-/// library compares their types with it, to tell which of them a wrapper makes. If two threads commit at
-/// once, a commit may look like one that no wrapper made; the hook then searches the stack, and may become
-/// active without need.
+/// Handle of the type that a wrapper of `MPI_Type_commit` is committing, 0 if none is. A hook that
+/// sees the commits inside the library compares their types with this handle, to distinguish the
+/// commits that a wrapper makes. If two threads commit at once, a wrapper's commit may look like
+/// one that no wrapper made. The hook then searches the stack for a call of the program, and may be
+/// enabled without need.
 static COMMITTING: AtomicU64 = AtomicU64::new(0);
 
-/// Commits a type of the program by `commit`.
+/// Commits a type of the program by calling `commit`. If the MPI library shows its commits to a
+/// hook, the type's handle is in [`COMMITTING`] during the call.
 #[inline]
 pub(crate) fn committing(host: &Host, datatype: HandleWord, commit: impl FnOnce() -> c_int) -> c_int {
     if !host.shows_commits() {
@@ -28,41 +30,47 @@ pub(crate) fn committing(host: &Host, datatype: HandleWord, commit: impl FnOnce(
     code
 }
 
-/// Says whether a wrapper is committing this type.
+/// Returns true if a wrapper is committing the type of this handle.
 pub(crate) fn is_committing(datatype: u64) -> bool {
     COMMITTING.load(Relaxed) == datatype
 }
 
-/// Holds what a report says of a hook.
+/// Lines of a report about a hook.
 #[derive(Default)]
 pub(crate) struct HookReport {
     /// Notes for the user.
     pub(crate) notes: Vec<String>,
-    /// Number of types that are known only from the library's own descriptions of them.
+    /// Number of types of which only the library's own descriptions are known.
     pub(crate) types_unseen: u64,
-    /// Number of types known only from descriptions whose bytes the library moved otherwise than compiled
-    /// code would have.
+    /// Number of types known only from descriptions whose bytes the library did not move in the way
+    /// in which compiled code would have moved them.
     pub(crate) types_different: u64,
 }
 
-/// A hook in an MPI library. `bytes` are packed bytes, and `handle` is the masked handle of the entry.
+/// A hook in an MPI library. Arguments `bytes` are numbers of packed bytes, and `handle` is the
+/// handle of the type of `entry`, masked by [`Host::mask`].
 pub(crate) trait Hook: Sync {
-    /// Says whether settings and library allow that anything is moved inside.
+    /// Returns true if the settings and the version of the library allow compiled code to move
+    /// bytes inside.
     fn may_open(&self, host: &Host) -> bool;
 
-    /// A call of the program has begun: what could not be done inside the library is done now.
+    /// Does the work that could not be done inside the library. Called at the beginning of a call
+    /// of the program.
     fn attend_in_call(&self);
 
-    /// A type was decoded or timed.
+    /// Notes that a type was decoded or timed.
     fn adopted(&self, host: &'static Host, entry: &'static TypeEntry, handle: u64);
 
-    /// The program uses a type of which enough requests went to the library's own mover.
+    /// Makes a type ready inside the library. Called if the program passes the type to a call after
+    /// enough of its requests went to the library's own mover.
     fn attend(&self, host: &'static Host, entry: &'static TypeEntry, handle: u64);
 
-    /// The program makes a persistent request, which is prepared once and started often.
+    /// Makes a type ready inside the library, because the program makes a persistent request of the
+    /// type: the request is prepared once and started often.
     fn persists(&self, host: &'static Host, entry: &'static TypeEntry, handle: u64);
 
-    /// The program passes a type to a collective call, which the library makes messages of.
+    /// Notes that the program passes `bytes` bytes of a type to a collective call, of which the
+    /// library makes messages.
     fn passes(&self, host: &'static Host, entry: &TypeEntry, bytes: u64);
 
     /// Returns whether compiled code moves a message inside the library in all these directions.
@@ -74,23 +82,26 @@ pub(crate) trait Hook: Sync {
         directions: &[Direction],
     ) -> HookState;
 
-    /// A message is packed first because its type is not ready inside the library: counts it, so that the
-    /// type is made ready there if there are many.
+    /// Counts a message that is packed first because its type is not ready inside the library.
+    /// After enough of these messages the type is made ready there.
     fn offer(&self, host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction);
 
-    /// Adds the nanoseconds that a message would have saved inside.
+    /// Adds the nanoseconds that a message would have saved inside the library to a sum that
+    /// enables the hook once it is large enough. `nanos` is called only if the hook is allowed and
+    /// not enabled yet.
     fn misses(&self, host: &'static Host, nanos: &dyn Fn() -> u64);
 
-    /// Adds what was counted about types to the counters of the process.
+    /// Adds the uses that the hook has counted for its types to the counters of the process.
     fn fold_all(&self);
 
-    /// Returns what a report says.
+    /// Returns the lines of a report about this hook.
     fn report(&self) -> HookReport;
 
-    /// Disables the hook and forgets addresses and objects of the library, which has no user any more
-    /// and may be unloaded.
+    /// Disables the hook and forgets addresses and objects of the library, because the library has
+    /// no user any more and may be unloaded.
     fn close(&self);
 
-    /// The library has a user: enables the hook again if it was proven before.
+    /// Enables the hook again if its proof has succeeded before, because the library has a user
+    /// again.
     fn reopen(&self);
 }

@@ -1,4 +1,4 @@
-//! Which MPI libraries have a [`Hook`].
+//! The assignment of hooks ([`Hook`]) to MPI libraries.
 
 use crate::door::OPEN_MPI;
 use crate::hook::Hook;
@@ -6,22 +6,22 @@ use crate::host::Host;
 use crate::slow_path::{UNSEEN, watched_for};
 use crate::table::TypeEntry;
 
-/// Returns the hook of a library.
+/// Returns the hook of a library, whether or not the hook may move anything.
 #[inline]
 pub(crate) fn hook(host: &Host) -> Option<&'static dyn Hook> {
-    // Open MPI is known by its symbols, which a library with another name may have, or by its name, which
-    // does not depend on the ABI.
+    // Open MPI is recognized by its symbols, which a library of another name may have too, or by
+    // its name, which is known even if the ABI is not.
     let is_there = host.is_open_mpi() || host.profile.costs.moves_inside;
     if is_there { Some(&OPEN_MPI) } else { None }
 }
 
-/// Returns all hooks. Used when the first library was unloaded, whose hook the description of another
-/// library does not tell.
+/// Returns all hooks. They are all closed if the first MPI library of the process was unloaded: the
+/// description of another library does not tell which hook the first one had.
 pub(crate) fn hooks() -> [&'static dyn Hook; 1] {
     [&OPEN_MPI]
 }
 
-/// Returns the hook of a library if it may move anything.
+/// Returns the hook of a library if settings and version allow the hook to move anything.
 #[inline]
 pub(crate) fn allowed_hook(host: &Host) -> Option<&'static dyn Hook> {
     hook(host).filter(|hook| hook.may_open(host))
@@ -34,14 +34,15 @@ pub(crate) fn adopted(host: &'static Host, entry: &'static TypeEntry, handle: u6
     }
 }
 
-/// Adds what the hook has counted about types to the counters of the process.
+/// Adds the uses that the library's hook has counted for its types to the counters of the process.
 pub(crate) fn fold_all(host: &Host) {
     if let Some(hook) = hook(host) {
         hook.fold_all();
     }
 }
 
-/// Lets the hook do what waits for a call of the program. Called at the beginning of a call.
+/// Lets the library's hook do the work that waits for a call of the program. Called at the
+/// beginning of a call.
 #[inline]
 pub(crate) fn attend_in_call(host: &Host) {
     if watched_for(UNSEEN)

@@ -1,10 +1,13 @@
-//! The MPI library that the process runs: found in memory, told apart, and its functions.
+//! The MPI library that the process uses: its functions, its ABI and its predefined handles.
 //!
-//! Nothing of MPI is linked. `RTLD_NEXT` is not enough: a Python module may have loaded libmpi with
-//! `RTLD_LOCAL`. So the object that called the wrapper is asked first, then the global scope, then
-//! every loaded object; all by `dlopen` with `RTLD_NOLOAD`, which loads nothing. Calls of our own
-//! are made by `PMPI_` names alone, so none can come back as a wrapper's; calls of the program go
-//! on to a PMPI layer where there is one ([`crate::layers`]).
+//! The preload library is linked with no MPI library. It finds the functions of the one that is
+//! already loaded. `RTLD_NEXT` does not suffice for that, because a Python module may have loaded
+//! libmpi with `RTLD_LOCAL`. So the scope of the object that called the wrapper is searched first,
+//! then the global scope, then the scope of every loaded object. The objects are opened by `dlopen`
+//! with `RTLD_NOLOAD`, which loads nothing.
+//!
+//! The preload library calls MPI only by the `PMPI_` names, so these calls never enter its own
+//! wrappers. Calls of the program go on to a PMPI layer if there is one ([`crate::layers`]).
 
 mod registry;
 
@@ -41,7 +44,7 @@ pub(crate) type CopyFn = unsafe extern "C-unwind" fn(
 ) -> c_int;
 pub(crate) type DeleteFn = unsafe extern "C-unwind" fn(HandleWord, c_int, *mut c_void, *mut c_void) -> c_int;
 
-/// A literal as a C string.
+/// Makes a C string of a string literal.
 macro_rules! c_name {
     ($name:expr) => {
         const {
@@ -72,8 +75,10 @@ macro_rules! functions {
                 $functions {
                     $($field: {
                         let name = c_name!(concat!("P", stringify!($name)));
-                        // SAFETY: a null pointer is None, any other the function of that name, whose C type the MPI
-                        // standard fixes; handles are passed as 64-bit words (see `abi`).
+                        // SAFETY: a null pointer becomes `None`. Any other pointer is the address
+                        // of the C function `name`, whose type is fixed by the MPI standard.
+                        // Handles of 4 or 8 bytes are passed as 64-bit words, which the C calling
+                        // conventions of x86-64 and aarch64 allow.
                         unsafe {
                             std::mem::transmute::<
                                 *mut c_void,
@@ -91,7 +96,8 @@ macro_rules! counted {
     ($(fn $name:ident, fn $name_c:ident: $small:ident, $large:ident, $section:literal, $call:ident $completion:ident $file:ident::$by:ident
      ($($argument:ident: $role:ident),*);)*) => {
         functions! {
-            /// Functions of the host that take counts, in both forms, `None` where it has no such symbol.
+            /// Functions of an MPI library that take counts, in both forms (`int` and `MPI_Count`).
+            /// `None` if the library has no such symbol.
             CountedFunctions
             $(
                 $small $name ($(argument!(c_int, $role)),*);
@@ -104,7 +110,8 @@ macro_rules! counted {
 for_each_counted_call! { counted }
 
 functions! {
-    /// Functions of the host without counts, `None` where it has no such symbol.
+    /// Functions of an MPI library that are called and have no row in `ddtc_hosts::counted_calls`.
+    /// `None` if the library has no such symbol.
     Functions
     finalize MPI_Finalize ();
     initialized MPI_Initialized (*mut c_int);
@@ -236,13 +243,13 @@ functions! {
     category_get_events MPI_T_category_get_events (c_int, c_int, *mut c_int);
 }
 
-/// Returns the profiling names of all functions of MPI that this library wraps or asks.
+/// Returns the `PMPI_` names of all functions of MPI that this library wraps or calls.
 pub(crate) fn profiling_names() -> impl Iterator<Item = &'static CStr> {
     Functions::PROFILING.iter().chain(CountedFunctions::PROFILING).copied()
 }
 
 impl Functions {
-    /// Whether all that conversion needs is there.
+    /// Returns true if the MPI library has all functions of this table that conversion needs.
     fn complete(&self) -> bool {
         self.type_commit.is_some()
             && self.type_free.is_some()
@@ -259,36 +266,44 @@ impl Functions {
     }
 }
 
-/// The host. What most calls look at comes first, in one line of the cache: programs that compute have forgotten the others meanwhile.
+/// Description of an MPI library. The fields before `next` are those that most calls read. They lie
+/// in one cache line, because a program that computes between two calls evicts this description
+/// from the cache, and each further line would be a cache miss in every call.
 #[repr(C, align(64))]
 pub(crate) struct Host {
     /// Bits of a word that hold a handle; 0 without an ABI.
     pub(crate) mask: u64,
-    /// Handles among which are named types and no others: the first of them, and how far the last is from it.
+    /// Ranges of handles that contain only named types: the first handle of each range, and the
+    /// distance from the first to the last.
     named_ranges: [(u64, u64); 2],
     /// `MPI_DATATYPE_NULL`.
     pub(crate) type_null: u64,
     /// Bytes of a handle in memory; 0 without an ABI.
     pub(crate) handle_bytes: usize,
     is_open_mpi: bool,
-    /// Whether commits of the program's types are told from those inside Open MPI by what the
-    /// wrapper of `MPI_Type_commit` sees. Not if a layer has messages: its types are found by their
-    /// descriptions.
+    /// Under Open MPI: whether a commit inside the library can be recognized as one of the
+    /// program's by the fact that the wrapper of `MPI_Type_commit` has seen it. False if a PMPI
+    /// layer takes messages; then the types are found by Open MPI's descriptions of them.
     shows_commits: bool,
-    /// Functions to which calls of the program go on: a layer's, or the MPI library's.
+    /// Functions to which calls of the program are passed on: a PMPI layer's, or the MPI library's.
     pub(crate) next: Functions,
-    /// Functions with counts to which calls of the program go on, in both forms.
+    /// Functions with counts to which calls of the program are passed on, in both forms.
     pub(crate) next_counted: CountedFunctions,
-    /// As `next_counted`, for calls without a type to convert: none while calls are counted, so
-    /// that each goes where it is.
+    /// Functions with counts to which a wrapper jumps directly if no type of the call is to be
+    /// converted. They are those of `next_counted`, except that all are `None` while calls are
+    /// counted for a report or record, so that every call reaches the code that counts it. (If the
+    /// calls of the library are only handed on, they are those of `next_counted` in any case.)
     pub(crate) direct: CountedFunctions,
-    /// Functions of the MPI library for calls of our own, by their profiling names.
+    /// Functions of the MPI library under their `PMPI_` names, for calls that this library makes.
     pub(crate) f: Functions,
-    /// Functions of the MPI library with counts for calls of our own.
+    /// Functions of the MPI library with counts, under their `PMPI_` names, for calls that this
+    /// library makes.
     pub(crate) counted: CountedFunctions,
     /// The PMPI layers after this library.
     pub(crate) layers: Layers,
-    /// The ABI; `None` if the host is not known, and then nothing is converted.
+    /// ABI of the MPI library. `None` if nothing is to be converted: the ABI is not known,
+    /// functions that conversion needs are missing, or the calls of this library are only handed
+    /// on.
     pub(crate) abi: Option<&'static Abi>,
     /// `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
     pub(crate) world: u64,
@@ -299,17 +314,19 @@ pub(crate) struct Host {
     pub(crate) request_null: u64,
     pub(crate) packed: u64,
     pub(crate) byte: u64,
-    /// Family and version, read once from `version`.
+    /// Family and version, parsed from `version`; `Family::Other` and 0.0.0 if the calls of the
+    /// library are only handed on.
     pub(crate) library: Library,
-    /// Profile of the library.
+    /// Properties of the library's release that decisions depend on.
     pub(crate) profile: &'static Profile,
-    /// First line of `MPI_Get_library_version`, which says whose it is.
+    /// First line of `MPI_Get_library_version`, which names the implementation.
     pub(crate) version: String,
-    /// `costs.own_runs` of the profile, or `i64::MAX` if the policy converts everything.
+    /// Number of bytes from which the library copies one contiguous run faster than `memcpy`
+    /// (`costs.own_runs` of the profile), or `i64::MAX` if the policy converts everything.
     pub(crate) own_runs: i64,
     /// Handles of the named types, sorted.
     named: Vec<(u64, Named)>,
-    /// Where it is, for symbols asked later.
+    /// Object file and address of the library, for symbols that are looked up later.
     place: Place,
     pub(crate) users: Users,
 }
@@ -317,8 +334,8 @@ pub(crate) struct Host {
 const _: () = assert!(std::mem::offset_of!(Host, next) <= 64);
 
 impl Host {
-    /// Describes the library that is found in a scope. `converts`: its calls may be converted; else
-    /// they are handed on, as are those of a library that is not known.
+    /// Describes the MPI library that is found in a scope. If `converts` is true, its calls may be
+    /// converted. Otherwise, or if its ABI is not known, its calls are only handed on.
     fn in_scope(scope: &Opened, converts: bool) -> Host {
         let lookup = |name: &CStr| scope.symbol(name);
         let (f, counted) = (Functions::find(&lookup), CountedFunctions::find(&lookup));
@@ -379,7 +396,8 @@ impl Host {
         host
     }
 
-    /// Reads the predefined handles: constants of the ABI, or addresses of the library's objects.
+    /// Fills in the predefined handles, which are constants of the ABI or addresses of the MPI
+    /// library's objects.
     fn take_handles(&mut self, abi: &'static Abi, scope: &Opened) {
         let global = Opened::global();
         let data = |name: &str| data_in([global.as_ref(), Some(scope)], name);
@@ -404,11 +422,13 @@ impl Host {
         self.byte = self.handle(Named::Byte).unwrap_or(0);
     }
 
-    /// Returns whether the world was initialized, and whether it was finalized. Both may be asked
-    /// at any time, by any thread (MPI 5.0, 11.4.1).
+    /// Returns whether the world was initialized, and whether it was finalized. Any thread may ask
+    /// for both at any time (MPI 5.0, 11.4.1). If the MPI library lacks a function or returns an
+    /// error, the answers are "not initialized" and "finalized".
     fn initialized_and_finalized(&self) -> (bool, bool) {
         let (mut up, mut down) = (0, 0);
-        // SAFETY: numbers to write to.
+        // SAFETY: `MPI_Initialized` and `MPI_Finalized` of this library, which may be called at any
+        // time. Each gets a valid pointer to an `int` that it writes.
         let codes = unsafe {
             (self.f.initialized.map(|f| f(&raw mut up)), self.f.finalized.map(|f| f(&raw mut down)))
         };
@@ -420,14 +440,17 @@ impl Host {
         self.initialized_and_finalized() == (true, false)
     }
 
-    /// Runs an internal call that uses the world's communicators, unless there is no world.
-    /// `MPI_Finalize` waits until it has returned.
+    /// Runs a call of this library's own that uses `MPI_COMM_WORLD` or `MPI_COMM_SELF`, and returns
+    /// its result; `None` if the world is not up or `MPI_Finalize` has begun. An `MPI_Finalize`
+    /// that begins meanwhile waits for the call (at most `PATIENCE` of [`crate::users`]).
     pub(crate) fn with_world<T>(&self, call: impl FnOnce() -> T) -> Option<T> {
         let _internal = self.users.internal()?;
         self.world_is_up().then(call)
     }
 
-    /// Says whether a handle is one of a named type, where its value alone tells.
+    /// Returns true if the value of a handle alone shows that the handle is that of a named type.
+    /// Of MPICH's pair types such as `MPI_FLOAT_INT`, and of named types outside of the two ranges,
+    /// the value does not show this.
     #[inline]
     pub(crate) fn is_named(&self, handle: u64) -> bool {
         self.named_ranges.iter().any(|&(first, span)| handle.wrapping_sub(first) <= span)
@@ -439,7 +462,7 @@ impl Host {
         Some(self.named[at].1)
     }
 
-    /// Returns the functions that tell how a datatype was made.
+    /// Returns the functions that return the envelope and contents of a datatype.
     pub(crate) fn queries(&self, abi: &'static Abi) -> Queries {
         let f = &self.f;
         let (envelope, envelope_c) = (f.envelope, f.envelope_c);
@@ -451,13 +474,18 @@ impl Host {
         self.named.iter().find(|&&(_, n)| n == named).map(|&(h, _)| h)
     }
 
-    /// Returns the address of an object of the host that the program may have a copy of (a copy relocation), or 0: the copy is asked first.
+    /// Returns the address of a data object of the MPI library, or 0 if there is no such object.
+    /// The program may have its own copy of the object, made by a copy relocation, which all
+    /// objects then use. So the global scope, where the copy is found, is searched before the
+    /// library.
     pub(crate) fn data(&self, name: &str) -> u64 {
         let scopes = [Opened::global(), self.opened()];
         data_in([scopes[0].as_ref(), scopes[1].as_ref()], name)
     }
 
-    /// Returns a function of the host or of its Fortran library by name, or null.
+    /// Returns a function of the MPI library by name, or null. The library and its dependencies are
+    /// searched first, then all other scopes ([`find_scope`]), since the Fortran functions may be
+    /// in a library of their own.
     pub(crate) fn function(&self, name: &CStr) -> *mut c_void {
         let here = self.opened().map_or(std::ptr::null_mut(), |scope| scope.symbol(name));
         if !here.is_null() {
@@ -466,12 +494,13 @@ impl Host {
         find_scope(name).map_or(std::ptr::null_mut(), |scope| scope.symbol(name))
     }
 
-    /// Opens the library, for symbols that are asked for now.
+    /// Opens the MPI library for symbol look-ups, which keeps it loaded until the result is
+    /// dropped.
     fn opened(&self) -> Option<Opened> {
         Opened::loaded(&self.place.object)
     }
 
-    /// Returns whether anybody uses the library, as far as can be known.
+    /// Returns true if the world or a session of the library is known to be in use.
     fn is_in_use(&self) -> bool {
         self.users.any() || self.world_is_up()
     }
@@ -481,21 +510,23 @@ impl Host {
         self.is_open_mpi
     }
 
-    /// Says whether commits of the program's types are told from those that Open MPI makes inside.
+    /// Returns true under Open MPI if commits of the program's types can be told from those that
+    /// Open MPI makes itself, because the wrapper of `MPI_Type_commit` sees the former.
     #[inline]
     pub(crate) fn shows_commits(&self) -> bool {
         self.shows_commits
     }
 
-    /// Returns a layer's function of this Fortran name.
+    /// Returns the function of a PMPI layer that has this Fortran name; `None` if no layer has one.
     pub(crate) fn layers_fortran(&self, name: &CStr, profiling: &CStr) -> Option<*mut c_void> {
         Successors::new(&self.opened()?).of_fortran(name, profiling)
     }
 }
 
-/// Which ABI the host has; says so once where it is none that we know.
+/// Returns the ABI of an MPI library. If the ABI is not a known one, writes a warning and returns
+/// `None`.
 fn detect(f: &Functions, scope: &Opened, version: &str) -> Option<&'static Abi> {
-    // SAFETY: the host's function of that name.
+    // SAFETY: the MPI library's function of that name, which may be called at any time.
     let abi_version = f.abi_version.and_then(|f| unsafe { queries::abi_version(f) });
     let file = object_of(scope.symbol(c"PMPI_Pack"));
     let has_ompi_int = !scope.symbol(c"ompi_mpi_int").is_null();
@@ -508,7 +539,7 @@ fn detect(f: &Functions, scope: &Opened, version: &str) -> Option<&'static Abi> 
     }
 }
 
-/// Returns the address of an object by the first of these scopes that has it, or 0.
+/// Returns the address of a data object in the first of these scopes that has it, or 0.
 fn data_in(scopes: [Option<&Opened>; 2], name: &str) -> u64 {
     let Ok(name) = CString::new(name) else { return 0 };
     let mut found = scopes.into_iter().flatten().map(|scope| scope.symbol(&name));
@@ -516,6 +547,6 @@ fn data_in(scopes: [Option<&Opened>; 2], name: &str) -> u64 {
 }
 
 fn version(f: &Functions) -> String {
-    // SAFETY: the host's function of that name.
+    // SAFETY: the MPI library's function of that name, which may be called at any time.
     f.library_version.and_then(|f| unsafe { queries::version(f) }).unwrap_or_else(|| "no version".to_owned())
 }

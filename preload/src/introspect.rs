@@ -1,7 +1,8 @@
-//! The host's datatypes as a source for `ddtc::decode`: envelopes, contents, bounds.
+//! Access to the MPI library's datatypes for `ddtc::decode`: envelopes, contents and bounds.
 //!
-//! The large-count forms are used at every node where the host has them. `contents` hands out new references of derived types,
-//! which are freed; predefined ones (named, f90, value_index) never are.
+//! At every node the large-count functions are used if the MPI library has them. Each derived type
+//! that `contents` returns is a new reference, which must be freed; predefined types (named, f90
+//! and value_index types) must never be freed.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -13,50 +14,48 @@ use ddtc::decode::{Introspect, decode};
 use ddtc_hosts::abi::Abi;
 use ddtc_hosts::abi::queries::{done, refused};
 
-use crate::decoding::CONSTRUCTOR;
 use crate::host::{HandleWord, Host};
 use crate::known::Description;
+use crate::worth::CONSTRUCTOR;
 
-/// The host during one decoding.
+/// The MPI library during the decoding of one datatype.
 ///
-/// Every handle that a method is given must be that of a type which the host has accepted and which
-/// the program or this library holds, or one that `contents` has handed out and that was not
-/// released.
+/// Every handle that is passed to a method must be the handle of a type that the MPI library has
+/// accepted and that the program or this library holds, or a handle that `contents` has returned
+/// and that was not released yet.
 pub(crate) struct Types {
     host: &'static Host,
     abi: &'static Abi,
-    /// The type that is decoded.
+    /// Masked handle of the type that is decoded; 0 before [`Types::decode`].
     root: HandleWord,
-    /// Arguments of constructors that were asked for, and that may be.
+    /// Number of constructor arguments whose contents were asked for, each constructor counted as
+    /// [`CONSTRUCTOR`] arguments more, and the maximum of that number.
     asked: u64,
     allowed: u64,
-    /// Contents of the root that were asked for before it is decoded.
+    /// Contents of the decoded type itself, if they were asked for before [`Types::decode`] was
+    /// called.
     root_contents: Option<Contents<HandleWord>>,
-    has_decoded: bool,
 }
 
-/// Kind of contents that the host gives, found once for the process when a type has one that is derived: threads may both look.
+/// How the MPI library returns derived old types in contents: [`UNKNOWN`], [`REFERENCES`] or
+/// [`DUPLICATES`]. This is found out once in a process, when a decoded type first has a derived old
+/// type. Two threads may find it out at once, with equal results.
 static CONTENTS: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
 const REFERENCES: u8 = 1;
 const DUPLICATES: u8 = 2;
 
 impl Types {
-    /// For types of at most so many arguments of their constructors, all nodes together, as [`crate::candidates`] counts them.
+    /// Prepares decoding a type. Decoding fails if the constructors at all nodes together have more
+    /// than `arguments` arguments, counted as in [`crate::worth`]. Returns `None` if the ABI of the
+    /// MPI library is unknown.
     pub(crate) fn new(host: &'static Host, arguments: u64) -> Option<Types> {
-        Some(Types {
-            host,
-            abi: host.abi?,
-            root: 0,
-            asked: 0,
-            allowed: arguments,
-            root_contents: None,
-            has_decoded: false,
-        })
+        Some(Types { host, abi: host.abi?, root: 0, asked: 0, allowed: arguments, root_contents: None })
     }
 
-    /// Whether `contents` hands out the types themselves. Open MPI hands out duplicates: their handles say nothing about what is
-    /// shared, and are given to other types once they are released.
+    /// Returns true if `contents` returns references to the old types themselves, so that equal
+    /// handles mean a shared subtree. Open MPI returns duplicates: their handles do not show what
+    /// is shared, and after they are released other types may get the same handles.
     fn has_references(&mut self) -> bool {
         if CONTENTS.load(Ordering::Relaxed) == UNKNOWN {
             let before = (self.asked, std::mem::replace(&mut self.allowed, u64::MAX));
@@ -67,21 +66,25 @@ impl Types {
         CONTENTS.load(Ordering::Relaxed) == REFERENCES
     }
 
-    /// Returns the arguments that the type has at least, if it was refused because these are more than may be asked for.
+    /// Returns the minimum number of arguments of the type, if decoding was refused because that
+    /// number is larger than the maximum.
     pub(crate) fn exceeded(&self) -> Option<u64> {
         (self.asked > self.allowed).then_some(self.asked)
     }
 
-    /// Looks at the contents of a vector of a vector.
+    /// Makes a vector of a vector and compares the handle in its contents with the inner vector's.
+    /// Returns true if they are equal; `None` if a call of the MPI library fails.
     fn hands_out_references(&mut self) -> Option<bool> {
         let f = &self.host.f;
         let (type_vector, type_free) = (f.type_vector?, f.type_free?);
         let (mut inner, mut outer): (HandleWord, HandleWord) = (0, 0);
-        // SAFETY: a named type, arguments in range, a handle to write to; 8 bytes are room for a handle of 4.
+        // SAFETY: the old type is a named type, the other arguments are in range, and the new
+        // handle is written to 8 bytes, which is room for handles of 4 bytes too.
         if unsafe { type_vector(3, 1, 2, self.host.handle(Named::Int)?, (&raw mut inner).cast()) } != 0 {
             return None;
         }
-        // SAFETY: as above, with the type just made.
+        // SAFETY: the old type was made by the call above, the other arguments are in range, and
+        // the new handle is written to 8 bytes, which is room for handles of 4 bytes too.
         let made = unsafe { type_vector(3, 1, 2, inner, (&raw mut outer).cast()) } == 0;
         let same = made.then(|| {
             let envelope = self.envelope(&outer).ok()?;
@@ -90,7 +93,7 @@ impl Types {
             children.into_iter().for_each(|child| self.release(child));
             Some(same)
         });
-        // SAFETY: types made above, freed once.
+        // SAFETY: the types were made above and are freed once; `outer` only if it was made.
         unsafe {
             if made {
                 let _ = type_free((&raw mut outer).cast());
@@ -100,47 +103,44 @@ impl Types {
         same.flatten()
     }
 
-    /// Returns the tree of a type, with the host's bounds at every node. `contents`: the type's own,
-    /// if they were asked for before.
+    /// Returns the tree of constructors of a type, with the MPI library's bounds at every node.
+    /// `contents` are the contents of the type itself, if they were asked for before.
     pub(crate) fn decode(
         &mut self,
         handle: HandleWord,
         contents: Option<Contents<HandleWord>>,
     ) -> Result<Datatype> {
-        (self.root, self.root_contents, self.has_decoded) = (handle & self.host.mask, contents, true);
+        (self.root, self.root_contents) = (handle & self.host.mask, contents);
         let decoded = decode(self, &handle);
-        // If decoding failed before it took the contents, nobody has released their old types.
+        // If decoding failed before it took the given contents, nobody has released the old types
+        // in them.
         for handle in self.root_contents.take().into_iter().flat_map(|contents| contents.datatypes) {
             self.release(handle);
         }
         decoded
     }
 
-    /// Says whether [`Types::decode`] was called.
-    pub(crate) fn has_decoded(&self) -> bool {
-        self.has_decoded
-    }
-
-    /// Fills `description` with the contents of a derived type. On success the caller must release the old
-    /// types that are derived.
+    /// Writes the contents of a derived type into `description`. After success the caller must
+    /// release the old types that are derived.
     ///
     /// # Errors
-    /// What the library says, and more arguments than may be asked for.
+    /// Errors of the MPI library. More arguments than the maximum.
     pub(crate) fn describe(&mut self, handle: HandleWord, description: &mut Description) -> Result<()> {
         self.ask(description.envelope())?;
         let (integers, addresses, large_counts, datatypes) = description.arrays();
-        // SAFETY: the host's functions, a type that is held (see [`Types`]), and arrays of the
-        // lengths of its envelope.
+        // SAFETY: the functions are the MPI library's, the caller holds the type (see [`Types`]),
+        // and each array is as long as the envelope of the type says.
         unsafe {
             let queries = self.host.queries(self.abi);
             queries.contents_into(handle, integers, addresses, large_counts, datatypes)
         }
     }
 
-    /// Counts the arguments of a constructor that is asked for its contents.
+    /// Adds the arguments of a constructor, whose contents are about to be asked for, to the number
+    /// of arguments.
     ///
     /// # Errors
-    /// More arguments than may be asked for.
+    /// More arguments than the maximum.
     fn ask(&mut self, envelope: &Envelope) -> Result<()> {
         let count = CONSTRUCTOR + envelope.arguments();
         self.asked = self.asked.saturating_add(count);
@@ -150,20 +150,22 @@ impl Types {
         Ok(())
     }
 
-    /// Compares size and true bounds of a decoded type with the library's. Returns what differs.
+    /// Compares the size and the true bounds of a decoded type with the MPI library's. Returns a
+    /// description of what differs.
     ///
     /// # Errors
-    /// What the library says.
+    /// Errors of the MPI library.
     pub(crate) fn difference(&self, handle: HandleWord, t: &Datatype) -> Result<Option<String>> {
         if let Some(size) = self.size(handle)?.filter(|&size| size != t.size()) {
             return Ok(Some(format!("MPI_Type_size is {size}, not {}", t.size())));
         }
-        // The true bounds of nothing are read in several ways.
+        // MPI libraries interpret the true bounds of empty types differently, so these are not
+        // compared.
         let Some(type_true_extent) = self.host.f.type_true_extent.filter(|_| t.size() > 0) else {
             return Ok(None);
         };
         let (mut lb, mut extent) = (0isize, 0isize);
-        // SAFETY: a type that is held (see [`Types`]), and numbers to write to.
+        // SAFETY: the caller holds the type (see [`Types`]), and both numbers may be written.
         let code = unsafe { type_true_extent(handle, &raw mut lb, &raw mut extent) };
         done("MPI_Type_get_true_extent", code)?;
         let (theirs, ours) = ((lb as i64, extent as i64), (t.true_lb(), t.true_extent()));
@@ -172,16 +174,17 @@ impl Types {
         }))
     }
 
-    /// Packed size in bytes as the host says; `None` if it cannot express it.
+    /// Returns the size of a type in bytes by the MPI library; `None` if the library has no
+    /// function for that, or if the size does not fit the type of the function's result.
     fn size(&self, handle: HandleWord) -> Result<Option<i64>> {
         let f = &self.host.f;
         let mut size = 0i64;
         let code = match (f.type_size_c.or(f.type_size_x), f.type_size) {
-            // SAFETY: a type that is held (see [`Types`]), and a number to write to.
+            // SAFETY: the caller holds the type (see [`Types`]), and the number may be written.
             (Some(type_size), _) => unsafe { type_size(handle, &raw mut size) },
             (None, Some(type_size)) => {
                 let mut small: c_int = 0;
-                // SAFETY: as above.
+                // SAFETY: the caller holds the type (see [`Types`]), and the number may be written.
                 let code = unsafe { type_size(handle, &raw mut small) };
                 size = i64::from(small);
                 code
@@ -197,7 +200,8 @@ impl Introspect for Types {
     type Handle = HandleWord;
 
     fn envelope(&mut self, handle: &HandleWord) -> Result<Envelope> {
-        // SAFETY: the host's functions, and a type that is held (see [`Types`]).
+        // SAFETY: the functions are the MPI library's, and the caller holds the type (see
+        // [`Types`]).
         unsafe { self.host.queries(self.abi).envelope(*handle) }
     }
 
@@ -211,7 +215,8 @@ impl Introspect for Types {
             return Ok(contents);
         }
         self.ask(envelope)?;
-        // SAFETY: as above, with the envelope of the type.
+        // SAFETY: the functions are the MPI library's, the caller holds the type (see [`Types`]),
+        // and `envelope` is what the library returned for that type.
         unsafe { self.host.queries(self.abi).contents(*handle, envelope) }
     }
 
@@ -225,16 +230,19 @@ impl Introspect for Types {
     fn bounds(&mut self, handle: &HandleWord) -> Result<Option<(i64, i64)>> {
         let Some(type_extent) = self.host.f.type_extent else { return Ok(None) };
         let (mut lb, mut extent) = (0isize, 0isize);
-        // SAFETY: a type that is held (see [`Types`]), and numbers to write to.
+        // SAFETY: the caller holds the type (see [`Types`]), and both numbers may be written.
         done("MPI_Type_get_extent", unsafe { type_extent(*handle, &raw mut lb, &raw mut extent) })?;
         Ok(Some((lb as i64, extent as i64)))
     }
 
     fn identity(&mut self, handle: &HandleWord) -> Option<u64> {
         let handle = handle & self.host.mask;
-        // Neither what holds all others nor a named type is shared. To ask the host takes two types more, and Intel MPI makes room for its fourth in 0.7 ms.
+        // The root contains all other nodes, so it cannot be a shared subtree, and a named type
+        // needs no sharing. Both are excluded before `has_references` is called, because that call
+        // makes two more types, and Intel MPI needs 0.7 ms to make room for its fourth type.
         let shared = handle != self.root && self.host.named(handle).is_none();
-        // The type at the root holds all others while it is decoded, where they are not duplicates.
+        // If old types are references, the root keeps all other nodes alive while it is decoded, so
+        // no handle is given to another type meanwhile.
         (shared && self.has_references()).then_some(handle)
     }
 
@@ -243,7 +251,8 @@ impl Introspect for Types {
             && let Some(type_free) = self.host.f.type_free
         {
             let mut handle = handle;
-            // SAFETY: a reference that `contents` made, given back once.
+            // SAFETY: the handle is a reference that `contents` returned, and it is given back
+            // once.
             let _ = unsafe { type_free((&raw mut handle).cast()) };
         }
     }

@@ -1,9 +1,9 @@
-//! Keyvals of the host, made anew in every epoch.
+//! Attribute keyvals of the MPI library, each made anew in every epoch.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// A keyval of the current epoch, made on first use: `None` below.
+/// A keyval of the current epoch, made on first use; [`NO_KEYVAL`] before that.
 pub(crate) struct Keyval(AtomicI64);
 
 const NO_KEYVAL: i64 = i64::MIN;
@@ -13,8 +13,9 @@ impl Keyval {
         Keyval(AtomicI64::new(NO_KEYVAL))
     }
 
-    /// Returns the keyval, made by `make` if there is none. No lock is held meanwhile, so two threads may both make one: the second is
-    /// given to `free`.
+    /// Returns the keyval, made by `make` if there is none yet. No lock is held meanwhile, so two
+    /// threads may both make one. The second one is given to `free`, and the first one is returned
+    /// to both threads.
     pub(crate) fn get(&self, make: impl Fn() -> Option<c_int>, free: impl Fn(c_int)) -> Option<c_int> {
         let known = self.0.load(Ordering::Acquire);
         if known != NO_KEYVAL {
@@ -30,7 +31,7 @@ impl Keyval {
         }
     }
 
-    /// Ends the epoch's keyval.
+    /// Returns the keyval of the epoch that ends, if one was made, and forgets it.
     pub(crate) fn take(&self) -> Option<c_int> {
         let old = self.0.swap(NO_KEYVAL, Ordering::AcqRel);
         (old != NO_KEYVAL).then_some(old as c_int)

@@ -1,9 +1,10 @@
-//! Committed types by what the library says of how they were made.
+//! Compiled types of this process by the arguments with which they were constructed, as the MPI
+//! library returns them.
 //!
-//! A type whose old types are all named is described by its envelope, its contents and its bounds
-//! alone. A program that makes the same vector, subarray or structure again, for each step or for
-//! each message, gets the committed type of the first one: no tree is built, compared with the
-//! library or compiled.
+//! If all old types of a datatype are named types, its envelope, contents and bounds describe it
+//! completely. A program that makes the same vector, subarray or structure again, for each step or
+//! for each message, gets the compiled type of the first one: no tree of constructors is built,
+//! compared with the MPI library or compiled.
 
 use std::ffi::c_int;
 
@@ -15,26 +16,28 @@ use ddtc::process::Mutex;
 use crate::host::HandleWord;
 
 /// Maximum number of constructor arguments of a type that is kept: enough for a subarray of 20
-/// dimensions or a structure of 20 members. Types with more are lists of places, which seldom come
-/// back.
+/// dimensions or a structure of 20 members. Types with more arguments are lists of displacements,
+/// and equal lists are seldom made again.
 const MAX_ARGUMENTS: usize = 64;
 
-/// Number of slots, each for one description. A description is in one of two slots; a new one whose
-/// slots are both taken replaces another. A program has few descriptions of this kind, and one that
-/// was replaced costs a decoding.
+/// Number of slots, each for one description. A description is kept in one of the two slots that
+/// its hash gives. If both are taken, the new description replaces the one in the first slot. A
+/// program has few descriptions of this kind, and if a replaced one is needed again, its type is
+/// decoded again.
 const SLOTS: usize = 256;
 
-/// A type with at most [`MAX_ARGUMENTS`] arguments, as the library describes it.
+/// Description of a type with at most [`MAX_ARGUMENTS`] arguments by the MPI library.
 pub(crate) struct Description {
     envelope: Envelope,
-    /// Lower bound and extent in bytes, if the library says them.
+    /// Lower bound and extent in bytes; none if the MPI library has no function that returns them.
     bounds: Option<(i64, i64)>,
     integers: [c_int; MAX_ARGUMENTS],
-    /// The addresses, then the large counts.
+    /// Address arguments, followed by large counts.
     wide: [i64; MAX_ARGUMENTS],
     datatypes: [HandleWord; MAX_ARGUMENTS],
 }
 
+/// A description that is kept, and the type that was committed for it.
 struct Known {
     envelope: Envelope,
     bounds: Option<(i64, i64)>,
@@ -44,18 +47,20 @@ struct Known {
     committed: Committed,
 }
 
-/// The types that one engine has committed.
+/// Kept types, all committed by one engine.
 struct State {
     /// None until the first type is kept.
     engine: Option<Engine>,
-    /// None until the first type is kept, then [`SLOTS`].
+    /// Empty until the first type is kept, then [`SLOTS`] slots.
     slots: Vec<Option<Known>>,
 }
 
 static KNOWN: Mutex<State> = Mutex::new(State { engine: None, slots: Vec::new() });
 
 impl Description {
-    /// Says whether a type with this envelope has few enough arguments. The numbers may be any.
+    /// Returns true if a type with this envelope has at most [`MAX_ARGUMENTS`] arguments. The
+    /// numbers in the envelope come from the MPI library and may be anything, negative ones
+    /// included.
     pub(crate) fn has_room(envelope: &Envelope) -> bool {
         let Envelope { integers, addresses, large_counts, datatypes, .. } = *envelope;
         let numbers = [integers, addresses, large_counts, datatypes];
@@ -64,10 +69,12 @@ impl Description {
     }
 
     /// Returns the description of a type with this envelope and these bounds (lower bound and
-    /// extent in bytes, if the library says them), whose contents are not written yet.
+    /// extent in bytes, if the MPI library returns them). The contents must still be written
+    /// ([`Description::arrays`]).
     ///
     /// # Panics
-    /// Later, if there is no room for the arguments ([`Description::has_room`]).
+    /// Methods that read or write the arguments panic later if there is no room for them
+    /// ([`Description::has_room`]).
     #[inline] // Its 1.3 KB are made in place.
     pub(crate) fn new(envelope: Envelope, bounds: Option<(i64, i64)>) -> Description {
         Description {
@@ -84,8 +91,8 @@ impl Description {
         &self.envelope
     }
 
-    /// Returns the arrays that the library writes the contents to: integers, addresses, large
-    /// counts and datatypes, each of the length that the envelope says.
+    /// Returns the arrays to which the MPI library writes the contents: integers, addresses, large
+    /// counts and datatypes, each as long as the envelope says.
     pub(crate) fn arrays(&mut self) -> (&mut [c_int], &mut [i64], &mut [i64], &mut [HandleWord]) {
         let [integers, addresses, large_counts, datatypes] = self.lengths();
         let (addresses, rest) = self.wide.split_at_mut(addresses);
@@ -97,7 +104,7 @@ impl Description {
         )
     }
 
-    /// Returns the numbers of integers, addresses, large counts and datatypes.
+    /// Returns the numbers of integers, addresses, large counts and datatypes among the arguments.
     fn lengths(&self) -> [usize; 4] {
         let Envelope { integers, addresses, large_counts, datatypes, .. } = self.envelope;
         [integers, addresses, large_counts, datatypes].map(|n| n as usize)
@@ -111,12 +118,12 @@ impl Description {
         &self.wide[..self.lengths()[1] + self.lengths()[2]]
     }
 
-    /// Returns the old types.
+    /// Returns the datatype arguments: the old types.
     pub(crate) fn datatypes(&self) -> &[HandleWord] {
         &self.datatypes[..self.lengths()[3]]
     }
 
-    /// Returns the contents in arrays of their own, for a type that has to be decoded.
+    /// Returns the contents in arrays of their own, as decoding the type needs them.
     pub(crate) fn contents(&self) -> Contents<HandleWord> {
         let (addresses, large_counts) = self.wide().split_at(self.lengths()[1]);
         Contents {
@@ -127,9 +134,11 @@ impl Description {
         }
     }
 
-    /// Returns the two slots in which the description may be.
+    /// Returns the two slots in which the description may be kept. The first is preferred.
     fn slots(&self) -> [usize; 2] {
-        // Both halves of a product with digits without structure: those of the golden ratio.
+        // The multiplier is the fraction of the golden ratio in 64 bits, whose bits follow no
+        // pattern. Combining both halves of the 128-bit product lets each bit of `word` change high
+        // and low bits of the hash.
         let mix = |hash: u64, word: u64| {
             let product = u128::from(hash.rotate_left(32) ^ word) * 0x9e37_79b9_7f4a_7c15;
             product as u64 ^ (product >> 64) as u64
@@ -149,7 +158,7 @@ impl Description {
     }
 }
 
-/// Returns the type that `engine` committed for a description, if it is kept.
+/// Returns the type that `engine` has committed for a description, if it is kept.
 pub(crate) fn find(description: &Description, engine: &Engine) -> Option<Committed> {
     let state = KNOWN.lock();
     state.engine.as_ref().filter(|known| known.is_same(engine))?;
@@ -158,8 +167,8 @@ pub(crate) fn find(description: &Description, engine: &Engine) -> Option<Committ
     known.map(|known| known.committed.clone())
 }
 
-/// Keeps the type that a description was committed to, and none of another engine: its types would
-/// keep an engine alive whose configuration is no longer used.
+/// Keeps the type that was committed for a description. Drops all types of another engine first:
+/// they would keep alive an engine whose configuration is no longer used.
 pub(crate) fn keep(description: &Description, committed: Committed) {
     let [slot, other] = description.slots();
     let new = Known {
@@ -184,14 +193,15 @@ pub(crate) fn keep(description: &Description, committed: Committed) {
         let slot = if slots[slot].is_some() && slots[other].is_none() { other } else { slot };
         (slots[slot].replace(new), others)
     };
-    // Kernels may go back to the arena here: outside the lock.
+    // Dropping types may give kernels back to the arena, so the lock is not held here.
     drop(replaced);
 }
 
-/// Forgets everything: handles of named types may mean something else in the next epoch.
+/// Drops all kept types. Called at the end of an epoch, because the handles of named types in the
+/// descriptions may mean something else in the next one.
 pub(crate) fn forget_all() {
     let gone = std::mem::replace(&mut *KNOWN.lock(), State { engine: None, slots: Vec::new() });
-    // Outside the lock, as above.
+    // Dropping types may give kernels back to the arena, so the lock is not held here.
     drop(gone);
 }
 
@@ -221,10 +231,11 @@ mod tests {
         (description, Engine::global().commit(&t).unwrap())
     }
 
-    // One test: what is kept is global.
+    // This is one test because the kept types are global to the process.
     #[test]
     fn what_is_kept_is_found_by_all_that_describes_it() {
-        // More than there are slots: the last one of a slot is found, and never another type.
+        // There are more types than slots. Each type is either found, equal to what was kept, or
+        // not found, and the last one kept in a slot is found.
         let types: Vec<_> = (1..1000).map(vector).collect();
         types.iter().for_each(|(description, committed)| keep(description, committed.clone()));
         let found = |description: &Description| find(description, Engine::global());
@@ -236,7 +247,8 @@ mod tests {
             }
         }
         assert!((SLOTS / 2..=SLOTS).contains(&kept), "{kept}");
-        // Any difference is one, and another engine commits for itself.
+        // A description that differs in any part is not found, and neither is the type of another
+        // engine.
         let (last, t) = types.last().unwrap();
         assert!(found(last).is_some() && find(last, &Engine::default()).is_none());
         let extent = t.datatype().extent();
@@ -249,7 +261,7 @@ mod tests {
             assert!(found(&described(combiner, integers, old, extent)).is_none());
         }
         assert!(found(&described(CombinerKind::Vector, &[2, 1, 999], INT, extent)).is_some());
-        // Types of another engine take the place of all.
+        // Keeping a type of another engine drops all types of the first one.
         let other = Engine::default();
         keep(last, other.commit(t.datatype()).unwrap());
         assert!(find(last, &other).is_some());

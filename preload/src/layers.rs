@@ -1,15 +1,16 @@
-//! PMPI layers after this library: found once, and every call of a function that a layer has is
-//! handed to it.
+//! PMPI layers between this library and the MPI library. They are searched for once, and each call
+//! of a function that a layer defines is passed on to the layer.
 //!
 //! A PMPI layer is a library that defines functions of MPI and calls the MPI library by their
 //! `PMPI_` names: a profiler, or a library that translates communicators or requests. Without this
-//! library the program's calls would reach the layer, so this library hands them to it with the
-//! program's own arguments. What the program passes may be known to the layer alone. So if a layer
-//! has one function of a group ([`Group`]), nothing of that group is converted, and the MPI library
-//! is asked nothing about the objects of the group.
+//! library the program's calls would reach the layer, so this library passes them on to the layer
+//! with the program's own arguments. The handles that the program passes may be known to the layer
+//! alone. So if a layer defines one function of a group ([`Group`]), nothing of that group is
+//! converted, and the MPI library is asked nothing about the objects of the group.
 //!
-//! All of this is decided when the MPI library is found, by the function pointers in
-//! [`crate::host::Host`] and by the policy. The wrappers themselves do not know about layers.
+//! The layers take effect when the MPI library is found: they are entered into the function
+//! pointers of [`crate::host::Host`] and restrict the policy. The wrappers themselves know nothing
+//! of layers.
 
 use std::cell::{OnceCell, RefCell};
 use std::ffi::{CStr, CString, c_void};
@@ -20,32 +21,34 @@ use ddtc_hosts::policy::Call;
 
 use crate::loader::{Opened, callers, global_symbol, object_of, segments_around, symbol_after_ours};
 
-/// The groups of functions that layers after this library take.
+/// Groups of functions that PMPI layers after this library take.
 #[derive(Default)]
 pub(crate) struct Layers {
-    /// A bit for each group.
+    /// Set of groups: bit `group as u8` is set if a layer has a function of the group.
     groups: u8,
     found: Vec<Found>,
 }
 
-/// What one layer has of one group.
+/// Functions of one group that one layer defines.
 struct Found {
     group: Group,
     object: String,
-    /// One of the functions, and how many others there are.
+    /// The function that was found first.
     function: String,
+    /// Number of further functions.
     others: usize,
 }
 
 impl Layers {
-    /// Says whether a layer has a function of this group.
+    /// Returns true if a layer has a function of this group.
     #[inline]
     pub(crate) fn have(&self, group: Group) -> bool {
         self.groups >> group as u8 & 1 != 0
     }
 
-    /// Says whether calls are left unconverted because of a layer. Gets are completed by requests,
-    /// which belong to the messages.
+    /// Returns true if calls of this kind are bypassed because of a layer. Gets are bypassed also
+    /// if a layer has messages, because a get is completed by a request, which belongs to the
+    /// messages.
     pub(crate) fn take(&self, call: Call) -> bool {
         Group::of_call(call).is_some_and(|group| self.have(group))
             || call == Call::Get && self.have(Group::Messages)
@@ -61,7 +64,7 @@ impl Layers {
         }
     }
 
-    /// Returns a line of a report for each group that a layer takes.
+    /// Returns a line of the report for each group that each layer takes.
     pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
         self.found.iter().map(|Found { group, object, function, others }| {
             let functions = and_others(function, *others);
@@ -78,24 +81,27 @@ fn and_others(function: &str, others: usize) -> String {
     }
 }
 
-/// Names of which an object has one if it is the MPI library's own Fortran binding.
+/// Symbols of which the Fortran binding of an MPI library defines at least one. An object that
+/// defines one of them is not taken for a PMPI layer.
 const FORTRAN_BINDINGS: [&CStr; 5] =
     [c"pmpi_init_", c"pmpi_init", c"pmpi_init__", c"PMPI_INIT", c"pmpi_init_f08_"];
 
-/// Finds the functions to which calls go on after this library.
+/// Search for the functions to which calls are passed on after this library.
 pub(crate) struct Successors<'a> {
     /// The scope in which the MPI library was found.
     library: &'a Opened,
-    /// Segments of the object that has the MPI library's `PMPI_Type_commit`.
+    /// Address ranges of the object that defines the MPI library's `PMPI_Type_commit`.
     of_library: Vec<Range<u64>>,
+    /// File of this library.
     ours: String,
-    /// Scopes of the objects on the stack that reach an MPI library.
+    /// Scopes of those objects on the stack from which an MPI library can be reached.
     callers: OnceCell<Vec<Opened>>,
     layers: RefCell<Layers>,
 }
 
 impl<'a> Successors<'a> {
-    /// Prepares the search. It must take place while the program's call is on the stack.
+    /// Prepares the search. The call of the program must still be on the stack during the search,
+    /// because the scopes of the objects on the stack are searched.
     pub(crate) fn new(library: &'a Opened) -> Successors<'a> {
         Successors {
             library,
@@ -106,8 +112,9 @@ impl<'a> Successors<'a> {
         }
     }
 
-    /// Returns the function to which calls of a C function go on, given the function's profiling
-    /// name: a layer's, or the MPI library's own under the profiling name.
+    /// Returns the function to which calls of a C function are passed on, given its `PMPI_` name:
+    /// the function of a layer, or if no layer has one, the MPI library's under its `PMPI_` name.
+    /// Enters a layer's function into the layers that were found.
     pub(crate) fn of(&self, profiling: &CStr) -> *mut c_void {
         let own = self.library.symbol(profiling);
         let Some(name) = without_first_letter(profiling) else { return own };
@@ -118,13 +125,15 @@ impl<'a> Successors<'a> {
         layer
     }
 
-    /// Returns a layer's function of this Fortran name.
+    /// Returns the function of a layer that has this Fortran name; `None` if no layer has one.
+    /// `profiling`: the same Fortran name with the letter P before it.
     pub(crate) fn of_fortran(&self, name: &CStr, profiling: &CStr) -> Option<*mut c_void> {
         let names: Vec<&CStr> = FORTRAN_BINDINGS.into_iter().chain([profiling]).collect();
         self.layer(name, std::ptr::null_mut(), &names)
     }
 
-    /// Looks for layers that have Fortran's `MPI_PACK` or `MPI_UNPACK`, which this library exports.
+    /// Searches for layers that define Fortran's `MPI_PACK` or `MPI_UNPACK`, which this library
+    /// exports, and enters them into the layers that were found.
     pub(crate) fn look_for_fortran_packs(&self) {
         for name in ["pack", "unpack"] {
             let lower = ["", "_", "__", "_f08_"].map(|suffix| format!("mpi_{name}{suffix}"));
@@ -142,15 +151,16 @@ impl<'a> Successors<'a> {
         }
     }
 
-    /// Returns what was found.
+    /// Returns the layers that were found.
     pub(crate) fn into_layers(self) -> Layers {
         self.layers.into_inner()
     }
 
-    /// Returns the layer's function that a call of `name` would reach without this library: the
-    /// next one in the global scope, or if there is none the one in the scope of an object on the
-    /// stack. `own`: the MPI library's function under its profiling name. An object that has one of
-    /// `profiling` itself is an MPI library, of whichever ABI, and no layer.
+    /// Returns the function that a call of `name` would reach without this library, if the function
+    /// is that of a layer. It is the next function of that name in the global scope, or if there is
+    /// none, the one in the scope of an object on the stack. `own`: the MPI library's function
+    /// under its `PMPI_` name. An object that itself defines one of the names in `profiling` is an
+    /// MPI library, perhaps one of another ABI, and not a layer.
     fn layer(&self, name: &CStr, own: *mut c_void, profiling: &[&CStr]) -> Option<*mut c_void> {
         let is_layers = |found: *mut c_void| {
             let at = found.addr() as u64;
@@ -178,20 +188,21 @@ impl<'a> Successors<'a> {
     }
 }
 
-/// Says whether an object has a function of one of these names itself.
+/// Returns true if an object itself defines a function of one of these names.
 fn has_any(object: &str, names: &[&CStr]) -> bool {
     Opened::loaded(object)
         .is_some_and(|opened| names.iter().any(|name| !opened.function(object, name).is_null()))
 }
 
-/// Returns `MPI_X` for `PMPI_X`.
+/// Returns a name without its first letter: `MPI_X` for `PMPI_X`. `None` if the name is empty.
 fn without_first_letter(profiling: &CStr) -> Option<&CStr> {
     CStr::from_bytes_with_nul(profiling.to_bytes_with_nul().get(1..)?).ok()
 }
 
-/// Returns a line of a report if functions that this library wraps are taken by another object
-/// before it: it does not see the program's calls of these. `profiling`: the profiling names of the
-/// functions that this library wraps or asks.
+/// Returns a line for the report if another object, earlier in the loader's search order, defines
+/// functions that this library wraps. Calls of these functions reach that object first, and this
+/// library may not see them. `profiling`: the `PMPI_` names of the functions that this library
+/// wraps or calls.
 pub(crate) fn hidden(profiling: impl Iterator<Item = &'static CStr>) -> Option<String> {
     let ours = object_of(Successors::new as *const c_void);
     let opened = Opened::loaded(&ours)?;
@@ -237,7 +248,8 @@ mod tests {
         let successors = Successors::new(&global);
         assert!(successors.of(c"PMPI_Nobody_has_this").is_null());
         assert!(successors.of_fortran(c"mpi_nobody_", c"pmpi_nobody_").is_none());
-        // The C library's own function, by a name that begins with another letter.
+        // The first letter may be any. The C library, which has `strlen`, defines no function of
+        // MPI.
         assert_eq!(without_first_letter(c"xstrlen"), Some(c"strlen"));
         assert!(!has_any(&object_of(global_symbol(c"strlen")), &[c"PMPI_Send"]));
         successors.look_for_fortran_packs();

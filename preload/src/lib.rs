@@ -1,16 +1,21 @@
-//! `libddtc_preload.so`: compiled pack and unpack under an unmodified MPI program and an unmodified MPI library.
+//! `libddtc_preload.so`: packs and unpacks by compiled code under an unmodified MPI program and an
+//! unmodified MPI library.
 //!
-//! Loaded by `LD_PRELOAD`, it stands before `MPI_Type_commit`, `MPI_Type_dup`, `MPI_Pack`, `MPI_Unpack`, the calls of point-to-point
-//! messages, collective calls, reads and writes of files, one-sided operations, and the finalizers of whichever MPI the process uses, decodes committed types through the host's own envelope and contents, compiles them, and packs
-//! with the result. Invariant: a correct program never sees a wrong byte, a changed result or a new failure; every call that is
-//! not clearly right is the host's. docs/PRELOAD.md says what is wrapped and what is not.
+//! The library is loaded by `LD_PRELOAD`. It wraps functions of whichever MPI library the process
+//! uses: `MPI_Type_commit`, `MPI_Type_free`, `MPI_Type_dup`, `MPI_Pack`, `MPI_Unpack`,
+//! point-to-point messages, collective calls, reads and writes of files, one-sided operations,
+//! initialization and finalization. It decodes committed types by the MPI library's own envelope
+//! and contents, compiles them, and packs with the result.
+//!
+//! Invariant: a correct program never sees a wrong byte, a changed result or a new failure. A call
+//! is handed to the MPI library unchanged unless its conversion is known to be right.
+//! docs/PRELOAD.md says which functions are wrapped and which are not.
 #![allow(missing_docs, unreachable_pub, reason = "exported symbols are MPI's, nothing else is public")]
 
 mod atomic_ref;
 mod bindings;
 mod calls;
 mod canary;
-mod candidates;
 mod check;
 mod comms;
 mod completing;
@@ -20,7 +25,6 @@ mod counting;
 mod cuts;
 mod deciding;
 mod decision;
-mod decoding;
 mod door;
 mod element_type;
 mod eligible;
@@ -43,9 +47,9 @@ mod held;
 mod hook;
 mod hooks;
 mod host;
+mod hotness;
 mod introspect;
 mod keyval;
-mod kin;
 mod known;
 mod layers;
 mod loader;
@@ -61,7 +65,6 @@ mod parts;
 mod perf;
 mod policy;
 mod pool;
-mod prospect;
 mod reentrancy;
 mod relative;
 mod remembered;
@@ -75,6 +78,7 @@ mod scopes;
 mod served;
 mod settings;
 mod signatures;
+mod similar;
 mod slots;
 mod slow_path;
 mod spending;
@@ -95,5 +99,6 @@ mod version;
 mod warn;
 mod windows;
 mod wire_type;
+mod worth;
 mod wrap;
 mod wrong_map;

@@ -1,38 +1,44 @@
-//! The objects that are loaded: which they are, where they lie, and what they have.
+//! Queries to the dynamic loader: which objects are loaded, at which addresses, and which symbols
+//! they define.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ops::{ControlFlow, Range};
 
-/// Returns what the objects after this library have of a name, or null.
+/// Returns the address of a symbol in the first object after this library, in the loader's search
+/// order, that has the symbol; null if none has.
 pub(crate) fn symbol_after_ours(name: &CStr) -> *mut c_void {
-    // SAFETY: a scope of the loader's own, and a C string.
+    // SAFETY: a pseudo-handle that `dlsym` accepts, and a C string.
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
 }
 
-/// Returns what the global scope has of a name, or null.
+/// Returns the address of a symbol in the global scope, or null.
 pub(crate) fn global_symbol(name: &CStr) -> *mut c_void {
-    // SAFETY: a scope of the loader's own, and a C string.
+    // SAFETY: a pseudo-handle that `dlsym` accepts, and a C string.
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
 }
 
-/// Does something with the loader's record of every loaded object, while that says so.
+/// Calls `f` with the loader's record of every loaded object until `f` returns `Break`.
 fn each<F: FnMut(&libc::dl_phdr_info) -> ControlFlow<()>>(mut f: F) {
     unsafe extern "C" fn one<F: FnMut(&libc::dl_phdr_info) -> ControlFlow<()>>(
         info: *mut libc::dl_phdr_info,
         _size: usize,
         f: *mut c_void,
     ) -> c_int {
-        // SAFETY: `f` is the closure of the call below, and the loader's record is valid during the call.
+        // SAFETY: `f` is the pointer that the call of `dl_iterate_phdr` below passes, to a closure
+        // of type `F` that only this callback uses meanwhile. The loader's record is valid during
+        // the callback.
         let (f, info) = unsafe { (&mut *f.cast::<F>(), &*info) };
         c_int::from(f(info).is_break())
     }
-    // SAFETY: the callback takes the closure, and is called only during this call.
+    // SAFETY: `one::<F>` expects a pointer to an `F`. `f` is one, and outlives this call, during
+    // which alone the callback runs.
     unsafe { libc::dl_iterate_phdr(Some(one::<F>), (&raw mut f).cast()) };
 }
 
-/// Where the segments of an object begin and end in memory.
+/// Returns the address ranges of an object's segments in memory.
 fn segments_of(info: &libc::dl_phdr_info) -> impl Iterator<Item = Range<u64>> {
-    // SAFETY: the loader's record, whose headers are as many as it says.
+    // SAFETY: `dlpi_phdr` of a loader's record points to `dlpi_phnum` headers, which are valid as
+    // long as the record is.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     headers.iter().filter(|header| header.p_type == libc::PT_LOAD).map(|header| {
         let start = info.dlpi_addr.wrapping_add(header.p_vaddr);
@@ -40,17 +46,20 @@ fn segments_of(info: &libc::dl_phdr_info) -> impl Iterator<Item = Range<u64>> {
     })
 }
 
-/// The file name of an object; nothing of the program itself.
+/// Returns the file name of an object, which is empty for the program itself.
 fn name(info: &libc::dl_phdr_info) -> String {
     if info.dlpi_name.is_null() {
         return String::new();
     }
-    // SAFETY: a C string of the loader's record.
+    // SAFETY: `dlpi_name` of a loader's record is a C string if it is not null, which was just
+    // checked.
     unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy().into_owned()
 }
 
-/// Returns the file of the object that holds an address, or nothing. `dladdr` looks at every symbol of the object for it, which takes it 25 us in an MPI library: it
-/// is asked for the program's own name alone.
+/// Returns the file name of the object that contains an address; empty if none does. `dladdr` would
+/// return the name too, but also searches all symbols of the object, which takes 25 us in an MPI
+/// library. So `dladdr` is called only for an address in the program itself, whose name the
+/// loader's record lacks.
 pub(crate) fn object_of(address: *const c_void) -> String {
     let (at, mut found) = (address.addr() as u64, None);
     each(|info| {
@@ -66,20 +75,21 @@ pub(crate) fn object_of(address: *const c_void) -> String {
     }
 }
 
-/// The name of the program, which holds an address.
+/// Returns the file name of the program, given an address in it; empty if `dladdr` fails.
 fn program(address: *const c_void) -> String {
-    // SAFETY: all zero is a valid Dl_info, which dladdr fills in.
+    // SAFETY: `Dl_info` consists of raw pointers, for which all zero bits are valid.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: dladdr takes any address.
+    // SAFETY: `dladdr` accepts any address, and `info` is a `Dl_info` that it may write.
     if unsafe { libc::dladdr(address, &raw mut info) } == 0 || info.dli_fname.is_null() {
         return String::new();
     }
-    // SAFETY: dladdr gave a C string that lives as long as the object.
+    // SAFETY: `dladdr` has succeeded, so `dli_fname`, which is not null, is a C string that lives
+    // as long as the object, which is the program itself.
     unsafe { CStr::from_ptr(info.dli_fname) }.to_string_lossy().into_owned()
 }
 
-/// Returns where the segments of the object that holds an address begin and end in memory; none if
-/// no object holds it.
+/// Returns the address ranges of all segments of the object that contains an address; no range if
+/// no object contains it.
 pub(crate) fn segments_around(address: *const c_void) -> Vec<Range<u64>> {
     let (at, mut found) = (address.addr() as u64, Vec::new());
     each(|info| {
@@ -92,11 +102,12 @@ pub(crate) fn segments_around(address: *const c_void) -> Vec<Range<u64>> {
     found
 }
 
-/// Returns the objects on the stack other than this library, each once, the one that called it
-/// first.
+/// Returns the file names of the objects that have a frame among the innermost 64 of the stack,
+/// except `ours`, the file of this library. Each is listed once, in order from the innermost frame,
+/// so the first one is the object that called this library.
 pub(crate) fn callers(ours: &str) -> Vec<String> {
     let mut frames = [std::ptr::null_mut(); 64];
-    // SAFETY: an array with room for that many addresses.
+    // SAFETY: the array has room for `frames.len()` addresses.
     let n = unsafe { libc::backtrace(frames.as_mut_ptr(), frames.len() as c_int) };
     let mut objects: Vec<String> = Vec::new();
     for &address in frames.iter().take(n.max(0) as usize) {
@@ -108,7 +119,7 @@ pub(crate) fn callers(ours: &str) -> Vec<String> {
     objects
 }
 
-/// Where the segments of all loaded objects begin and end in memory.
+/// Returns the address ranges of the segments of all loaded objects.
 pub(crate) fn segments() -> Vec<Range<u64>> {
     let mut all = Vec::new();
     each(|info| {
@@ -118,7 +129,7 @@ pub(crate) fn segments() -> Vec<Range<u64>> {
     all
 }
 
-/// File names of all loaded objects but the program.
+/// Returns the file names of all loaded objects except the program.
 pub(crate) fn loaded_objects() -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     each(|info| {
@@ -128,7 +139,8 @@ pub(crate) fn loaded_objects() -> Vec<String> {
     names
 }
 
-/// Returns how often objects were loaded and unloaded so far: cheap, to notice that one more was.
+/// Returns the numbers of objects that were loaded and unloaded so far. This is a cheap way to
+/// notice that an object was loaded or unloaded since.
 pub(crate) fn loads() -> (u64, u64) {
     let mut counts = (0, 0);
     each(|info| {
@@ -138,39 +150,46 @@ pub(crate) fn loads() -> (u64, u64) {
     counts
 }
 
-/// A loaded object, held: the program may close it, and then it must go.
+/// An open handle of a loaded object or of the global scope, closed on drop. While the handle is
+/// open, the object stays loaded even if the program closes it. So handles are dropped soon, to let
+/// the object be unloaded then.
 pub(crate) struct Opened(*mut c_void);
 
 impl Opened {
-    /// Returns a loaded object by its file name, without loading anything.
+    /// Opens a loaded object by its file name; `None` if it is not loaded. Loads nothing.
     pub(crate) fn loaded(object: &str) -> Option<Opened> {
         let name = CString::new(object).ok()?;
-        // SAFETY: a C string; RTLD_NOLOAD runs no code of the object.
+        // SAFETY: `name` is a C string. With `RTLD_NOLOAD` nothing is loaded, so no constructor
+        // runs.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
         (!handle.is_null()).then(|| Opened(handle))
     }
 
-    /// Returns the program's global scope. A symbol that is found by `RTLD_DEFAULT` would keep its
-    /// object loaded, since this library is never unloaded; one that is found here does not.
+    /// Opens the program's global scope. If a symbol were looked up by `RTLD_DEFAULT`, the loader
+    /// would keep the object that defines it loaded, because this library depends on the object
+    /// from then on and is never unloaded. A look-up by this handle has no such effect.
     pub(crate) fn global() -> Option<Opened> {
-        // SAFETY: the program itself, which is loaded.
+        // SAFETY: a null name means the program itself, which is loaded, so no constructor runs.
         let handle = unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_LAZY) };
         (!handle.is_null()).then(|| Opened(handle))
     }
 
-    /// Returns a function that the object or one that it needs has, or null.
+    /// Returns the address of a symbol that the object or one of its dependencies defines, or null.
     pub(crate) fn symbol(&self, name: &CStr) -> *mut c_void {
-        // SAFETY: a handle from dlopen, which is closed only when this is dropped, and a C string.
+        // SAFETY: the handle is from `dlopen` and is closed only when `self` is dropped; `name` is
+        // a C string.
         unsafe { libc::dlsym(self.0, name.as_ptr()) }
     }
 
-    /// Returns a function that the object has itself, or null.
+    /// Returns the address of a function that the object itself defines, not a dependency; null if
+    /// it defines none of this name. `object` must be the file name of the object.
     pub(crate) fn function(&self, object: &str, name: &CStr) -> *mut c_void {
         let found = self.symbol(name);
         if !found.is_null() && object_of(found) == object { found } else { std::ptr::null_mut() }
     }
 
-    /// Never closes it: it is a GPU runtime, whose function is called from now on.
+    /// Returns the handle and never closes it, so the object stays loaded for good. Used for a GPU
+    /// runtime, one of whose functions is called from now on.
     pub(crate) fn keep(self) -> *mut c_void {
         std::mem::ManuallyDrop::new(self).0
     }
@@ -178,7 +197,7 @@ impl Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // SAFETY: a handle from dlopen, which nobody has after this.
+        // SAFETY: the handle is from `dlopen`, and nothing else has or uses it after this drop.
         unsafe { libc::dlclose(self.0) };
     }
 }
@@ -194,7 +213,7 @@ mod tests {
         assert!(
             libc.contains("libc") && loaded_objects().contains(&libc) && !ours.is_empty() && ours != libc
         );
-        // Nothing is loaded where memory is allocated.
+        // Allocated memory lies in no object.
         let allocated = Box::new(0u64);
         assert_eq!(object_of((&raw const *allocated).cast()), "");
         let within = |address: u64| segments().iter().any(|segment| segment.contains(&address));

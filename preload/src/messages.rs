@@ -1,8 +1,11 @@
-//! Messages: what is packed before a send, and what is unpacked after a receive.
+//! Conversion of messages: packing before a send, and unpacking after a receive.
 //!
-//! A converted message travels as `MPI_PACKED`, which matches any type, so the peer need not convert, nor have this library. That
-//! holds only where the host's own `MPI_Pack` gives headerless raw bytes, on hosts where it was tried, and decides nothing about
-//! errors: communicator, rank and tag go to the host as they are.
+//! A converted message travels as `MPI_PACKED`, which matches any type, or as another substitute
+//! datatype if the MPI library needs one ([`crate::substitute`]). The peer can receive either, so
+//! the peer need not convert the message, nor have this library. Messages are converted only if the
+//! MPI library's own `MPI_Pack` writes raw bytes without a header, and only under MPI libraries
+//! with which this was tried. The conversion decides nothing about errors: communicator, rank and
+//! tag are passed to the MPI library as they are.
 
 use std::ffi::{c_int, c_void};
 use std::time::Instant;
@@ -27,7 +30,8 @@ use crate::table::{self, Found, TypeEntry};
 use crate::user_buffer::UserBuffer;
 use crate::{check, counted, perf};
 
-/// The entry of a handle, 0 if it may be freed.
+/// Returns the entry of a handle whose type is converted. None if `datatype` is 0, which stands for
+/// a handle that the program may have freed.
 fn entry_of(host: &Host, datatype: HandleWord) -> Option<&'static TypeEntry> {
     match table::find(datatype & host.mask) {
         Found::Convert(entry) if datatype != 0 => Some(entry),
@@ -35,18 +39,20 @@ fn entry_of(host: &Host, datatype: HandleWord) -> Option<&'static TypeEntry> {
     }
 }
 
-/// A packed message.
+/// Packed message.
 pub(crate) struct Packed {
-    /// Arguments for the host.
+    /// Arguments for the MPI library.
     pub(crate) replacement: UserBuffer,
-    /// Memory that must live until the host has sent it.
+    /// Memory of the packed bytes, which must live until the MPI library has sent them.
     pub(crate) buffer: Buffer,
 }
 
-/// Packs a message, or the origin of a one-sided operation, if it is to be converted.
+/// Packs a message, or the origin of a one-sided operation, if it is to be converted. `max_bytes`:
+/// maximum number of bytes that the call of the MPI library can carry.
 ///
 /// # Safety
-/// As `MPI_Send`: if the host would succeed, the buffer is what the arguments say.
+/// As for `MPI_Send`: if the MPI library's own call would succeed, the buffer must be what the
+/// arguments say.
 #[inline]
 pub(crate) unsafe fn pack(
     host: &'static Host,
@@ -58,7 +64,9 @@ pub(crate) unsafe fn pack(
     let Approved { entry, bytes, plan } =
         decided(host, given, Some(peer), max_bytes, purpose, Direction::Pack)?;
     guard(|| {
-        // SAFETY: the entry is bound, and the program holds the type during the call.
+        // SAFETY: the entry belongs to a type that is an argument of this call. So it is bound to
+        // that type, and nobody retires it while the reference lives, because the program holds the
+        // type during the call.
         let committed = unsafe { entry.committed() }?;
         let t = committed.datatype();
         let Some(StandIn { count, datatype, gap }) =
@@ -69,7 +77,9 @@ pub(crate) unsafe fn pack(
         let buffer = Buffer::get(gap.memory(bytes as u64))?;
         let packed: *mut u8 = buffer.at().cast();
         let buffers = PackBuffers { user: given.buf.cast(), count: given.count as u64, packed };
-        // SAFETY: memory as the caller promises; the buffer has room for the packed bytes and the gap.
+        // SAFETY: the caller promises that the program's buffer is what the arguments say, and the
+        // entry is that of its type. The staging buffer is this call's own, and has
+        // `gap.memory(bytes)` bytes: room for the packed bytes and the gap.
         unsafe {
             buffers.pack(host, committed, given.datatype, Some(entry));
             gap.open(packed);
@@ -88,10 +98,11 @@ struct Observed {
     direction: Direction,
     /// Packed bytes that were moved.
     bytes: u64,
+    /// When the call began.
     start: Instant,
 }
 
-/// The user's buffer and the packed buffer of one call, which packs the first into the second.
+/// The program's buffer and the packed buffer of one pack or unpack.
 pub(crate) struct PackBuffers {
     pub(crate) user: *mut u8,
     pub(crate) count: u64,
@@ -99,10 +110,11 @@ pub(crate) struct PackBuffers {
 }
 
 impl PackBuffers {
-    /// Packs; counts and checks the call where that is switched on. `datatype` is the type's handle, 0 if it may be freed.
+    /// Packs `user` into `packed`, and counts and checks the call if that is switched on.
+    /// `datatype` is the type's handle, or 0 if the program may have freed the handle.
     ///
     /// # Safety
-    /// As `Committed::pack_raw`; the entry must be that of the type.
+    /// As for `Committed::pack_raw`. The entry must be that of the type.
     #[inline]
     pub(crate) unsafe fn pack(
         &self,
@@ -122,14 +134,15 @@ impl PackBuffers {
         counted::MESSAGES_PACKED.add();
         let observed =
             Observed { datatype, entry, direction: Direction::Pack, bytes: self.bytes(committed), start };
-        // SAFETY: as the caller promises; the bytes were just written.
+        // SAFETY: as the caller promises; the bytes were just packed.
         unsafe { self.observe(host, committed, observed) };
     }
 
-    /// Unpacks whole instances; counts and checks the call where that is switched on.
+    /// Unpacks the whole instances in `packed` to `user`, and counts and checks the call if that is
+    /// switched on. `datatype`: as in [`PackBuffers::pack`].
     ///
     /// # Safety
-    /// As `Committed::unpack_raw`.
+    /// As for `Committed::unpack_raw`.
     pub(crate) unsafe fn unpack(&self, host: &'static Host, committed: &Committed, datatype: HandleWord) {
         let start = (reasons() & (COUNT | CHECK | PERF) != 0).then(Instant::now);
         // SAFETY: as the caller promises.
@@ -138,7 +151,7 @@ impl PackBuffers {
             counted::MESSAGES_UNPACKED.add();
             let (entry, bytes) = (entry_of(host, datatype), self.bytes(committed));
             let observed = Observed { datatype, entry, direction: Direction::Unpack, bytes, start };
-            // SAFETY: as the caller promises; the bytes were just read.
+            // SAFETY: as the caller promises; the bytes were just unpacked.
             unsafe { self.observe(host, committed, observed) };
         }
     }
@@ -148,10 +161,12 @@ impl PackBuffers {
         self.count * committed.datatype().size() as u64
     }
 
-    /// Checks, counts and names the kernel of a call that was just made, each where it is switched on.
+    /// Checks and counts a call that was just made, and names its kernel for perf, each if it is
+    /// switched on.
     ///
     /// # Safety
-    /// As [`PackBuffers::pack`], after it.
+    /// As for [`PackBuffers::pack`] or [`PackBuffers::unpack`], which must have moved the bytes
+    /// already.
     #[cold]
     unsafe fn observe(&self, host: &'static Host, committed: &Committed, observed: Observed) {
         let Observed { datatype, entry, direction, bytes, start } = observed;
@@ -175,11 +190,18 @@ impl PackBuffers {
     }
 }
 
-/// Marks the end of a staging buffer until a message has come: 16 bytes that no message has by chance.
+/// Mark at the end of a staging buffer before a receive. If the mark is still there afterwards, the
+/// message has not filled the buffer. The 16 bytes are arbitrary, so that no message ends with them
+/// by chance. A buffer of less than 16 bytes is marked with the first of them only.
 const UNTOUCHED: u128 = 0x9d5c_2e71_a8f3_064b_c7e9_1d38_52fa_6b90;
 
-/// A buffer of packed bytes that stands for the user's: the host receives into it and they are unpacked to the user's, or what is there is
-/// packed into it at every start. Owns its kernels: the type may be freed before the message comes.
+/// Staging buffer of packed bytes that replaces the program's buffer in a call of the MPI library.
+///
+/// If the call receives, the MPI library writes packed bytes to the staging buffer, which are
+/// unpacked to the program's buffer afterwards. If the call sends, the program's buffer is packed
+/// into the staging buffer before the call, or at every start of a persistent operation. A
+/// `Staging` owns its kernels, because the program may free the type before the operation is
+/// complete.
 pub(crate) struct Staging {
     buffer: Buffer,
     committed: Committed,
@@ -187,27 +209,29 @@ pub(crate) struct Staging {
     count: u64,
     bytes: i64,
     datatype: HandleWord,
-    /// Elements and type for the host.
+    /// Count and substitute datatype for the MPI library, and the gap in the packed bytes.
     replacement: StandIn,
     origin: Origin,
 }
 
-// SAFETY: the program's buffer belongs to the operation from its start to its completion, whichever thread completes it.
+// SAFETY: a pointer to the program's buffer is among the fields. That buffer belongs to the
+// operation from its start to its completion, whichever thread completes it, so it may be used from
+// any thread.
 unsafe impl Send for Staging {}
 
 impl Staging {
-    /// Returns the arguments for the host instead of the user's buffer.
+    /// Returns the arguments that the MPI library gets instead of the program's buffer.
     pub(crate) fn replacement(&self) -> UserBuffer {
         let StandIn { count, datatype, .. } = self.replacement;
         UserBuffer { buf: self.buffer.at(), count, datatype, entry: None }
     }
 
-    /// Returns the bytes that its buffer counts for.
+    /// Returns the bytes that the staging buffer takes of the limit on staging buffers.
     pub(crate) fn capacity(&self) -> usize {
         self.buffer.capacity()
     }
 
-    /// Returns its memory.
+    /// Returns the memory of the staging buffer.
     pub(crate) fn buffer(&self) -> *mut c_void {
         self.buffer.at()
     }
@@ -217,23 +241,26 @@ impl Staging {
         self.user
     }
 
-    /// Returns the bytes of the message.
+    /// Returns the number of packed bytes of the whole buffer.
     pub(crate) fn bytes(&self) -> i64 {
         self.bytes
     }
 
-    /// Returns how the status of what comes into it is marked.
+    /// Returns the mark for the status of an operation that fills this buffer. The mark shows
+    /// whether the MPI library has written the status.
     pub(crate) fn mark(&self) -> Mark {
         if self.origin == Origin::File { Mark::past(self.bytes) } else { Mark::Source }
     }
 
-    /// Packs all of the program's buffer: what is sent from it, or what an answer is received over. Whether that was done.
+    /// Packs all of the program's buffer: the bytes that are sent from it, or the bytes over which
+    /// an answer is received. Returns true if that was done, false if it panicked.
     ///
     /// # Safety
-    /// As `Committed::pack_raw` for the user's buffer.
+    /// As for `Committed::pack_raw` with the program's buffer.
     pub(crate) unsafe fn fill(&self, host: &'static Host) -> bool {
         let buffers = PackBuffers { user: self.user, count: self.count, packed: self.buffer.at().cast() };
-        // SAFETY: as the caller promises; the buffer has room.
+        // SAFETY: as the caller promises; the staging buffer has room for the packed bytes and the
+        // gap.
         let filled = guard(|| unsafe {
             self.moved(host, &buffers, Direction::Pack);
             self.replacement.gap.open(buffers.packed);
@@ -241,47 +268,61 @@ impl Staging {
         filled.is_some()
     }
 
-    /// Where the last bytes of `elements` elements from `at` on stand, each of the message as a whole or of an instance of the type.
+    /// Returns the address of the last bytes of `elements` elements that begin at `at`, and their
+    /// number, which is at most the length of the mark. An element is the whole message, or one
+    /// instance of the type; `size` is its number of packed bytes.
     fn end(&self, at: *mut u8, elements: i64, size: i64) -> (*mut u8, usize) {
         let (place, bytes) = self.replacement.gap.end(elements, size, size_of_val(&UNTOUCHED));
         (at.wrapping_add(place), bytes)
     }
 
-    /// Before a receive of these elements: marks their end, so that [`Staging::came`] can tell whether all of them came.
+    /// Marks the end of `elements` elements before a receive of them, so that [`Staging::came`] can
+    /// tell whether all of them came. `at`, `elements` and `size`: as in [`Staging::end`].
     ///
     /// # Safety
-    /// They must be in the buffer, and nobody else may use it.
+    /// The elements must lie in the staging buffer, and nobody else may use the staging buffer.
     pub(crate) unsafe fn mark_end(&self, at: *mut u8, elements: i64, size: i64) {
         let (end, bytes) = self.end(at, elements, size);
-        // SAFETY: as the caller promises.
+        // SAFETY: the place is inside the elements, which lie in the staging buffer, as the caller
+        // promises.
         unsafe { end.copy_from_nonoverlapping(UNTOUCHED.to_ne_bytes().as_ptr(), bytes) }
     }
 
-    /// After a receive that the host calls an error: whether all elements came, as of a message that was longer.
+    /// Returns true if all elements have come in a receive that the MPI library reports as an
+    /// error, as it does if the message was longer than the receive: then the mark at their end is
+    /// overwritten.
     ///
     /// # Safety
-    /// As [`Staging::mark_end`], which must have been called before the receive, or all of them written.
+    /// As for [`Staging::mark_end`]. Before the receive, `mark_end` must have been called for the
+    /// same elements, or all of their bytes written.
     pub(crate) unsafe fn came(&self, at: *mut u8, elements: i64, size: i64) -> bool {
         let (end, bytes) = self.end(at, elements, size);
-        // SAFETY: as the caller promises.
+        // SAFETY: the place is inside the elements, and was written before the receive, as the
+        // caller promises.
         unsafe { std::slice::from_raw_parts(end, bytes) != &UNTOUCHED.to_ne_bytes()[..bytes] }
     }
 
-    /// Before a receive of a message.
+    /// Marks the end of the staging buffer before a message is received into it.
     ///
     /// # Safety
-    /// The host must not have been given the buffer, or be done with it.
+    /// The MPI library must not have been given the staging buffer yet, or must be done with it.
     pub(crate) unsafe fn expect(&self) {
-        // SAFETY: the buffer has room for the message; nobody else uses it, as the caller promises.
+        // SAFETY: the staging buffer has room for the message; nobody else uses it, as the caller
+        // promises.
         unsafe { self.mark_end(self.buffer.at().cast(), 1, self.bytes) }
     }
 
-    /// After a receive that the host calls an error: what a message that was too long has left in the buffer is the program's, as on the bare host.
+    /// Unpacks the staging buffer after a receive that the MPI library reports as an error, if a
+    /// message has filled it. The beginning of a message that is too long belongs to the program:
+    /// without ddtc, it would be in the program's buffer. Nothing is unpacked after a read from a
+    /// file.
     ///
     /// # Safety
-    /// [`Staging::expect`] or [`Staging::fill`] must have been called before the receive; as `Committed::unpack_raw` for the user's buffer.
+    /// [`Staging::expect`] or [`Staging::fill`] must have been called before the receive. As for
+    /// `Committed::unpack_raw` with the program's buffer.
     pub(crate) unsafe fn unpack_truncated(&self, host: &'static Host) {
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller promises. If the mark at the end of the buffer is gone, the message
+        // has filled the buffer.
         unsafe {
             if self.origin != Origin::File && self.came(self.buffer.at().cast(), 1, self.bytes) {
                 self.unpacked(host);
@@ -289,38 +330,39 @@ impl Staging {
         }
     }
 
-    /// Unpacks all of the buffer to the program's.
+    /// Unpacks all of the staging buffer to the program's buffer.
     ///
     /// # Safety
-    /// All of it must have come; as `Committed::unpack_raw` for the user's buffer.
+    /// All packed bytes must have come. As for `Committed::unpack_raw` with the program's buffer.
     pub(crate) unsafe fn unpacked(&self, host: &'static Host) {
         let buffers = PackBuffers { user: self.user, count: self.count, packed: self.buffer.at().cast() };
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller promises; the staging buffer has room for the packed bytes and the
+        // gap.
         let _ = guard(|| unsafe {
             self.replacement.gap.close(buffers.packed);
             self.moved(host, &buffers, Direction::Unpack);
         });
     }
 
-    /// Returns where the packed bytes stand.
+    /// Returns the gap in each element of the staging buffer.
     pub(crate) fn gap(&self) -> Gap {
         self.replacement.gap
     }
 
-    /// Packed bytes of one instance.
+    /// Returns the packed bytes of one instance.
     pub(crate) fn size(&self) -> i64 {
         self.committed.datatype().size()
     }
 
-    /// Returns the bytes from an instance to the next.
+    /// Returns the bytes from one instance to the next in the program's buffer.
     pub(crate) fn extent(&self) -> i64 {
         self.committed.datatype().extent()
     }
 
-    /// Packs or unpacks `buffers`, which are of this type.
+    /// Packs or unpacks `buffers`, which hold instances of this buffer's type.
     ///
     /// # Safety
-    /// As `Committed::pack_raw` and `Committed::unpack_raw`.
+    /// As for `Committed::pack_raw` or `Committed::unpack_raw`, according to `direction`.
     pub(crate) unsafe fn moved(&self, host: &'static Host, buffers: &PackBuffers, direction: Direction) {
         // SAFETY: as the caller promises.
         unsafe {
@@ -334,38 +376,44 @@ impl Staging {
         }
     }
 
-    /// From now on the type's handle may be freed.
+    /// Forgets the type's handle, which the program may free from now on.
     pub(crate) fn forget_handle(&mut self) {
         self.datatype = 0;
     }
 
-    /// Unpacks exactly what was received, which may end inside an instance; the error if the host would have refused its end.
+    /// Unpacks exactly the bytes that were received, which may end inside an instance. If they end
+    /// inside a basic element, and the MPI library would have refused such a message of the
+    /// program's own type, returns the error.
     ///
     /// # Safety
-    /// `status` must be that of a completed and successful receive into this buffer, and the user's buffer must be what the
-    /// receive said.
+    /// `at` must point to the status of a completed and successful receive into this staging
+    /// buffer, and the program's buffer must be what the receive said.
     pub(crate) unsafe fn unpack(&self, host: &'static Host, at: *mut c_void) -> Option<RefusedMessage> {
         guard(|| {
-            // SAFETY: a status, as the caller promises.
+            // SAFETY: `at` points to a status, as the caller promises.
             let mut received = unsafe { status::bytes(host, at, self.bytes) } as u64;
             let datatype = self.committed.datatype();
             let size = datatype.size() as u64;
-            // Most fill the buffer, and a division takes as long as a short message.
+            // Most messages fill the buffer, so their instances are counted without a division,
+            // which takes as long as a short message.
             let whole = if received == self.bytes as u64 { self.count } else { received / size };
             let mut refused = None;
             if received > whole * size {
                 let (bytes, before) = (received - whole * size, whole * size);
-                // SAFETY: as above.
+                // SAFETY: `at` points to the status of the receive, as the caller promises.
                 let (taken, error) =
                     unsafe { partial_element::examine(host, datatype, bytes, before, self.origin, at) };
                 (received, refused) = (before + taken, error);
             }
             let packed = self.buffer.at().cast::<u8>();
-            // SAFETY: the buffer has room for the message and its gap.
+            // SAFETY: the staging buffer has room for the message and its gap.
             unsafe { self.replacement.gap.close(packed) };
             let watch = reasons() & (COUNT | CHECK | PERF);
             let start = (watch != 0).then(Instant::now);
-            // SAFETY: the host has written that many bytes; they are of the instances that the receive named.
+            // SAFETY: the MPI library has written `received` bytes, which are at most `self.bytes`.
+            // So the `whole` instances, and the one after them if the bytes end inside it, are
+            // among those that the receive named. The program's buffer has room for all of these,
+            // as the caller promises.
             unsafe {
                 if whole > 0 {
                     run(&self.committed, Direction::Unpack, self.user, whole, packed);
@@ -382,7 +430,7 @@ impl Staging {
                 let (datatype, entry) = (self.datatype, entry_of(host, self.datatype));
                 let observed =
                     Observed { datatype, entry, direction: Direction::Unpack, bytes: received, start };
-                // SAFETY: as above.
+                // SAFETY: the bytes of the whole instances were just unpacked between these buffers.
                 unsafe { buffers.observe(host, &self.committed, observed) };
             }
             refused
@@ -390,10 +438,12 @@ impl Staging {
     }
 }
 
-/// Stages a buffer if it is to be converted. `peer`: none where no one rank is named. `max_bytes`: bytes that the host's call can carry.
+/// Makes a staging buffer for a buffer that is to be converted; packs nothing yet. `peer`: none if
+/// the call does not name a single rank. `max_bytes`: maximum number of bytes that the call of the
+/// MPI library can carry.
 ///
 /// # Safety
-/// As `MPI_Recv`.
+/// As for `MPI_Recv`.
 #[inline]
 pub(crate) unsafe fn stage(
     host: &'static Host,
@@ -406,7 +456,9 @@ pub(crate) unsafe fn stage(
     let direction = if matches!(purpose, Purpose::Send(_)) { Direction::Pack } else { Direction::Unpack };
     let Approved { entry, bytes, plan } = decided(host, given, peer, max_bytes, purpose, direction)?;
     guard(|| {
-        // SAFETY: the entry is bound, and the program holds the type when it calls.
+        // SAFETY: the entry belongs to a type that is an argument of this call. So it is bound to
+        // that type, and nobody retires it while the reference lives, because the program holds the
+        // type during the call.
         let committed = unsafe { entry.committed() }?.clone();
         let UserBuffer { buf, count, datatype, .. } = given;
         let t = committed.datatype();

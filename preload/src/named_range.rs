@@ -1,14 +1,22 @@
-//! Where handles of named types are addresses: between which no derived type's can lie.
+//! Ranges of the handles of named types, for MPI libraries whose handles are addresses of objects.
+//! The handle of a derived type lies in none of these ranges.
 
 use ddtc::datatype::Named;
 
 use crate::loader;
 
-/// No handles.
+/// An empty range, as the first handle and the distance of the last one from it.
 pub(crate) const NO_RANGE: (u64, u64) = (u64::MAX, 0);
 
-/// Where handles of named types, sorted, are addresses of objects of the host and of copies that the program has of some: from the first to the last that a segment of the one and
-/// of the other holds. Derived types are made in memory that is allocated, which lies in no segment.
+/// Returns up to two ranges of handles of named types, each as the first handle and the distance of
+/// the last one from it; [`NO_RANGE`] if there are fewer. `named` must be sorted by handle, and the
+/// handles must be addresses of objects: those of the MPI library, or copies of some of them in the
+/// program (copy relocations).
+///
+/// Each range reaches from the first to the last of these handles in one segment of a loaded
+/// object. If there are more than two such segments, those with the most handles are taken. Derived
+/// types are made in allocated memory, which lies in no segment, so no handle of a derived type is
+/// in a range.
 pub(crate) fn within_segments(named: &[(u64, Named)]) -> [(u64, u64); 2] {
     let mut ranges: Vec<(usize, (u64, u64))> = Vec::new();
     for segment in loader::segments() {
@@ -44,7 +52,8 @@ mod tests {
             std::ptr::null(),
         ];
         assert!(!others.iter().any(|other| is_named(other.addr() as u64)));
-        // Two objects in one segment and none in another: nothing else is told.
+        // All these objects lie in one segment, so only one range is found. A named type that lies
+        // in allocated memory gives none.
         assert_eq!(ranges, [(named[0].0, named[named.len() - 1].0 - named[0].0), NO_RANGE]);
         assert_eq!(within_segments(&[(small.as_ref() as *const u64 as u64, Named::Int)]), [NO_RANGE; 2]);
     }

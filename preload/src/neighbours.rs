@@ -1,4 +1,4 @@
-//! The neighbours of a process in the topology of a communicator (MPI 5.0, 8.6).
+//! Neighbours of a process in the process topology of a communicator (MPI 5.0, 8.6).
 
 use std::ffi::c_int;
 
@@ -6,50 +6,56 @@ use crate::comms::{self, Comm};
 use crate::host::{HandleWord, Host};
 use crate::parts::Parts;
 
-/// Numbers of neighbours are those of an `int`.
+/// Bits of a number of neighbours in the packed form, which is an `int`.
 const COUNT: u64 = c_int::MAX as u64;
-/// Where that of the destinations stands, and the mark of a grid of too many.
+/// Position of the number of destinations in the first word of the packed form. The number of
+/// sources is in the lowest bits.
 const DESTINATIONS: u32 = 32;
+/// Bit in the first word of the packed form: `absent` is `None`.
 const MANY: u64 = 1 << 63;
 
-/// How many blocks a neighbourhood call sends and receives.
+/// Numbers of blocks that a neighbourhood call receives and sends.
 #[derive(Clone, Copy)]
 pub(crate) struct Neighbours {
     pub(crate) sources: i64,
     pub(crate) destinations: i64,
-    /// Blocks whose neighbours are `MPI_PROC_NULL`, at the edges of a grid, where sources and destinations are the same: nobody writes them,
-    /// nobody reads them. A bit each; `None`: there are more blocks than bits.
+    /// A bit for each block whose neighbour is `MPI_PROC_NULL`, so that no process writes or reads
+    /// the block; `None` if there are more blocks than bits. Such blocks exist only at the edges of
+    /// a Cartesian grid, where sources and destinations are the same processes.
     absent: Option<u64>,
 }
 
 impl Neighbours {
-    /// Returns those of a communicator that the host has accepted: asked of the host once. `None`: it has no topology.
+    /// Returns the neighbours in a communicator that the MPI library has accepted before. The MPI
+    /// library is asked for them once. `None` if the communicator is not known or has no topology.
     pub(crate) fn known(host: &Host, comm: HandleWord) -> Option<Neighbours> {
         let near = &comms::find(host, comm)?.near;
         near.get(|| Neighbours::of(host, comm).map(Neighbours::numbers)).map(Neighbours::from)
     }
 
-    /// Returns those of a communicator that were asked for before.
+    /// Returns the neighbours in a communicator, if the MPI library was asked for them before.
     #[inline]
     pub(crate) fn met(comm: &Comm) -> Option<Neighbours> {
         comm.near.met().map(Neighbours::from)
     }
 
-    /// As two numbers: how many, and the absent ones.
+    /// Returns the packed form: a word with both numbers of neighbours and [`MANY`], and a word
+    /// with the bits of `absent`.
     fn numbers(self) -> [u64; 2] {
         let many = if self.absent.is_none() { MANY } else { 0 };
         let counts = self.sources as u64 | (self.destinations as u64) << DESTINATIONS;
         [counts | many, self.absent.unwrap_or(0)]
     }
 
-    /// Asks the host about a communicator, which it has accepted or which the program has passed to
-    /// the call; `None`: it has no topology.
+    /// Asks the MPI library for the neighbours in a communicator that it has accepted or that the
+    /// program has passed to the call. `None` if the communicator has no topology, or if the MPI
+    /// library does not answer.
     pub(crate) fn of(host: &Host, comm: HandleWord) -> Option<Neighbours> {
         let (abi, f) = (host.abi?, &host.f);
         let [graph, cart, dist_graph] = abi.topologies;
         let mut topology = 0;
-        // SAFETY: a communicator that the host would be given by the program itself, and numbers to
-        // write to.
+        // SAFETY: `comm` is a communicator that the program gives to the MPI library in the same
+        // call, and the other arguments are numbers to write to.
         unsafe {
             if f.topo_test?(comm, &raw mut topology) != 0 {
                 return None;
@@ -95,18 +101,20 @@ impl Neighbours {
         }
     }
 
-    /// Says whether it is known of every block whether somebody is there.
+    /// Returns true if it is known of every block whether its neighbour is a process.
     pub(crate) fn told_apart(&self) -> bool {
         self.absent.is_some()
     }
 
-    /// Says whether the source and the destination of a block are processes, where they are told apart.
+    /// Returns true if source and destination of block `i` are processes. The answer is meaningful
+    /// only if [`Neighbours::told_apart`] is true.
     pub(crate) fn there(&self, i: usize) -> bool {
         let bit = self.absent.unwrap_or(0).checked_shr(i as u32).unwrap_or(0);
         bit & 1 == 0
     }
 
-    /// Equal parts for so many neighbours, without those of nobody.
+    /// Returns `blocks` equal parts of `count` elements, without those of neighbours that are
+    /// `MPI_PROC_NULL`.
     pub(crate) fn those_there(&self, blocks: i64, count: i64) -> Parts {
         let parts = Parts::Equal { blocks, count };
         if self.absent == Some(0) { parts } else { parts.only(|i| self.there(i)) }

@@ -1,5 +1,7 @@
-//! Arrays of counts and displacements for the host: the program's, or others where parts were moved together or the host has only the
-//! small form.
+//! Arrays of counts and displacements that the MPI library gets in collective calls: the program's
+//! arrays, or replacements. An array is replaced if the parts of a buffer were packed together into
+//! a staging buffer, if the call is widened to its large form, or if the MPI library has only the
+//! small form of a call that the program made in the large one.
 
 use std::ffi::{c_int, c_void};
 
@@ -9,33 +11,37 @@ use crate::forms::Forms;
 use crate::parts::Parts;
 use crate::staged::{Kept, Staged};
 
-/// An array for the host.
+/// An array of counts or displacements for the MPI library.
 pub(crate) enum Numbers<N> {
-    /// The program's, of the form that the host is asked in.
+    /// The program's array, in the form in which the MPI library is called.
     UserBuffer(*const N),
+    /// An array for the small form of a call.
     Small(Vec<c_int>),
+    /// An array for the large form of a call.
     Large(Vec<i64>),
 }
 
-/// Array for the MPI library, whose memory the staged call or the program owns. A call may be
-/// abandoned, so its frame must not own the array.
+/// Address of an array for the MPI library, whose memory the staged call or the program owns. The
+/// stack frame of the call must not own the array, because the call may be abandoned by a jump or
+/// an exception while the MPI library still reads the array.
 #[derive(Clone, Copy)]
 pub(crate) struct KeptNumbers(*const c_void);
 
 impl KeptNumbers {
-    /// For the small form of a call.
+    /// Returns the address as the small form of a call takes it.
     pub(crate) fn small(self) -> *const c_int {
         self.0.cast()
     }
 
-    /// For its large form.
+    /// Returns the address as the large form of a call takes it.
     pub(crate) fn large(self) -> *const i64 {
         self.0.cast()
     }
 }
 
 impl<N: Count> Numbers<N> {
-    /// Moves an array that is not the program's into `staged`, where it lives as long as the operation.
+    /// Moves the array into `staged`, where it lives as long as the operation, unless it is the
+    /// program's own. Returns its address.
     pub(crate) fn kept_by(self, staged: &mut Staged) -> KeptNumbers {
         match self {
             Numbers::UserBuffer(at) => KeptNumbers(at.cast()),
@@ -54,10 +60,12 @@ impl<N: Count> Numbers<N> {
 }
 
 impl<N: Count> Numbers<N> {
-    /// Returns an array of a call; `None`: it is of the large form, the host has only the small one, and a number does not fit.
+    /// Returns an array of a call for the MPI library: narrowed to `int` if the program made the
+    /// call in the large form and the MPI library has only the small one, else the program's own
+    /// array. `None` if a number does not fit an `int`.
     ///
     /// # Safety
-    /// The array must have `parts` elements.
+    /// The array `given` must have `parts` elements, or be null.
     pub(crate) unsafe fn of<S: Copy, L: Copy>(
         forms: &Forms<S, L>,
         given: *const N,
@@ -66,36 +74,39 @@ impl<N: Count> Numbers<N> {
         if !forms.narrows::<N>() || parts <= 0 || given.is_null() {
             return Some(Numbers::UserBuffer(given));
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: `i` is below `parts`, and the caller promises that the array has that many
+        // elements.
         let number = |i| unsafe { *given.add(i) }.wide();
         let narrowed = (0..usize::try_from(parts).ok()?).map(|i| c_int::try_from(number(i)).ok());
         narrowed.collect::<Option<_>>().map(Numbers::Small)
     }
 }
 
-/// Counts and displacements, whose memory the staged call or the program owns.
+/// Addresses of counts and displacements, whose memory the staged call or the program owns.
 #[derive(Clone, Copy)]
 pub(crate) struct KeptVector {
     pub(crate) counts: KeptNumbers,
     pub(crate) displs: KeptNumbers,
 }
 
-/// Counts and displacements of a buffer's parts.
+/// Counts and displacements of the parts of a buffer.
 pub(crate) struct Vector<N> {
     pub(crate) counts: Numbers<N>,
     pub(crate) displs: Numbers<N>,
-    /// The program's own, and how many.
+    /// The program's own arrays of counts and displacements.
     given: (*const N, *const N),
+    /// Number of elements of each array.
     parts: usize,
-    /// Whether the host is asked in the small form.
+    /// Whether the MPI library is called in the small form.
     small: bool,
 }
 
 impl<N: Count> Vector<N> {
-    /// Returns the arrays of a call; `None`: as [`Numbers::of`].
+    /// Returns the arrays of a call for the MPI library. `None` if a number does not fit, as in
+    /// [`Numbers::of`].
     ///
     /// # Safety
-    /// The arrays must have `parts` elements.
+    /// Each of the arrays must have `parts` elements, or be null.
     pub(crate) unsafe fn of<S: Copy, L: Copy>(
         forms: &Forms<S, L>,
         counts: *const N,
@@ -104,28 +115,31 @@ impl<N: Count> Vector<N> {
     ) -> Option<Vector<N>> {
         let given = (counts, displs);
         let (small, n) = (!(N::LARGE && forms.large.is_some()), usize::try_from(parts).unwrap_or(0));
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises of both arrays what `Numbers::of` requires.
         let (counts, displs) =
             unsafe { (Numbers::of(forms, counts, parts)?, Numbers::of(forms, displs, parts)?) };
         Some(Vector { counts, displs, given, parts: n, small })
     }
 
-    /// Returns the parts; `None` where there are no arrays, or their packed places are no numbers of the form.
+    /// Returns the parts of the buffer with their places in a staging buffer, one after the other.
+    /// `None` if an array is null or empty, if a count is negative, or if the total number of
+    /// elements does not fit the form in which the MPI library is called.
     ///
     /// # Safety
-    /// As [`Vector::of`].
+    /// As [`Vector::of`]: the program's arrays must still have their elements.
     pub(crate) unsafe fn parts(&self) -> Option<Parts> {
         let (counts, displs) = self.given;
         if counts.is_null() || displs.is_null() || self.parts == 0 {
             return None;
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: `i` is below the number of elements, and the caller promises that both arrays,
+        // which are not null, have that many.
         let place = |i| unsafe { ((*displs.add(i)).wide(), (*counts.add(i)).wide()) };
         let parts = Parts::own((0..self.parts).map(place))?;
         (!self.small || parts.total()? <= i64::from(c_int::MAX)).then_some(parts)
     }
 
-    /// Displacements of the same parts, one after the other.
+    /// Returns the displacements of the parts in a staging buffer, where they follow each other.
     pub(crate) fn closed_up(&self, parts: &Parts) -> Numbers<N> {
         let places = parts.each_packed();
         if self.small {
@@ -135,19 +149,24 @@ impl<N: Count> Vector<N> {
         }
     }
 
-    /// For the large form of a call that the program made in the small one: its counts, and displacements in bytes, others where given.
+    /// Prepares the arrays for the large form of a call that the program made in the small one:
+    /// widens the counts and replaces the displacements by `displs`, which are in bytes, or widens
+    /// the program's own displacements if `displs` is `None`.
     ///
     /// # Safety
-    /// As [`Vector::of`].
+    /// As [`Vector::of`]: the program's arrays must still have their elements. If there are parts,
+    /// neither array may be null.
     pub(crate) unsafe fn widen(&mut self, displs: Option<Vec<i64>>) {
         let (counts, places) = self.given;
-        // SAFETY: as the caller promises.
+        // SAFETY: `i` is below the number of elements, and the caller promises that each array has
+        // that many.
         let all = |at: *const N| (0..self.parts).map(|i| unsafe { *at.add(i) }.wide()).collect::<Vec<_>>();
         self.counts = Numbers::Large(all(counts));
         self.displs = Numbers::Large(displs.unwrap_or_else(|| all(places)));
     }
 
-    /// Moves all arrays that are not the program's into `staged`, where they live as long as the operation.
+    /// Moves the arrays into `staged`, where they live as long as the operation, unless they are
+    /// the program's own. Returns their addresses.
     pub(crate) fn kept_by(self, staged: &mut Staged) -> KeptVector {
         KeptVector { counts: self.counts.kept_by(staged), displs: self.displs.kept_by(staged) }
     }

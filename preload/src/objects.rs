@@ -1,12 +1,16 @@
-//! Reads from the dynamic sections of loaded objects what these can do to requests, and to epochs
-//! of windows, without this library seeing it.
+//! Detection of loaded objects that may complete requests, or end epochs of windows, by calls that
+//! this library does not see.
 //!
-//! The program starts operations by names that lead here. Completions come here too, unless an
-//! object calls the host's functions by their `PMPI_` names, or a Fortran binding that does. A few
-//! functions that are not wrapped complete requests too, or say that they are complete
-//! (`ddtc_hosts::mpi_functions`). Whatever an object calls of another one it names in a relocation,
-//! so these tell: they are what the loader itself goes by. Who asks `dlsym` for a function names
-//! nothing.
+//! The program starts operations by functions that this library wraps. Most calls that complete
+//! them are wrapped too. Not seen are the calls of an object that uses the MPI library's functions
+//! by their `PMPI_` names, or that calls a Fortran binding which does. A few functions that are not
+//! wrapped complete requests as well, or reveal that a request is complete
+//! (`ddtc_hosts::mpi_functions`).
+//!
+//! An object has a relocation with the name of every function of another object that it calls,
+//! because the loader resolves calls by these relocations. So the relocations in the dynamic
+//! section of an object show which functions it may call. A function that is found by `dlsym` at
+//! run time has no relocation and is not noticed.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, c_int, c_void};
@@ -17,7 +21,7 @@ use ddtc_hosts::mpi_functions::touches_requests_unseen;
 use crate::loader::{Opened, object_of};
 use crate::slow_path::{BINDING, BYPASS, EPOCHS, FORTRAN, unwatch, watch};
 
-/// Endings behind `PMPI_` of the functions that complete operations on windows.
+/// Names, without `PMPI_`, of the functions that complete operations on windows.
 const ENDING: [&str; 9] = [
     "Win_fence",
     "Win_flush",
@@ -30,16 +34,19 @@ const ENDING: [&str; 9] = [
     "Win_free",
 ];
 
-/// `MPI_WAIT` as Fortran compilers spell it: who has it is a Fortran binding. Under these names this library exports nothing.
+/// Symbols of `MPI_WAIT` and `PMPI_WAIT` as Fortran compilers spell them. An object that defines
+/// one of them is a Fortran binding. This library exports nothing under these names.
 const WAITS: [&CStr; 6] =
     [c"pmpi_wait_", c"pmpi_wait", c"pmpi_wait__", c"PMPI_WAIT", c"mpi_wait_f08_", c"mpi_wait_"];
 
-/// Objects that were looked at, by their files, since the last unload of one: another may have the name of that.
+/// Objects that were examined since an object was last unloaded. They are known by their file
+/// names, and after an unload, another object may have the file name of the one that is gone.
 static SEEN: Lazy<Mutex<Seen>> = Lazy::new(Mutex::default);
-/// Bindings of the host's of which nobody knows yet where their calls arrive.
+/// MPICH's Fortran bindings that are loaded and were not tried yet: whether their calls reach this
+/// library's wrappers is not known.
 static UNPROVEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
-/// Why nonblocking operations are not converted: the first object that was found, and what it
-/// refers to.
+/// Reason why nonblocking operations are not converted: the first object that was found to complete
+/// requests unseen, and the function that it refers to.
 static BYPASS_REASON: Mutex<Option<String>> = Mutex::new(None);
 
 #[derive(Default)]
@@ -48,7 +55,8 @@ struct Seen {
     files: HashSet<String>,
 }
 
-/// Looks at objects that were not looked at before. The program itself has no name. `unloads`: how often one was unloaded before they were listed.
+/// Examines the objects that were not examined before, and the program itself, which has the empty
+/// name. `unloads`: number of objects that had been unloaded when `objects` was listed.
 pub(crate) fn look(objects: &[String], unloads: u64) {
     let unseen: HashSet<String> = {
         let mut seen = SEEN.lock();
@@ -65,19 +73,23 @@ pub(crate) fn look(objects: &[String], unloads: u64) {
     let ours = object_of(look as *const c_void);
     let mut search =
         Search { unseen: &unseen, ours: &ours, found: None, ends: false, speaking: HashSet::new() };
-    // SAFETY: the callback takes the search, and is called only during this call.
+    // SAFETY: `examine` expects a pointer to a `Search`. `search` is one, and outlives this call,
+    // during which alone the callback runs.
     unsafe { libc::dl_iterate_phdr(Some(examine), (&raw mut search).cast()) };
     let Search { found, ends, speaking, .. } = search;
     for object in &unseen {
         let file = object.rsplit('/').next().unwrap_or("");
-        // What calls no function of MPI and has no name of it brings none to Fortran: asking the loader for its functions takes some microseconds.
+        // An object is a Fortran binding only if it refers to a function of MPI or has "mpi" in its
+        // file name. Others are skipped, because a look-up of their functions by the loader takes
+        // some microseconds.
         let may_be = speaking.contains(object) || speaks(file.as_bytes());
         if *object == ours || object.is_empty() || !may_be || !is_binding(object) {
             continue;
         }
         watch(FORTRAN);
         if is_mpich_binding(file) {
-            // One library for all Fortran.
+            // MPICH has one library for all its Fortran bindings. Whether its calls reach the
+            // wrappers is found out later by calling it (`crate::bindings`).
             let mut unproven = UNPROVEN.lock();
             unproven.push(object.clone());
             watch(BINDING);
@@ -97,35 +109,35 @@ pub(crate) fn look(objects: &[String], unloads: u64) {
     }
 }
 
-/// Ends the conversion of nonblocking operations and keeps the first reason for the report.
+/// Ends the conversion of nonblocking operations, and keeps the first reason for the report.
 pub(crate) fn bypass(reason: String) {
     BYPASS_REASON.lock().get_or_insert(reason);
     watch(BYPASS);
 }
 
-/// Returns why nonblocking operations are not converted, if they are not.
+/// Returns the reason why nonblocking operations are not converted; `None` if they are.
 pub(crate) fn bypass_reason() -> Option<String> {
     BYPASS_REASON.lock().clone()
 }
 
-/// Says whether a file is the Fortran binding of MPICH or of a library that comes from it, by its name.
-/// Debian and Ubuntu call it `libmpichfort`.
+/// Returns true if a file name is that of the Fortran binding of MPICH or of a library derived from
+/// MPICH. Debian and Ubuntu call the binding `libmpichfort`.
 fn is_mpich_binding(file: &str) -> bool {
     file.starts_with("libmpifort") || file.starts_with("libmpichfort")
 }
 
-/// Whether an object has a Fortran `MPI_WAIT`.
+/// Returns true if an object defines a Fortran `MPI_WAIT` or `PMPI_WAIT`.
 fn is_binding(object: &str) -> bool {
     let opened = Opened::loaded(object);
     opened.is_some_and(|opened| WAITS.iter().any(|name| !opened.function(object, name).is_null()))
 }
 
-/// Bindings that nobody has tried yet.
+/// Returns the loaded Fortran bindings of MPICH that were not tried yet.
 pub(crate) fn unproven() -> Vec<String> {
     UNPROVEN.lock().clone()
 }
 
-/// These bindings were tried, and their calls arrive.
+/// Records that these bindings were tried, and that all their calls reach this library.
 pub(crate) fn tried(bindings: &[String]) {
     let mut left = UNPROVEN.lock();
     left.retain(|binding| !bindings.contains(binding));
@@ -135,17 +147,23 @@ pub(crate) fn tried(bindings: &[String]) {
 }
 
 struct Search<'a> {
+    /// Objects to examine.
     unseen: &'a HashSet<String>,
+    /// File of this library.
     ours: &'a str,
-    /// The first object that may complete requests unseen, and the name by which it does.
+    /// The first object that may complete requests unseen, and the name of the function by which it
+    /// may, as a sentence.
     found: Option<String>,
+    /// An object may end epochs of windows unseen.
     ends: bool,
-    /// Objects that refer to something of MPI.
+    /// Objects that refer to a function of MPI.
     speaking: HashSet<String>,
 }
 
 unsafe extern "C" fn examine(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-    // SAFETY: `search` is that of `look`, and the loader's record with its name and headers is valid during the call.
+    // SAFETY: `search` is the pointer that `look` gave to `dl_iterate_phdr`, to a `Search` that
+    // only this callback uses meanwhile. The loader's record `info`, its name (a C string, if not
+    // null) and its `dlpi_phnum` headers are valid during the callback.
     let (search, object) = unsafe {
         let name = (*info).dlpi_name;
         let name = if name.is_null() { "".into() } else { CStr::from_ptr(name).to_string_lossy() };
@@ -175,19 +193,22 @@ unsafe extern "C" fn examine(info: *mut libc::dl_phdr_info, _size: usize, search
     0
 }
 
-/// Whether a name is one of MPI, in whichever spelling, or of a library of it.
+/// Returns true if a name contains "mpi" in upper or lower case, as the names of all MPI functions
+/// and MPI libraries do.
 fn speaks(name: &[u8]) -> bool {
     name.windows(3).any(|part| part.eq_ignore_ascii_case(b"mpi"))
 }
 
-/// Whether an object that refers to this name may complete operations on a window by it unseen.
+/// Returns true if an object that refers to a function of this name may complete operations on a
+/// window by calling it, without this library seeing the call.
 fn ends(name: &[u8]) -> bool {
     name.strip_prefix(b"PMPI_").is_some_and(|name| ENDING.iter().any(|ending| ending.as_bytes() == name))
 }
 
-/// Returns whether an object that refers to this name may complete requests by it unseen, or learn
-/// that they are complete. `binding`: the object is a Fortran binding of the MPI library, which is
-/// tried by calling it.
+/// Returns true if an object that refers to a function of this name may complete requests by
+/// calling it, or learn that they are complete, without this library seeing the call. `binding`:
+/// the object is MPICH's Fortran binding, for which the answer is always false: the binding is
+/// judged by test calls (`crate::bindings`).
 fn completes(name: &[u8], binding: bool) -> bool {
     if binding {
         return false;
@@ -195,31 +216,34 @@ fn completes(name: &[u8], binding: bool) -> bool {
     if std::str::from_utf8(name).is_ok_and(touches_requests_unseen) {
         return true;
     }
-    // The 2008 binding of MPICH's family starts by MPI_ names and completes by PMPI_ names.
+    // The `mpi_f08` binding of MPICH and its derivatives starts requests by `MPI_` names and
+    // completes them by `PMPI_` names. So a reference to any of its functions counts.
     let f08 = name.windows(4).position(|part| part.eq_ignore_ascii_case(b"_f08"));
     f08.is_some_and(|end| name[..end].windows(3).any(|part| part.eq_ignore_ascii_case(b"mpi")))
 }
 
-/// A loaded object.
+/// A loaded object, as `dl_iterate_phdr` describes it.
 struct Object<'a> {
     base: u64,
     headers: &'a [libc::Elf64_Phdr],
     name: std::borrow::Cow<'a, str>,
 }
 
-/// Where an object's tables are.
+/// Addresses and sizes of the tables that an object's dynamic section names.
 #[derive(Default)]
 struct Dynamic {
     symbols: u64,
     strings: u64,
     strings_bytes: u64,
-    /// Address and bytes of the tables of relocations.
+    /// Address and size in bytes of the two relocation tables, `DT_RELA` and `DT_JMPREL`.
     relocations: [(u64, u64); 2],
-    /// Entries that the first of them begins with and that name nothing: nearly all that it has.
+    /// Number of relative relocations at the beginning of the `DT_RELA` table (`DT_RELACOUNT`).
+    /// They name no symbol, and nearly all entries of that table are of this kind.
     nameless: u64,
 }
 
-/// Tags of the dynamic section, and sizes of its entries (System V ABI, chapter 5).
+/// Tags of entries in the dynamic section, and sizes of relocations and symbols in bytes (System V
+/// ABI, chapter 5).
 const DT_PLTRELSZ: u64 = 2;
 const DT_STRTAB: u64 = 5;
 const DT_SYMTAB: u64 = 6;
@@ -230,11 +254,12 @@ const DT_JMPREL: u64 = 23;
 const DT_RELACOUNT: u64 = 0x6fff_fff9;
 const RELOCATION_BYTES: u64 = 24;
 const SYMBOL_BYTES: u64 = 24;
-/// The smallest page that there is.
+/// Smallest page size of the supported architectures, in bytes.
 const PAGE: u64 = 4096;
 
 impl Object<'_> {
-    /// Memory of the object; `None` unless it is mapped for reading as a whole.
+    /// Returns the `bytes` bytes of the object at address `at`; `None` unless they all lie in one
+    /// readable segment of the object.
     fn bytes(&self, at: u64, bytes: u64) -> Option<&[u8]> {
         let end = at.checked_add(bytes)?;
         let inside = self.headers.iter().any(|header| {
@@ -242,16 +267,23 @@ impl Object<'_> {
             let readable = header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_R != 0;
             readable && at >= first && first.checked_add(header.p_memsz).is_some_and(|last| end <= last)
         });
-        // SAFETY: inside a segment that the loader keeps mapped and readable while its record is valid. Tables for the loader are
-        // not written after the object was relocated.
+        // SAFETY: the range is inside a `PT_LOAD` segment with `PF_R`, as just checked. The loader
+        // keeps the segment mapped and readable while its record of the object is valid, which is
+        // as long as `self`. Nothing writes the bytes meanwhile: only tables for the loader are
+        // read here, and these are not written after the object was relocated.
         inside.then(|| unsafe { std::slice::from_raw_parts(at as *const u8, bytes as usize) })
     }
 
-    /// As [`Object::bytes`], with its pages there at once: most are those of a file that nobody has read yet, and each would be a fault of its own.
+    /// Returns what [`Object::bytes`] returns, after one system call has mapped all its pages. Most
+    /// of the pages belong to a file that was not read yet, so each would cause a page fault of its
+    /// own.
     fn table(&self, at: u64, bytes: u64) -> Option<&[u8]> {
         let table = self.bytes(at, bytes)?;
         let before = at % PAGE;
-        // SAFETY: pages of a segment that is mapped; they are read, and nothing else changes. Kernels before 5.14 refuse, which is as good.
+        // SAFETY: the pages belong to a mapped segment, since `bytes` has returned the range. The
+        // advice only makes the kernel read them in, and changes nothing that a program can
+        // observe. Kernels before 5.14 refuse it, and then the pages are read when they are first
+        // touched.
         unsafe {
             libc::madvise((at - before) as *mut c_void, (bytes + before) as usize, libc::MADV_POPULATE_READ)
         };
@@ -267,7 +299,8 @@ impl Object<'_> {
         let (start, mut dynamic) = (self.base.wrapping_add(header.p_vaddr), Dynamic::default());
         for entry in 0..header.p_memsz / 16 {
             let (tag, value) = (self.word(start + 16 * entry)?, self.word(start + 16 * entry + 8)?);
-            // Some loaders write addresses here, some leave them relative to the object.
+            // Some loaders replace the value by an absolute address; others leave it relative to
+            // the base of the object.
             let address = if value < self.base { value.wrapping_add(self.base) } else { value };
             match tag {
                 0 => break,
@@ -288,16 +321,19 @@ impl Object<'_> {
         Some(dynamic)
     }
 
-    /// Names of what the object refers to and does not have itself.
+    /// Returns the names of the symbols that the object's relocations refer to and that the object
+    /// does not define itself.
     fn names<'a>(&'a self, dynamic: &'a Dynamic) -> impl Iterator<Item = &'a [u8]> {
         let strings = self.table(dynamic.strings, dynamic.strings_bytes).unwrap_or(&[]);
-        // All symbols up to the strings, which follow them: one look says that they are mapped. Else each is looked at.
+        // The number of symbols is stored nowhere. Usually the string table follows the symbol
+        // table, so all symbols up to the strings are taken at once, with one check that they are
+        // mapped. If that fails, each symbol is checked by itself below.
         let symbols_bytes = dynamic.strings.saturating_sub(dynamic.symbols);
         let all = self.table(dynamic.symbols, symbols_bytes).unwrap_or(&[]);
         let tables = dynamic.relocations.iter().filter_map(|&(at, bytes)| self.table(at, bytes));
         let entries = tables.flat_map(|table| table.chunks_exact(RELOCATION_BYTES as usize));
         let symbols = entries.filter_map(|entry| {
-            // The upper half of `r_info`; 0 names nothing.
+            // The upper half of `r_info` is the index of the symbol; 0 means no symbol.
             let symbol = u32::from_ne_bytes(entry[12..16].try_into().ok()?);
             (symbol != 0).then_some(u64::from(symbol))
         });
@@ -366,7 +402,8 @@ mod tests {
     }
 
     unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _size: usize, all: *mut c_void) -> c_int {
-        // SAFETY: `all` is the vector of the test; the loader's record is valid during the call.
+        // SAFETY: `all` is the pointer to the vector that the test below passes; the loader's
+        // record and its `dlpi_phnum` headers are valid during the callback.
         let (all, object) = unsafe {
             let headers = std::slice::from_raw_parts((*info).dlpi_phdr, usize::from((*info).dlpi_phnum));
             (&mut *all.cast::<Vec<String>>(), Object { base: (*info).dlpi_addr, headers, name: "".into() })
@@ -377,11 +414,12 @@ mod tests {
         0
     }
 
-    /// This program calls functions of the C library.
+    /// The test program calls `dl_iterate_phdr` and `dlsym` of the C library, so it refers to them.
     #[test]
     fn references_of_this_process_are_read() {
         let mut all: Vec<String> = Vec::new();
-        // SAFETY: the callback takes the vector, and is called only during this call.
+        // SAFETY: `collect` expects a pointer to a vector of strings. `all` is one, and outlives
+        // this call, during which alone the callback runs.
         unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut all).cast()) };
         for name in ["dl_iterate_phdr", "dlsym"] {
             assert!(all.iter().any(|known| known == name), "{name} of {}", all.len());
@@ -390,7 +428,7 @@ mod tests {
 
     #[test]
     fn tables_outside_of_an_object_are_not_read() {
-        // SAFETY: all zero is a header of no kind.
+        // SAFETY: `Elf64_Phdr` has only integer fields, for which all zero bits are valid.
         let mut header: libc::Elf64_Phdr = unsafe { std::mem::zeroed() };
         let memory = [7u64; 8];
         (header.p_type, header.p_flags, header.p_memsz) = (libc::PT_LOAD, libc::PF_R, 64);

@@ -1,5 +1,6 @@
-//! Outcomes of calls, for the report: noted where they are decided, counted where the call ends, and only
-//! while calls are counted.
+//! Outcomes of calls, for the report: something of a call was converted, or the call was bypassed
+//! for a reason. An outcome is recorded when a buffer of the call is decided, and counted when the
+//! call ends. Both happen only while calls are counted.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,38 +10,42 @@ use ddtc_hosts::bypass::Bypass;
 use crate::slow_path::{COUNT, watched_for};
 use crate::stack::here;
 
+/// Number of bypassed calls for each [`Bypass`] reason.
 static CALLS: [AtomicU64; Bypass::ALL.len()] = [const { AtomicU64::new(0) }; Bypass::ALL.len()];
 
-/// Returns the number of calls that were bypassed for a reason.
+/// Returns the number of calls that were bypassed for the reason `why`.
 pub(crate) fn calls(why: Bypass) -> u64 {
     CALLS[why as usize].load(Relaxed)
 }
 
-/// Counts a call of the program that was bypassed.
+/// Counts a call of the program that was bypassed for the reason `why`.
 pub(crate) fn add(why: Bypass) {
     CALLS[why as usize].fetch_add(1, Relaxed);
 }
 
-/// Outcome of a call.
+/// Outcome of a call up to now.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Outcome {
-    /// Something of it was converted.
+    /// True if at least one buffer of the call was converted.
     pub(crate) converted: bool,
-    /// Why something of it was not: the first reason that was noted.
+    /// First reason that was recorded for a buffer of the call that was bypassed.
     pub(crate) noted: Option<Bypass>,
 }
 
 thread_local! {
-    /// Outcome of the call that this thread is in, and the stack address at which its count began. A
-    /// call at that address or above it is a later one: the earlier call was abandoned.
+    /// Outcome of the call that this thread is in, and the stack address at which its count began.
+    /// Stacks grow downwards, so a call that begins at that address or above it was not made inside
+    /// the earlier call: the program has abandoned the earlier call (by an exception or `longjmp`).
     static NOW: Cell<Option<(usize, Outcome)>> = const { Cell::new(None) };
 }
 
-/// A call of the program that is counted. Calls that the host makes inside are its own.
+/// Call of the program that is being counted. While it lives, MPI calls that the MPI library makes
+/// inside the call begin no count of their own.
 pub(crate) struct Counted(());
 
 impl Counted {
-    /// Begins a call, if calls are counted.
+    /// Begins the count of a call. Returns `None` if calls are not counted, or if this thread is
+    /// inside a call that is counted.
     #[inline]
     pub(crate) fn begin() -> Option<Counted> {
         if watched_for(COUNT) { Counted::open(here()) } else { None }
@@ -58,7 +63,7 @@ impl Counted {
         NOW.try_with(open).ok().flatten()
     }
 
-    /// Returns the outcome so far.
+    /// Returns the outcome of the call up to now.
     pub(crate) fn outcome(&self) -> Outcome {
         NOW.try_with(Cell::get).ok().flatten().map_or_else(Outcome::default, |(_, outcome)| outcome)
     }
@@ -70,7 +75,8 @@ impl Drop for Counted {
     }
 }
 
-/// Notes why something of this call is bypassed. Returns none, so that a caller can end with it.
+/// Records the reason for which a buffer of the current call is bypassed, unless the call has a
+/// reason already. Returns `None`, so that callers can return the result of this function.
 #[inline]
 pub(crate) fn bypassed<T>(why: Bypass) -> Option<T> {
     if watched_for(COUNT) {
@@ -79,7 +85,7 @@ pub(crate) fn bypassed<T>(why: Bypass) -> Option<T> {
     None
 }
 
-/// Notes that something of this call is converted.
+/// Records that a buffer of the current call is converted.
 #[inline]
 pub(crate) fn converted() {
     if watched_for(COUNT) {
@@ -87,6 +93,7 @@ pub(crate) fn converted() {
     }
 }
 
+/// Changes the outcome of the call that this thread is in, if that call is counted.
 #[cold]
 fn change(change: impl FnOnce(&mut Outcome)) {
     let _ = NOW.try_with(|now| {

@@ -1,14 +1,19 @@
 //! Messages that end inside a basic element.
 //!
-//! No correct program sends one (MPI 5.0, 3.3.1), and hosts differ in what they make of it. A converted message arrives as packed
-//! bytes, of which the host takes any number, so what it would say of the program's own type is said here, by what bare hosts do:
+//! No correct program sends such a message (MPI 5.0, 3.3.1), and MPI libraries treat it
+//! differently. A converted message arrives as packed bytes, of which the MPI library accepts any
+//! number. So this module says what the MPI library would say of the program's own type, by what
+//! unmodified MPI libraries do:
 //!
-//! * Open MPI takes all bytes and succeeds;
-//! * MPICH refuses: `MPI_ERR_TYPE`, and only whole elements are received. It does so where a message comes in one piece, and takes all
-//!   bytes of longer ones, from a length that is its transport's: here all are refused;
-//! * Intel MPI refuses types of one basic type, `MPI_ERR_TRUNCATE`, and `MPI_ERR_TYPE` of matched messages; others it takes.
+//! * Open MPI receives all bytes and succeeds.
+//! * MPICH refuses the message with `MPI_ERR_TYPE`, and only whole elements are received. It does
+//!   so if the message comes in one piece. Of longer messages, from a length that depends on its
+//!   transport, it receives all bytes; this module refuses those too.
+//! * Intel MPI refuses the message if all elements of the receiver's type are of one basic type:
+//!   with `MPI_ERR_TRUNCATE`, or with `MPI_ERR_TYPE` if the message was matched before. Otherwise
+//!   it receives all bytes.
 //!
-//! The library's profile says which of these it does ([`PartialElement`]).
+//! The profile of the MPI library says which of these it does ([`PartialElement`]).
 
 use std::ffi::{c_int, c_void};
 
@@ -20,36 +25,38 @@ use ddtc_hosts::profile::PartialElement;
 use crate::host::{HandleWord, Host};
 use crate::status;
 
-/// A message that the host would have refused.
+/// Error of a message that the MPI library would have refused.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RefusedMessage {
-    /// The class of the error.
+    /// Class of the error.
     pub(crate) class: c_int,
-    /// Where it is raised.
+    /// Communicator on which the error is raised.
     comm: HandleWord,
 }
 
-/// Origin of a receive, for its errors.
+/// Origin of received bytes, on which their errors depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// On a communicator.
+    /// Message that is received on this communicator.
     Named(HandleWord),
-    /// Of a message that was matched before: no communicator is named.
+    /// Message that was matched before: the receive names no communicator.
     Matched,
-    /// From a file, which may end anywhere.
+    /// File. The bytes that are read may end anywhere.
     File,
 }
 
-/// Longest basic element: `MPI_COMPLEX32`.
+/// Bytes of the longest basic element, `MPI_COMPLEX32`.
 const LONGEST: u64 = 32;
 
-/// How many of `bytes` packed bytes, fewer than one instance has, are whole elements.
+/// Returns how many of the first `bytes` packed bytes of an instance belong to whole elements.
+/// `bytes` is less than the size of an instance.
 fn whole(t: &Datatype, bytes: u64) -> u64 {
     let mut ends = (0..LONGEST).map_while(|k| bytes.checked_sub(k));
     ends.find(|&n| elements(t, n).is_some()).unwrap_or(bytes)
 }
 
-/// Whether Intel MPI knows one basic type for all elements: it looks at the members of a structure, not into them.
+/// Returns true if Intel MPI knows that all elements of a type are of one basic type. It compares
+/// the members of a structure with each other, and does not look into members that differ.
 fn of_one_type(t: &Datatype) -> bool {
     let mut node = t;
     loop {
@@ -74,7 +81,8 @@ fn of_one_type(t: &Datatype) -> bool {
     }
 }
 
-/// The error class of the host for a type, if it refuses.
+/// Returns the class of the error that an MPI library of this rule raises for a receive of type
+/// `t`; none if it refuses nothing.
 fn class(rule: PartialElement, abi: &Abi, t: &Datatype, origin: Origin) -> Option<c_int> {
     match (rule, origin) {
         (_, Origin::File) | (PartialElement::Received, _) => None,
@@ -84,8 +92,12 @@ fn class(rule: PartialElement, abi: &Abi, t: &Datatype, origin: Origin) -> Optio
     }
 }
 
-/// Examines the end of a message: how many bytes of its last instance are to be unpacked, and the error if the host would have
-/// refused it, with which the status says what was received.
+/// Examines the end of a message that ends inside an instance. Returns how many bytes of that
+/// instance are to be unpacked, and the error if the MPI library would have refused the message.
+///
+/// `bytes`: received bytes of the last instance. `before`: bytes of the instances before it. If a
+/// message that is received on a communicator is refused, the number of bytes in its status is set
+/// to that of the whole elements.
 ///
 /// # Safety
 /// `at` must point to the status of the receive.
@@ -103,7 +115,7 @@ pub(crate) unsafe fn examine(
     let Some(class) = refused else { return (bytes, None) };
     let comm = match origin {
         Origin::Named(comm) => {
-            // SAFETY: as the caller promises.
+            // SAFETY: `at` points to the status of the receive, as the caller promises.
             unsafe { status::set_bytes(host, at, before + taken) };
             comm
         }
@@ -114,30 +126,33 @@ pub(crate) unsafe fn examine(
 }
 
 impl RefusedMessage {
-    /// Returns the error of a request that is no persistent one, whose communicator the library may have forgotten by then.
+    /// Returns the error for a request that is not persistent. An MPI library that may have
+    /// forgotten the communicator of such a request raises its error on the communicator of the
+    /// world.
     pub(crate) fn of_request(self, host: &Host) -> RefusedMessage {
         let forgotten = host.profile.forgets_communicator;
         RefusedMessage { comm: if forgotten { host.world } else { self.comm }, ..self }
     }
 
-    /// Raises the error of a call about this message alone, and gives its code.
+    /// Raises the error in a call about this message alone, and returns its code.
     pub(crate) fn raise(self, host: &Host) -> c_int {
         raise(host, self.comm, self.class)
     }
 }
 
-/// Raises the error of a call about several messages, of which the statuses say more.
+/// Raises the error of a call about several messages, whose statuses have the error of each.
+/// Returns its code.
 pub(crate) fn raise_in_status(host: &Host, abi: &Abi) -> c_int {
     raise(host, if host.profile.forgets_communicator { host.world } else { host.myself }, abi.err_in_status)
 }
 
 fn raise(host: &Host, comm: HandleWord, class: c_int) -> c_int {
     if let Some(raise) = host.f.comm_call_errhandler {
-        // SAFETY: `comm` is a communicator of the host's own, or the one that the program named in
-        // the receive. The program may have freed that one since it made the request. Only MPICH
-        // and its relatives refuse messages ([`class`]). Their handles are numbers of places in
-        // memory that is kept until finalization. The call finds there the communicator, a freed
-        // one, which it refuses, or a newer one.
+        // SAFETY: `comm` is a communicator that the MPI library has defined itself, or the one that
+        // the program named in the receive. The program may have freed the latter since it made the
+        // request. Only MPICH and its relatives refuse messages ([`class`]). Their handles are
+        // numbers of places in memory that is kept until finalization. So the call finds there the
+        // communicator, a freed one, which it refuses, or a newer one.
         unsafe { raise(comm, class) };
     }
     class

@@ -1,4 +1,4 @@
-//! Buffers of collective calls: parts of the program's, packed one after the other.
+//! Buffers of collective calls: the parts of the program's buffer, packed one after the other.
 
 use std::ffi::c_void;
 
@@ -13,24 +13,30 @@ use crate::partial_element::Origin;
 use crate::use_kind::CompletedBy;
 use crate::user_buffer::UserBuffer;
 
-/// Where the parts of a buffer are, in elements of its type.
+/// Places of the parts of a buffer, in elements of its type.
 pub(crate) enum Parts {
-    /// `blocks` parts of equal length, one after the other: one run of elements.
+    /// `blocks` parts of `count` elements each, one after the other. All of them are one run of
+    /// elements.
     Equal { blocks: i64, count: i64 },
-    /// Parts of their own length and place, and the elements of the packed buffer, of which some may belong to no part.
+    /// Parts that each have a place and a length of their own. `total`: number of elements of the
+    /// packed buffer, some of which may belong to no part.
     Own { parts: Vec<Part>, total: i64 },
 }
 
-/// A part: its first element in the buffer, in extents of the type, its length, and its first element in the packed buffer.
+/// One part of a buffer.
 #[derive(Clone, Copy)]
 pub(crate) struct Part {
+    /// First element in the program's buffer, in extents of the type.
     pub(crate) at: i64,
+    /// Number of elements.
     pub(crate) count: i64,
+    /// First element in the packed buffer.
     pub(crate) packed: i64,
 }
 
 impl Parts {
-    /// Parts of these places and lengths, packed one after the other; `None`: too many elements, or a negative number.
+    /// Returns parts of these places and lengths, packed one after the other. None: a length is
+    /// negative, or the number of all elements does not fit into 64 bits.
     pub(crate) fn own(places: impl Iterator<Item = (i64, i64)>) -> Option<Parts> {
         let mut total = 0i64;
         let parts = places.map(|(at, count)| {
@@ -41,11 +47,13 @@ impl Parts {
         Some(Parts::Own { parts: parts.collect::<Option<_>>()?, total })
     }
 
-    /// Returns the parts without those that `there` says nobody writes.
+    /// Returns only those parts for whose number `there` returns true; the packed buffer keeps its
+    /// length. The others have no process at the other end, so nobody reads or writes them.
     pub(crate) fn only(self, there: impl Fn(usize) -> bool) -> Parts {
         match self {
             Parts::Equal { blocks, count } => {
-                // Too many elements: a negative number, which nobody converts.
+                // If there are too many elements, the total is negative, and then the buffer is
+                // bypassed.
                 let total = blocks.checked_mul(count).unwrap_or(-1);
                 let n = if total < 0 { 0 } else { usize::try_from(blocks).unwrap_or(0) };
                 let parts = (0..n).filter(|&i| there(i)).map(|i| Part::equal(i, count)).collect();
@@ -62,7 +70,8 @@ impl Parts {
         }
     }
 
-    /// Elements of the packed buffer; `None`: too many, or a negative number.
+    /// Returns the number of elements of the packed buffer. None: it does not fit into 64 bits, or
+    /// a length is negative.
     pub(crate) fn total(&self) -> Option<i64> {
         match self {
             Parts::Equal { blocks, count } => blocks.checked_mul(*count).filter(|_| *count >= 0),
@@ -70,18 +79,19 @@ impl Parts {
         }
     }
 
-    /// Elements of a part, on average.
+    /// Returns the average number of elements of a part.
     fn average(&self) -> i64 {
         match self {
             Parts::Equal { count, .. } => *count,
-            // Of those that are there.
+            // Parts that were left out do not count.
             Parts::Own { parts, .. } => {
                 parts.iter().map(|p| p.count).sum::<i64>() / parts.len().max(1) as i64
             }
         }
     }
 
-    /// First elements of parts of their own in the packed buffer.
+    /// Returns the first element in the packed buffer of each part that has its own place; nothing
+    /// for equal parts.
     pub(crate) fn each_packed(&self) -> impl Iterator<Item = i64> {
         let parts = if let Parts::Own { parts, .. } = self { parts.as_slice() } else { &[] };
         parts.iter().map(|p| p.packed)
@@ -94,7 +104,8 @@ impl Parts {
         }
     }
 
-    /// All parts, joined where they are one run.
+    /// Calls `f` for all parts. Equal parts are one run of elements, and are passed as a single
+    /// part.
     fn each(&self, mut f: impl FnMut(Part)) {
         match self {
             Parts::Equal { blocks, count } => f(Part { at: 0, count: blocks * count, packed: 0 }),
@@ -102,7 +113,7 @@ impl Parts {
         }
     }
 
-    /// All parts that have elements, each for itself.
+    /// Calls `f` for every part that has elements, and separately for each of several equal parts.
     fn each_apart(&self, f: impl FnMut(Part)) {
         let parts = (0..).map_while(|i| self.part(i)).filter(|part| part.count > 0);
         parts.for_each(f);
@@ -110,26 +121,26 @@ impl Parts {
 }
 
 impl Part {
-    /// That of a number among parts of equal length.
+    /// Returns part number `i` of parts of `count` elements each.
     fn equal(i: usize, count: i64) -> Part {
         Part { at: i as i64 * count, count, packed: i as i64 * count }
     }
 }
 
-/// Part of a receive buffer that is there before the call, by `MPI_IN_PLACE`.
+/// Parts of a receive buffer that are there before the call, because of `MPI_IN_PLACE`.
 #[derive(Clone, Copy)]
 pub(crate) enum Own {
     Nothing,
-    /// The part of this number.
+    /// The part with this index.
     Part(usize),
     All,
 }
 
-/// Returns a staging buffer for all parts, if they are to be converted. `beside` and
+/// Makes a staging buffer for all parts together, if they are to be converted. `beside` and
 /// `completed_by`: as in [`Purpose::Elements`].
 ///
 /// # Safety
-/// As the collective call.
+/// As for the collective call.
 pub(crate) unsafe fn stage_parts(
     host: &'static Host,
     call: Call,
@@ -140,15 +151,16 @@ pub(crate) unsafe fn stage_parts(
 ) -> Option<Box<Staging>> {
     let all = UserBuffer { count: parts.total()?, ..given };
     let purpose = Purpose::Elements { call, count: given.count, part: parts.average(), beside, completed_by };
-    // SAFETY: as the caller promises; an origin is for what is received by message.
+    // SAFETY: as the caller promises. An `Origin` is looked at only for messages and files, so any
+    // value does for a collective call.
     unsafe { stage(host, all, None, i64::MAX, Origin::Matched, purpose) }
 }
 
 impl Staging {
-    /// Packs what is in place.
+    /// Packs the parts that are in the program's buffer before the call.
     ///
     /// # Safety
-    /// As `Committed::pack_raw` for those parts.
+    /// As for `Committed::pack_raw` with these parts. The staging buffer must be that of `parts`.
     pub(crate) unsafe fn fill_own(&self, host: &'static Host, parts: &Parts, own: Own) {
         // SAFETY: as the caller promises.
         unsafe {
@@ -164,28 +176,36 @@ impl Staging {
         }
     }
 
+    /// Packs or unpacks all parts.
+    ///
     /// # Safety
-    /// As `Committed::pack_raw` or `Committed::unpack_raw` for every part.
+    /// As for `Committed::pack_raw` or `Committed::unpack_raw` with every part, according to
+    /// `direction`. The staging buffer must be that of `parts`.
     pub(crate) unsafe fn move_parts(&self, host: &'static Host, parts: &Parts, direction: Direction) {
         let _ = guard(|| {
             parts.each(|part| {
-                // SAFETY: as the caller promises; the buffer has room for all parts.
+                // SAFETY: as the caller promises; the staging buffer has room for all parts.
                 unsafe { self.move_part(host, part, direction) };
             });
         });
     }
 
+    /// Packs or unpacks one part: element by element if each has a gap, otherwise at once.
+    ///
     /// # Safety
-    /// As `Committed::pack_raw` or `Committed::unpack_raw` for the part.
+    /// As for `Committed::pack_raw` or `Committed::unpack_raw` with the part, according to
+    /// `direction`. The part must be one of those that the staging buffer was made for.
     unsafe fn move_part(&self, host: &'static Host, part: Part, direction: Direction) {
         let gap = self.gap();
         if gap.is_none() && part.count > 0 {
-            // SAFETY: as the caller promises.
+            // SAFETY: as the caller promises; the staging buffer has room for all parts, and this
+            // is one of them.
             return unsafe { self.moved(host, &self.buffers(part), direction) };
         }
         for i in 0..part.count {
             let buffers = self.buffers(Part { at: part.at + i, count: 1, packed: part.packed + i });
-            // SAFETY: as the caller promises; the buffer has room for the gap of every element.
+            // SAFETY: as the caller promises; the staging buffer has room for all elements, each
+            // with its gap.
             unsafe {
                 match direction {
                     Direction::Pack => {
@@ -201,26 +221,30 @@ impl Staging {
         }
     }
 
-    /// Before a call that receives parts: packs what is in place, and marks the ends of the others.
+    /// Packs the parts that are in place, and marks the ends of the others, before a call that
+    /// receives parts.
     ///
     /// # Safety
-    /// As [`Staging::fill_own`]; nobody else may use the buffer.
+    /// As for [`Staging::fill_own`]. Nobody else may use the staging buffer.
     pub(crate) unsafe fn expect_parts(&self, host: &'static Host, parts: &Parts, own: Own) {
-        // SAFETY: as the caller promises; the buffer has room for all parts. What is in place is packed over its mark.
+        // SAFETY: as the caller promises; the staging buffer has room for all parts. All ends are
+        // marked, and then the parts in place are packed over their marks.
         unsafe {
             parts.each_apart(|part| self.mark_end(self.buffers(part).packed, part.count, self.size()));
             self.fill_own(host, parts, own);
         }
     }
 
-    /// After a call that the host calls an error: unpacks the parts that came.
+    /// Unpacks the parts that came completely, after a call that the MPI library reports as an
+    /// error.
     ///
     /// # Safety
-    /// As `Committed::unpack_raw` for every part, after [`Staging::expect_parts`].
+    /// As for `Committed::unpack_raw` with every part, after [`Staging::expect_parts`].
     pub(crate) unsafe fn unpack_parts_that_came(&self, host: &'static Host, parts: &Parts) {
         let _ = guard(|| {
             parts.each_apart(|part| {
-                // SAFETY: as the caller promises.
+                // SAFETY: as the caller promises. Every part has a mark at its end, or was packed
+                // in place.
                 unsafe {
                     if self.came(self.buffers(part).packed, part.count, self.size()) {
                         self.move_part(host, part, Direction::Unpack);
@@ -239,7 +263,7 @@ impl Staging {
     }
 }
 
-/// Says whether an address means `MPI_IN_PLACE`.
+/// Returns true if an address means `MPI_IN_PLACE`.
 pub(crate) fn in_place(host: &Host, buf: *const c_void) -> bool {
     host.abi.is_some_and(|a| buf.addr() == a.in_place)
 }

@@ -1,6 +1,8 @@
-//! Names of kernels for profilers: `/tmp/perf-PID.map`, which perf reads for code without a file.
+//! Names of kernels for the profiler perf: the file `/tmp/perf-PID.map`, which perf reads for code
+//! that lies in no file.
 //!
-//! One line per kernel, `START SIZE NAME` in hexadecimal, appended when a kernel is first used.
+//! The file has one line `START SIZE NAME` for each kernel, with hexadecimal numbers. The line is
+//! appended when the kernel is first used.
 
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -15,11 +17,13 @@ use ddtc::process::{Lazy, Mutex, without_sigxfsz};
 
 use crate::warn::warn;
 
+/// Address and size of each kernel that has a line in the file.
 static NAMED: Lazy<Mutex<HashSet<(usize, usize)>>> = Lazy::new(Mutex::default);
 
-/// Names the kernel of a direction that was just used.
+/// Appends the name of a type's kernel to the file, unless the kernel has a line there. Called
+/// after the kernel was used in this direction.
 pub(crate) fn name(committed: &Committed, direction: Direction) {
-    // In mode lazy, asking for the kernel would compile it.
+    // `Committed::kernel` would compile the layout in mode `lazy` if it is not compiled yet.
     if committed.engine().config().mode == Mode::Lazy
         && committed.schedule(direction).starts_with("not compiled")
     {
@@ -32,7 +36,8 @@ pub(crate) fn name(committed: &Committed, direction: Direction) {
     }
     let text: String = committed.datatype().to_string().chars().take(80).collect();
     let line = format!("{start:x} {size:x} ddtc_{direction}:{}\n", text.replace([' ', '\n'], ""));
-    // A name that anybody can know, in a folder that anybody can write to.
+    // Anybody can predict this name, and anybody can write to this folder. `files::append`
+    // therefore opens only a regular file that belongs to this user, and follows no link.
     let path = PathBuf::from(format!("/tmp/perf-{}.map", std::process::id()));
     let written = files::append(&path).and_then(|mut map| without_sigxfsz(|| map.write_all(line.as_bytes())));
     static SAID: AtomicBool = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! The policy of this process: which layouts and payloads are converted in which calls.
+//! Policy of this process: which layout classes and payloads are converted in which calls.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use ddtc_hosts::policy::{Call, Class, Library, Policy, file};
 
 use crate::evidence::{self, Evidence};
 use crate::host::Host;
-use crate::kin::Kin;
-use crate::prospect::Prospect;
 use crate::remembered::is_told;
 use crate::settings::{Choice, settings};
+use crate::similar::SimilarityClass;
 use crate::times::Runs;
 use crate::warn::warn;
 
-/// Returns the policy under this host: no calls that go to a PMPI layer.
+/// Returns the policy for the MPI library of this process. Calls that a PMPI layer takes are never
+/// converted.
 #[inline]
 pub(crate) fn policy(host: &Host) -> &'static Policy {
     static POLICY: Awaited<Policy> = Awaited::new();
@@ -33,50 +33,44 @@ pub(crate) fn policy(host: &Host) -> &'static Policy {
 #[derive(Clone, Copy)]
 pub(crate) struct Rules {
     pub(crate) class: Class,
-    /// Calls in which any payload is converted, a bit each.
+    /// Calls in which any payload is converted: bit `call as u32` for each [`Call`].
     pub(crate) calls: u32,
-    /// Payloads that are converted in messages.
+    /// Payloads that are converted in messages according to the table, as [`Policy::has`] reads
+    /// them.
     pub(crate) messages: u64,
-    /// Times of its layout, which decide before the tables.
+    /// Measured times of the layout, which decide about messages in place of the table. None:
+    /// layouts like this one are not timed.
     pub(crate) evidence: Option<&'static Evidence>,
-    /// Types that are alike.
-    pub(crate) kin: Option<&'static Kin>,
+    /// Similarity class of the type.
+    pub(crate) similar: Option<&'static SimilarityClass>,
 }
 
 impl Rules {
-    /// For a type that is never converted.
+    /// Rules for a type that is never converted.
     pub(crate) const NONE: Rules =
-        Rules { class: Class::Dense, calls: 0, messages: 0, evidence: None, kin: None };
+        Rules { class: Class::Dense, calls: 0, messages: 0, evidence: None, similar: None };
 
-    /// Says whether anything of the type is converted, as far as is known.
-    pub(crate) fn prospect(&self) -> Prospect {
-        match self.evidence {
-            Some(evidence) if evidence.is_new() => Prospect::New,
-            Some(evidence) if evidence.hopeful(self.messages) => Prospect::Good,
-            None if self.calls != 0 => Prospect::Good,
-            _ => Prospect::Poor,
-        }
-    }
-
-    /// For a type whose kin are these.
-    pub(crate) fn of(host: &Host, committed: &Committed, kin: Option<&'static Kin>) -> Rules {
+    /// Returns the rules for a type of that similarity class.
+    pub(crate) fn of(host: &Host, committed: &Committed, similar: Option<&'static SimilarityClass>) -> Rules {
         let ((class, run), policy) = (Class::and_run(committed.nest()), policy(host));
         let calls = Call::ALL.into_iter().filter(|&call| policy.of(call, class) != 0);
         let calls: u32 = calls.map(|call| 1 << call as u32).sum();
         let measured =
             settings().policy == Choice::Measure && class != Class::Dense && !host.layers.take(Call::Message);
-        let kin = kin.filter(|_| measured);
+        let similar = similar.filter(|_| measured);
         let runs = || {
             let t = committed.datatype();
             let number = (t.size().unsigned_abs() / run.max(1)).max(1);
             let memory = t.extent().unsigned_abs().max(t.true_extent().unsigned_abs());
             Runs::new(run, matches!(class, Class::TableShort | Class::TableLong), memory / number)
         };
-        let found = || evidence::of(host, committed.near_hash(), runs(), kin.map(|kin| &kin.evidence));
+        let shared = similar.map(|class| &class.evidence);
+        let found = || evidence::of(host, committed.near_hash(), runs(), shared);
         let evidence = if measured { found() } else { None };
-        // Whichever messages will turn out to gain.
+        // If the layout is timed, messages of any size may turn out to gain, whatever the table
+        // says.
         let calls = calls | if evidence.is_some() { 1 << Call::Message as u32 } else { 0 };
-        Rules { class, calls, messages: policy.set(class), evidence, kin }
+        Rules { class, calls, messages: policy.set(class), evidence, similar }
     }
 }
 
@@ -92,7 +86,9 @@ fn choose(host: &Host) -> Policy {
     }
 }
 
-/// The user's table, if there is one for this library.
+/// Returns the table of this MPI library in the user's file of tables, if the file has one. If the
+/// file cannot be read or parsed, says so on standard error; a home folder that cannot be read is
+/// named only in a run with a report.
 fn tuned(path: &Path, library: &Library) -> Option<Policy> {
     let text = match files::read(path) {
         Ok(text) => text,

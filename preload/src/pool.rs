@@ -1,7 +1,10 @@
-//! Staging buffers for messages: reused, because fresh pages cost more than packing into them.
+//! Staging buffers for messages. They are reused, because it takes longer to get fresh pages than
+//! to pack into them.
 //!
-//! Sizes are powers of two; freed buffers wait in a list per size, up to a limit together, and short ones first with the thread that freed
-//! them, two of a size: what a call sends and receives. What is in use and what waits stays below a cap; past it a message is the host's.
+//! Sizes are powers of two. A freed buffer waits in the list of its size. All lists together have a
+//! limit in bytes. Short buffers wait first with the thread that freed them, two of each size: one
+//! for what a call sends, and one for what it receives. The bytes of all buffers, in use and
+//! waiting, stay within a cap (`DDTC_STAGING_MIB`); a message that would need more is bypassed.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -19,27 +22,30 @@ use crate::outcome::bypassed;
 use crate::reserve;
 use crate::settings::settings;
 
-/// The smallest buffer, as a power of two; also what all are aligned to at least.
+/// Smallest size of a buffer, as a power of two: 256 bytes.
 const LEAST: u32 = 8;
-/// Sizes that there are: up to 2^40 bytes.
+/// Number of sizes: from 256 bytes to 2^40 bytes.
 const SIZES: usize = 33;
-/// Sizes of which buffers wait with a thread: up to 64 KiB, 256 KiB together.
+/// Number of sizes of which buffers wait with a thread: up to 64 KiB each, less than 256 KiB
+/// together.
 const OWN: usize = 9;
-/// Bytes that may wait for their next use in the lists.
+/// Maximum number of bytes that wait in the lists.
 const WAITING: usize = 64 << 20;
 
-/// Bytes of all buffers, in use or waiting, and of those that wait.
+/// Bytes of all buffers, in use or waiting.
 static HELD: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of the buffers that wait in the lists.
 static IDLE: AtomicUsize = AtomicUsize::new(0);
 
 static LISTS: [Mutex<Vec<Block>>; SIZES] = [const { Mutex::new(Vec::new()) }; SIZES];
 
 struct Block(NonNull<u8>);
 
-// SAFETY: plain memory that nobody else knows.
+// SAFETY: a block is plain memory, and only its owner has the pointer.
 unsafe impl Send for Block {}
 
-/// Blocks that wait with a thread; they go to the lists when it ends. A fork takes along what the forking thread has.
+/// Blocks that wait with a thread. They go to the lists when the thread ends. In the child of a
+/// fork, the thread that forked keeps its blocks.
 struct Own([[Cell<Option<Block>>; 2]; OWN]);
 
 thread_local! {
@@ -47,17 +53,19 @@ thread_local! {
 }
 
 impl Own {
-    /// The thread's buffer of a size, if one waits with it.
+    /// Takes a buffer of a size that waits with this thread, if there is one.
     #[inline]
     fn take(size: usize) -> Option<Block> {
         MINE.try_with(|mine| mine.0.get(size)?.iter().find_map(Cell::take)).ok()?
     }
 
-    /// Leaves a buffer with the thread; gives back what does not stay.
+    /// Leaves a buffer with this thread. If both places of its size are taken, returns the buffer
+    /// that has waited longest. If no buffer of this size can wait with the thread, returns
+    /// `block`.
     #[inline]
     fn leave(block: Block, size: usize) -> Option<Block> {
         let mut left = Some(block);
-        // Late in the end of a thread nothing waits with it.
+        // Late in the end of a thread its values are gone, so no buffer waits with it.
         let _ = MINE.try_with(|mine| {
             for place in mine.0.get(size).into_iter().flatten() {
                 left = place.replace(left.take());
@@ -69,7 +77,7 @@ impl Own {
         left
     }
 
-    /// Takes all of them.
+    /// Takes all blocks out, and calls `then` with each block and its size.
     fn empty(&self, then: impl Fn(Block, usize)) {
         for (size, places) in self.0.iter().enumerate() {
             places.iter().filter_map(Cell::take).for_each(|block| then(block, size));
@@ -79,16 +87,16 @@ impl Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        // The lists of an inconsistent process may be locked for good.
+        // In an inconsistent process the lists may be locked forever, so the blocks are freed.
         self.empty(if is_inconsistent() { |block, size| free(&block, size) } else { list_or_free });
     }
 }
 
-/// A staging buffer; waits for its next use when dropped.
+/// Staging buffer. When it is dropped, its memory waits for its next use.
 pub(crate) struct Buffer {
     block: Block,
     size: usize,
-    /// Where tests have set fences: memory of its own, for this use alone.
+    /// Memory of its own, for this use alone, if tests have switched on fences.
     #[cfg(debug_assertions)]
     fenced: Option<Fenced>,
 }
@@ -97,13 +105,16 @@ fn list(size: usize) -> Guard<'static, Vec<Block>> {
     LISTS[size].lock()
 }
 
+/// Returns the layout of a buffer of a size. Buffers of 4 KiB and more are aligned to 4096 bytes,
+/// and shorter buffers to 64 bytes.
 fn layout(size: usize) -> Option<Layout> {
     let bytes = 1usize << (size + LEAST as usize);
     Layout::from_size_align(bytes, if bytes < 4096 { 64 } else { 4096 }).ok()
 }
 
 impl Buffer {
-    /// Returns a buffer of at least `bytes` bytes; `None` past the cap or out of memory.
+    /// Returns a buffer of at least `bytes` bytes. None: it would exceed the cap, or memory has run
+    /// out.
     pub(crate) fn get(bytes: u64) -> Option<Buffer> {
         let size = bytes.max(1).checked_next_power_of_two()?.ilog2().saturating_sub(LEAST) as usize;
         if size >= SIZES || reserve::is_short() {
@@ -142,7 +153,8 @@ impl Buffer {
         Some(Buffer { block: Block(fenced.at()), size, fenced: Some(fenced) })
     }
 
-    /// Counts a buffer of a size as held, if the cap has room for it.
+    /// Counts a buffer of a size as held, if the cap has room for it. If not, frees waiting buffers
+    /// first.
     fn charge(size: usize) -> Option<Layout> {
         let layout = layout(size)?;
         let cap = settings().staging_bytes;
@@ -160,7 +172,8 @@ impl Buffer {
     #[cold]
     fn fresh(size: usize) -> Option<Buffer> {
         let layout = Buffer::charge(size)?;
-        // SAFETY: the layout is not empty. Of the system itself: a message that finds no memory is the host's.
+        // SAFETY: the layout is not empty. The memory comes from the system's allocator directly,
+        // and not from [`crate::reserve`]: a message for which there is no memory is bypassed.
         match NonNull::new(unsafe { System.alloc(layout) }) {
             Some(at) => Some(Buffer::of(Block(at), size)),
             None => {
@@ -170,12 +183,12 @@ impl Buffer {
         }
     }
 
-    /// Returns the bytes that it counts for.
+    /// Returns the bytes that the buffer takes of the cap.
     pub(crate) fn capacity(&self) -> usize {
         layout(self.size).map_or(0, |l| l.size())
     }
 
-    /// Returns its memory.
+    /// Returns the memory of the buffer.
     #[inline]
     pub(crate) fn at(&self) -> *mut c_void {
         self.block.0.as_ptr().cast()
@@ -191,12 +204,12 @@ fn refused() -> Option<Buffer> {
 fn free(block: &Block, size: usize) {
     if let Some(layout) = layout(size) {
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: allocated with this layout by `fresh`, and the caller owned it.
+        // SAFETY: `fresh` has allocated the block with this layout, and the caller owned it.
         unsafe { System.dealloc(block.0.as_ptr(), layout) };
     }
 }
 
-/// Gives back what waits, but for what waits with other threads.
+/// Frees all waiting buffers, except those that wait with other threads.
 fn trim() {
     let _ = MINE.try_with(|mine| mine.empty(|block, size| free(&block, size)));
     for size in 0..SIZES {
@@ -221,7 +234,8 @@ impl Drop for Buffer {
     }
 }
 
-/// A buffer waits in its list if there is room: those of other sizes make some, which were used before it.
+/// Lets a buffer wait in the list of its size. If the lists have no room for it, frees waiting
+/// buffers of other sizes, which were used before this one; if there are none, frees this buffer.
 fn list_or_free(block: Block, size: usize) {
     let bytes = layout(size).map_or(0, |l| l.size());
     if bytes > WAITING {
@@ -229,7 +243,7 @@ fn list_or_free(block: Block, size: usize) {
     }
     let take = |idle: usize| idle.checked_add(bytes).filter(|&sum| sum <= WAITING);
     while IDLE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
-        // The largest first: that frees the fewest.
+        // The largest go first, so that few buffers are freed.
         let other = (0..SIZES).rev().filter(|&other| other != size);
         let Some((old, other)) = other.filter_map(|other| Some((list(other).pop()?, other))).next() else {
             return free(&block, size);
@@ -244,7 +258,7 @@ fn list_or_free(block: Block, size: usize) {
 mod tests {
     use super::*;
 
-    // One test: the pool is global.
+    // This is one test, because the pool is global.
     #[test]
     fn buffers_are_reused_and_capped() {
         let first = Buffer::get(1000).unwrap();
@@ -254,19 +268,19 @@ mod tests {
         let again = Buffer::get(513).unwrap();
         assert_eq!((again.at(), HELD.load(Ordering::Relaxed)), (at, 1024));
         let cap = settings().staging_bytes as u64;
-        // Address space only: nothing is touched.
+        // A buffer takes only address space here, since nothing is written to it.
         let large = Buffer::get(cap / 2).unwrap();
         assert!(Buffer::get(cap).is_none() && Buffer::get(u64::MAX).is_none());
         assert_eq!(counted::OVER_STAGING_LIMIT.get(), 1);
         drop((again, large));
-        // What waits makes room.
+        // Waiting buffers are freed to make room.
         assert!(HELD.load(Ordering::Relaxed) == 1024 && Buffer::get(cap).is_some());
         assert_eq!((HELD.load(Ordering::Relaxed), IDLE.load(Ordering::Relaxed)), (0, 0));
-        // Three wait, two of them with the thread that ends.
+        // Three buffers wait, two of them with the thread that ends.
         let three = || drop([Buffer::get(300), Buffer::get(300), Buffer::get(300)]);
         let left = std::thread::spawn(move || (three(), IDLE.load(Ordering::Relaxed)).1).join().unwrap();
         assert_eq!((left, IDLE.load(Ordering::Relaxed), HELD.load(Ordering::Relaxed)), (512, 1536, 1536));
-        // What was used last waits, whatever waited before it, up to the limit.
+        // The buffer that was used last waits, whatever waited before it, up to the limit.
         drop([Buffer::get(WAITING as u64), Buffer::get(WAITING as u64 / 2)]);
         assert_eq!(IDLE.load(Ordering::Relaxed), WAITING / 2);
         drop(Buffer::get(WAITING as u64));

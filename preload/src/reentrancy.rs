@@ -10,15 +10,18 @@ thread_local! {
     static INSIDE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// While it lives, this thread makes calls of our own to the host.
+/// Guard during which this thread's calls of the MPI library are ddtc's own.
 pub(crate) struct Inside(());
 
 impl Inside {
+    /// Begins ddtc's own calls; `None` if this thread is making calls of ddtc already, or if its
+    /// thread-local variables are gone.
     #[inline(always)] // The address must be that of the frame that calls the MPI library.
     pub(crate) fn enter() -> Option<Inside> {
         let place = here();
         let enter = |inside: &Cell<usize>| {
-            // No `Inside` is made for an inner call: its end would be taken for that of the outer one.
+            // An inner call makes no `Inside`, because dropping it would end the outer call's
+            // section.
             (inside.get() <= place).then(|| {
                 inside.set(place);
                 Inside(())
@@ -34,7 +37,8 @@ impl Drop for Inside {
     }
 }
 
-/// Says whether this thread makes calls of our own to the host.
+/// Returns true if this thread is making calls of ddtc's own to the MPI library. Late in the end of
+/// a thread, when its thread-local variables are gone, this is true too.
 #[inline]
 pub(crate) fn is_inside() -> bool {
     INSIDE.try_with(|inside| inside.get() != 0 && here() < inside.get()).unwrap_or(true)
@@ -52,7 +56,7 @@ mod tests {
         assert!(inside.is_some() && deeper(is_inside) && deeper(|| Inside::enter().is_none()));
         drop(inside);
         assert!(!deeper(is_inside));
-        // A jump out of a call of our own runs no destructor.
+        // A jump out of one of ddtc's own calls runs no destructor.
         deeper(|| std::mem::forget(Inside::enter()));
         assert!(!is_inside());
         assert!(deeper(|| deeper(is_inside)));

@@ -1,20 +1,29 @@
-//! Types of absolute addresses (`MPI_Get_address` with `MPI_BOTTOM`), as the report groups them: by what lies beside what, wherever it is.
+//! Types of absolute addresses (`MPI_Get_address` with `MPI_BOTTOM`) in the form in which the
+//! report groups them: by the distances between their pieces, and not by their addresses.
 //!
-//! A program makes one such type for each of its objects, and each rank has others: as they are they would have a row each.
+//! A program makes such a type for each of its objects, and each rank has other addresses. As they
+//! are, each of these types would have a row of its own in the report.
 
 use ddtc::datatype::{Combiner, Datatype};
 
-/// The first displacement that is taken for an address. `MPI_BOTTOM` is the null pointer on every host, so the buffer tells nothing; hosts refuse a null
-/// buffer of derived types too where true lower bound (MPICH, Intel MPI) or true extent (Open MPI) is 0, and nothing is mapped below.
+/// Minimum true lower bound of a type whose displacements are taken for addresses. `MPI_BOTTOM` is
+/// the null pointer in every MPI library, so the buffer does not show whether they are. MPI
+/// libraries refuse a null buffer also with derived types, if the true lower bound (MPICH, Intel
+/// MPI) or true extent (Open MPI) is 0. No memory is mapped below this address.
 pub(crate) const ADDRESSES: i64 = 64 << 10;
-/// Displacements from which a type's first byte is taken for an address: what programs that are not position-independent begin at.
+/// Minimum true lower bound of a type that is made relative. Programs that are not
+/// position-independent begin at this address. Also the minimum distance between two pieces that is
+/// not kept.
 const FAR: i64 = 4 << 20;
-/// Bytes of a page: where a piece begins whose distance from the one before says nothing.
+/// Bytes of a page. A piece whose distance from the one before it is not kept begins at the next
+/// multiple of this.
 const PAGE: i64 = 4096;
-/// Constructors around the one with the addresses.
+/// Maximum number of constructors around the one with the addresses.
 const DEPTH: u32 = 16;
 
-/// Returns a type of absolute addresses as one whose first byte is at 0 and whose pieces that are far apart follow each other; `None`: it is none.
+/// Returns a type of absolute addresses as a type whose smallest displacement is 0, and whose
+/// pieces that are far apart follow each other. None: the type has no absolute addresses, or its
+/// addresses are in a constructor that is not handled here.
 pub(crate) fn relative(t: &Datatype) -> Option<Datatype> {
     if t.true_lb() < FAR { None } else { moved(t, DEPTH) }
 }
@@ -45,18 +54,20 @@ fn moved(t: &Datatype, depth: u32) -> Option<Datatype> {
     made.ok()
 }
 
-/// Bytes from a block's displacement to its end.
+/// Returns the bytes from the displacement of a block of `n` elements to its end.
 fn end(n: i64, t: &Datatype) -> i64 {
     (n - 1).max(0).saturating_mul(t.extent()).saturating_add(t.true_ub())
 }
 
-/// Displacements from 0 up, distances of less than [`FAR`] kept.
+/// Returns the displacements, reduced so that the smallest is 0. Distances of less than [`FAR`]
+/// from the end of the blocks before are kept.
 fn places(displacements: &[i64], ends: impl Iterator<Item = i64>) -> Option<Vec<i64>> {
     let mut order: Vec<(i64, i64, usize)> =
         displacements.iter().zip(ends).enumerate().map(|(i, (&d, end))| (d, end, i)).collect();
     order.sort_unstable();
     let mut places = vec![0; displacements.len()];
-    // What is subtracted, and the last byte so far, as given.
+    // The number that is subtracted from a displacement, and the end of the blocks so far, as
+    // given.
     let (mut by, mut last) = (order.first()?.0, order.first()?.0);
     for (d, end, i) in order {
         if d.saturating_sub(last) >= FAR {
@@ -83,7 +94,8 @@ mod tests {
         };
         assert_eq!(at(0x7fff_1234_5678), at(0x5555_0000_1230));
         assert_eq!(at(0x7fff_1234_5678), "struct([1,3],[0,8],[int,double])");
-        // Parts on heap and stack: how far they are from each other says nothing.
+        // Some parts are on the heap and some on the stack: their distance from each other does not
+        // count.
         let apart = |heap: i64, stack: i64| text(&format!("hindexed([2,1],[{stack},{heap}],int)")).unwrap();
         assert_eq!(apart(0x5555_0000_0000, 0x7fff_0000_0000), apart(0x5555_1000_0040, 0x7ffe_0000_0340));
         assert_eq!(apart(0x5555_0000_0000, 0x7fff_0000_0000), "hindexed([2,1],[4096,0],int)");

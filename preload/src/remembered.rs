@@ -1,8 +1,11 @@
-//! Evidence of earlier runs: a file for each machine and MPI library, read once and written by the first ranks at the end: what one sends others
-//! receive, so each knows of other types.
+//! Profile cache: the measured times of earlier runs, in one file for each machine and MPI library.
+//! A process reads the file once. At the end the first [`KEEPING`] ranks of a job write it: several
+//! ranks, because the types that one rank sends are received by others, so each rank has timed
+//! different types.
 //!
-//! What was timed on another machine, by another version of the host or of this library, says nothing: the first line of the file names all of them, and the
-//! file's name has their hash.
+//! Times from another machine, another version of the MPI library or another version of this
+//! library are of no use. So the first line of the file names machine and versions, and the name of
+//! the file contains a hash of that line.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::__cpuid;
@@ -22,43 +25,57 @@ use crate::spending;
 use crate::times::Times;
 use crate::warn::warn;
 
-/// Most lines of a file: those of this run come first. Each process that uses a type twice reads all of them, 850 in 40 us (Zen 3).
+/// Maximum number of rows of a file. If there are more, the rows of the run that writes the file
+/// are kept first. Each process that uses a type twice reads the whole file; 850 rows take 40 us
+/// (Zen 3).
 const MOST: usize = 2048;
-/// Bytes of a line.
+/// Bytes of a row's line, with the newline.
 const LINE: usize = 64;
-/// Bytes of a line's layout.
+/// Bytes at the start of a line that hold the hash of the layout.
 const LAYOUT: usize = 16;
 
-/// A layout, or types that are alike by what they have in common; a size class, and its times.
+/// Hash of a layout or key of a similarity class, then a size class, and the measured times of that
+/// size class.
 pub(crate) type Row = (u64, usize, Times);
 
-/// The lines of a file, ascending. A process that starts looks a few up, of which the others may be thousands: they stay as they are.
+/// Text of a file with its rows in ascending order. A process looks up a few rows of up to
+/// [`MOST`], so rows are parsed only when they are looked up.
 struct Remembered {
     text: String,
-    /// Bytes of the first line.
+    /// Bytes of the first line, with its newline.
     head: usize,
 }
 
 impl Remembered {
     const NOTHING: Remembered = Remembered { text: String::new(), head: 0 };
 
-    /// Of a file that begins with this line; the number of a line that is none.
+    /// Takes over the text of a file whose first line must be `head`.
+    ///
+    /// # Errors
+    /// The number of a line that does not have the form of the file, counted from 1. If the length
+    /// is not that of whole rows, or there are more than [`MOST`] rows, the number is that of the
+    /// line after the last whole row that is allowed.
     fn new(text: String, head: &str) -> Result<Remembered, usize> {
         let rest = text.strip_prefix(head).and_then(|rest| rest.strip_prefix('\n')).ok_or(1usize)?;
         let lines = rest.len() / LINE;
-        // Whatever has no such lines is cut somewhere, or has a longer one.
+        // If the length is no multiple of a row's, the file was cut off, or some line has another
+        // length.
         if rest.len() % LINE != 0 || lines > MOST {
             return Err(lines.min(MOST) + 2);
         }
         Ok(Remembered { head: text.len() - rest.len(), text })
     }
 
-    /// The lines, by their bytes: a line may end within a letter of a file that is none.
+    /// Returns the lines after the first one. They are byte arrays and not text, because in a
+    /// damaged file a multi-byte character may extend over the end of a line.
     fn lines(&self) -> &[[u8; LINE]] {
         self.text.as_bytes()[self.head..].as_chunks().0
     }
 
-    /// The rows of a layout; the number of a line that is none.
+    /// Returns the size classes and times of a layout.
+    ///
+    /// # Errors
+    /// The number of a line of that layout which cannot be parsed, counted from 1.
     fn of(&self, layout: u64) -> Result<Vec<(usize, Times)>, usize> {
         let (name, lines) = (format!("{layout:016x}"), self.lines());
         let from = lines.partition_point(|line| &line[..LAYOUT] < name.as_bytes());
@@ -66,13 +83,15 @@ impl Remembered {
         own.map(|(line, number)| row(line).map(|(_, class, times)| (class, times)).ok_or(number)).collect()
     }
 
-    /// All rows that are some.
+    /// Returns all rows that can be parsed.
     fn rows(&self) -> impl Iterator<Item = Row> {
         self.lines().iter().filter_map(row)
     }
 }
 
-/// A line `LAYOUT CLASS BYTES HOST OURS COPY`, all of one length: a hash in hexadecimal, a binary logarithm, bytes, and nanoseconds.
+/// Parses a line `LAYOUT CLASS BYTES HOST OURS COPY`: a hash in hexadecimal digits, the binary
+/// logarithm of the size class, the bytes of the part that was timed, and the nanoseconds of three
+/// ways to move it ([`Times`]). All lines have the same length. Returns `None` for any other line.
 fn row(line: &[u8; LINE]) -> Option<Row> {
     let line = std::str::from_utf8(line).ok()?.strip_suffix('\n')?;
     let mut words = line.split(' ');
@@ -83,7 +102,7 @@ fn row(line: &[u8; LINE]) -> Option<Row> {
     words.next().is_none().then_some((layout, class, times))
 }
 
-/// Such lines, ascending.
+/// Returns the text of the lines for these rows, in ascending order.
 fn lines(mut rows: Vec<Row>) -> String {
     rows.sort_unstable_by_key(|&(layout, class, _)| (layout, class));
     let mut text = String::with_capacity(rows.len() * LINE);
@@ -93,7 +112,9 @@ fn lines(mut rows: Vec<Row>) -> String {
     text
 }
 
-/// Times of a layout by size classes, as an earlier run found them.
+/// Returns the times that earlier runs have measured for a layout, with their size classes.
+/// `layout` may also be the key of a similarity class. If a line of the layout cannot be parsed,
+/// warns once in a process and returns nothing.
 pub(crate) fn of(host: &Host, layout: u64) -> Vec<(usize, Times)> {
     static SAID: AtomicBool = AtomicBool::new(false);
     remembered(host).of(layout).unwrap_or_else(|line| {
@@ -106,22 +127,27 @@ pub(crate) fn of(host: &Host, layout: u64) -> Vec<(usize, Times)> {
     })
 }
 
+/// Returns the content of the file, which is read at the first call. The time for reading it is
+/// exempt from the overhead budget.
 fn remembered(host: &Host) -> &'static Remembered {
     static REMEMBERED: Awaited<Remembered> = Awaited::new();
     REMEMBERED.get_or_init(|| {
         let start = Instant::now();
         let read = place(host).as_ref().map_or(Remembered::NOTHING, |(path, head)| read(path, head));
-        spending::forgive(start.elapsed().as_nanos() as u64);
+        spending::exempt(start.elapsed().as_nanos() as u64);
         read
     })
 }
 
-/// The file and its first line; `None`: nothing is remembered.
+/// Returns the path of the file and its first line. Returns `None` if no profile cache is used.
 fn place(host: &Host) -> &'static Option<(PathBuf, String)> {
     static PLACE: Awaited<Option<(PathBuf, String)>> = Awaited::new();
     PLACE.get_or_init(|| find_place(host))
 }
 
+/// As [`place`], without keeping the result. No profile cache is used if `DDTC_PROFILE_CACHE=0` or a
+/// policy other than `measure` is set, or if neither `XDG_CACHE_HOME` nor `HOME` is an absolute
+/// path.
 fn find_place(host: &Host) -> Option<(PathBuf, String)> {
     if !settings().profile_cache || settings().policy != Choice::Measure {
         return None;
@@ -130,7 +156,7 @@ fn find_place(host: &Host) -> Option<(PathBuf, String)> {
     let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
     let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
     let head = format!(
-        "ddtc evidence 4, {} {}, {}, machine {} {}",
+        "ddtc evidence 5, {} {}, {}, machine {} {}",
         env!("CARGO_PKG_VERSION"),
         settings().config.level.name(),
         host.version,
@@ -142,13 +168,17 @@ fn find_place(host: &Host) -> Option<(PathBuf, String)> {
     Some((cache.join("ddtc").join(format!("evidence-{:016x}", hash.finish())), head))
 }
 
-/// Family, model and stepping of the processor, as it says itself. Its name takes four such questions, each of which costs 15 us in a virtual machine (Zen 3).
+/// Returns family, model and stepping of the processor from the `cpuid` instruction. The name of
+/// the processor would take four `cpuid` instructions, each of which costs 15 us in a virtual
+/// machine (Zen 3).
 #[cfg(target_arch = "x86_64")]
 fn processor() -> String {
     format!("{:08x}", __cpuid(1).eax)
 }
 
-/// The name of the processor, as the system says of its first core. Of each core more is asked: 50 us for two, and there may be hundreds.
+/// Returns the name of the processor from the start of `/proc/cpuinfo`, which describes the first
+/// core. The rest of that file is not read, because the system takes 50 us to write it for two
+/// cores, and there may be hundreds.
 #[cfg(not(target_arch = "x86_64"))]
 fn processor() -> String {
     use std::io::Read as _;
@@ -160,6 +190,9 @@ fn processor() -> String {
     named.and_then(|line| line.split_once(':')).map_or("", |(_, name)| name.trim()).to_owned()
 }
 
+/// Reads a file whose first line must be `head`. Returns no rows if the file does not exist. If the
+/// file cannot be read, returns no rows and warns on the conditions of [`is_told`]. If the file
+/// does not have the right form, returns no rows and warns.
 fn read(path: &Path, head: &str) -> Remembered {
     let text = match files::read(path) {
         Ok(text) => text,
@@ -177,23 +210,28 @@ fn read(path: &Path, head: &str) -> Remembered {
     })
 }
 
-/// Says whether the user learns of an error of a file in the home folder. A home that cannot be read or
-/// written is usual on compute nodes, so it is named only in a run with a report. A file that breaks a
-/// rule of [`files`] is always named: somebody may have put it there.
+/// Returns true if the user is warned of an error of a file in the home folder. Home folders that
+/// cannot be read or written are usual on compute nodes, so there is a warning only in a run with a
+/// report (`reported`). A file that breaks a rule of [`files`], for example a link, always gets a
+/// warning, because somebody else may have put it there.
 pub(crate) fn is_told(error: &std::io::Error, reported: bool) -> bool {
     reported || error.kind() == std::io::ErrorKind::InvalidInput
 }
 
+/// Warns of a file of which a line does not have the right form.
 fn not_ours(path: &Path, line: usize) {
     warn(format_args!("{}: line {line} is not of this file's form; layouts are timed anew", path.display()));
 }
 
-/// Ranks of a job that keep what they know.
+/// Number of ranks of a job that write the profile cache: ranks 0 to `KEEPING - 1`.
 pub(crate) const KEEPING: i32 = 4;
 
-/// Writes what a process knows, if it has learnt something: [`KEEPING`] of a job do. What another one writes at the same moment may be lost, and is learnt again.
+/// Writes the times that this process knows to the file, if any are new. Only the first [`KEEPING`]
+/// ranks of a job call this. Rows of other layouts that are in the file by then are kept, as far as
+/// [`MOST`] allows. If two processes write at the same moment, the rows of one may be lost; a later
+/// run measures them again.
 pub(crate) fn keep(host: &Host, known: &[Row]) {
-    // A process that has used no type reads nothing for it.
+    // A process that has timed nothing returns before the file is read.
     if known.is_empty() {
         return;
     }
@@ -222,7 +260,7 @@ pub(crate) fn keep(host: &Host, known: &[Row]) {
 mod tests {
     use super::*;
 
-    const HEAD: &str = "ddtc evidence 4, x";
+    const HEAD: &str = "ddtc evidence 5, x";
 
     fn times(bytes: u32) -> Times {
         Times { bytes, host: u32::MAX, ours: 800, copy: 0 }
@@ -268,11 +306,11 @@ mod tests {
         let one = lines(vec![(255, 16, times(1))]);
         let wrong = |text: String| Remembered::new(text, HEAD).map(|_| ()).unwrap_err();
         assert_eq!(wrong(String::new()), 1);
-        assert_eq!(wrong(format!("ddtc evidence 3, x\n{one}")), 1);
+        assert_eq!(wrong(format!("ddtc evidence 4, x\n{one}")), 1);
         assert_eq!(wrong(format!("{HEAD}{one}")), 1);
         assert_eq!(wrong(format!("{HEAD}\n{one}{}", &one[1..])), 3);
         assert_eq!(wrong(format!("{HEAD}\n{}", one.repeat(MOST + 1))), MOST + 2);
-        // A line that is none is found when it is looked up.
+        // A damaged line of the right length is found when it is looked up.
         for (from, to) in [(" 16 ", " 1x "), ("16", "\u{e9}"), ("\n", "0"), ("0800 ", "0800x")] {
             let found = file(&format!("{one}{}", one.replace(from, to))).unwrap();
             assert_eq!(found.of(255), Err(3), "{from:?}");

@@ -1,10 +1,12 @@
-//! A datatype and a call as a C program that shows what the host does with it, without this library.
+//! C program for a datatype and a call, which shows without this library how the MPI library moves
+//! the bytes.
 
 use ddtc::datatype::Datatype;
 use ddtc::datatype::c::{HostBounds, constructors};
 use ddtc::kind::Direction;
 
-/// Returns a C program that packs or unpacks `count` instances of `t` and prints the bytes.
+/// Returns a C program that packs or unpacks `count` instances of `t` by the MPI library and prints
+/// the bytes that were written.
 pub(crate) fn reproducer(t: &Datatype, count: u64, direction: Direction) -> String {
     let mut types = String::new();
     let root = constructors(t, HostBounds::Omitted, &mut types);

@@ -1,13 +1,18 @@
-//! Requests of converted messages that the host has not completed yet.
+//! Table of the converted operations whose requests the MPI library has not completed yet.
 //!
-//! A handle identifies a request only while the request is pending: MPI libraries give all small
-//! sends one handle, and they use the value of a freed handle again at once. So the table has pending
-//! operations only, by handle. An operation stays in the table while the MPI library is called about
-//! it, because that call may never return (see [`crate::calls`]). The library may complete the request
-//! in that call and give its handle to a request of another thread, for which nothing need be staged.
-//! So no call of another thread finds an operation that a call is completing, and after the call has
-//! returned, it finds its operation by a serial number. Persistent operations stay until their requests are freed.
-//! No lock is held across a call of the MPI library.
+//! The key of an operation is the handle of its request. A handle identifies a request only while
+//! the request is pending: MPI libraries give all small sends one handle, and they reuse the value
+//! of a freed handle at once. So the table contains pending operations, and persistent ones until
+//! their requests are freed.
+//!
+//! An operation stays in the table while a call asks the MPI library to complete its request,
+//! because the program may leave that call, which then never returns (see [`crate::calls`]). Within
+//! the call the MPI library may complete the request and give its handle to a new request of
+//! another thread, for which ddtc has perhaps staged nothing. So calls of other threads do not find
+//! an operation while a call is completing it, and the completing call itself finds the operation
+//! again by a serial number after the MPI library has returned.
+//!
+//! No lock is held during a call of the MPI library.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -25,29 +30,31 @@ use crate::partial_element::RefusedMessage;
 use crate::staged::Staged;
 use crate::status::{self, Status};
 
-/// A converted operation.
+/// Converted operation that has a request.
 pub(crate) struct Operation {
     pub(crate) staged: Staged,
     pub(crate) persistent: bool,
-    /// A send and a receive under one request, of which either may be converted.
+    /// True for a send and a receive under one request (`MPI_Isendrecv`). Either or both may be
+    /// converted.
     exchange: bool,
-    /// Started and not completed; always, unless it is persistent.
+    /// True if the operation is started and not completed. Operations that are not persistent are
+    /// always active.
     pub(crate) active: bool,
-    /// Number of the operation in the table, unique; 0 before the operation is in the table.
+    /// Unique serial number in the table; 0 before the operation is in the table.
     serial: u64,
-    /// Thread whose call completes or frees the request ([`me`]), so that its handle may already be
-    /// another request's; 0 if none does.
+    /// Thread ([`me`]) whose present call completes or frees the request. During that call the
+    /// handle may already belong to another request. 0 if there is no such call.
     asked_by: usize,
 }
 
 /// Effect of a call on its requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asks {
-    /// It leaves them as they are.
+    /// The call does not change its requests.
     Nothing,
-    /// It completes them. The handle of a persistent request stays its own.
+    /// The call completes requests. A persistent request keeps its handle.
     Completes,
-    /// It frees them.
+    /// The call frees requests.
     Frees,
 }
 
@@ -59,54 +66,62 @@ impl Operation {
         operation
     }
 
+    /// Returns an operation that is not persistent. Its call starts it.
     pub(crate) fn once(staged: Staged) -> Box<Operation> {
         Operation::new(staged, false, false)
     }
 
+    /// Returns a persistent operation, which is not started yet.
     pub(crate) fn persistent(staged: Staged) -> Box<Operation> {
         Operation::new(staged, true, false)
     }
 
-    /// Started by one call, a send and a receive from a process.
+    /// Returns an operation of a call that starts a send and a receive under one request.
     pub(crate) fn exchange(staged: Staged) -> Box<Operation> {
         Operation::new(staged, false, true)
     }
 
-    /// Says whether its completion needs a status.
+    /// Returns true if the operation receives a message, whose length its completion reads from a
+    /// status.
     pub(crate) fn receives(&self) -> bool {
         self.staged.receives()
     }
 
-    /// Says whether anything follows from its success.
+    /// Returns true if the completion of the operation unpacks bytes.
     pub(crate) fn unpacks(&self) -> bool {
         self.staged.unpacks()
     }
 
-    /// After its success: unpacks what came.
+    /// Unpacks the received bytes of an operation that has completed with success. Does nothing if
+    /// the operation is inactive or was cancelled. Returns the error if the MPI library would have
+    /// refused the message.
     ///
     /// # Safety
-    /// The status must be that of its completion; the program's buffer must still belong to it.
+    /// `at` must point to the status with which the operation has completed, and the program's
+    /// buffer must still belong to the operation.
     unsafe fn unpack_completed(&self, host: &Host, at: *mut c_void) -> Option<RefusedMessage> {
-        // A collective call has nothing in its status but an error, and is never cancelled.
-        // SAFETY: the status of a completed receive, as the caller promises.
+        // Only messages can have been cancelled. The status of a collective operation contains
+        // nothing but an error.
+        // SAFETY: `at` points to the status of a completed receive, as the caller promises.
         let cancelled = || self.receives() && unsafe { status::cancelled(host, at) };
         if !self.active || cancelled() {
             return None;
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: status and program's buffer are as `Staged::unpack` requires: the caller promises
+        // both.
         unsafe { self.staged.unpack(at) }
     }
 
-    /// Returns true if the MPI library is to be asked, right after the start, whether the operation is
-    /// complete already. MPI libraries give all complete sends and collective calls one handle, so a
-    /// complete one cannot be in the table. A receive or an exchange has a handle of its own until
-    /// the program completes it.
+    /// Returns true if ddtc must ask the MPI library, right after the start, whether the operation
+    /// is complete already. MPI libraries give all sends and collective operations that are
+    /// complete at once one shared handle, so a complete operation cannot be in the table. A
+    /// receive or an exchange has a handle of its own until the program completes it.
     pub(crate) fn may_be_done_at_once(&self) -> bool {
         !(self.persistent || self.exchange || self.receives())
     }
 }
 
-/// Copy of what a call must know of an operation in the table. Owns nothing.
+/// Copy of those properties of an operation in the table that a call needs. Owns nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Found {
     /// Index of the operation's request among the handles of the call.
@@ -128,8 +143,9 @@ impl Found {
         Found { index, handle, serial, persistent, active, receives, unpacks }
     }
 
-    /// Takes the operation out of the table. Returns none if the operation was taken out before, by
-    /// another thread or for an error handler, and in an inconsistent child.
+    /// Takes the operation out of the table. Returns `None` if it was taken out before, by another
+    /// thread or for an error handler. Returns `None` in an inconsistent child too (the child of a
+    /// fork that may have left locks taken).
     pub(crate) fn take(self) -> Option<Box<Operation>> {
         if is_inconsistent() {
             return None;
@@ -145,17 +161,20 @@ impl Found {
     }
 }
 
-/// How an operation came out of a completion call.
+/// State of an operation after a call about its request.
 pub(crate) enum Completion {
-    /// Successfully, with this status.
+    /// The call has completed the operation with success and this status.
     Done(*mut c_void),
-    /// An operation whose end the program was told without completing the request: a message that is refused is refused again then.
+    /// The call has told the program, in this status, that the operation is complete, but has not
+    /// completed the request (`MPI_Request_get_status`). If ddtc refuses the message now, the call
+    /// that completes the request must refuse it again.
     Seen(*mut c_void),
+    /// The operation has ended, and no status reports its success.
     Failed,
     Pending,
 }
 
-/// Hashes handles, which are small integers or addresses.
+/// Hasher of handles, which are small integers or addresses.
 #[derive(Default)]
 struct HandleHasher(u64);
 
@@ -171,32 +190,38 @@ impl Hasher for HandleHasher {
     }
 }
 
-/// Converted operations by the handle of their request. Reached only under its lock, and never while the host is called.
+/// Converted operations by the handle of their request. All accesses are under the lock of
+/// [`TABLE`], which is never held during a call of the MPI library.
 #[derive(Default)]
 struct RequestTable {
     live: HashMap<u64, Box<Operation>, BuildHasherDefault<HandleHasher>>,
-    /// Operations whose handle the MPI library has given to another operation, by serial number. The
-    /// call that has completed such an operation takes it out when it returns. If the program
-    /// completed the operation by a call that ddtc does not see, it stays.
+    /// Operations whose handle the MPI library has given to another operation meanwhile, by serial
+    /// number. The call that has completed such an operation takes the operation out after the MPI
+    /// library has returned. If the program completed the operation by a call that ddtc does not
+    /// see, the operation stays here.
     displaced: HashMap<u64, Box<Operation>>,
     /// Requests that the program freed while they were active.
     freed: Vec<Freed>,
-    /// Operations that were ever in the table.
+    /// Last serial number that was given: the number of operations that were ever in the table.
     serials: u64,
 }
 
-/// A request that the program freed while it was active.
+/// Request that the program freed while it was active. The MPI library still has the request.
 struct Freed {
     handle: u64,
     operation: Box<Operation>,
-    /// A thread asks the MPI library about the request. If that call is abandoned, it is never asked
-    /// again.
+    /// True while a thread asks the MPI library about the request. If the program leaves that call
+    /// by an exception or a jump, the flag stays true, and nobody asks about the request again.
     asked: bool,
 }
 
-/// Requests in the table, and those of them that the program freed: written under its lock, read without it.
+/// Number of operations in the table, without the displaced ones and with the freed ones. Written
+/// under the lock of [`TABLE`], read without the lock.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
+/// Number of requests in the table that the program freed while they were active. Written under the
+/// lock of [`TABLE`], read without the lock.
 static FREED: AtomicUsize = AtomicUsize::new(0);
+/// The table and its lock; `None` before the first converted operation of an epoch.
 static TABLE: Latch<Option<RequestTable>> = Latch::new(None);
 
 fn table() -> Latched<Option<RequestTable>> {
@@ -204,45 +229,53 @@ fn table() -> Latched<Option<RequestTable>> {
 }
 
 impl RequestTable {
-    /// Says how many are here, after a change.
+    /// Updates [`LIVE`] and [`FREED`] after a change of the table.
     fn count(&self) {
         LIVE.store(self.live.len() + self.freed.len(), Ordering::Release);
         FREED.store(self.freed.len(), Ordering::Release);
     }
 }
 
-/// Operations of one call. Most calls have one.
+/// Converted operations of one call. Most calls have one.
 pub(crate) type Operations = SmallVec<[Found; 2]>;
 
-/// Says whether any converted request is pending or persistent.
+/// Returns true if the table has any request that is pending, persistent, or was freed while
+/// active.
 #[inline]
 pub(crate) fn live() -> bool {
     LIVE.load(Ordering::Acquire) != 0
 }
 
 thread_local! {
+    /// Number of calls of this thread that [`arrived`] counts.
     static ARRIVED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns how often a call of this thread came with a request that nothing is staged for, as bindings are tried with.
+/// Returns the number of calls of this thread that had a request in the table without anything
+/// staged. [`crate::bindings`] makes requests of this kind, to find out whether the calls of a
+/// Fortran binding arrive in this library.
 pub(crate) fn arrived() -> u64 {
     ARRIVED.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Returns a number, not 0, that no other thread has while this one lives. All threads whose
-/// thread-local storage is already destroyed share `usize::MAX`.
+/// Returns a number that identifies this thread: never 0, and different from that of every other
+/// living thread. All threads whose thread-local storage is already destroyed share `usize::MAX`.
 pub(crate) fn me() -> usize {
     ARRIVED.try_with(|arrived| std::ptr::from_ref(arrived).addr()).unwrap_or(usize::MAX)
 }
 
-/// Finds the operations of many handles, except those that a call of another thread is completing
-/// or freeing: their handles may already be those of other requests. From now on calls of other
-/// threads do not find what this call frees, or completes if it is not persistent, until it is
-/// released ([`release_all`]) or put back. Calls of this thread find it, because the thread may have
-/// left this call by an exception or a jump.
+/// Returns the operations in the table for the handles of a call. Leaves out operations that a call
+/// of another thread is completing or freeing, because their handles may already belong to other
+/// requests.
+///
+/// An operation that this call frees, or completes if the operation is not persistent, is hidden
+/// from calls of other threads from now on, until it is released ([`release_all`]) or put back
+/// ([`put`]). Later calls of this thread still find it, because the thread may leave this call by
+/// an exception or a jump.
 pub(crate) fn find_all(handles: impl Iterator<Item = u64>, asks: Asks) -> Operations {
     let mut found = Operations::new();
-    // The operations belong to the parent of an inconsistent child, and the lock may be taken.
+    // In an inconsistent child the operations are the parent's, and a thread that the child does
+    // not have may hold the lock.
     if is_inconsistent() {
         return found;
     }
@@ -265,7 +298,8 @@ pub(crate) fn find_all(handles: impl Iterator<Item = u64>, asks: Asks) -> Operat
     found
 }
 
-/// Lets calls of other threads find operations that a call of the thread `asker` was to complete and that are pending.
+/// Makes operations visible to calls of other threads again. A call of the thread `asker` was to
+/// complete or free these operations, and they are still pending.
 pub(crate) fn release_all(operations: &[Found], asker: usize) {
     if operations.is_empty() || asker == 0 || is_inconsistent() {
         return;
@@ -282,7 +316,7 @@ pub(crate) fn release_all(operations: &[Found], asker: usize) {
     }
 }
 
-/// Puts an operation in, or back.
+/// Puts an operation into the table under `handle`, for the first time or again.
 pub(crate) fn put(handle: u64, mut operation: Box<Operation>) {
     operation.asked_by = 0;
     let mut table = table();
@@ -292,17 +326,21 @@ pub(crate) fn put(handle: u64, mut operation: Box<Operation>) {
         operation.serial = table.serials;
     }
     if let Some(displaced) = table.live.insert(handle, operation) {
-        // The host may still write there.
+        // The MPI library may still write to the staging buffer of the displaced operation.
         table.displaced.insert(displaced.serial, displaced);
     }
     table.count();
 }
 
-/// Draws the consequences of how an operation came out; returns the error if the host would have refused its message.
+/// Takes an operation that has ended out of the table and unpacks what it has received. A
+/// persistent operation is put back as inactive. An operation whose message is refused before its
+/// request is completed ([`Completion::Seen`]) is put back as active. Returns the error if the MPI
+/// library would have refused the message.
 ///
 /// # Safety
-/// A status must be that of the operation's completion. [`Completion::Failed`] may be said only of
-/// an operation that has ended. The program's buffer must still belong to the operation.
+/// The status in `end` must be that of the operation's completion. If `end` is
+/// [`Completion::Failed`], the operation must have ended. The program's buffer must still belong to
+/// the operation.
 pub(crate) unsafe fn settle(host: &'static Host, found: Found, end: Completion) -> Option<RefusedMessage> {
     if matches!(end, Completion::Pending) {
         return None;
@@ -312,14 +350,14 @@ pub(crate) unsafe fn settle(host: &'static Host, found: Found, end: Completion) 
     let mut again = false;
     match end {
         Completion::Failed if operation.active => {
-            // SAFETY: the operation has ended, as the caller promises, so the host no longer writes
-            // to the staging buffer. The program's buffer belongs to the receive until the call
-            // returns.
+            // SAFETY: the operation has ended, as the caller promises, so the MPI library
+            // no longer writes to the staging buffer. The program's buffer still belongs to the
+            // operation, as the caller promises.
             unsafe { operation.staged.unpack_truncated() };
         }
         Completion::Done(at) | Completion::Seen(at) => {
-            // SAFETY: the status of its completion, and the program's buffer, as the caller
-            // promises.
+            // SAFETY: `at` points to the status of the operation's completion, and the program's
+            // buffer still belongs to the operation: the caller promises both.
             refused = unsafe { operation.unpack_completed(host, at) };
             if !operation.persistent {
                 refused = refused.map(|refused| refused.of_request(host));
@@ -335,41 +373,48 @@ pub(crate) unsafe fn settle(host: &'static Host, found: Found, end: Completion) 
     refused
 }
 
-/// Says whether the host calls a request complete, asked without completing it. Not asked about pending receives: on MPICH and Intel
-/// the answer raises the error of a receive that failed, in Intel on another communicator's handler.
+/// Returns true if the MPI library says that a request is complete (`MPI_Request_get_status`), and
+/// leaves the request as it is. Must not be called for pending receives: under MPICH and Intel MPI
+/// the question raises the error of a receive that failed, under Intel MPI by the error handler of
+/// another communicator.
 ///
 /// # Safety
-/// The request must be one of the host's that lives.
+/// `handle` must be that of a request of the MPI library that is not freed.
 pub(crate) unsafe fn complete(host: &Host, handle: HandleWord) -> bool {
     let mut own = Status::new();
-    // SAFETY: as the caller promises; a status to write to.
+    // SAFETY: the caller promises the handle; `own` is large enough for a status of any ABI.
     unsafe { answers(host, handle, (&raw mut own).cast()) }
 }
 
-/// As [`complete`], with the status.
+/// Returns true if the MPI library says that a request is complete, and writes `status`. Otherwise
+/// as [`complete`].
 ///
 /// # Safety
-/// As [`complete`]; `status` must be one to write to.
+/// As [`complete`]. `status` must point to writable memory for a status.
 unsafe fn answers(host: &Host, handle: HandleWord, status: *mut c_void) -> bool {
     let Some(get_status) = host.f.request_get_status else { return false };
     let mut flag = 0;
-    // SAFETY: a live request, a flag and a status to write to.
+    // SAFETY: the caller promises a request that is not freed and memory for a status; `flag` is a
+    // local integer.
     let code = unsafe { get_status(handle, &raw mut flag, status) };
     code == 0 && flag != 0
 }
 
-/// Says whether a persistent request is inactive: complete, with an empty status.
+/// Returns true if a persistent request is inactive: the MPI library says that it is complete, with
+/// an empty status.
 ///
 /// # Safety
 /// As [`complete`].
 pub(crate) unsafe fn inactive(host: &Host, handle: HandleWord) -> bool {
     let mut status = Status::new();
     let at: *mut c_void = (&raw mut status).cast();
-    // SAFETY: as the caller promises; a status to write to.
+    // SAFETY: the caller promises the handle. `at` points to `status`, which is large enough for a
+    // status of any ABI, and is read only after the MPI library has written it.
     unsafe { answers(host, handle, at) && host.abi.is_some_and(|abi| status::is_empty(abi, at)) }
 }
 
-/// The program freed an active request: the host keeps it until it has completed.
+/// Records that the program has freed an active request. The MPI library is not asked to free the
+/// request before the request has completed ([`drain`], [`finish`]).
 pub(crate) fn free(found: Found) {
     let Some(operation) = found.take() else { return };
     let mut table = table();
@@ -378,14 +423,16 @@ pub(crate) fn free(found: Found) {
     table.count();
 }
 
-/// Finishes freed requests that have completed. Returns how many have not.
+/// Unpacks and releases those freed requests that have completed. Returns the number of freed
+/// requests that are still pending. The MPI library may raise the error of a freed request
+/// meanwhile, so the program's error handler may run.
 #[inline]
 pub(crate) fn drain(host: &'static Host) -> usize {
     if FREED.load(Ordering::Acquire) == 0 { 0 } else { drain_some(host) }
 }
 
-/// Marks the freed request at or after a place as asked about, and returns its place, handle and
-/// serial number.
+/// Marks the first freed request from index `from` on that no thread asks about as asked, and
+/// returns its index, handle and serial number.
 fn next_freed(from: usize) -> Option<(usize, u64, u64)> {
     let mut table = table();
     let freed = &mut table.as_mut()?.freed;
@@ -394,7 +441,9 @@ fn next_freed(from: usize) -> Option<(usize, u64, u64)> {
     Some((at, next.handle, next.operation.serial))
 }
 
-/// Takes out the freed request of a serial number, or lets others ask about it again.
+/// Records the answer of the MPI library about the freed request with this serial number. If the
+/// request is pending, other threads may ask about it again; else it is taken out of the table and
+/// its operation returned.
 fn answered(serial: u64, is_pending: bool) -> Option<Box<Operation>> {
     let mut table = table();
     let table = table.as_mut()?;
@@ -408,10 +457,11 @@ fn answered(serial: u64, is_pending: bool) -> Option<Box<Operation>> {
     Some(freed.operation)
 }
 
+/// As [`drain`], if there are freed requests.
 #[cold]
 fn drain_some(host: &'static Host) -> usize {
     let (Some(_), Some(test)) = (host.abi, host.f.test) else {
-        // Those that were freed are another library's.
+        // Calls of this library are not converted, so the freed requests belong to another one.
         return 0;
     };
     let mut own = Status::new();
@@ -419,7 +469,9 @@ fn drain_some(host: &'static Host) -> usize {
     let (mut pending, mut from) = (0, 0);
     while let Some((place, handle, serial)) = next_freed(from) {
         let (mut word, mut flag): (HandleWord, c_int) = (handle, 0);
-        // SAFETY: a request that the program gave up and the host still has; a word has room for any handle.
+        // SAFETY: the program has freed this request by `MPI_Request_free`, which ddtc did not pass
+        // on, so the MPI library still has the request. `word` has room for a handle of any ABI,
+        // `at` points to memory for a status of any ABI.
         let code = unsafe { test((&raw mut word).cast(), &raw mut flag, at) };
         let now = word & host.mask;
         let is_pending = code == 0 && flag == 0;
@@ -429,40 +481,48 @@ fn drain_some(host: &'static Host) -> usize {
         };
         from = place;
         if code == 0 {
-            // SAFETY: the status of a request that has completed; the program gave it up, so there
-            // is nobody to tell of a message that is refused.
+            // If the message is refused, there is no call to report that: the program has given the
+            // request up.
+            // SAFETY: `at` points to the status with which `test` has completed the request. The
+            // program's buffer belongs to the operation until the operation has completed.
             let _ = unsafe { operation.unpack_completed(host, at) };
         } else if now == host.request_null || operation.persistent {
-            // SAFETY: the host has ended the request, or the persistent operation of it, with this error, so it no
-            // longer writes to the staging buffer. The program's buffer still belongs to the receive, which was not completed.
+            // SAFETY: `test` has ended the request, or the started operation of a persistent
+            // request, with an error, so the MPI library no longer writes to the staging buffer.
+            // The program's buffer belongs to the operation until the operation has completed.
             unsafe { operation.staged.unpack_truncated() };
         } else {
-            // The operation goes on. A further question would raise its error again, and the
-            // program has given it up.
+            // The operation goes on after the error. Asking about it again would raise the same
+            // error again, and the program has given the request up, so nobody asks any more.
             operation.staged.retire();
         }
         if now != host.request_null {
-            // SAFETY: the request lives, and nobody else has it.
+            // SAFETY: `test` has left the handle valid. The program has given the request up, and
+            // `answered` has taken its operation out of the table, so nobody else uses the handle.
             unsafe { release(host, handle) };
         }
     }
     pending
 }
 
+/// Frees a request in the MPI library.
+///
 /// # Safety
-/// The request must be one of the host's that lives and nobody else has.
+/// The handle must be that of a request of the MPI library that is not freed, and nobody else may
+/// use the handle any more.
 unsafe fn release(host: &Host, handle: u64) {
     let mut handle: HandleWord = handle;
     if let Some(request_free) = host.f.request_free {
-        // SAFETY: as the caller promises; a word has room for any handle.
+        // SAFETY: the caller promises the handle; a `HandleWord` has room for a handle of any ABI.
         unsafe { request_free((&raw mut handle).cast()) };
     }
 }
 
-/// How long finalization waits for freed requests whose messages may never come.
+/// Time that finalization waits for freed requests. Their messages may never come.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Before finalization: completes what the program freed.
+/// Completes the requests that the program freed while they were active. Called before the MPI
+/// library is finalized. After [`PATIENCE`] the requests that are still pending are given up.
 pub(crate) fn finish(host: &'static Host) {
     if !live() {
         return;
@@ -475,18 +535,21 @@ pub(crate) fn finish(host: &'static Host) {
     }
 }
 
-/// Gives up the freed requests that have not completed.
+/// Gives up the freed requests that have not completed: receives are cancelled, and all requests
+/// are freed in the MPI library.
 #[cold]
 fn give_up(host: &'static Host) {
     while let Some((_, handle, serial)) = next_freed(0) {
         let Some(operation) = answered(serial, false) else { continue };
         let may_cancel = operation.receives() && !operation.exchange;
-        // The host may still use the buffer.
+        // The MPI library may still use the staging buffer, so it is never freed.
         std::mem::forget(operation);
         let mut word: HandleWord = handle;
-        // SAFETY: a request of the host that nobody else has; a word has room for any handle.
+        // SAFETY: the program has freed the request, and ddtc has not freed it in the MPI library,
+        // so the handle is valid. `answered` has taken the operation out of the table, so nobody
+        // else uses the handle. `word` has room for a handle of any ABI.
         unsafe {
-            // What cancelling an exchange would do, nobody says.
+            // MPI does not say what cancelling the request of an exchange would do.
             if let Some(cancel) = host.f.cancel.filter(|_| may_cancel) {
                 cancel((&raw mut word).cast());
             }
@@ -495,21 +558,23 @@ fn give_up(host: &'static Host) {
     }
 }
 
-/// After the world's finalization: handles mean nothing, and what was never completed is nobody's.
+/// Forgets all operations. Called after the MPI library was finalized for its last user: handles
+/// have no meaning any more, and operations that were never completed belong to nobody.
 pub(crate) fn end_epoch() {
     if let Some(table) = table().take() {
         RequestTable::default().count();
-        // Another session may still use the buffers.
+        // A session that ddtc has not seen opened may go on, and its operations may still use their
+        // staging buffers. So the buffers are never freed.
         std::mem::forget(table);
     }
 }
 
-/// Says whether a code is `MPI_ERR_IN_STATUS`.
+/// Returns true if the class of an error code is `MPI_ERR_IN_STATUS`.
 pub(crate) fn in_status(host: &Host, code: c_int) -> bool {
     let Some(abi) = host.abi.filter(|_| code != 0) else { return false };
     let mut class = code;
     if let Some(error_class) = host.f.error_class {
-        // SAFETY: a code that the host gave, and a number to write to.
+        // SAFETY: the MPI library has returned `code`, and `class` is a local integer.
         unsafe { error_class(code, &raw mut class) };
     }
     class == abi.err_in_status

@@ -1,26 +1,29 @@
-//! Memory for what this library has begun when the system gives it none: a program that runs short of memory ends by a failed allocation of its own, or of its
-//! host's, or not at all.
+//! Memory for work that this library has begun, for the case that the system gives it none. A
+//! program that runs short of memory must end by a failed allocation of its own, or of its MPI
+//! library, or not at all.
 //!
-//! Rust ends a process whose allocation fails. So this library's allocations that fail are served from a piece of address space that was set aside when the
-//! host was found, which has no memory until then. From the first of them on nothing more is begun: no type is decoded, compiled or timed, and nothing is
-//! staged, so all later calls are the host's, and what is under way needs little. The piece is not filled up again.
+//! Rust ends a process whose allocation fails. So allocations of this library that fail are served
+//! from a piece of address space that was set aside when the MPI library was found, and that takes
+//! no memory until it is used. After the first such allocation nothing more is begun: no type is
+//! decoded, compiled or timed, and nothing is staged. So all later calls are bypassed, and work
+//! that is under way needs little memory. The piece is not filled up again.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-/// Bytes of the piece: a type of 10^5 blocks is decoded and compiled in less.
+/// Bytes of the piece. Decoding and compiling a type of 10^5 blocks takes less.
 const BYTES: usize = 16 << 20;
 
-/// Says whether memory has run out: nothing new is begun.
+/// Returns true if memory has run out, so that nothing new is begun.
 #[inline]
 pub(crate) fn is_short() -> bool {
     RESERVE.short.load(Ordering::Relaxed)
 }
 
 struct Reserve {
-    /// Null while none is set aside.
+    /// Beginning of the piece; null if none is set aside.
     base: AtomicPtr<u8>,
-    /// Bytes that are given away.
+    /// Bytes of the piece that are given away.
     used: AtomicUsize,
     /// Whether an allocation has failed.
     short: AtomicBool,
@@ -36,27 +39,31 @@ impl Reserve {
 #[global_allocator]
 static RESERVE: Reserve = Reserve::new();
 
-/// Sets the piece aside, once. Where even that fails, a failed allocation ends the process as everywhere in Rust.
+/// Sets the piece aside, once. If even that fails, a failed allocation ends the process, as it does
+/// in any Rust program.
 pub(crate) fn set_aside() {
     if !RESERVE.base.load(Ordering::Acquire).is_null() {
         return;
     }
     let (protection, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
-    // SAFETY: new pages, wherever the system has room.
+    // SAFETY: the mapping is new, at an address that the system chooses, so it replaces no other
+    // memory.
     let at = unsafe { libc::mmap(std::ptr::null_mut(), BYTES, protection, flags, -1, 0) };
     if at == libc::MAP_FAILED {
         return;
     }
     let null = std::ptr::null_mut();
     if RESERVE.base.compare_exchange(null, at.cast(), Ordering::AcqRel, Ordering::Acquire).is_err() {
-        // SAFETY: mapped above, and another thread's is kept.
+        // SAFETY: these pages were mapped above and are used by nobody, because another thread's
+        // are kept.
         unsafe { libc::munmap(at, BYTES) };
     }
 }
 
 impl Reserve {
-    /// A part of the piece that nobody had; null if it has no room.
+    /// Returns a part of the piece that was not given away before; null if there is no room for it,
+    /// no piece, or if the alignment is larger than a page. Notes that memory has run out.
     #[cold]
     fn take(&self, layout: Layout) -> *mut u8 {
         self.short.store(true, Ordering::Relaxed);
@@ -72,7 +79,7 @@ impl Reserve {
         }
     }
 
-    /// Whether memory is of the piece.
+    /// Returns true if an address lies in the piece.
     #[inline]
     fn has(&self, pointer: *mut u8) -> bool {
         let base = self.base.load(Ordering::Relaxed);
@@ -80,25 +87,29 @@ impl Reserve {
     }
 }
 
-// SAFETY: memory is the system's, or a part of the piece that is given away once, aligned by the base of a page and never given back; each call finds out whose
-// it is.
+// SAFETY: memory is the system's, or a part of the piece. A part is given away once and never
+// reused. It is aligned, because its offset is a multiple of the alignment, which is at most a
+// page, and the piece begins with a page. Each call finds out by the address which of the two a
+// block is.
 unsafe impl GlobalAlloc for Reserve {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller promises: this method has the same contract.
         let own = unsafe { System.alloc(layout) };
         if own.is_null() { self.take(layout) } else { own }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller promises: this method has the same contract.
         let own = unsafe { System.alloc_zeroed(layout) };
-        // New pages are zero, and no part of them is given away twice.
+        // The pages of the piece were zero when they were mapped, and no part of them is given away
+        // twice.
         if own.is_null() { self.take(layout) } else { own }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         if !self.has(pointer) {
-            // SAFETY: as the caller promises; it came from the system.
+            // SAFETY: as the caller promises; the block is not in the piece, so it came from the
+            // system.
             unsafe { System.dealloc(pointer, layout) };
         }
     }
@@ -106,19 +117,23 @@ unsafe impl GlobalAlloc for Reserve {
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let of_system = !self.has(pointer);
         if of_system {
-            // SAFETY: as the caller promises; it came from the system.
+            // SAFETY: as the caller promises; the block is not in the piece, so it came from the
+            // system.
             let own = unsafe { System.realloc(pointer, layout, size) };
             if !own.is_null() {
                 return own;
             }
         }
-        // SAFETY: the alignment is that of a layout, and the size one that the caller may ask for.
+        // SAFETY: the alignment is that of a valid layout, and the caller promises that `size`,
+        // rounded up to it, does not overflow `isize`.
         let new = self.take(unsafe { Layout::from_size_align_unchecked(size, layout.align()) });
         if !new.is_null() {
-            // SAFETY: both are as large as what is copied, and nobody else has the new one.
+            // SAFETY: both blocks have at least as many bytes as are copied. Nobody else has the
+            // new one, so they do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(pointer, new, size.min(layout.size())) };
             if of_system {
-                // SAFETY: as above; the system has left it as it was.
+                // SAFETY: the block came from the system, whose `realloc` has failed and left it as
+                // it was.
                 unsafe { System.dealloc(pointer, layout) };
             }
         }
@@ -135,7 +150,7 @@ mod tests {
         let piece = Reserve::new();
         let layout = |size, align| Layout::from_size_align(size, align).unwrap();
         assert!(piece.take(layout(8, 8)).is_null(), "none is set aside");
-        // Nothing is written: any address will do.
+        // Nothing is written, so any address will do.
         let base = 0x7000_0000_0000 as *mut u8;
         piece.base.store(base, Ordering::Relaxed);
         let places = [(3, 1), (8, 8), (1, 1), (100, 4096)]

@@ -1,28 +1,29 @@
-//! Staging buffers that the MPI library may still use although nothing will ever say that it is
-//! done with them.
+//! Retired staging buffers: the MPI library may still use them, and nothing will ever show that it
+//! has finished with them.
 //!
-//! A request says by its handle whether its operation goes on. A call without a request says
-//! nothing: after an error its inner receives may still be pending, and they may complete at any
-//! later time. So what was staged for a call that ended with an error is never used again and never
-//! freed: not even by finalization, since another session may go on.
+//! The handle of a request shows whether its operation goes on. A call without a request shows
+//! nothing: after an error the receives inside the call may still be pending, and they may complete
+//! at any later time. So the staging buffers of a call that ended with an error, or that the
+//! program left by an exception or a jump, are never used again and never freed. Finalization does
+//! not free them either, since another session may go on.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Maximum number of bytes that are kept before calls without a request are no longer converted:
-/// each further error would keep more.
+/// Maximum bytes of retired buffers up to which calls without a request are converted. Above that
+/// they are bypassed, because each further error would retire more.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Bytes of all buffers that are kept.
+/// Bytes of all retired buffers.
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Takes the owner of `bytes` bytes of staging buffers out of use until the process ends.
+/// Takes `owner`, which owns `bytes` bytes of staging buffers, out of use until the process ends.
 #[cold]
 pub(crate) fn retire<T>(owner: T, bytes: usize) {
     BYTES.fetch_add(bytes, Ordering::Relaxed);
     std::mem::forget(owner);
 }
 
-/// Returns true if so much is kept that a call which could keep more is left to the MPI library.
+/// Returns true if so many bytes are retired that calls without a request are bypassed.
 #[inline]
 pub(crate) fn is_full() -> bool {
     BYTES.load(Ordering::Relaxed) > MAX_BYTES

@@ -1,12 +1,12 @@
-//! Runs the kernel of a type, in the direction of a call.
+//! Packing or unpacking in the direction of a call.
 
 use ddtc::committed::Committed;
 use ddtc::kind::Direction;
 
-/// Packs or unpacks `count` instances.
+/// Packs `count` instances from `user` to `packed`, or unpacks them from `packed` to `user`.
 ///
 /// # Safety
-/// As `Committed::pack_raw` and `Committed::unpack_raw`.
+/// As for `Committed::pack_raw` or `Committed::unpack_raw`, according to `direction`.
 #[inline]
 pub(crate) unsafe fn run(
     committed: &Committed,

@@ -1,15 +1,15 @@
-//! Where functions are looked for: the scope of the object that has called a wrapper, the global
-//! one, and those of all loaded objects.
+//! Search for functions by name in the dynamic linker's scopes: the scope of the object that has
+//! called a wrapper, the global scope, and the scopes of all loaded objects.
 //!
-//! Nothing that is found here is kept loaded. A library that a program has opened, and closes, must
-//! go.
+//! A search keeps no object loaded: if a program closes a library that it has opened, the library
+//! must be unloaded.
 
 use std::ffi::{CStr, CString, c_void};
 
 use crate::loader::{Opened, callers, loaded_objects, object_of, symbol_after_ours};
 
-/// Returns a scope in which `name` is found: that of the caller, the global one, or that of any
-/// loaded object.
+/// Returns the first scope in which `name` is found, of these: the scope of the calling object, the
+/// global scope, and the scopes of all other loaded objects but this library.
 pub(crate) fn find_scope(name: &CStr) -> Option<Opened> {
     let ours = own_object();
     let has = |scope: Option<Opened>| scope.filter(|scope| !scope.symbol(name).is_null());
@@ -21,34 +21,39 @@ pub(crate) fn find_scope(name: &CStr) -> Option<Opened> {
     )
 }
 
-/// The object and the address at which a library has `PMPI_Type_commit`.
+/// Identity of an MPI library: the object that has its `PMPI_Type_commit`, and the address of that
+/// function.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Place {
+    /// File of the object.
     pub(crate) object: String,
+    /// Address of `PMPI_Type_commit`.
     commit: usize,
 }
 
 impl Place {
-    /// Returns the place of the library that is found in a scope.
+    /// Returns the identity of the MPI library that is found in a scope.
     pub(crate) fn of(scope: &Opened) -> Place {
         let commit = scope.symbol(c"PMPI_Type_commit");
         Place { object: object_of(commit), commit: commit.addr() }
     }
 
-    /// Returns whether an object of this name is loaded there, which may be another copy.
+    /// Returns true if an object with the same file is loaded at the same address. That may be
+    /// another copy of the library, which was loaded after the first one had been unloaded.
     pub(crate) fn is_loaded(&self) -> bool {
         object_of(std::ptr::without_provenance(self.commit)) == self.object
     }
 }
 
-/// Returns the file of this library.
+/// Returns the file of the preload library.
 fn own_object() -> String {
     object_of(own_object as *const c_void)
 }
 
-/// Returns a function of another loaded object that has the name of a wrapper: of one that is
-/// behind this library in the order in which names are looked for, where there is one. Those before
-/// it may be tools whose functions call ours.
+/// Returns a function of another loaded object that has the name of a wrapper, or null if there is
+/// none. The objects after this library in the dynamic linker's list, which is the order in which
+/// names are looked for, are asked first. The objects before this library are asked last, because
+/// they may be tools whose functions call this library's.
 pub(crate) fn behind(name: &str) -> *mut c_void {
     let Ok(name) = CString::new(name) else { return std::ptr::null_mut() };
     let ours = own_object();
@@ -64,9 +69,10 @@ pub(crate) fn behind(name: &str) -> *mut c_void {
     found.unwrap_or(std::ptr::null_mut())
 }
 
-/// Returns the function of a name that the caller of a wrapper would have reached without this
-/// library, or null: the next one in the global scope, which may be that of a profiling layer, and
-/// only if there is none, the one in the scope of the calling object.
+/// Returns the function of this name that the caller of a wrapper would have reached without this
+/// library, or null: the next function in the global scope, which may be a PMPI layer's; if there
+/// is none, the function in the scope of the calling object; if there is none there, that of any
+/// other object.
 pub(crate) fn next(name: &CStr) -> *mut c_void {
     let found = symbol_after_ours(name);
     if !found.is_null() {
@@ -75,16 +81,18 @@ pub(crate) fn next(name: &CStr) -> *mut c_void {
     let ours = own_object();
     let caller = caller(&ours).and_then(|caller| Opened::loaded(&caller));
     let found = caller.map_or(std::ptr::null_mut(), |scope| scope.symbol(name));
-    // The caller may have jumped here, and then it is not on the stack.
+    // If the caller has ended with a jump to the wrapper, it is not on the stack and was not found.
     if found.is_null() { behind(name.to_str().unwrap_or_default()) } else { found }
 }
 
-/// Says whether the program's calls of a function come here.
+/// Returns true if the program's calls of a function reach this library, because the global scope
+/// finds its function first.
 pub(crate) fn ours(name: &CStr) -> bool {
     Opened::global().is_some_and(|scope| object_of(scope.symbol(name)) == own_object())
 }
 
-/// Returns the object that called into us: the first one on the stack that is not this library.
+/// Returns the object that called into this library: the first object on the stack that is not
+/// `ours`.
 fn caller(ours: &str) -> Option<String> {
     callers(ours).into_iter().next()
 }

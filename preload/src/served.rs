@@ -1,4 +1,11 @@
-//! State of a type inside the host: whether our mover serves it, and what was left to the host's.
+//! State of a datatype in Open MPI's convertor hook: whether compiled code moves the bytes of
+//! requests of the type, and how many bytes went to the MPI library's own movers.
+//!
+//! In progress of the MPI library nothing is decoded or compiled. So a request of a type that is
+//! not ready is left to the MPI library's mover, its bytes are counted, and once there are enough
+//! of them the type is queued. It is made ready when the program next passes it to a call. A type
+//! that is known only by Open MPI's description of it is made ready at the next call of the
+//! program.
 
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
@@ -7,45 +14,55 @@ use ddtc::kind::Direction;
 
 use crate::cuts::Cuts;
 
-/// Bits of the state: a direction is served, asked for, or the type never is.
+/// Bit of the state: compiled code moves requests of this direction.
 const fn ready(direction: Direction) -> u8 {
     1 << direction as u8
 }
 
+/// Bit of the state: the type is queued to be made ready for this direction.
 const fn asked(direction: Direction) -> u8 {
     4 << direction as u8
 }
 
+/// Bit of the state: the MPI library moves all requests of the type, for good.
 const REFUSED: u8 = 16;
-/// Long requests are the host's.
+/// Bit of the state: the MPI library moves long requests of the type ([`LONG`]).
 const SHORT: u8 = 32;
-/// Copies from buffer to buffer are asked for, or will not be served.
+/// Bit of the state: the type is queued for a compiled copy from buffer to buffer.
 const COPIES_ASKED: u8 = 64;
+/// Bit of the state: the MPI library copies from buffer to buffer, for good.
 const COPIES_REFUSED: u8 = 128;
 
-/// Bytes from which they are long: in single elements a stride apart the host is as fast, and its loop runs ahead of the memory (measured: 0.9 of its time at
-/// 384 KiB, 1.2 at 1.5 MiB and 3 MiB, Sapphire Rapids, two ranks).
+/// Minimum bytes of a long request. Only types of single short blocks less than a page apart have
+/// such a limit: for them the MPI library is as fast, because the processor prefetches the memory
+/// for its loop as well. Compiled code took 0.9 of the library's time at 384 KiB, and 1.2 at 1.5
+/// MiB and 3 MiB (Sapphire Rapids, two ranks).
 const LONG: u64 = 1 << 20;
 
-/// Times that it waits longer: a thousand times as long.
+/// Maximum number of times that the bytes which queue a type are doubled: to about a thousand times
+/// as many.
 const MOST_WAITS: u8 = 10;
 
-/// Of one type.
+/// State of one type in the hook.
 pub(crate) struct Served {
     state: AtomicU8,
-    /// Bytes of requests that went to the host's mover, a direction each.
+    /// Bytes of requests that the MPI library's mover moved since the type was last taken from the
+    /// queue, for each direction.
     left: [AtomicU64; 2],
-    /// How often it was looked at while nothing might be spent on it.
+    /// Number of times that the type was taken from the queue in vain, because the overhead budget
+    /// was used up; at most [`MOST_WAITS`].
     waits: AtomicU8,
-    /// Where its elements end; null while nobody has looked.
+    /// Places in the packed stream at which elements of the MPI library's own description of the
+    /// type end, so that pieces that are sent may end there; null until they are found.
     cuts: AtomicPtr<Cuts>,
-    /// Bytes that the host copied from buffer to buffer.
+    /// Bytes that the MPI library copied from buffer to buffer.
     copied: AtomicU64,
-    /// Copies instances; null while there is nothing.
+    /// Compiled copy of instances from buffer to buffer; null until it is made.
     copies: AtomicPtr<LayoutCopy>,
 }
 
-// References to what is kept go to all threads, which the compiler does not see of the pointers.
+// `by` and `copies` hand out references to these values to all threads. The compiler does not check
+// that they may be shared, because raw pointers to them are stored.
 const _: () = {
     const fn are_shared<T: Send + Sync>() {}
     are_shared::<Cuts>();
@@ -64,39 +81,47 @@ impl Served {
         }
     }
 
-    /// Frees what is kept, so that this can stand for another type.
+    /// Returns everything to its initial state and frees the cuts and the copy, so that the value
+    /// can stand for another type.
     ///
     /// # Safety
-    /// No thread must hold what [`Served::by`] or [`Served::copies`] has returned, or call them meanwhile.
+    /// During this call no thread may hold a reference that [`Served::by`] or [`Served::copies`]
+    /// has returned, or call one of these functions.
     pub(crate) unsafe fn reset(&self) {
         self.state.store(0, Ordering::Relaxed);
         self.waits.store(0, Ordering::Relaxed);
         self.left.iter().chain([&self.copied]).for_each(|left| left.store(0, Ordering::Relaxed));
         let copies = self.copies.swap(std::ptr::null_mut(), Ordering::Acquire);
         if !copies.is_null() {
-            // SAFETY: made by `Box::into_raw` in `copy_by`, and nobody holds it, as the caller promises.
+            // SAFETY: the pointer was made by `Box::into_raw` in `copy_by` and was taken out of its
+            // place by the `swap`, so it is freed once. Nobody holds a reference to the value, as
+            // the caller promises.
             drop(unsafe { Box::from_raw(copies) });
         }
         let cuts = self.cuts.swap(std::ptr::null_mut(), Ordering::Acquire);
         if !cuts.is_null() {
-            // SAFETY: made by `Box::into_raw` in `keep`, and nobody holds it, as the caller promises.
+            // SAFETY: the pointer was made by `Box::into_raw` in `keep` and was taken out of its
+            // place by the `swap`, so it is freed once. Nobody holds a reference to the value, as
+            // the caller promises.
             drop(unsafe { Box::from_raw(cuts) });
         }
     }
 
-    /// Returns where its elements end, if our mover serves it in this direction.
+    /// Returns the places at which elements end, and pieces that are sent may end, if compiled code
+    /// moves requests of the type in this direction.
     #[inline]
     pub(crate) fn by(&self, direction: Direction) -> Option<&Cuts> {
         if self.state.load(Ordering::Acquire) & ready(direction) == 0 {
             return None;
         }
-        // SAFETY: null, or what `keep` has made. Only `reset` frees it, whose caller promises that
-        // nobody holds it.
+        // SAFETY: the pointer is null or was made by `keep` from a box. Only `reset` frees the box,
+        // and its caller promises that nobody holds a reference to it.
         unsafe { self.cuts.load(Ordering::Acquire).as_ref() }
     }
 
-    /// A request of so many bytes is the host's: once these are `enough`, twice as many each time that it had to wait, the type is to be looked at when the program
-    /// next uses it. Says whether it is from now on.
+    /// Counts a request of `bytes` bytes that is left to the MPI library's mover. Queues the type
+    /// once these requests have `enough` bytes, or twice as many for each time that the type was
+    /// taken from the queue in vain. Returns true if this call has queued it.
     #[inline]
     pub(crate) fn ask(&self, direction: Direction, bytes: u64, enough: u64) -> bool {
         if self.state.load(Ordering::Relaxed) & (asked(direction) | REFUSED) != 0 {
@@ -112,13 +137,16 @@ impl Served {
         is_due
     }
 
-    /// It was looked at in vain while nothing might be spent on it.
+    /// Doubles the bytes after which the type is queued again. Called if the type was taken from
+    /// the queue but could not be made ready, because the overhead budget was used up.
     pub(crate) fn wait_longer(&self) {
-        // Threads may lose one another's: nothing but a moment hangs on it.
+        // If two threads add at once, one of the additions may be lost. Only the moment at which
+        // the type is queued depends on the number.
         self.waits.store((self.waits.load(Ordering::Relaxed) + 1).min(MOST_WAITS), Ordering::Relaxed);
     }
 
-    /// Says whether it is to be looked at.
+    /// Returns true if the type is queued, to be made ready or to get a compiled copy at a later
+    /// call of the program.
     #[inline]
     pub(crate) fn is_asked(&self) -> bool {
         let state = self.state.load(Ordering::Relaxed);
@@ -126,12 +154,13 @@ impl Served {
             && state & REFUSED == 0
     }
 
-    /// Returns the copy of its instances from buffer to buffer, once it is made. A copy of so many bytes that is the host's is counted: once these are `enough`, the
-    /// type is looked at when the program next uses it.
+    /// Returns the compiled copy of instances from buffer to buffer, if there is one. Otherwise
+    /// counts `bytes` bytes that the MPI library copies, and queues the type once they are
+    /// `enough`.
     #[inline]
     pub(crate) fn copies(&self, bytes: u64, enough: u64) -> Option<&LayoutCopy> {
-        // SAFETY: null, or what `copy_by` has made. Only `reset` frees it, whose caller promises
-        // that nobody holds it.
+        // SAFETY: the pointer is null or was made by `copy_by` from a box. Only `reset` frees the
+        // box, and its caller promises that nobody holds a reference to it.
         let made = unsafe { self.copies.load(Ordering::Acquire).as_ref() };
         if made.is_none()
             && self.state.load(Ordering::Relaxed) & (COPIES_ASKED | COPIES_REFUSED | REFUSED) == 0
@@ -145,13 +174,15 @@ impl Served {
         made
     }
 
-    /// Takes what was asked for: whether copies were.
+    /// Takes the type from the queue for compiled copies. Returns true if it was queued and has no
+    /// copy yet.
     pub(crate) fn take_copies(&self) -> bool {
         self.state.fetch_and(!COPIES_ASKED, Ordering::Relaxed) & COPIES_ASKED != 0
             && self.copies.load(Ordering::Acquire).is_null()
     }
 
-    /// Copies go by this from now on; `None`: they are the host's for good.
+    /// Sets the compiled copy from buffer to buffer. `None`: copies stay with the MPI library for
+    /// good.
     pub(crate) fn copy_by(&self, copies: Option<LayoutCopy>) {
         let Some(copies) = copies else {
             self.state.fetch_or(COPIES_REFUSED, Ordering::Relaxed);
@@ -160,19 +191,22 @@ impl Served {
         let made = Box::into_raw(Box::new(copies));
         let null = std::ptr::null_mut();
         if self.copies.compare_exchange(null, made, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            // SAFETY: made above, and another thread's is kept.
+            // SAFETY: the box was made above and was not published, because the exchange failed:
+            // another thread has set a copy first.
             drop(unsafe { Box::from_raw(made) });
         }
     }
 
-    /// Says whether nothing is left to be found out.
+    /// Returns true if nothing is left to be found out about requests of the type: both directions
+    /// are ready, or the type is refused.
     pub(crate) fn is_settled(&self) -> bool {
         let (state, both) =
             (self.state.load(Ordering::Relaxed), ready(Direction::Pack) | ready(Direction::Unpack));
         state & REFUSED != 0 || state & both == both
     }
 
-    /// Takes what was asked for: bytes of each direction that were the host's.
+    /// Takes the type from the queue. Returns, for each direction that was queued, the bytes that
+    /// the MPI library's mover has moved, and counts both directions from 0 again.
     pub(crate) fn take(&self) -> [Option<u64>; 2] {
         Direction::BOTH.map(|direction| {
             let state = self.state.fetch_and(!asked(direction), Ordering::Relaxed);
@@ -181,32 +215,36 @@ impl Served {
         })
     }
 
-    /// Says whether a request of so many bytes gains.
+    /// Returns true if a request of `bytes` bytes gains by compiled code as far as its length
+    /// decides: it is not long, or long requests of the type gain too.
     #[inline]
     pub(crate) fn gains(&self, bytes: u64) -> bool {
         bytes < LONG || self.state.load(Ordering::Relaxed) & SHORT == 0
     }
 
-    /// Long requests are the host's.
+    /// Leaves long requests of the type to the MPI library ([`LONG`]).
     pub(crate) fn keep_short(&self) {
         self.state.fetch_or(SHORT, Ordering::Relaxed);
     }
 
-    /// It is never served.
+    /// Leaves all requests of the type to the MPI library for good. The type is not queued any
+    /// more.
     pub(crate) fn refuse(&self) {
         self.state.fetch_or(REFUSED, Ordering::Relaxed);
     }
 
-    /// It is not served any more: requests go on by the host's movers, and copies are the host's.
+    /// Ends all use of compiled code for the type: requests that are under way are continued by the
+    /// MPI library's movers, and copies are left to it.
     pub(crate) fn end(&self) {
         let both = ready(Direction::Pack) | ready(Direction::Unpack);
         let ended = |state: u8| Some((state | REFUSED | COPIES_REFUSED) & !both);
         let _ = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, ended);
-        // Another thread may be copying by what is there, so its memory is not given back.
+        // Another thread may be using the copy, so its memory is not freed.
         self.copies.store(std::ptr::null_mut(), Ordering::Release);
     }
 
-    /// Returns where its elements end, found by `find` if nobody has.
+    /// Keeps the places at which elements end, as `find` finds them, unless they are known already.
+    /// Returns `None` if `find` does.
     pub(crate) fn keep(&self, find: impl FnOnce() -> Option<Cuts>) -> Option<()> {
         if !self.cuts.load(Ordering::Acquire).is_null() {
             return Some(());
@@ -215,13 +253,15 @@ impl Served {
         let first =
             self.cuts.compare_exchange(std::ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire);
         if first.is_err() {
-            // SAFETY: made above, and another thread's is kept.
+            // SAFETY: the box was made above and was not published, because the exchange failed:
+            // another thread has set its cuts first.
             drop(unsafe { Box::from_raw(made) });
         }
         Some(())
     }
 
-    /// From now on requests of this direction are served. After [`Served::keep`].
+    /// Lets compiled code move requests of this direction from now on, unless the type is refused.
+    /// [`Served::keep`] must have succeeded before.
     pub(crate) fn serve(&self, direction: Direction) {
         let before = self.state.fetch_or(ready(direction), Ordering::Release);
         if before & REFUSED != 0 {
@@ -251,7 +291,8 @@ mod tests {
         served.serve(Direction::Unpack);
         assert!(served.by(Direction::Pack).is_none() && !served.is_settled());
         assert_eq!(served.by(Direction::Unpack).map(|cuts| cuts.before(7)), Some(4));
-        // SAFETY: nothing of it is held.
+        // SAFETY: this test holds no reference that `by` or `copies` has returned, and no other
+        // thread knows the value.
         unsafe { served.reset() };
         assert!(served.by(Direction::Unpack).is_none());
         served.refuse();
@@ -269,13 +310,15 @@ mod tests {
         served.serve(Direction::Pack);
         assert!(served.by(Direction::Pack).is_some());
         served.end();
-        // As another thread that had begun to make it ready.
+        // Does the same as another thread that had begun to make the type ready before it was
+        // ended.
         served.serve(Direction::Unpack);
         assert!(Direction::BOTH.into_iter().all(|direction| served.by(direction).is_none()));
         assert!(
             !served.ask(Direction::Pack, 100, 25) && served.copies(100, 25).is_none() && !served.is_asked()
         );
-        // SAFETY: nothing of it is held.
+        // SAFETY: this test holds no reference that `by` or `copies` has returned, and no other
+        // thread knows the value.
         unsafe { served.reset() };
         served.serve(Direction::Unpack);
         assert!(
@@ -296,7 +339,8 @@ mod tests {
         assert_eq!(asked(12), 3);
         (0..100).for_each(|_| served.wait_longer());
         assert_eq!([asked(1023), asked(1), asked(1023)], [0, 1, 0]);
-        // SAFETY: nothing of it is held.
+        // SAFETY: this test holds no reference that `by` or `copies` has returned, and no other
+        // thread knows the value.
         unsafe { served.reset() };
         assert_eq!(asked(3), 3);
     }

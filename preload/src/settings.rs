@@ -1,4 +1,4 @@
-//! The environment, read once at the first call of a wrapper.
+//! Settings from the environment, read once, at the first call of a wrapper.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -12,17 +12,18 @@ use ddtc_hosts::variables::{RENAMED, explanation};
 
 use crate::warn::warn;
 
-/// `DDTC_POLICY`.
+/// Value of `DDTC_POLICY`: the way in which it is decided whether a buffer is converted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// By the times of its layout and size; before that, by the user's table, or without one the shipped one.
+    /// By the measured times of the layout for messages of the size. Until there are times, by the
+    /// user's policy table, or by the shipped table if the user has none.
     #[default]
     Measure,
-    /// By that table.
+    /// By the user's policy table, or by the shipped table if the user has none.
     Table,
-    /// Every layout that is not dense, whatever its payload.
+    /// Every layout that is not dense is converted, for any number of bytes.
     All,
-    /// No message.
+    /// Nothing but the program's own packs and unpacks is converted (`none`).
     Off,
 }
 
@@ -40,15 +41,16 @@ impl FromStr for Choice {
     }
 }
 
-/// `DDTC_HOOK`.
+/// Value of `DDTC_HOOK`: the code that moves the bytes of requests inside Open MPI.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum HookChoice {
-    /// Requests of Open MPI move their bytes by its own movers.
+    /// Open MPI's own code.
     Off,
-    /// By ours, where it was proven that they can.
+    /// Compiled code in Open MPI's convertor hook, if a test at run time has shown that the hook
+    /// works with this Open MPI.
     #[default]
     On,
-    /// By ours, and each piece is compared with the host's.
+    /// As `On`, and each piece is compared with the piece that Open MPI's own code makes.
     Check,
 }
 
@@ -70,26 +72,28 @@ impl FromStr for HookChoice {
 pub(crate) struct Settings {
     /// `DDTC_MODE`, `DDTC_LAZY_THRESHOLD`, `DDTC_TARGET`.
     pub(crate) config: Config,
-    /// `DDTC_CHECK`.
+    /// `DDTC_CHECK`: whether packed and unpacked bytes are compared with those of the interpreter
+    /// and of the MPI library.
     pub(crate) check: bool,
-    /// `DDTC_REPORT`: `-` is standard error; a name that ends in `.json` makes it JSON.
+    /// `DDTC_REPORT`: the file for the report; `-` is standard error, and the report is JSON if the
+    /// name ends in `.json`.
     pub(crate) report: Option<PathBuf>,
-    /// `DDTC_RECORD`.
+    /// `DDTC_RECORD`: the file for the record.
     pub(crate) record: Option<PathBuf>,
-    /// `DDTC_PERF_MAP`.
+    /// `DDTC_PERF_MAP`: whether compiled code is made known to the profiler `perf`.
     pub(crate) perf_map: bool,
     /// `DDTC_POLICY`.
     pub(crate) policy: Choice,
-    /// `DDTC_PROFILE_CACHE`: whether what was timed is kept for later runs.
+    /// `DDTC_PROFILE_CACHE`: whether measured times are kept in the profile cache for later runs.
     pub(crate) profile_cache: bool,
     /// `DDTC_HOOK`.
     pub(crate) hook: HookChoice,
-    /// `DDTC_STAGING_MIB`: maximum number of bytes of all staging buffers.
+    /// `DDTC_STAGING_MIB`, which is in MiB: the maximum number of bytes of staging buffers.
     pub(crate) staging_bytes: usize,
 }
 
 impl Settings {
-    /// Says whether anything is counted.
+    /// Returns true if conversions are counted: a report or a record is asked for.
     pub(crate) fn counting(&self) -> bool {
         self.report.is_some() || self.record.is_some()
     }
@@ -113,11 +117,12 @@ fn by_either_name(get: Get<'_>, name: &str) -> Option<OsString> {
     get(name).or_else(old)
 }
 
-/// The value of a variable, if it is not empty.
+/// Function that returns the value of an environment variable, if the variable is set and not
+/// empty.
 type Get<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 fn read(get: Get<'_>) -> Settings {
-    // A type may be used once.
+    // Types are compiled lazily by default, because a program may use a type only once.
     let mut config = Config { mode: Mode::Lazy, ..Config::default() };
     config.mode = parsed(get, "DDTC_MODE", config.mode);
     config.lazy_threshold = parsed(get, "DDTC_LAZY_THRESHOLD", config.lazy_threshold);
@@ -142,7 +147,8 @@ fn read(get: Get<'_>) -> Settings {
     }
 }
 
-/// The value of a variable; one line and the default where it is wrong.
+/// Returns the parsed value of a variable, or `default` if the variable is not set. If the value is
+/// wrong, prints one line to warn of it and returns `default`.
 fn parsed<T: FromStr<Err: Display>>(get: Get<'_>, name: &str, default: T) -> T {
     let Some(text) = text(get, name) else { return default };
     text.parse().unwrap_or_else(|error: T::Err| {
@@ -151,12 +157,15 @@ fn parsed<T: FromStr<Err: Display>>(get: Get<'_>, name: &str, default: T) -> T {
     })
 }
 
-/// The value of a variable of words or numbers; one line where it is none.
+/// Returns the value of a variable that must be text. If the value is not valid Unicode, prints one
+/// line to warn of it and returns `None`.
 fn text(get: Get<'_>, name: &str) -> Option<String> {
     let refused = |value: OsString| warn(format_args!("{name}={}: {NO_TEXT}; ignored", cut(&value)));
     get(name)?.into_string().map_err(refused).ok()
 }
 
+/// Returns the value of a variable that must be `0` or `1`, or `default` if the variable is not
+/// set. If the value is wrong, prints one line to warn of it and returns `default`.
 fn flag(get: Get<'_>, name: &str, default: bool) -> bool {
     match text(get, name).as_deref() {
         None => default,

@@ -1,33 +1,33 @@
-//! The C types of arguments of MPI functions, by their roles in the table of calls
-//! (`ddtc_hosts::counted_calls`).
+//! C types of the arguments of MPI functions, by the roles that the table of calls
+//! (`ddtc_hosts::counted_calls`) gives them.
 
 use std::ffi::{c_int, c_void};
 
-/// A handle of the host as an argument of a call, whichever ABI the host has: 4 or 8 bytes wide. Bits above its width are not
-/// defined; `Host::mask` clears them.
+/// A handle of the MPI library as an argument of a call, for every ABI: handles are 4 or 8 bytes
+/// wide. Bits above that width are undefined and must be cleared with `Host::mask`.
 pub(crate) type HandleWord = u64;
-/// A buffer that is read.
+/// A buffer that the call reads.
 pub(crate) type In = *const c_void;
-/// A buffer, handle or status that is written.
+/// A buffer, handle or status that the call may write.
 pub(crate) type Out = *mut c_void;
-/// A handle.
+/// A handle that the call reads.
 pub(crate) type Handle = HandleWord;
-/// A rank or tag.
+/// A rank, a root or a tag.
 pub(crate) type Int = c_int;
-/// `MPI_Offset`: a place in a file.
+/// `MPI_Offset`: a position in a file.
 pub(crate) type Offset = i64;
 /// `MPI_Aint`: a displacement in a window.
 pub(crate) type Displacement = isize;
 
-/// Datatypes, one after the other in the width of the host's handles.
+/// An array of datatypes, each as wide as the MPI library's handles.
 pub(crate) type Types = *const c_void;
-/// Displacements in bytes in both forms of a call.
+/// An array of displacements in bytes. They are `MPI_Aint` in both forms of a call.
 pub(crate) type ByteDispls = *const isize;
-/// An array of displacements in the form whose counts are `N`: `int`, or `MPI_Aint`, which is as wide as `MPI_Count` on the targets of
-/// this library.
+/// An array of displacements in the form of a call whose counts are `N`: `int` in the small form,
+/// and `MPI_Aint` in the large one, which is as wide as `MPI_Count` on the targets of this library.
 pub(crate) type Displs<N> = *const N;
 
-/// Returns the type of an argument of this role, in the form whose counts are `$n`.
+/// Expands to the C type of an argument of a role, in the form of a call whose counts are `$n`.
 macro_rules! argument {
     ($n:ty, Count) => { $n };
     ($n:ty, Size) => { $n };

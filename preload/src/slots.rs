@@ -1,9 +1,13 @@
-//! From a host's handle to what is known of its object: one hash, a few loads, no lock.
+//! Hash table from a handle of the MPI library to the record of its object. A lookup takes one
+//! hash, a few loads and no lock.
 //!
-//! Slots hold pointers to entries that are never freed, only reused, and an entry says whose handle it is: so a reader that races
-//! with a change of other handles sees either the right entry or none, never another's, and "none" only sends a call to the host.
-//! A handle is bound while its object lives: the host's attribute on the object unbinds it when the object dies, before the
-//! host can give the value to another. Changes take a lock that is never held across a call of the host.
+//! Slots hold pointers to entries, which are never freed, only reused, and each entry contains the
+//! handle that it is bound to. So a reader that races with a change of other handles finds either
+//! the right entry or none, never that of another handle. If it finds none, the call is bypassed,
+//! which is always correct. A handle is bound only while its object lives: an attribute of the MPI
+//! library on the object unbinds the handle when the object dies, before the library can give the
+//! handle to another object. Changes take a lock that is never held across a call of the MPI
+//! library.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,43 +15,46 @@ use ddtc::process::{Guard, Mutex};
 
 use crate::atomic_ref::AtomicRef;
 
-/// Facts about an object.
+/// Record of an object of the MPI library.
 pub(crate) trait Entry: Sync + 'static {
-    /// One of no object.
+    /// Returns an entry that stands for no object.
     fn new() -> Self;
-    /// The bound handle, 0 if none. Changed by its table alone.
+    /// Returns the handle that the entry is bound to, or 0. Only the table of the entry may change
+    /// the handle.
     fn handle(&self) -> &AtomicU64;
 }
 
-/// The entries of a kind of objects.
+/// Entries of one kind of objects.
 pub(crate) struct Table<E: Entry> {
     slots: AtomicRef<Slots<E>>,
     state: Mutex<State<E>>,
 }
 
-/// An open-addressed table with linear probing, at most a quarter full.
+/// Array of slots with open addressing and linear probing, of which at most a quarter is used.
 struct Slots<E: Entry> {
     shift: u32,
     slots: Box<[AtomicRef<E>]>,
 }
 
-/// State that changes of the table need besides its slots; reached under the lock, which orders all changes.
+/// State of a table besides its slots, for threads that change the table. Its lock puts all changes
+/// in one order.
 struct State<E: Entry> {
-    /// Entries bound to a handle.
+    /// Number of entries that are bound to a handle.
     bound: usize,
     /// Binary logarithm of the number of slots.
     bits: u32,
-    /// Entries of no object.
+    /// Entries that stand for no object.
     free: Vec<&'static E>,
 }
 
-/// Returns a word's place among `1 << (64 - shift)`: Fibonacci hashing, which spreads handles that are small integers and those that are addresses.
+/// Returns the slot of a word among `1 << (64 - shift)` slots, by Fibonacci hashing. That spreads
+/// handles evenly, both those that are small integers and those that are addresses.
 #[inline]
 pub(crate) fn spread(word: u64, shift: u32) -> usize {
     (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize
 }
 
-/// Entries allocated at a time.
+/// Number of entries that are allocated at once.
 const CHUNK: usize = 64;
 
 impl<E: Entry> Slots<E> {
@@ -65,7 +72,8 @@ impl<E: Entry> Slots<E> {
     fn get(&self, handle: u64) -> Option<&'static E> {
         let mut at = self.home(handle);
         loop {
-            // Most are null, so it ends; and every place is one of theirs.
+            // The loop ends because at least three quarters of the slots are null. `get` succeeds
+            // for every index, because `home` and the mask below give only indices of slots.
             let entry = self.slots.get(at)?.load()?;
             if entry.handle().load(Ordering::Acquire) == handle {
                 return Some(entry);
@@ -83,7 +91,8 @@ impl<E: Entry> Slots<E> {
         self.slots[at].store(Some(entry));
     }
 
-    /// Removes the entry of a handle and closes the gap, so that probing never ends before an entry.
+    /// Removes the entry of a handle, and moves later entries back into the gap, so that no probe
+    /// for another handle ends at the gap.
     fn remove(&self, entry: &'static E, handle: u64) {
         let mask = self.slots.len() - 1;
         let mut at = self.home(handle) & mask;
@@ -99,7 +108,8 @@ impl<E: Entry> Slots<E> {
             next = (next + 1) & mask;
             let Some(candidate) = self.slots[next].load() else { break };
             let home = self.home(candidate.handle().load(Ordering::Relaxed)) & mask;
-            // It may move back if its home is not between the gap and where it is.
+            // The candidate may move into the gap unless its home slot lies between the gap and its
+            // present slot.
             if (next.wrapping_sub(home) & mask) >= (next.wrapping_sub(at) & mask) {
                 self.slots[at].store(Some(candidate));
                 at = next;
@@ -110,7 +120,7 @@ impl<E: Entry> Slots<E> {
 }
 
 impl<E: Entry> Table<E> {
-    /// Of no handles.
+    /// Returns a table without entries.
     pub(crate) const fn new() -> Table<E> {
         Table { slots: AtomicRef::none(), state: Mutex::new(State { bound: 0, bits: 8, free: Vec::new() }) }
     }
@@ -130,7 +140,7 @@ impl<E: Entry> Table<E> {
         self.slots()?.get(handle)
     }
 
-    /// Returns an entry that is bound to no handle, for its caller alone.
+    /// Returns an entry that is bound to no handle and that the caller alone owns.
     pub(crate) fn take(&'static self) -> &'static E {
         let mut state = self.state();
         if state.free.is_empty() {
@@ -140,13 +150,17 @@ impl<E: Entry> Table<E> {
         state.free.pop().unwrap_or_else(|| Box::leak(Box::new(E::new())))
     }
 
-    /// Gives back an entry that is its caller's alone.
+    /// Gives back an entry that the caller alone owns and that is bound to no handle.
     pub(crate) fn give_back(&'static self, entry: &'static E) {
         self.state().free.push(entry);
     }
 
-    /// Binds an entry that its caller owns to a handle; readers find it from now on. `keep`: what is bound to the handle already stays, and the
-    /// answer is no; otherwise that is the stale owner of a value, which only a host that broke its word leaves behind.
+    /// Binds an entry that the caller owns to a handle, so that readers find it from now on.
+    /// Returns true if the entry is bound; nothing changes if it was bound before. If another entry
+    /// is bound to the handle, `keep` decides. If `keep` is true, the old entry stays and this
+    /// returns false. If `keep` is false, the old entry is stale and is unbound: the MPI library
+    /// has given the handle to a new object without running the delete callback of the old object's
+    /// attribute.
     pub(crate) fn bind(&'static self, entry: &'static E, handle: u64, keep: bool) -> bool {
         let mut state = self.state();
         if entry.handle().load(Ordering::Relaxed) != 0 {
@@ -160,7 +174,8 @@ impl<E: Entry> Table<E> {
         let slots = match old {
             Some(slots) if (state.bound + 1) * 4 <= slots.slots.len() => slots,
             _ => {
-                // Old tables stay for readers that are still in them: together they are smaller than the new one.
+                // The old array is not freed, because readers may still be in it. All old arrays
+                // together are smaller than the new one.
                 state.bits += u32::from(old.is_some());
                 let new: &'static Slots<E> = Box::leak(Box::new(Slots::new(state.bits)));
                 for slot in old.map_or(&[][..], |o| &o.slots) {
@@ -183,7 +198,8 @@ impl<E: Entry> Table<E> {
         true
     }
 
-    /// Nobody finds an entry any more.
+    /// Unbinds an entry from its handle, if it has one, so that no reader finds the entry from now
+    /// on.
     pub(crate) fn unbind(&'static self, entry: &'static E) {
         self.remove(&mut self.state(), entry);
     }
@@ -197,7 +213,7 @@ impl<E: Entry> Table<E> {
         }
     }
 
-    /// Unbinds every entry; `then` is done with each under the lock.
+    /// Unbinds every entry and calls `then` for each, under the lock.
     pub(crate) fn forget_all(&'static self, then: impl Fn(&'static E)) {
         let mut state = self.state();
         for entry in self.bound() {
@@ -206,13 +222,14 @@ impl<E: Entry> Table<E> {
         }
     }
 
-    /// Something is done with every bound entry under the lock: none is bound or unbound meanwhile.
+    /// Calls `f` for every bound entry under the lock, so that no entry is bound or unbound
+    /// meanwhile.
     pub(crate) fn each(&'static self, f: impl Fn(&'static E)) {
         let _state = self.state();
         self.bound().into_iter().for_each(f);
     }
 
-    /// Every bound entry, at this moment.
+    /// Returns all entries that are bound now.
     fn bound(&self) -> Vec<&'static E> {
         let slots = self.slots().map_or(&[][..], |s| &s.slots);
         slots.iter().filter_map(AtomicRef::load).collect()
@@ -251,13 +268,13 @@ mod tests {
         PLAIN.give_back(entry);
     }
 
-    // One test: the table is global.
+    // This is one test because the table is global.
     #[test]
     fn binds_unbinds_grows_and_reuses() {
         assert!(!known(7));
         let entries: Vec<_> = (0..5000u64).map(|i| (0x8c00_0000 + i, bound(0x8c00_0000 + i))).collect();
         assert!(entries.iter().all(|&(h, e)| PLAIN.find(h).is_some_and(|found| std::ptr::eq(found, e))));
-        // Every second one goes; the others stay reachable across closed gaps.
+        // Every second entry is retired. The others must still be found, although gaps were closed.
         for &(_, e) in entries.iter().step_by(2) {
             retire(e);
         }
@@ -267,17 +284,17 @@ mod tests {
         for i in 0..100_000u64 {
             retire(bound(0x7f00_0000_0000 + i * 64));
         }
-        // Two statements: each takes the lock.
+        // These are two statements because each takes the lock.
         assert_eq!(PLAIN.state().bits, bits);
         assert_eq!(PLAIN.state().free.len(), free_before);
         PLAIN.forget_all(|_| ());
         assert!(entries.iter().all(|&(h, _)| !known(h)));
         assert_eq!(PLAIN.state().bound, 0);
-        // A handle that comes back as another object belongs to the new entry alone.
+        // If a handle is bound again for another object, only the new entry is found.
         let (old, new) = (bound(99), bound(99));
         retire(old);
         assert!(known(99));
-        // Unless the first is to stay.
+        // With `keep`, the entry that was bound first stays.
         let late = PLAIN.take();
         assert!(!PLAIN.bind(late, 99, true) && late.0.load(Ordering::Relaxed) == 0);
         PLAIN.give_back(late);

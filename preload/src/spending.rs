@@ -1,7 +1,10 @@
-//! Sums the cost of decoding, compiling and timing for the program, and says whether more may be spent.
+//! Overhead budget: whether there is time to take measurements.
 //!
-//! A program's uses of a type do not say how often it will be used again. So all that this library does ahead of a gain is kept within a part of the time
-//! that the program has run, and of what its conversions have saved. What is begun is finished, so one decoding or compile may go beyond it.
+//! The time for decoding, compiling and timing types is counted here. Decoding and compiling begin when
+//! the uses of a type have paid for them ([`crate::worth`]), whatever the budget says. Timing, and work
+//! for types that only Open MPI's convertor hook has seen, must stay within a part of the time that the
+//! program has run and of the time that its conversions have saved. Work that has begun is finished,
+//! so one measurement may exceed the budget.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -11,34 +14,41 @@ use ddtc::process::Awaited;
 use crate::reserve;
 use crate::settings::settings;
 
-/// The part of the program's time: one in so many.
+/// Inverse of the part of the program's time that may be spent. An 80th is 1.25 %, which is less
+/// than the usual difference between the times of two runs of one program.
 const PART: u64 = 80;
-/// Nanoseconds that may be spent before any time has gone by: the first compile of a process takes 0.06 ms and more.
+/// Nanoseconds that may be spent as soon as the program starts, because the first compile of a
+/// process takes 60 us and more.
 const AHEAD: u64 = 250_000;
 
+/// Nanoseconds that were spent so far.
 static SPENT: AtomicU64 = AtomicU64::new(0);
-/// Nanoseconds that conversions have saved, at least.
+/// Lower bound of the nanoseconds that conversions have saved.
 static SAVED: AtomicU64 = AtomicU64::new(0);
-/// Nanoseconds that went into what is done once in a process.
-static ONCE: AtomicU64 = AtomicU64::new(0);
+/// Nanoseconds of work that is done once in a process. They are added to the budget, so that
+/// conversions need not make up for that work if [`SPENT`] includes its time.
+static EXEMPT: AtomicU64 = AtomicU64::new(0);
 
+/// Returns the time of the first call of this function.
 fn began() -> Instant {
     static BEGAN: Awaited<Instant> = Awaited::new();
     *BEGAN.get_or_init(Instant::now)
 }
 
-/// The time of which a part may be spent begins now, at the latest.
+/// Starts the clock for the time that the program has run, if it has not been started yet.
 pub(crate) fn begin() {
     let _ = began();
 }
 
-/// Says whether about so many nanoseconds may be spent now.
+/// Returns true if about `nanos` nanoseconds may be spent now. Nothing may be spent once memory has
+/// run out. Otherwise there is no limit if the threshold for compiling is 0
+/// (`DDTC_LAZY_THRESHOLD`).
 pub(crate) fn allows(nanos: u64) -> bool {
     if reserve::is_short() {
         return false;
     }
     settings().config.lazy_threshold == 0 || {
-        let saved = SAVED.load(Relaxed).saturating_add(ONCE.load(Relaxed));
+        let saved = SAVED.load(Relaxed).saturating_add(EXEMPT.load(Relaxed));
         within(SPENT.load(Relaxed), nanos, saved, began().elapsed().as_nanos() as u64)
     }
 }
@@ -47,39 +57,30 @@ fn within(spent: u64, more: u64, saved: u64, elapsed: u64) -> bool {
     spent.saturating_add(more) <= AHEAD + elapsed / PART + saved
 }
 
-/// A message was converted that saves so many nanoseconds.
+/// Records that a message was converted, which saves `nanos` nanoseconds.
 #[inline]
 pub(crate) fn saved(nanos: u64) {
-    // Threads may lose one another's: the sum is a bound from below, and no call waits for it.
+    // If two threads add at the same time, one number may be lost. The sum is then still a lower
+    // bound, and no call waits for another.
     SAVED.store(SAVED.load(Relaxed).saturating_add(nanos), Relaxed);
 }
 
-/// So many nanoseconds went into what is done once in a process: types need not make up for them.
-pub(crate) fn forgive(nanos: u64) {
-    ONCE.fetch_add(nanos, Relaxed);
+/// Exempts `nanos` nanoseconds of work that is done once in a process from the budget.
+pub(crate) fn exempt(nanos: u64) {
+    EXEMPT.fetch_add(nanos, Relaxed);
 }
 
-/// Nanoseconds that went into such things so far.
-pub(crate) fn forgiven() -> u64 {
-    ONCE.load(Relaxed)
-}
-
-/// Does what costs time, and counts it, by the clock on the wall: that of the thread alone is a call of the system, of 0.7 us (Zen 4), which is what
-/// decoding a small type takes, and calls that wait for a compile would make it each time. Where others take the core away less is converted.
-pub(crate) fn on<T>(what: impl FnOnce() -> T) -> T {
-    timed(what).0
-}
-
-/// As [`on`], with the nanoseconds that it took.
-pub(crate) fn timed<T>(what: impl FnOnce() -> T) -> (T, u64) {
+/// Does work and counts its time. The time is taken from the wall clock, because reading the clock
+/// of the thread is a system call of 0.7 us (Zen 4), about as long as decoding a small type. If
+/// other processes take the core away, more time is counted and less is converted.
+pub(crate) fn on<T>(work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
-    let made = what();
-    let nanos = start.elapsed().as_nanos() as u64;
-    SPENT.fetch_add(nanos, Relaxed);
-    (made, nanos)
+    let made = work();
+    SPENT.fetch_add(start.elapsed().as_nanos() as u64, Relaxed);
+    made
 }
 
-/// Returns the microseconds spent so far.
+/// Returns the microseconds that were spent so far.
 pub(crate) fn spent_micros() -> u64 {
     SPENT.load(Relaxed) / 1000
 }

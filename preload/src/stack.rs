@@ -1,23 +1,27 @@
-//! Places on the stack, by which a call tells whether an earlier call is still under way.
+//! Stack addresses, by which a new call finds out whether an earlier call is still under way.
 //!
-//! The program may leave an MPI call by an exception or a jump, and then nobody takes back what the
-//! call has noted. So a note says where on the stack it was made. Stacks grow downwards: a note that
-//! was made at or below the place of a new call belongs to a call that is gone.
+//! The program may leave an MPI call by an exception or a jump. Then no code runs that would remove
+//! what the call has recorded, for example that it owns a staging buffer. So each record has the
+//! stack address at which it was made. Stacks grow downwards, so a record with an address at or
+//! below that of a new call on the same stack belongs to a call that was left.
 
-/// Returns an address in the frame below the caller's: the deeper the caller, the lower it is.
+/// Returns an address in the frame of this function, which is directly below its caller's frame.
+/// The deeper the caller is on the stack, the lower is the address.
 #[inline(never)]
 pub(crate) fn here() -> usize {
     let place = 0u8;
     std::hint::black_box(&raw const place).addr()
 }
 
-/// Returns the addresses of this thread's own stack, if the C library tells them.
+/// Returns the addresses of this thread's own stack, or `None` if the C library does not return
+/// them.
 #[cold]
 pub(crate) fn bounds() -> Option<std::ops::Range<usize>> {
     let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
     let (mut low, mut bytes) = (std::ptr::null_mut(), 0);
-    // SAFETY: the attributes are written by the first call, read by the second if the first has
-    // succeeded, and given back by the third.
+    // SAFETY: `attributes` has room for the attributes. `pthread_getattr_np` initializes them, and
+    // the other two calls, which read and destroy them, are reached only if it has succeeded. `low`
+    // and `bytes` are local variables of the types that `pthread_attr_getstack` writes.
     unsafe {
         if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
             return None;
@@ -28,7 +32,7 @@ pub(crate) fn bounds() -> Option<std::ops::Range<usize>> {
     }
 }
 
-/// Runs `f` in a deeper frame, as the MPI library runs what it calls.
+/// Runs `f` in a deeper frame, as functions that the MPI library calls run in deeper frames.
 #[cfg(test)]
 #[inline(never)]
 pub(crate) fn deeper<R>(f: impl FnOnce() -> R) -> R {

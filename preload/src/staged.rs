@@ -1,8 +1,10 @@
-//! A wrapped call: buffers staged before it, the host's call, what follows after it.
+//! Staging of a wrapped call: the work on its buffers before and after the MPI library's call.
 //!
-//! Before the call every buffer of the program that is to be converted gets one that stands for it; the host is given that with the
-//! packed type, or what the program gave. After it what was received is unpacked. While a blocking call is in the host, its
-//! buffers are kept by `held`; a request keeps its buffers until it has completed (`requests`).
+//! Before the call, every buffer of the program that is to be converted gets a staging buffer, and
+//! the MPI library is given the staging buffer with a substitute datatype. For every other buffer
+//! it is given the program's arguments. After the call, received bytes are unpacked. While a
+//! blocking call is in the MPI library, [`crate::held`] keeps its staging buffers; a request keeps
+//! its staging buffers until it has completed ([`crate::requests`]).
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -23,27 +25,30 @@ use crate::use_kind::CompletedBy;
 use crate::user_buffer::UserBuffer;
 use crate::windows::Fetched;
 
-/// A buffer that is sent.
+/// Staging buffer that is sent or written.
 enum Outgoing {
-    /// Packed bytes that the host is sending; kept, not read.
+    /// Packed bytes that the MPI library is sending. They are kept alive, and not read here.
     Packed(Buffer),
-    /// A message, packed anew at every start.
+    /// Message of a persistent send, packed again at every start, or bytes that are written to a
+    /// file.
     Message(Box<Staging>),
-    /// Parts of a buffer, the same.
+    /// Parts of a buffer of a collective call, packed in the call or at every start.
     Parts(Box<Staging>, Box<Parts>),
 }
 
-/// A buffer that is received into.
+/// Staging buffer that is received into.
 enum Incoming {
-    /// A message, of which its status tells how much came.
+    /// Message, or bytes that are read from a file; the status says how many bytes came.
     Message(Box<Staging>),
-    /// Parts of a buffer, all of which come; some are there before.
+    /// Parts of a buffer of a collective call. All of them come; [`Own`] says which of them are in
+    /// the buffer before the call.
     Parts(Box<Staging>, Box<Parts>, Own),
-    /// Bytes that a get brings, all of it; a call that completes it may come before the request's.
+    /// Bytes that a get brings, all of them. A call that completes the operations of the window may
+    /// complete the get before a call that completes its request does.
     Fetched(Arc<Fetched>),
 }
 
-/// Arrays that a host may read until the operation is complete.
+/// Array arguments that the MPI library may read until the operation is complete.
 #[allow(dead_code, reason = "owned until then, not read")]
 pub(crate) enum Kept {
     Ints(Vec<c_int>),
@@ -51,21 +56,22 @@ pub(crate) enum Kept {
     Words(Vec<u64>),
 }
 
-/// When an operation's buffers are packed.
+/// Time at which the buffers of an operation are packed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// Now: it is started by this call.
+    /// In the call that makes the operation, because that call starts it.
     Call,
     /// At every start of a persistent operation.
     Start,
 }
 
-/// The staged buffers of one call, none where all is the host's: then making, moving and dropping it costs next to nothing.
+/// Staged buffers of one call. If the whole call is bypassed there are none, and then making,
+/// moving and dropping this value costs next to nothing.
 pub(crate) struct Staged {
     host: &'static Host,
-    /// Most bytes of a message.
+    /// Maximum number of bytes of a message.
     max_bytes: i64,
-    /// Which call completes its messages.
+    /// Call that completes the messages.
     completed_by: CompletedBy,
     sends: SmallVec<[Outgoing; 1]>,
     receives: SmallVec<[Incoming; 1]>,
@@ -73,7 +79,8 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    /// Nothing staged yet. `max_bytes`: bytes that the host's call can carry in one message.
+    /// Makes a value without buffers, for a blocking call. `max_bytes`: maximum number of bytes
+    /// that the call of the MPI library can carry in one message.
     #[inline]
     pub(crate) fn new(host: &'static Host, max_bytes: i64) -> Staged {
         let completed_by = CompletedBy::SameCall;
@@ -87,7 +94,8 @@ impl Staged {
         }
     }
 
-    /// Returns the same for an operation that a later call completes.
+    /// Makes a value without buffers, for an operation that a later call completes. `max_bytes`: as
+    /// in [`Staged::new`].
     #[inline]
     pub(crate) fn of_a_request(host: &'static Host, max_bytes: i64) -> Staged {
         Staged { completed_by: CompletedBy::LaterCall, ..Staged::new(host, max_bytes) }
@@ -101,28 +109,29 @@ impl Staged {
         self.sends.is_empty() && self.receives.is_empty() && self.kept.is_empty()
     }
 
-    /// Says whether a message is unpacked afterwards, which needs a status.
+    /// Returns true if a message, or bytes from a file, are to be unpacked after the call, which
+    /// needs a status.
     pub(crate) fn receives(&self) -> bool {
         self.mark().is_some()
     }
 
-    /// Says whether anything is packed for the call.
+    /// Returns true if a buffer is sent or written from a staging buffer.
     pub(crate) fn packs(&self) -> bool {
         !self.sends.is_empty()
     }
 
-    /// Says whether anything is unpacked afterwards.
+    /// Returns true if anything is unpacked after the call.
     pub(crate) fn unpacks(&self) -> bool {
         !self.receives.is_empty()
     }
 
-    /// Arrays that live as long as the operation.
+    /// Keeps an array of arguments as long as the operation lives.
     pub(crate) fn keep(&mut self, array: Kept) {
         self.kept.push(array);
     }
 
-    /// After a call that has said nothing about the end of its operation: the MPI library may still
-    /// use the buffers and arrays, so that they are never used again.
+    /// Takes the buffers and arrays out of use until the process ends, after a call that has said
+    /// nothing about the end of its operation: the MPI library may still use them.
     pub(crate) fn retire(self) {
         if !self.is_empty() {
             let bytes = self.capacity();
@@ -130,7 +139,7 @@ impl Staged {
         }
     }
 
-    /// Returns the bytes that its buffers count for.
+    /// Returns the bytes that the staging buffers take of the limit on staging buffers.
     fn capacity(&self) -> usize {
         let sends = self.sends.iter().map(|outgoing| match outgoing {
             Outgoing::Packed(buffer) => buffer.capacity(),
@@ -143,15 +152,18 @@ impl Staged {
         sends.sum::<usize>() + receives.sum::<usize>()
     }
 
-    /// For an operation whose completion nobody will see: its arrays live on.
+    /// Leaks the kept arrays of an operation whose completion this library will not see: the MPI
+    /// library may read them until then.
     pub(crate) fn forget_arrays(&mut self) {
         std::mem::forget(std::mem::take(&mut self.kept));
     }
 
-    /// Before a send: packs the buffer if it is to be converted. What the host is given.
+    /// Packs the buffer of a send if it is to be converted. Returns the arguments for the MPI
+    /// library.
     ///
     /// # Safety
-    /// As `MPI_Send`: if the host would succeed, the buffer is what is given.
+    /// As for `MPI_Send`: if the MPI library's own call would succeed, the buffer must be what
+    /// `given` says.
     #[inline]
     pub(crate) unsafe fn send(&mut self, given: UserBuffer, peer: c_int) -> UserBuffer {
         let purpose = Purpose::Send(self.completed_by);
@@ -162,10 +174,12 @@ impl Staged {
         packed.replacement
     }
 
-    /// Before a put: packs its origin if it is to be converted. What the host is given.
+    /// Packs the origin of a put if it is to be converted. Returns the arguments for the MPI
+    /// library.
     ///
     /// # Safety
-    /// As the call: if the host would succeed, the origin is what is given.
+    /// As for the put: if the MPI library's own call would succeed, the origin must be what `given`
+    /// says.
     #[inline]
     pub(crate) unsafe fn origin(&mut self, given: UserBuffer, target: c_int) -> UserBuffer {
         // SAFETY: as the caller promises.
@@ -176,12 +190,15 @@ impl Staged {
         packed.replacement
     }
 
-    /// Before a get that makes a request: a buffer for what it brings.
+    /// Stages the buffer of a get that makes a request, if it is to be converted: the MPI library
+    /// writes the bytes that the get brings to the staging buffer. Returns the arguments for the
+    /// MPI library.
     ///
     /// # Safety
-    /// As `MPI_Rget`.
+    /// As for `MPI_Rget`.
     pub(crate) unsafe fn fetch(&mut self, given: UserBuffer, target: c_int, win: HandleWord) -> UserBuffer {
-        // SAFETY: as the caller promises; an origin is for what comes by message.
+        // SAFETY: as the caller promises. An `Origin` is looked at only for messages and files, so
+        // any value does for a get.
         let staging =
             unsafe { stage(self.host, given, Some(target), self.max_bytes, Origin::Matched, Purpose::Get) };
         let Some(staging) = staging else { return given };
@@ -190,7 +207,8 @@ impl Staged {
         replacement
     }
 
-    /// Returns the packed origin, for a call that is complete later than it returns and makes no request.
+    /// Returns the packed origin of a put. A put makes no request and returns before it is
+    /// complete, so the origin must live longer than this value.
     pub(crate) fn into_packed(mut self) -> Option<Buffer> {
         match self.sends.pop() {
             Some(Outgoing::Packed(buffer)) => Some(buffer),
@@ -198,7 +216,7 @@ impl Staged {
         }
     }
 
-    /// Returns the bytes that a get brings.
+    /// Returns the staging buffer of a get, if there is one.
     pub(crate) fn fetched(&self) -> Option<&Arc<Fetched>> {
         self.receives.iter().find_map(|incoming| match incoming {
             Incoming::Fetched(fetched) => Some(fetched),
@@ -206,14 +224,16 @@ impl Staged {
         })
     }
 
-    /// Before a persistent send is made: the same, packed at every start by [`Staged::fill`].
+    /// Stages the buffer of a persistent send if it is to be converted; [`Staged::fill`] packs it
+    /// at every start. Returns the arguments for the MPI library.
     ///
     /// # Safety
-    /// As `MPI_Send_init`.
+    /// As for `MPI_Send_init`.
     #[inline]
     pub(crate) unsafe fn send_later(&mut self, given: UserBuffer, peer: c_int) -> UserBuffer {
         let purpose = Purpose::Send(self.completed_by);
-        // SAFETY: as the caller promises; an origin is for what is received.
+        // SAFETY: as the caller promises. An `Origin` is looked at only for what is received, so
+        // any value does for a send.
         let Some(staging) =
             (unsafe { stage(self.host, given, Some(peer), self.max_bytes, Origin::Matched, purpose) })
         else {
@@ -224,10 +244,11 @@ impl Staged {
         replacement
     }
 
-    /// Before a receive. `peer`: none where no one rank is named.
+    /// Stages the buffer of a receive if it is to be converted. Returns the arguments for the MPI
+    /// library. `peer`: none if the call does not name a single rank.
     ///
     /// # Safety
-    /// As `MPI_Recv`.
+    /// As for `MPI_Recv`.
     #[inline]
     pub(crate) unsafe fn receive(
         &mut self,
@@ -239,15 +260,18 @@ impl Staged {
         let replacement = unsafe { self.received(given, peer, origin, Purpose::Receive(self.completed_by)) };
         for incoming in &self.receives {
             if let Incoming::Message(staging) = incoming {
-                // SAFETY: the buffer was made above, and the host has not been given it.
+                // SAFETY: the staging buffers of this call were just made, and the MPI library has
+                // not been given any of them yet.
                 unsafe { staging.expect() };
             }
         }
         replacement
     }
 
+    /// Stages a buffer that a message is received into, without a mark at its end.
+    ///
     /// # Safety
-    /// As `MPI_Recv`.
+    /// As for `MPI_Recv`.
     #[inline]
     unsafe fn received(
         &mut self,
@@ -266,13 +290,15 @@ impl Staged {
         replacement
     }
 
-    /// Before an exchange in place: what is sent stands where the answer is received.
+    /// Stages the buffer of an exchange in place if it is to be converted, and packs it: the answer
+    /// is received over the bytes that are sent. Returns the arguments for the MPI library.
     ///
     /// # Safety
-    /// As `MPI_Sendrecv_replace`.
+    /// As for `MPI_Sendrecv_replace`.
     #[inline]
     pub(crate) unsafe fn replace(&mut self, given: UserBuffer, origin: Origin) -> UserBuffer {
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller promises. The staging buffer was just made, and has room for the
+        // message.
         unsafe {
             let replacement = self.received(given, None, origin, Purpose::Send(self.completed_by));
             for incoming in &self.receives {
@@ -284,11 +310,14 @@ impl Staged {
         }
     }
 
-    /// Before a collective call: packs what this rank sends, `parts` of its buffer one after the other. What the host is given, as
-    /// elements of the type's stand-in. `beside`: as in [`Purpose::Elements`].
+    /// Stages the parts of a buffer that this rank sends in a collective call, one after the other,
+    /// if they are to be converted, and packs them if `moment` is this call. Returns the arguments
+    /// for the MPI library, in elements of the substitute datatype; none: the buffer is bypassed.
+    /// `beside`: as in [`Purpose::Elements`].
     ///
     /// # Safety
-    /// As the call: if the host would succeed, the buffer is what is given.
+    /// As for the call: if the MPI library's own call would succeed, the buffer must be what
+    /// `given` says.
     pub(crate) unsafe fn send_parts(
         &mut self,
         call: Call,
@@ -301,18 +330,21 @@ impl Staged {
         let staging = unsafe { stage_parts(self.host, call, given, &parts, beside, self.completed_by)? };
         let replacement = staging.replacement();
         if moment == Moment::Call {
-            // SAFETY: as above; `stage_parts` made the buffer for all parts.
+            // SAFETY: as the caller promises; `stage_parts` has made the staging buffer for all
+            // parts.
             unsafe { staging.move_parts(self.host, &parts, Direction::Pack) };
         }
         self.sends.push(Outgoing::Parts(staging, Box::new(parts)));
         Some(replacement)
     }
 
-    /// Before a collective call: a buffer for what this rank receives in `parts` of its own. `own`: what
-    /// `MPI_IN_PLACE` says is there already. `beside`: as in [`Purpose::Elements`].
+    /// Stages the parts of a buffer that this rank receives into in a collective call, if they are
+    /// to be converted. Returns the arguments for the MPI library; none: the buffer is bypassed.
+    /// `own`: parts that are in the buffer before the call because of `MPI_IN_PLACE`; they are
+    /// packed if `moment` is this call. `beside`: as in [`Purpose::Elements`].
     ///
     /// # Safety
-    /// As the call.
+    /// As for the call.
     pub(crate) unsafe fn receive_parts(
         &mut self,
         call: Call,
@@ -326,7 +358,9 @@ impl Staged {
         let staging = unsafe { stage_parts(self.host, call, given, &parts, beside, self.completed_by)? };
         let replacement = staging.replacement();
         if moment == Moment::Call {
-            // SAFETY: as above; what is in place is the program's to be read.
+            // SAFETY: as the caller promises. The MPI library has not been given the staging buffer
+            // yet, and the parts that are in place may be read, because the call itself would read
+            // them.
             unsafe { staging.expect_parts(self.host, &parts, own) };
         }
         self.receives.push(Incoming::Parts(staging, Box::new(parts), own));
@@ -336,21 +370,23 @@ impl Staged {
     /// Stages a buffer that is written to a file or read from it, if it is to be converted.
     ///
     /// # Safety
-    /// As [`stage`].
+    /// As for [`stage`].
     unsafe fn of_file(&self, given: UserBuffer, call: Call) -> Option<Box<Staging>> {
         let purpose = Purpose::File { call, uncached: self.host.profile.uncached };
         // SAFETY: as the caller promises.
         unsafe { stage(self.host, given, None, self.max_bytes, Origin::File, purpose) }
     }
 
-    /// Before a write to a file: packs the buffer if it is to be converted. What the host is given.
+    /// Packs the buffer of a write to a file if it is to be converted. Returns the arguments for
+    /// the MPI library.
     ///
     /// # Safety
-    /// As `MPI_File_write`: if the host would succeed, the buffer is what is given.
+    /// As for `MPI_File_write`: if the MPI library's own call would succeed, the buffer must be
+    /// what `given` says.
     pub(crate) unsafe fn write(&mut self, given: UserBuffer) -> UserBuffer {
         // SAFETY: as the caller promises.
         let staging = unsafe { self.of_file(given, Call::FileWrite) };
-        // SAFETY: as above.
+        // SAFETY: as the caller promises.
         let Some(staging) = staging.filter(|staging| unsafe { staging.fill(self.host) }) else {
             return given;
         };
@@ -359,10 +395,12 @@ impl Staged {
         replacement
     }
 
-    /// Before a read from a file, if `there` says that so many bytes are before its end.
+    /// Stages the buffer of a read from a file if it is to be converted, and if `there` returns
+    /// true for its number of bytes: that many bytes lie before the end of the file. Returns the
+    /// arguments for the MPI library.
     ///
     /// # Safety
-    /// As `MPI_File_read`.
+    /// As for `MPI_File_read`.
     pub(crate) unsafe fn read(&mut self, given: UserBuffer, there: impl FnOnce(i64) -> bool) -> UserBuffer {
         // SAFETY: as the caller promises.
         let staging = unsafe { self.of_file(given, Call::FileRead) };
@@ -372,7 +410,7 @@ impl Staged {
         replacement
     }
 
-    /// From now on the types' handles may be freed.
+    /// Forgets the handles of the types, which the program may free from now on.
     pub(crate) fn forget_handles(&mut self) {
         for incoming in &mut self.receives {
             if let Incoming::Message(staging) | Incoming::Parts(staging, ..) = incoming {
@@ -386,12 +424,15 @@ impl Staged {
         }
     }
 
-    /// At a start of a persistent operation: packs what it sends, and what is in place.
+    /// Packs everything that a persistent operation sends, and the parts that are in place, at a
+    /// start of the operation. Marks the ends of the staging buffers that messages and other parts
+    /// come into.
     ///
     /// # Safety
-    /// The program's buffers must be ready to be sent.
+    /// The operation must be inactive, and the program's buffers must be ready to be sent.
     pub(crate) unsafe fn fill(&self) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the program's buffers are ready, as the caller promises. The operation is
+        // inactive, so the MPI library does not use the staging buffers.
         unsafe {
             for outgoing in &self.sends {
                 match outgoing {
@@ -412,16 +453,19 @@ impl Staged {
         }
     }
 
-    /// After an operation that the host calls an error: a message that was longer than the receive is in its buffer all the same, and so it is in the
-    /// program's on the bare host.
+    /// Unpacks what has come completely in an operation that the MPI library reports as an error.
+    /// The beginning of a message that is longer than the receive is in its staging buffer, and
+    /// without ddtc it would be in the program's buffer.
     ///
     /// # Safety
-    /// The call must have failed, or be about to run an error handler of the program; every program's buffer must
-    /// be what the call said. The library may still write to the staging buffers: bytes that are copied
-    /// meanwhile are as unfinished as they would be in the program's buffer.
+    /// The call must have failed, or be about to run an error handler of the program. Every buffer
+    /// of the program must be what the call said. The MPI library may still write to the staging
+    /// buffers: bytes that are copied meanwhile are as unfinished as they would be in the program's
+    /// buffer.
     pub(crate) unsafe fn unpack_truncated(&self) {
         for incoming in &self.receives {
-            // SAFETY: as the caller promises; what is received was expected.
+            // SAFETY: as the caller promises. The ends of messages and parts were marked, or their
+            // bytes written, before the call; reads from files are not looked at.
             unsafe {
                 match incoming {
                     Incoming::Message(staging) => staging.unpack_truncated(self.host),
@@ -432,11 +476,13 @@ impl Staged {
         }
     }
 
-    /// After the operation has completed: unpacks what came. The error if the host would have refused a message's end.
+    /// Unpacks the received bytes after the operation has completed. Returns the error if the MPI
+    /// library would have refused a message because of its end.
     ///
     /// # Safety
-    /// If anything is a message ([`Staged::receives`]), `status` must be that of a completed and successful receive into it; every program's
-    /// buffer must be what the call said.
+    /// If anything is a message or a read from a file ([`Staged::receives`]), `status` must be that
+    /// of a completed and successful receive into its staging buffer. Every buffer of the program
+    /// must be what the call said.
     pub(crate) unsafe fn unpack(&self, status: *mut c_void) -> Option<RefusedMessage> {
         let mut refused = None;
         for incoming in &self.receives {
@@ -454,7 +500,8 @@ impl Staged {
         refused
     }
 
-    /// How the status of what is received is marked; `None`: no message is, and nothing from a file.
+    /// Returns the mark for the status of the call; none if neither a message nor bytes of a file
+    /// are received.
     pub(crate) fn mark(&self) -> Option<Mark> {
         self.receives.iter().find_map(|incoming| match incoming {
             Incoming::Message(staging) => Some(staging.mark()),

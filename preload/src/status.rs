@@ -1,4 +1,5 @@
-//! Statuses of the host, read by their layout and through the host's own functions.
+//! Statuses of the MPI library, read and written at the offsets that its ABI fixes and by functions
+//! of the MPI library.
 
 use std::ffi::{c_int, c_void};
 
@@ -6,7 +7,7 @@ use ddtc_hosts::abi::{Abi, MPICH, OPEN_MPI, STANDARD};
 
 use crate::host::Host;
 
-/// Room for any host's status.
+/// Memory for one status of any ABI.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 pub(crate) struct Status([u64; 4]);
@@ -21,26 +22,29 @@ impl Status {
         Status([0; 4])
     }
 
-    /// Returns the user's status, or this one where the user wants none.
+    /// Returns the program's status `user`, or this one if `user` is `MPI_STATUS_IGNORE`.
     pub(crate) fn unless(&mut self, abi: &Abi, user: *mut c_void) -> *mut c_void {
         if user.addr() == abi.status_ignore { std::ptr::from_mut(self).cast() } else { user }
     }
 }
 
-/// No rank, no wildcard, no null process of any ABI.
+/// Source of no message: not a rank, and neither the wildcard nor the null process of any ABI.
 const NOBODY: c_int = -0x0dd7_c000;
 
-/// Mark in a status before a call, which shows whether the host has written it: where an error handler of the program has
-/// returned, MPICH returns success.
+/// Mark that is written to a status before a call and shows after the call whether the MPI library
+/// has written the status. The code of the call does not show that: MPICH returns success for a
+/// failed call after an error handler of the program has returned.
 #[derive(Clone, Copy)]
 pub(crate) enum Mark {
-    /// A source that no message has, and nothing else but its `MPI_ERROR`, which is the user's.
+    /// The source [`NOBODY`], which no message has. `MPI_ERROR` keeps the program's value, and all
+    /// other fields are set to 0.
     Source,
-    /// More bytes than a read from a file can give: it writes no more of a status than how much was read.
+    /// A number of bytes that is larger than a read from a file can return. Such a read writes
+    /// nothing of a status but the number of bytes, so a mark in the source would stay.
     Bytes(i64),
 }
 
-/// The user's status before a call.
+/// A marked status, with the contents that it had before.
 #[derive(Clone, Copy)]
 pub(crate) struct Marked {
     old: Status,
@@ -48,19 +52,20 @@ pub(crate) struct Marked {
 }
 
 impl Mark {
-    /// For a read of at most `max_bytes` bytes from a file.
+    /// Returns the mark for a read of at most `max_bytes` bytes from a file.
     pub(crate) fn past(max_bytes: i64) -> Mark {
         Mark::Bytes(max_bytes.saturating_add(1))
     }
 
-    /// Marks a status.
+    /// Marks a status, and keeps its old contents.
     ///
     /// # Safety
-    /// `status` must point to a status of the host.
+    /// `status` must point to a status of the MPI library, whose ABI is `abi`.
     pub(crate) unsafe fn set(self, host: &Host, abi: &Abi, status: *mut c_void) -> Marked {
         let mut old = Status::new();
-        // SAFETY: the host's statuses have this length and these fields, and integers in them are
-        // aligned. `old` has room for one of any ABI.
+        // SAFETY: the caller promises a status, which has `abi.status_bytes` bytes and aligned
+        // integers at `abi.status_source` and `abi.status_error`. `old` has room for a status of
+        // any ABI (checked at compile time above).
         unsafe {
             let own: *mut c_void = (&raw mut old).cast();
             std::ptr::copy_nonoverlapping(status.cast::<u8>(), own.cast(), abi.status_bytes);
@@ -79,12 +84,14 @@ impl Mark {
 }
 
 impl Marked {
-    /// Says whether the host has written the status; if not, it gets its old value back.
+    /// Returns true if the MPI library has written the status since it was marked. If not, restores
+    /// the old contents of the status.
     ///
     /// # Safety
-    /// As [`Mark::set`], with the same status.
+    /// As [`Mark::set`]. `status` must be the status that was marked.
     pub(crate) unsafe fn written(&self, host: &Host, abi: &Abi, status: *mut c_void) -> bool {
-        // SAFETY: as in `Mark::set`.
+        // SAFETY: the caller promises the marked status, which has `abi.status_bytes` bytes and an
+        // aligned integer at `abi.status_source`. `self.old` has at least as many bytes.
         unsafe {
             let marked = match self.mark {
                 Mark::Source => status.byte_add(abi.status_source).cast::<c_int>().read() == NOBODY,
@@ -99,15 +106,21 @@ impl Marked {
     }
 }
 
-/// Statuses of an array call: the user's, or ours where the user wants none.
+/// Statuses of a call on an array of requests: the program's, or our own if the program wants none
+/// and ddtc reads them.
 pub(crate) struct Statuses {
     _own: Vec<u64>,
+    /// The first status, in the program's memory or in `_own`. `MPI_STATUSES_IGNORE` if the program
+    /// gave that and ddtc reads no statuses. Null if the program gave a null pointer and that has
+    /// another value, which is an error of the program.
     pub(crate) at: *mut c_void,
+    /// Bytes of one status.
     bytes: usize,
 }
 
 impl Statuses {
-    /// Statuses for `n` requests. `needed`: somebody here reads them.
+    /// Returns the statuses for `n` requests: `user`, or statuses of our own if `user` is
+    /// `MPI_STATUSES_IGNORE` and `needed` is true, which means that ddtc reads the statuses.
     pub(crate) fn new(abi: &Abi, user: *mut c_void, n: usize, needed: bool) -> Statuses {
         let mut own = Vec::new();
         let mut at = user;
@@ -118,26 +131,28 @@ impl Statuses {
         Statuses { _own: own, at, bytes: abi.status_bytes }
     }
 
+    /// Returns the address of the status with index `i`.
     pub(crate) fn get(&self, i: usize) -> *mut c_void {
         self.at.wrapping_byte_add(i * self.bytes)
     }
 }
 
-/// The field `MPI_ERROR`.
+/// Returns the field `MPI_ERROR` of a status.
 ///
 /// # Safety
-/// `status` must point to a status of the host.
+/// `status` must point to a status of the MPI library, whose ABI is `abi`.
 pub(crate) unsafe fn error(abi: &Abi, status: *const c_void) -> c_int {
-    // SAFETY: the field's place in the host's status; integers there are aligned.
+    // SAFETY: the caller promises a status, which has an aligned integer at `abi.status_error`.
     unsafe { *status.byte_add(abi.status_error).cast::<c_int>() }
 }
 
-/// Says whether a status is empty: no message came from any source (MPI 5.0, 3.7.3).
+/// Returns true if a status is empty, which its source `MPI_ANY_SOURCE` shows: no received message
+/// has that source (MPI 5.0, 3.7.3).
 ///
 /// # Safety
 /// As [`error`].
 pub(crate) unsafe fn is_empty(abi: &Abi, status: *const c_void) -> bool {
-    // SAFETY: as in `error`.
+    // SAFETY: the caller promises a status, which has an aligned integer at `abi.status_source`.
     unsafe { *status.byte_add(abi.status_source).cast::<c_int>() == abi.any_source }
 }
 
@@ -146,16 +161,18 @@ pub(crate) unsafe fn is_empty(abi: &Abi, status: *const c_void) -> bool {
 /// # Safety
 /// As [`error`].
 pub(crate) unsafe fn set_error(abi: &Abi, status: *mut c_void, class: c_int) {
-    // SAFETY: as in `error`.
+    // SAFETY: the caller promises a status, which has an aligned integer at `abi.status_error`.
     unsafe { *status.byte_add(abi.status_error).cast::<c_int>() = class };
 }
 
-/// Says that so many bytes were received.
+/// Sets the number of received bytes in a status. Does nothing if the number does not fit into an
+/// `int` and the MPI library has only `MPI_Status_set_elements`.
 ///
 /// # Safety
-/// As [`error`].
+/// `status` must point to a status of the MPI library.
 pub(crate) unsafe fn set_bytes(host: &Host, status: *mut c_void, bytes: u64) {
-    // SAFETY: a status and a named type.
+    // SAFETY: the caller promises a status; `host.packed` is `MPI_PACKED`, whose elements are
+    // bytes.
     unsafe {
         match (host.f.status_set_elements_x, host.f.status_set_elements, c_int::try_from(bytes)) {
             (Some(set), ..) => set(status, host.packed, bytes as i64),
@@ -165,23 +182,25 @@ pub(crate) unsafe fn set_bytes(host: &Host, status: *mut c_void, bytes: u64) {
     }
 }
 
-/// Says whether the operation of a status was cancelled.
+/// Returns true if the operation of a status was cancelled.
 ///
 /// # Safety
-/// As [`error`].
+/// `status` must point to a status of the MPI library.
 pub(crate) unsafe fn cancelled(host: &Host, status: *const c_void) -> bool {
     let mut flag = 0;
-    // SAFETY: a status, and a flag to write to.
+    // SAFETY: the caller promises a status, and `flag` is a local integer.
     host.f.test_cancelled.is_some_and(|f| unsafe { f(status, &raw mut flag) } == 0 && flag != 0)
 }
 
-/// Returns the bytes that were received, at most `max_bytes`.
+/// Returns the number of received bytes in a status, limited to `max_bytes`. Returns 0 if the MPI
+/// library does not know the number or returns an error.
 ///
 /// # Safety
-/// As [`error`].
+/// `status` must point to a status of the MPI library.
 pub(crate) unsafe fn bytes(host: &Host, status: *const c_void, max_bytes: i64) -> i64 {
     let (mut small, mut large): (c_int, i64) = (0, 0);
-    // SAFETY: a status, a named type, a number to write to.
+    // SAFETY: the caller promises a status, `host.packed` is `MPI_PACKED`, and `small` and `large`
+    // are local integers of the widths that the functions write.
     let code = unsafe {
         match (host.f.get_count_c.or(host.f.get_elements_x), host.f.get_count) {
             (Some(get_count), None) => get_count(status, host.packed, &raw mut large),
@@ -196,6 +215,6 @@ pub(crate) unsafe fn bytes(host: &Host, status: *const c_void, max_bytes: i64) -
             (None, None) => -1,
         }
     };
-    // An undefined count is negative.
+    // `MPI_UNDEFINED` is negative.
     if code == 0 { large.clamp(0, max_bytes) } else { 0 }
 }

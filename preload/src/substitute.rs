@@ -1,4 +1,4 @@
-//! Datatypes that replace the program's when a staging buffer goes to the MPI library.
+//! Substitute datatypes: they replace the program's when a staging buffer goes to the MPI library.
 
 use ddtc::datatype::Datatype;
 use ddtc_hosts::profile::WireForm;
@@ -9,8 +9,8 @@ use crate::host::Host;
 use crate::own_types;
 use crate::table::TypeEntry;
 
-/// Returns elements and type for the MPI library in the place of `count` instances of a type, `bytes` bytes
-/// in all; none: there is no such type, so the buffer is bypassed.
+/// Returns the elements and their type that the MPI library gets in place of `count` instances of
+/// the type `t`, `bytes` bytes in all. None: there is no such type, and the buffer is bypassed.
 #[inline]
 pub(crate) fn substitute(
     plan: Plan,
@@ -25,6 +25,7 @@ pub(crate) fn substitute(
         let WireForm::Gap { joined } = host.profile.wire_form else { return None };
         entry.wire_type.pieces(host, t, &entry.element_type, joined)
     };
+    // A collective call keeps its own count; `count` has the elements of all its parts.
     let elements = if let Purpose::Elements { count, .. } = purpose { count } else { count };
     let contiguous = match plan {
         Plan::Later | Plan::Direct => return None,

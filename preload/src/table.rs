@@ -1,4 +1,8 @@
-//! Finds the host's datatypes by their handles.
+//! Table of the datatypes that the program has committed and this library has decoded, by the MPI
+//! library's handles.
+//!
+//! An entry holds the compiled type and the facts that decide whether its buffers are converted.
+//! [`find`] and [`known`] look an entry up at every call with a derived type, without a lock.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -13,84 +17,91 @@ use crate::counted::Uses;
 use crate::element_type::ElementType;
 use crate::evidence::Evidence;
 use crate::host::{HandleWord, Host};
-use crate::kin::Kin;
 use crate::policy::Rules;
 use crate::relative::ADDRESSES;
 use crate::reserve;
 use crate::served::Served;
+use crate::similar::SimilarityClass;
 use crate::slots::{Entry, Table};
 use crate::spending;
 use crate::wire_type::WireType;
 
-/// `TypeEntry::size` of types that are the host's business: predefined ones and those that we cannot decode.
+/// Value of `TypeEntry::size` for types that are always bypassed: predefined types, empty types,
+/// and types that could not be decoded or compiled or that the MPI library moves otherwise than
+/// their definition says.
 const PASSED: i64 = -1;
 
-/// Nanoseconds that compiling a layout takes.
-const COMPILE: u64 = 10_000;
-/// Nanoseconds that the first compile of a process takes (60,000 to 200,000; Zen 3).
-const FIRST: u64 = 100_000;
-
-/// Bit of `TypeEntry::ready`: the library moves the type otherwise than we do, so it is the library's.
+/// Bit of `TypeEntry::ready`: the type is not converted any more, because the MPI library moves its
+/// bytes to or from other places than this library does ([`end_all`]).
 const ENDED: u8 = 1 << 7;
 
-/// When a type is compiled.
+/// Condition on which a type is compiled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// When its uses in this process have paid for that, sooner if types that are alike have gained,
-    /// but not while other work has used up the time budget.
+    /// When its uses have moved enough bytes, or at once if conversions of similar types have gained by
+    /// the times that this process has measured.
     Own,
-    /// When its uses have moved enough bytes, whatever the time budget says. So two ranks that have
-    /// decoded their types at the same message also compile them at the same message. Nothing is
-    /// compiled after memory has run out.
+    /// When its uses have moved enough bytes. So two ranks that have decoded their types at the same
+    /// message also compile them at the same message.
     OfBothRanks,
 }
 
-/// A host's type. Entries live forever; one is used again for another type when its own is gone.
+/// A datatype of the MPI library. Entries are never freed: when its datatype is gone, an entry is
+/// reused for another one.
 #[repr(align(64))]
 pub(crate) struct TypeEntry {
-    /// The bound handle, 0 if none.
+    /// Handle that the entry is bound to, or 0.
     handle: AtomicU64,
-    /// Packed bytes of one instance, or `PASSED`.
+    /// Packed bytes of one instance, or [`PASSED`].
     size: AtomicI64,
-    /// Calls in which some payloads are converted, a bit each.
+    /// Calls in which some payload of the type is converted: bit `call as u32` for each [`Call`].
     calls: AtomicU32,
-    /// Payloads of messages that are converted, see `ddtc_hosts::policy`.
+    /// Payloads that are converted in messages: bit `n` stands for 2^n to 2^(n+1) - 1 bytes, as
+    /// [`ddtc_hosts::policy::Policy::has`] reads them.
     payloads: AtomicU64,
-    /// The place of its layout class in `Class::ALL`, or past its end.
+    /// Index of the layout class in `Class::ALL`, or `u8::MAX` for a dense layout, which
+    /// `Class::ALL` does not contain.
     class: AtomicU8,
-    /// Times of its layout; null where nothing is timed.
+    /// Measured times of the layout, or null if layouts like this one are not timed.
     evidence: AtomicRef<Evidence>,
-    /// What is known of types that are alike, null where nothing is; and the bytes that this one has moved in messages.
-    kin: AtomicRef<Kin>,
+    /// Similarity class of the type, null if there is none.
+    similar: AtomicRef<SimilarityClass>,
+    /// Bytes that the type has moved, for its similarity class.
     moved: AtomicU64,
-    /// Whether its displacements are absolute addresses.
+    /// Whether the displacements of the type are absolute addresses, for use with `MPI_BOTTOM`.
     absolute: AtomicBool,
-    /// Directions of which it is settled how their calls are served, a bit each; or [`ENDED`].
+    /// Directions for which it is settled whether a kernel or the interpreter of nests moves the
+    /// bytes: bit `direction as u8` for each. [`ENDED`] if the type is not converted any more.
     ready: AtomicU8,
-    /// Written before the handle is bound, taken after it is unbound.
+    /// The compiled type, or `None` if the type is bypassed. It is written before the entry is
+    /// bound to a handle, and taken out after the entry is unbound.
     committed: UnsafeCell<Option<Committed>>,
-    /// Stands for it in messages.
+    /// Datatype that replaces this one when its packed bytes are sent.
     pub(crate) wire_type: WireType,
-    /// Stands for it where an element of one named type must.
+    /// Named type of which packed bytes of this type are an array, if there is one.
     pub(crate) element_type: ElementType,
-    /// Whether requests inside the host are served.
+    /// State of the type in Open MPI's convertor hook.
     pub(crate) served: Served,
-    /// Uses of the type, while they are counted.
+    /// Counts of the type's uses for the report, written only while uses are counted.
     pub(crate) uses: Uses,
 }
 
-// SAFETY: all fields but `committed` are Sync. `committed` is written only by the one owner of an entry: the free list hands an entry to one thread,
-// and the host runs one delete callback per attribute, which unbinds the entry first. Readers reach it through a bound handle, or as an attribute, whose type the program
-// holds during the call: freeing a type while another thread packs with it is erroneous in MPI.
+// SAFETY: all fields but `committed` are Sync. `committed` is written only by `entry` and `retire`,
+// each for an entry that its caller alone owns: the free list hands an entry to one thread, and the
+// MPI library runs the delete callback of an attribute once, which unbinds the entry before it
+// takes `committed` out. Other threads read `committed` of an entry that they found by its bound
+// handle or as an attribute. The program holds that type during the call, because MPI makes it
+// erroneous to free a type while another thread packs with it, and a request that is under way
+// inside Open MPI holds a reference to its type. So the entry is not retired meanwhile.
 unsafe impl Sync for TypeEntry {}
 
-/// Result of a lookup.
+/// Result of looking up a handle.
 pub(crate) enum Found {
-    /// A type that we convert.
+    /// A type that can be converted.
     Convert(&'static TypeEntry),
-    /// A type that is left to the host.
+    /// A type that is always bypassed.
     Pass,
-    /// Not seen yet.
+    /// No entry: the type is not decoded, or its commit was not seen.
     Unknown,
 }
 
@@ -103,7 +114,7 @@ impl Entry for TypeEntry {
             payloads: AtomicU64::new(0),
             class: AtomicU8::new(u8::MAX),
             evidence: AtomicRef::none(),
-            kin: AtomicRef::none(),
+            similar: AtomicRef::none(),
             moved: AtomicU64::new(0),
             absolute: AtomicBool::new(false),
             ready: AtomicU8::new(0),
@@ -121,56 +132,60 @@ impl Entry for TypeEntry {
 }
 
 impl TypeEntry {
-    /// Packed bytes of one instance; positive for entries that convert.
+    /// Returns the packed bytes of one instance: a positive number if the type can be converted,
+    /// else [`PASSED`].
     #[inline]
     pub(crate) fn size(&self) -> i64 {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// Payloads of messages that are converted.
+    /// Returns the payloads that are converted in messages, as [`ddtc_hosts::policy::Policy::has`]
+    /// reads them.
     #[inline]
     pub(crate) fn payloads(&self) -> u64 {
         self.payloads.load(Ordering::Relaxed)
     }
 
-    /// Returns the times of its layout.
+    /// Returns the measured times of the layout. `None`: layouts like this one are not timed.
     #[inline]
     pub(crate) fn evidence(&self) -> Option<&'static Evidence> {
         self.evidence.load()
     }
 
-    /// Returns what is known of types that are alike.
-    #[inline]
-    fn kin(&self) -> Option<&'static Kin> {
-        self.kin.load()
-    }
-
-    /// A message of so many bytes is about to be sent or received.
+    /// Adds `bytes` to the bytes that messages of the type have moved. Called when a message is
+    /// about to be sent or received.
     #[inline]
     pub(crate) fn moves(&self, bytes: u64) {
-        // Threads may lose one another's: nothing but the moment of a decoding hangs on it.
+        // If two threads add at once, one of their numbers may be lost. Only the moments at which
+        // types are decoded or compiled depend on the sum.
         self.moved.store(self.moved.load(Ordering::Relaxed).saturating_add(bytes), Ordering::Relaxed);
     }
 
-    /// Returns the nanoseconds that converting a message of so many bytes saves at least.
+    /// Returns the minimum nanoseconds that converting a message of `bytes` bytes saves.
     #[inline]
     pub(crate) fn saves(&self, bytes: u64) -> u64 {
-        // By a table: such messages gain 1.3 times, and take hosts a quarter of a nanosecond a byte and more.
+        // Without measured times the policy table decides. Messages that the table converts gain at
+        // least 1.3 times, and MPI libraries take a quarter of a nanosecond a byte and more for
+        // them.
         self.evidence().and_then(|evidence| evidence.saves(bytes)).unwrap_or(bytes / 16)
     }
 
-    /// Returns the nanoseconds that moving a request of so many bytes inside the host saves at least.
+    /// Returns the minimum nanoseconds that moving a request of `bytes` bytes inside the MPI
+    /// library by compiled code saves.
     #[inline]
     pub(crate) fn spares(&self, bytes: u64) -> u64 {
         let untimed = || match self.rules().class {
-            // The host takes four times as long, half a nanosecond a byte and more.
+            // The MPI library takes four times as long as compiled code, and at least half a
+            // nanosecond a byte.
             Class::BlocksShort | Class::TableShort => bytes / 4,
             _ => 0,
         };
         self.evidence().and_then(|evidence| evidence.spares(bytes)).unwrap_or_else(untimed)
     }
 
-    /// Says whether a request of so many bytes gains inside the host: by what was timed, or by its class.
+    /// Returns true if a request of `bytes` bytes gains by being moved inside the MPI library by
+    /// compiled code, according to measured times or, if these are missing or do not decide, to the
+    /// layout.
     #[inline]
     pub(crate) fn gains_inside(&self, bytes: u64) -> bool {
         match self.evidence() {
@@ -180,69 +195,76 @@ impl TypeEntry {
         }
     }
 
-    /// Says whether a buffer at this address is one of the type's: a null buffer only is where displacements are absolute addresses.
+    /// Returns true if `buf` may be the address of a buffer of this type. A null pointer may only
+    /// if the displacements of the type are absolute addresses: then it is `MPI_BOTTOM`.
     #[inline]
     pub(crate) fn takes(&self, buf: *const c_void) -> bool {
         !buf.is_null() || self.absolute.load(Ordering::Relaxed)
     }
 
-    /// Says whether it is one run of bytes, whatever the count.
+    /// Returns true if the layout is dense: any number of instances is one contiguous run of bytes.
     #[inline]
     pub(crate) fn is_a_run(&self) -> bool {
         self.class.load(Ordering::Relaxed) == u8::MAX
     }
 
-    /// Says whether some payloads of it are converted in such calls.
+    /// Returns true if some payload of the type is converted in such calls.
     #[inline]
     pub(crate) fn converts(&self, call: Call) -> bool {
         self.calls.load(Ordering::Relaxed) >> call as u32 & 1 != 0
     }
 
-    /// Returns its layout class.
+    /// Returns the layout class.
     #[inline]
     pub(crate) fn class(&self) -> Class {
         let class = Class::ALL.get(usize::from(self.class.load(Ordering::Relaxed)));
         class.copied().unwrap_or(Class::Dense)
     }
 
-    /// Returns the policy's rules for it.
+    /// Returns the rules of the policy for the type.
     pub(crate) fn rules(&self) -> Rules {
         Rules {
             class: self.class(),
             calls: self.calls.load(Ordering::Relaxed),
             messages: self.payloads(),
             evidence: self.evidence(),
-            kin: self.kin(),
+            similar: self.similar.load(),
         }
     }
 
-    /// Says whether calls of a direction that move so many bytes are converted: in mode `lazy` they compile the layout once all calls have moved enough, and
-    /// until then they are the host's.
+    /// Returns true if it is settled how bytes are moved in this direction, so that calls may be
+    /// converted. `bytes` is what the call at hand moves. In mode `lazy` the layout is compiled
+    /// here once all calls in this direction have moved enough bytes; until then this returns
+    /// false, and the calls are bypassed.
     ///
     /// # Safety
     /// As [`TypeEntry::committed`].
     #[inline]
     pub(crate) unsafe fn ready(&self, direction: Direction, bytes: u64) -> bool {
-        // SAFETY: as the caller promises.
+        // SAFETY: `ready_at` requires the same of its caller as this function does.
         unsafe { self.ready_at(direction, bytes, Pace::Own) }
     }
 
-    /// As [`TypeEntry::ready`], at this pace.
+    /// As [`TypeEntry::ready`], compiling the layout on the condition `pace`.
     ///
     /// # Safety
     /// As [`TypeEntry::committed`].
     #[inline]
     pub(crate) unsafe fn ready_at(&self, direction: Direction, bytes: u64, pace: Pace) -> bool {
-        // SAFETY: as the caller promises.
+        // SAFETY: `get_ready` requires the same of its caller as this function does.
         self.is_ready(direction) || unsafe { self.get_ready(direction, bytes, pace) }
     }
 
-    /// Says whether it is settled how calls of a direction are served.
+    /// Returns true if it is settled already whether a kernel or the interpreter of nests moves
+    /// bytes in this direction. Compiles nothing.
     #[inline]
     pub(crate) fn is_ready(&self, direction: Direction) -> bool {
         self.ready.load(Ordering::Relaxed) >> direction as u8 & 1 != 0
     }
 
+    /// Settles how bytes are moved in this direction, if `pace` allows that now. Returns true if it
+    /// is settled.
+    ///
     /// # Safety
     /// As [`TypeEntry::committed`].
     #[cold]
@@ -250,35 +272,24 @@ impl TypeEntry {
         if self.ready.load(Ordering::Relaxed) & ENDED != 0 {
             return false;
         }
-        // Short runs take hosts four times as long as long ones and more: they pay for a compile as much sooner.
+        // MPI libraries take at least four times as long for short runs as for long ones, so short
+        // runs pay for a compile after a quarter of the bytes.
         let short =
             matches!(self.rules().class, Class::StridedShort | Class::BlocksShort | Class::TableShort);
-        // Where types that are alike gain, it was decoded because it pays for both.
-        let hoped = pace == Pace::Own && {
-            let moved = self.moved.load(Ordering::Relaxed);
-            self.evidence().is_some_and(|evidence| evidence.hoped() != 0)
-                || self.kin().is_some_and(|kin| kin.promises(bytes, moved, FIRST))
-        };
+        // If types of the similarity class gain by conversion, this type was decoded because the
+        // gain is expected to pay for decoding and for compiling, so it is compiled at once.
+        let hoped = pace == Pace::Own && self.evidence().is_some_and(|evidence| evidence.hoped() != 0);
         let bytes = if hoped { u64::MAX } else { bytes.saturating_mul(if short { 4 } else { 1 }) };
-        let may_compile = || match pace {
-            Pace::Own => hoped || spending::allows(COMPILE),
-            Pace::OfBothRanks => !reserve::is_short(),
-        };
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises what `committed` requires.
         let settled = unsafe { self.committed() }
-            // Of a layout that was compiled before, and in other modes, nothing is to be spent.
+            // `settled(direction, 0)` is true if the layout was compiled before, or if the mode is
+            // not `lazy`. Then neither time nor budget is needed.
             .is_some_and(|c| {
                 c.settled(direction, 0)
-                    || may_compile() && {
-                        let (settled, nanos) = spending::timed(|| c.settled(direction, bytes));
-                        if settled && let Some(kin) = self.kin() {
-                            kin.compiled(nanos);
-                        }
-                        settled
-                    }
+                    || !reserve::is_short() && spending::on(|| c.settled(direction, bytes))
             });
         let bit = 1 << direction as u8;
-        // Another thread may have ended it since it was asked for.
+        // Another thread may have ended the conversion of the type since `ENDED` was tested above.
         if settled && self.ready.fetch_or(bit, Ordering::Relaxed) & ENDED != 0 {
             self.ready.fetch_and(!bit, Ordering::Relaxed);
             return false;
@@ -286,8 +297,8 @@ impl TypeEntry {
         settled
     }
 
-    /// Converts nothing of the type any more. Calls that are being converted in other threads, and
-    /// requests that were made before, end as they began.
+    /// Ends the conversion of the type. Calls that other threads are converting now, and requests
+    /// that were made before, are finished as they were begun.
     fn end(&self) {
         self.ready.store(ENDED, Ordering::Relaxed);
         self.calls.store(0, Ordering::Relaxed);
@@ -296,21 +307,24 @@ impl TypeEntry {
         self.served.end();
     }
 
-    /// Returns the committed type of an entry that converts.
+    /// Returns the compiled type, or `None` if the type is always bypassed.
     ///
     /// # Safety
-    /// Nobody may retire the entry while the reference lives: it is bound and its type is held, or it is the
-    /// attribute of a type that lives, or it is the caller's own.
+    /// Nobody may retire the entry while the reference lives. That holds if the entry is bound and
+    /// the program or a request of the MPI library holds its type, if the entry is the attribute of
+    /// a type that lives, or if the entry is owned by the caller alone.
     #[inline]
     pub(crate) unsafe fn committed(&self) -> Option<&Committed> {
-        // SAFETY: only `retire` and `entry` write, to an entry that is their caller's own.
+        // SAFETY: only `retire` and `entry` write to the cell, each to an entry that its caller
+        // alone owns, and the caller of this function promises that nobody retires the entry while
+        // the reference lives.
         unsafe { (*self.committed.get()).as_ref() }
     }
 }
 
 static TYPES: Table<TypeEntry> = Table::new();
 
-/// Looks up the type of a handle.
+/// Looks up a type by its masked handle.
 #[inline]
 pub(crate) fn find(handle: u64) -> Found {
     match TYPES.find(handle) {
@@ -320,16 +334,18 @@ pub(crate) fn find(handle: u64) -> Found {
     }
 }
 
-/// Returns the entry of a type, converted or not; `None`: it is not decoded.
+/// Returns the entry of a type, whether the type can be converted or not. `None`: the type is not
+/// decoded.
 #[inline]
 pub(crate) fn known(host: &Host, datatype: HandleWord) -> Option<&'static TypeEntry> {
     TYPES.find(datatype & host.mask)
 }
 
-/// Returns a new entry for a type, not bound to a handle yet; `None` leaves the type to the host.
+/// Returns an entry for a type, which is not bound to a handle yet and which the caller owns. If
+/// `committed` is `None`, or its type is empty, the type will always be bypassed.
 pub(crate) fn entry(committed: Option<Committed>, rules: Rules) -> &'static TypeEntry {
     let entry = TYPES.take();
-    // An empty type has nothing to convert.
+    // There is nothing to convert in an empty type.
     let size = committed.as_ref().map(|c| c.datatype().size()).filter(|&s| s > 0);
     entry.size.store(size.unwrap_or(PASSED), Ordering::Relaxed);
     entry.calls.store(if size.is_some() { rules.calls } else { 0 }, Ordering::Relaxed);
@@ -339,13 +355,14 @@ pub(crate) fn entry(committed: Option<Committed>, rules: Rules) -> &'static Type
     let absolute = committed.as_ref().is_some_and(|c| c.datatype().true_lb() >= ADDRESSES);
     entry.absolute.store(absolute, Ordering::Relaxed);
     entry.evidence.store(rules.evidence);
-    entry.kin.store(rules.kin);
+    entry.similar.store(rules.similar);
     entry.moved.store(0, Ordering::Relaxed);
     entry.ready.store(0, Ordering::Relaxed);
     entry.wire_type.reset();
     entry.element_type.reset();
     entry.uses.reset();
-    // SAFETY: the entry came from the free list, so this thread owns it, and it is not bound.
+    // SAFETY: the entry came from the free list, so this thread alone owns it, and it is not bound,
+    // so no other thread can find it.
     unsafe {
         entry.served.reset();
         *entry.committed.get() = committed;
@@ -353,39 +370,46 @@ pub(crate) fn entry(committed: Option<Committed>, rules: Rules) -> &'static Type
     entry
 }
 
-/// Binds an entry that its caller owns to a handle; readers find it from now on.
+/// Binds an entry that the caller owns to a masked handle. From then on [`find`] and [`known`] find
+/// it.
 pub(crate) fn bind(entry: &'static TypeEntry, handle: u64) {
     TYPES.bind(entry, handle, false);
 }
 
-/// Ends an entry: unbinds it, frees what it holds and gives it back.
+/// Ends an entry: unbinds it, frees the values that it holds, and puts it on the free list.
 ///
 /// # Safety
-/// The caller must own the entry: its type is gone, or it was never bound, so no thread reads what it
-/// holds. It must not be used afterwards.
+/// The caller must own the entry: its type is gone, or the entry was never bound, so no other
+/// thread reads the values in it. The caller must not use the entry afterwards.
 pub(crate) unsafe fn retire(entry: &'static TypeEntry) {
     TYPES.unbind(entry);
-    // SAFETY: the caller owns the entry, and it is not bound.
+    // SAFETY: the caller owns the entry, and it is not bound any more, so no other thread reads the
+    // cell.
     let committed = unsafe { (*entry.committed.get()).take() };
-    // SAFETY: the same.
-    unsafe { entry.served.reset() };
-    if let Some(kin) = entry.kin() {
-        kin.ended(entry.moved.load(Ordering::Relaxed));
+    if let Some(class) = entry.similar.load() {
+        let is_served = |direction| entry.is_ready(direction) || entry.served.by(direction).is_some();
+        let is_converted = Direction::BOTH.into_iter().any(is_served);
+        class.decoded_ended(entry.moved.load(Ordering::Relaxed), is_converted);
     }
+    // SAFETY: for the same reason no other thread holds a reference that `served` has returned.
+    unsafe { entry.served.reset() };
     if let Some(committed) = &committed {
         entry.uses.fold(committed);
     }
-    // Its kernels may go back to the arena here: outside the lock.
+    // Kernels may be given back to the arena here, which is why no lock is held.
     drop(committed);
     TYPES.give_back(entry);
 }
 
-/// Ends the conversion of all bound types of these constructors ([`Datatype::structural_hash`]).
+/// Ends the conversion of all bound types whose constructors have this hash
+/// ([`Datatype::structural_hash`]).
 ///
 /// [`Datatype::structural_hash`]: ddtc::datatype::Datatype::structural_hash
 pub(crate) fn end_all(structural_hash: u128) {
     TYPES.each(|entry| {
-        // SAFETY: nothing is bound or unbound meanwhile, and what is bound is not written.
+        // SAFETY: `Table::each` holds the lock of the table during this closure. `retire` writes to
+        // the cell of a bound entry only after it has unbound the entry under that lock, so the
+        // entry is not retired while the reference lives.
         let committed = unsafe { entry.committed() };
         if committed.is_some_and(|c| c.datatype().structural_hash() == structural_hash) {
             entry.end();
@@ -393,22 +417,28 @@ pub(crate) fn end_all(structural_hash: u128) {
     });
 }
 
-/// Folds the uses of what is bound, which goes on being counted.
+/// Adds the use counts of all bound types to the rows of the report and sets them to 0. The types
+/// are still bound and counted afterwards.
 pub(crate) fn fold_all() {
     TYPES.each(|entry| {
-        // SAFETY: nothing is bound or unbound meanwhile, and what is bound is not written.
+        // SAFETY: `Table::each` holds the lock of the table during this closure. `retire` writes to
+        // the cell of a bound entry only after it has unbound the entry under that lock, so the
+        // entry is not retired while the reference lives.
         if let Some(committed) = unsafe { entry.committed() } {
             entry.uses.fold(committed);
         }
     });
 }
 
-/// Unbinds every handle: the host's values mean nothing after its finalization. Entries of types that had an attribute are given
-/// back by its delete callback, whenever the host runs it. Folds the uses of what was bound.
+/// Unbinds every handle and adds the use counts of the types to the rows of the report. Called
+/// before the MPI library is finalized, after which its handles mean nothing. The entry of a type
+/// that has it as an attribute is given back by the attribute's delete callback, whenever the MPI
+/// library runs that.
 pub(crate) fn forget_all() {
     TYPES.forget_all(|entry| {
-        // SAFETY: the entry was bound until now, under the lock that is still held. An entry is retired only after
-        // it was unbound under that lock, so its type is still there.
+        // SAFETY: the entry was bound until now, and the lock under which it was unbound is still
+        // held. `retire` takes that lock, to unbind the entry, before it writes to the cell, so the
+        // entry is not retired while the reference lives.
         if let Some(committed) = unsafe { entry.committed() } {
             entry.uses.fold(committed);
         }

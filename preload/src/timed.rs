@@ -1,4 +1,5 @@
-//! Times the host's packing and our kernel on a buffer of the program's, for [`crate::evidence`].
+//! Timing of the packing of the MPI library and of our kernel, on a buffer of the program. The
+//! times are kept in [`crate::evidence`].
 
 use std::ffi::{c_int, c_void};
 use std::time::Instant;
@@ -12,31 +13,40 @@ use crate::pool::Buffer;
 use crate::run::run;
 use crate::times::{PART, Times};
 
-/// How often each is timed without an interruption; the least counts.
+/// Number of uninterrupted rounds of timing. The minimum of each time counts.
 const ROUNDS: usize = 3;
-/// How often at most, with those that were interrupted.
+/// Maximum number of rounds, with those that were interrupted.
 const MOST: usize = 2 * ROUNDS;
-/// Nanoseconds of the host's packing from which a round that shows it to be slow by far is not repeated.
+/// Minimum nanoseconds of the MPI library's packing in an uninterrupted round that ends the timing
+/// at once, if our kernel takes less than half as long in the same round.
 const LONG: u64 = 50_000;
 
-/// How often another thread took the core from this one.
+/// Returns how many times another thread has taken the core from this thread (involuntary context
+/// switches). The number is 0 if the system does not count them.
 fn interruptions() -> i64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: memory of that type, zeroed, which is a value of it should the call fail.
+    // SAFETY: `usage` is memory of the type that `getrusage` writes. If the call fails, the memory
+    // is zeroed as before, and zeroes are a valid `rusage`.
     unsafe {
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
         usage.assume_init().ru_nivcsw
     }
 }
 
-/// Times of one round: nanoseconds of the host, of ours and of a copy, and whether it was interrupted.
+/// Nanoseconds of one round, which the MPI library, our kernel and a copy of the packed bytes took,
+/// in this order, and whether the round was interrupted.
 struct Round {
     nanos: [u64; 3],
     interrupted: bool,
 }
 
-/// The least of some rounds. One that was interrupted can say that a side is fast, never that it is slow: where more processes run than there are cores, a core
-/// is away for longer than all that is timed here.
+/// Repeats rounds until enough of them were not interrupted, at most [`MOST`] times, and
+/// returns the minimum of each time over all rounds. Returns `None` if a round fails.
+///
+/// An interrupted round may show that a side is fast, but does not count as one of the [`ROUNDS`]
+/// that may show that a side is slow: if more processes run than there are cores, a core is away
+/// for longer than all that is timed here. If all [`MOST`] rounds are interrupted, their minimum is
+/// returned.
 fn least(mut round: impl FnMut() -> Option<Round>) -> Option<[u64; 3]> {
     let mut least = [u64::MAX; 3];
     let mut left = ROUNDS;
@@ -48,7 +58,8 @@ fn least(mut round: impl FnMut() -> Option<Round>) -> Option<[u64; 3]> {
         if !interrupted {
             let [theirs, ours, _] = nanos;
             left -= 1;
-            // Ours is never slow enough to save a round that speaks against it.
+            // Only a slow MPI library ends the timing early. A round in which our kernel is slow is
+            // repeated, because the kernel may have lost the core without the system telling so.
             if left == 0 || theirs >= LONG && theirs / 2 > ours {
                 break;
             }
@@ -57,30 +68,39 @@ fn least(mut round: impl FnMut() -> Option<Round>) -> Option<[u64; 3]> {
     Some(least)
 }
 
-/// Memory that has been written: a page that is new costs more than the bytes that are packed into it, and whoever is the first would pay for it.
+/// Returns a buffer of at least `bytes` bytes whose pages have been written to. The first write to
+/// a new page takes longer than packing the bytes that go there, and would be charged to the side
+/// that packs into the page.
 fn touched(bytes: u64) -> Option<Buffer> {
     let buffer = Buffer::get(bytes)?;
-    // SAFETY: memory of that many bytes, which nobody else knows.
+    // SAFETY: the buffer has at least `bytes` bytes of memory, and nobody else has its address yet.
     unsafe { buffer.at().cast::<u8>().write_bytes(0, bytes as usize) };
     Some(buffer)
 }
 
 /// Result of timing a type.
 pub(crate) enum Timing {
-    /// Both packed the same bytes, in these times.
+    /// Both sides packed the same bytes, except for bytes inside elements that the MPI library is
+    /// known to lose, in these times.
     Same(Times),
-    /// The host packed other bytes than our kernel, and not only bytes inside of elements that it is
-    /// known to lose.
+    /// The MPI library packed other bytes than our kernel, and not only bytes inside elements that
+    /// it is known to lose.
     Different,
-    /// The host does not pack the type, or there is no memory.
+    /// There are no times: the type or the buffer has no bytes, the part has more than `INT_MAX`
+    /// bytes, there is no memory for the packed bytes, the world is not initialized or is being
+    /// finalized, or the `MPI_Pack` of the MPI library is missing, fails, or packs another number
+    /// of bytes.
     Failed,
 }
 
-/// Times a part of a buffer: whole instances, at most [`PART`] bytes unless one has more. The buffer is
-/// read. What both packed is compared.
+/// Times the packing of the first instances of a buffer: as many whole instances as have at most
+/// [`PART`] bytes together, at least one, and at most `count`. The buffer is only read. The bytes
+/// that the MPI library has packed are compared with those of our kernel.
 ///
 /// # Safety
-/// As `MPI_Pack` of the same elements: the type must be one that the host has accepted as committed, and `committed` what it is.
+/// As for `MPI_Pack` of the same elements: the `count` elements at `user` must be readable, and
+/// nobody may write to them during the call. The MPI library must have accepted `datatype` as
+/// committed, and `committed` must be the compiled form of `datatype`.
 pub(crate) unsafe fn times(
     host: &'static Host,
     user: *mut c_void,
@@ -89,7 +109,7 @@ pub(crate) unsafe fn times(
     committed: &Committed,
 ) -> Timing {
     let mut is_different = false;
-    // SAFETY: as the caller promises.
+    // SAFETY: `timed` requires the same of its caller as this function does.
     let found = unsafe { timed(host, user, count, datatype, committed, &mut is_different) };
     match found {
         _ if is_different => Timing::Different,
@@ -98,10 +118,11 @@ pub(crate) unsafe fn times(
     }
 }
 
-/// As [`times`]. `None` with `is_different` set: the bytes differ.
+/// As [`times`], with `None` for [`Timing::Failed`]. If the packed bytes differ, sets
+/// `is_different` and returns `None`.
 ///
 /// # Safety
-/// As [`times`].
+/// As for [`times`].
 unsafe fn timed(
     host: &'static Host,
     user: *mut c_void,
@@ -121,14 +142,20 @@ unsafe fn timed(
     let mut is_compared = false;
     let rounds = || {
         let before = interruptions();
-        // Ours first: what is not in the cache is its loss.
+        // Our kernel packs first, so the time to bring the elements into the cache is charged to
+        // our kernel.
         let start = Instant::now();
-        // SAFETY: as the caller promises; the buffer has room.
+        // SAFETY: the caller promises that the elements can be read and that nobody writes to them.
+        // `packed` has room for `bytes` bytes, which is the size of `count` instances. It was just
+        // allocated, so it does not overlap the elements, and nobody else uses it.
         unsafe { run(committed, Direction::Pack, user.cast(), count, packed.at().cast()) };
         let ours = nanos(start);
         let (mut position, out): (c_int, *mut c_void) = (0, more.at());
         let start = Instant::now();
-        // SAFETY: as the caller promises; the buffer has room.
+        // SAFETY: the caller promises that the elements can be read and that the MPI library has
+        // accepted `datatype` as committed. `more` has room for `room` bytes, and nobody else uses
+        // it. The communicator is `MPI_COMM_SELF`, which is valid because the rounds run in
+        // `with_world`, while the world is initialized.
         let code = unsafe { pack(user, elements, datatype, out, room, &raw mut position, host.myself) };
         let theirs = nanos(start);
         if code != 0 || position != room {
@@ -136,7 +163,9 @@ unsafe fn timed(
         }
         if !is_compared {
             is_compared = true;
-            // SAFETY: two buffers of that many bytes, which were just packed into.
+            // SAFETY: each buffer has at least `bytes` bytes, all of which `touched` has written.
+            // Nobody writes to them while the slices live, which is until the end of this
+            // comparison.
             let [ours, theirs] = [&packed, &more].map(|buffer| unsafe {
                 std::slice::from_raw_parts(buffer.at().cast::<u8>(), bytes as usize)
             });
@@ -146,7 +175,7 @@ unsafe fn timed(
             }
         }
         let start = Instant::now();
-        // SAFETY: two buffers of that many bytes.
+        // SAFETY: two different buffers, each with at least `bytes` bytes, which nobody else uses.
         unsafe { more.at().cast::<u8>().copy_from_nonoverlapping(packed.at().cast(), bytes as usize) };
         let copy = nanos(start);
         Some(Round { nanos: [theirs, ours, copy], interrupted: interruptions() != before })
@@ -160,7 +189,7 @@ unsafe fn timed(
 mod tests {
     use super::*;
 
-    /// The least of these rounds, and how many of them were asked for.
+    /// Returns the result of [`least`] for these rounds, and how many of them were asked for.
     fn of(rounds: &[([u64; 3], bool)]) -> (Option<[u64; 3]>, usize) {
         let mut asked = 0;
         let found = least(|| {
@@ -174,12 +203,15 @@ mod tests {
     fn what_was_interrupted_does_not_count_as_slow() {
         let quiet = [8000, 1000, 400];
         let cut = |at: usize| (std::array::from_fn(|n| quiet[n] + if n == at { 4_000_000 } else { 0 }), true);
-        // Ours, the host and the copy lose the core in turn; what is left says the same as without.
+        // Our kernel, the MPI library and the copy lose the core in turn. The result is the same as
+        // without these rounds.
         let rounds = [cut(1), cut(0), cut(2), (quiet, false), (quiet, false), (quiet, false)];
         assert_eq!(of(&rounds), (Some(quiet), 6));
-        // Machines that do not say who was interrupted: a slow round of ours alone decides nothing.
+        // On machines that do not report interruptions, one slow round of our kernel decides
+        // nothing.
         assert_eq!(of(&[(cut(1).0, false), (quiet, false), (quiet, false)]), (Some(quiet), 3));
-        // Never without an end, and a host that is slow by far is not waited for again.
+        // The rounds end even if all are interrupted. An MPI library that is slow by far is timed
+        // only once.
         assert_eq!(of(&[cut(0); 9]), (Some([4_008_000, 1000, 400]), MOST));
         let slow = [6_600_000, 20_000, 9000];
         assert_eq!(of(&[(slow, false)]), (Some(slow), 1));
@@ -188,13 +220,15 @@ mod tests {
 
     #[test]
     fn what_is_timed_has_its_pages() {
-        // More than the pool of other tests has.
+        // More bytes than the buffers that other tests leave in the pool.
         let bytes = 3 << 20;
         let new = Buffer::get(bytes).unwrap();
         let old = touched(bytes).unwrap();
         let there = |buffer: &Buffer| {
             let mut pages = vec![0u8; bytes as usize / 4096];
-            // SAFETY: memory of that many bytes, from a page's start; a byte for each page.
+            // SAFETY: the buffer has `bytes` bytes and begins at the start of a page, because the
+            // pool aligns buffers of 4 KiB and more to 4096 bytes. `pages` has one byte for each of
+            // its pages.
             let code = unsafe { libc::mincore(buffer.at(), bytes as usize, pages.as_mut_ptr()) };
             assert_eq!(code, 0);
             pages.iter().filter(|page| *page & 1 != 0).count()
@@ -204,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_loses_its_core_is_told() {
-        // More threads than cores, all of them busy.
+        // All cores are busy: there is one busy thread more than there are cores, and this thread.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -1,4 +1,5 @@
-//! Work on a type that a decision asks for: the packing of messages of one size is timed.
+//! Timing of the packing of a type's messages of one size, when a decision about a message asks for
+//! it.
 
 use ddtc::kind::Direction;
 
@@ -12,11 +13,13 @@ use crate::table::TypeEntry;
 use crate::timed::Timing;
 use crate::use_kind::CompletedBy;
 use crate::user_buffer::UserBuffer;
-use crate::{eligible, gpu, prospect, spending, timed, wrong_map};
+use crate::{eligible, gpu, spending, timed, wrong_map};
 
-/// Times the packing of a message that is about to be sent or received, for it and all later messages of its
-/// layout and size. Does nothing if no more time may be spent, if the MPI library is not known to allow
-/// it, if a GPU runtime is loaded, or inside another piece of our own work.
+/// Times how long the MPI library and our kernel take to pack a message that is about to be sent or
+/// received. The times serve this message and all later messages of its layout and size class. Does
+/// nothing if the overhead budget is spent, if the packing of the MPI library may not be timed
+/// ([`eligible::timing`]) or does not give raw bytes, if a GPU runtime is loaded, or if this thread
+/// is inside another call that this library makes to the MPI library.
 #[cold]
 pub(crate) fn time(
     host: &'static Host,
@@ -36,7 +39,11 @@ pub(crate) fn time(
     }
     let Some(_inside) = Inside::enter() else { return };
     guard(|| {
-        // SAFETY: the entry is bound, and the program holds the type during the call; what it sends or receives into can be read.
+        // SAFETY: `committed` and `ready` require that nobody retires the entry: the entry is
+        // bound, and the program holds its type during the call. `times` requires what `MPI_Pack`
+        // of these elements requires: the program passes them to a send or a receive, so they can
+        // be read, and MPI forbids the program to write to them during the call. The MPI library
+        // has accepted `datatype` as committed, and `committed` is its compiled form.
         unsafe {
             let Some(committed) = entry.committed().filter(|_| entry.ready(Direction::Pack, u64::MAX)) else {
                 return;
@@ -50,7 +57,6 @@ pub(crate) fn time(
                 Timing::Failed => return evidence.give_up(bytes),
             };
             evidence.learn_bytes(&host.profile.costs, bytes, times);
-            prospect::found(committed.datatype(), entry.rules().prospect());
             if evidence.wants(bytes, CompletedBy::SameCall, false) {
                 entry.ready(direction, u64::MAX);
             }

@@ -1,10 +1,14 @@
-//! Ties our compiled types to the host's, by an attribute on the type.
+//! Connection between this library's compiled types and the MPI library's datatypes: an attribute
+//! on each decoded datatype, whose value is the type's entry in [`crate::table`].
 //!
-//! This is the caching design of the 1996 thread on `MPI_Type_dup`: the attribute's copy callback shares the compiled type with a
-//! duplicate, its delete callback ends it with the type, however the program or the host lets go of it. The callbacks make
-//! no MPI call and take only locks that are never held across one; they are functions of this library, which is never unloaded,
-//! so the host may run them as late as it likes. The keyval is made anew in every epoch: from an initialization of MPI (world or
-//! first session) to its end, when all handle values lose their meaning.
+//! This is the caching design of the 1996 discussion about `MPI_Type_dup`: the copy callback of the
+//! attribute lets a duplicate share the compiled type, and the delete callback retires the entry
+//! when the datatype is gone, whether the program or the MPI library let go of it. The callbacks
+//! make no MPI call, and take only locks that are never held across an MPI call. They are functions
+//! of this library, which is never unloaded, so the MPI library may run them as late as it likes.
+//! The keyval is made anew in every epoch. An epoch lasts from the first initialization of MPI (of
+//! the world or of a session) to the finalization of its last user, when all handles lose their
+//! meaning.
 
 use std::ffi::{c_int, c_void};
 
@@ -12,21 +16,20 @@ use ddtc::committed::Committed;
 use ddtc::datatype::contents::{Contents, Envelope};
 use ddtc::decode::Introspect;
 use ddtc::engine::{Engine, Mode};
+use ddtc::kind::Direction;
 use ddtc::object::runtime;
 use ddtc::process::{Mutex, Once, is_inconsistent};
 use ddtc_hosts::policy;
 
-use crate::candidates::{self, Like};
 use crate::counted;
-use crate::decoding;
 use crate::guard::guard;
 use crate::hooks::{adopted, fold_all};
 use crate::host::{HandleWord, Host};
+use crate::hotness::{self, Like};
 use crate::introspect::Types;
 use crate::keyval::Keyval;
 use crate::known::{self, Description};
 use crate::policy::Rules;
-use crate::prospect;
 use crate::reentrancy::Inside;
 use crate::reserve;
 use crate::settings::settings;
@@ -35,19 +38,23 @@ use crate::table::{self, Found, TypeEntry};
 use crate::use_kind::{CompletedBy, UseKind};
 use crate::wrong_map;
 
-/// Returns the engine for the next commit: of the environment's configuration, until a tool changes it.
+/// Returns the engine for the next commit. Its configuration is that of the environment until a
+/// tool changes it through the tool variables.
 pub(crate) fn engine() -> Engine {
     configured();
     runtime::engine()
 }
 
-/// The configuration of later commits is that of the environment, unless a tool has changed it.
+/// Sets the configuration of later commits to that of the environment, at the first call. A change
+/// that a tool makes later stays.
 pub(crate) fn configured() {
     static ONCE: Once<()> = Once::new();
-    // First: they are read from outside.
+    // The settings are read before the `Once` is entered. Its closure runs in a section that a fork
+    // waits for, and no section may wait for an `Awaited` value such as the settings.
     let settings = settings();
     ONCE.get_or_init(|| {
-        // The level is one that the machine has: the settings have looked.
+        // This cannot fail: a configuration is refused only for a CPU level that the machine does
+        // not run, and the settings hold none.
         let _ = runtime::configure(|config| {
             *config = settings.config.clone();
             Ok(())
@@ -55,7 +62,7 @@ pub(crate) fn configured() {
     });
 }
 
-/// The mode of later commits.
+/// Returns the mode of later commits.
 #[inline]
 pub(crate) fn mode() -> Mode {
     #[cold]
@@ -63,28 +70,34 @@ pub(crate) fn mode() -> Mode {
         configured();
         runtime::mode()
     }
-    // It is not known before the environment was read.
+    // The mode is unknown until the environment has been read.
     runtime::known_mode().unwrap_or_else(first)
 }
 
-/// The host has committed a type, or was seen to accept it as committed: in mode `lazy` it is noted, in others it is decoded and compiled.
+/// Handles a datatype that the MPI library has committed, or was seen to accept as committed. In
+/// mode `lazy` the handle is only noted, so that its uses are counted; in other modes the datatype
+/// is decoded and compiled now.
 pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
     let handle = datatype & host.mask;
     if [0, host.type_null].contains(&handle) {
         return;
     }
-    // Nothing is asked about a type that may be a layer's: it is looked at when a call that no
-    // layer takes uses it.
+    // If a PMPI layer takes messages, the handle may be the layer's own, so the MPI library is not
+    // asked about it here. The type is decoded when a call that no layer takes uses it.
     if mode() == Mode::Lazy || host.layers.take(policy::Call::Message) {
-        // Of one that is decoded, which may be committed again, nobody asks there.
-        candidates::note(handle);
+        // A decoded type that is committed again is recorded again, but its uses are not counted
+        // there, because calls look for a decoded type before they look for a recorded one.
+        hotness::record(handle);
     } else if matches!(table::find(handle), Found::Unknown) {
         adopt(host, datatype, u64::MAX);
     }
 }
 
-/// Says whether a call is the host's by the handle of its type and a count alone: it is a named one, or one of which this use passes. `used`: a persistent request is as
-/// many uses. `completed_by`: of a message.
+/// Returns true if a buffer of a call is bypassed because of the handle and the count of its type
+/// alone: the type is a named one, or this use is among those that are skipped without a look at
+/// the type ([`hotness::passes`]). A use by a persistent request is never skipped, because one
+/// such request stands for many uses. `completed_by` says which call completes a message; it is
+/// `None` for calls that move no message.
 #[inline(always)]
 pub(crate) fn is_hosts(
     host: &Host,
@@ -95,7 +108,7 @@ pub(crate) fn is_hosts(
 ) -> bool {
     let handle = datatype & host.mask;
     let like = completed_by.map(|by| Like { count, by });
-    host.is_named(handle) || !matches!(used, UseKind::Persistent) && candidates::passes(handle, like)
+    host.is_named(handle) || !matches!(used, UseKind::Persistent) && hotness::passes(handle, like)
 }
 
 static KEYVAL: Keyval = Keyval::new();
@@ -103,7 +116,9 @@ static KEYVAL: Keyval = Keyval::new();
 fn keyval(host: &Host) -> Option<c_int> {
     let make = || {
         let mut keyval = 0;
-        // SAFETY: two callbacks of the standard's types, a number to write to.
+        // SAFETY: `copy` and `delete` have the signatures of the standard's callbacks, `keyval` is
+        // a number that may be written, and the extra state may be null because the callbacks do
+        // not read it.
         let code = unsafe { host.f.type_create_keyval?(copy, delete, &raw mut keyval, std::ptr::null_mut()) };
         (code == 0).then_some(keyval)
     };
@@ -112,12 +127,15 @@ fn keyval(host: &Host) -> Option<c_int> {
 
 fn free_keyval(host: &Host, mut keyval: c_int) {
     if let Some(type_free_keyval) = host.f.type_free_keyval {
-        // SAFETY: a keyval that we made.
+        // SAFETY: the keyval was made by `keyval` in this epoch and is freed once: it was taken out
+        // of `KEYVAL`, or never stored there.
         let _ = unsafe { type_free_keyval(&raw mut keyval) };
     }
 }
 
-/// `MPI_Type_dup` copies the compiled type: a new entry that shares it, bound to the new handle when that is known.
+/// Copy callback of the attribute, which the MPI library runs in `MPI_Type_dup`. The duplicate gets
+/// an entry of its own that shares the compiled type. The entry is bound when the duplicate's
+/// handle is known.
 unsafe extern "C-unwind" fn copy(
     _old: HandleWord,
     _keyval: c_int,
@@ -126,20 +144,23 @@ unsafe extern "C-unwind" fn copy(
     out: *mut c_void,
     flag: *mut c_int,
 ) -> c_int {
-    // Nothing is copied unless all that follows succeeds.
-    // SAFETY: the host gives a pointer to a flag (MPI 5.0, 7.7.4).
+    // A flag of 0 means that the attribute is not copied. It becomes 1 below if everything
+    // succeeds.
+    // SAFETY: the MPI library passes a pointer to a flag that may be written (MPI 5.0, 7.7.4).
     unsafe { flag.write(0) };
     if is_inconsistent() {
         return 0;
     }
     guard(|| {
-        // SAFETY: the value is an entry, as `attach` or this function set it; the old type lives during this call, and with it the entry.
+        // SAFETY: the value is an entry, because only `attach` and this function set the attribute.
+        // The old datatype lives during this callback, so its entry is not retired meanwhile.
         let (committed, rules) = unsafe {
             let old = &*value.cast::<TypeEntry>();
             (old.committed().cloned(), old.rules())
         };
         let entry = table::entry(committed, rules);
-        // SAFETY: the host gives a pointer to an attribute value and one to a flag (MPI 5.0, 7.7.4).
+        // SAFETY: the MPI library passes pointers to an attribute value and to a flag, which may be
+        // written (MPI 5.0, 7.7.4).
         unsafe {
             out.cast::<*const TypeEntry>().write(entry);
             flag.write(1);
@@ -148,7 +169,7 @@ unsafe extern "C-unwind" fn copy(
     0
 }
 
-/// The type is gone.
+/// Delete callback of the attribute: the datatype is gone, so its entry is retired.
 unsafe extern "C-unwind" fn delete(
     _t: HandleWord,
     _keyval: c_int,
@@ -159,18 +180,23 @@ unsafe extern "C-unwind" fn delete(
         return 0;
     }
     guard(|| {
-        // SAFETY: the value is an entry, as `attach` or `copy` set it, and the host deletes an attribute once.
+        // SAFETY: the value is an entry, because only `attach` and `copy` set the attribute, and
+        // entries are never freed.
         if let Some(entry) = unsafe { value.cast::<TypeEntry>().as_ref::<'static>() } {
-            // SAFETY: the host deletes the attribute of a type that is gone, and once, so the entry is this call's.
+            // SAFETY: the datatype is gone, and the MPI library runs this callback once for its
+            // attribute, so nobody else uses the entry and it is retired once.
             unsafe { table::retire(entry) };
         }
     });
     0
 }
 
-/// Handles that a thread is adopting, at most one per thread: the others leave them to it, and a child without that thread leaves them to the host.
+/// Handles of the types that threads are decoding now, at most one for each thread. If another
+/// thread wants to decode the same type, it leaves that to the first one. In a child of a fork that
+/// lacks the first thread, the type stays bypassed.
 static ADOPTING: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 
+/// The right of this thread to decode the type of a handle.
 struct Claim(u64);
 
 impl Claim {
@@ -180,7 +206,8 @@ impl Claim {
         if is_free {
             adopting.push(handle);
         }
-        // A claim that is made only to be dropped would take the lock again, and the handle from its owner.
+        // The claim must not be made unless the handle is free: dropping it would take the lock
+        // again, and would remove the handle that another thread has claimed.
         is_free.then(|| Claim(handle))
     }
 }
@@ -191,8 +218,10 @@ impl Drop for Claim {
     }
 }
 
-/// Decodes a type that the host has accepted as committed, if its constructors have at most so many arguments, and binds it to its handle; compiles it as the
-/// mode says. Whatever goes wrong leaves the type to the host.
+/// Decodes a type that the MPI library has accepted as committed and binds an entry to its handle,
+/// and compiles the type if the mode says so. Leaves the type undecoded if its constructors have
+/// more than `arguments` arguments, as [`crate::worth`] counts them. If anything goes wrong,
+/// the type is bypassed.
 #[cold]
 pub(crate) fn adopt(host: &'static Host, datatype: HandleWord, arguments: u64) {
     let handle = datatype & host.mask;
@@ -205,41 +234,24 @@ pub(crate) fn adopt(host: &'static Host, datatype: HandleWord, arguments: u64) {
     }
     let _inside = match Inside::enter() {
         Some(inside) => inside,
-        // The host calls MPI functions inside our own calls: its types are not the program's.
+        // This thread is in an MPI call of this library's own, and the MPI library has called back
+        // into a wrapper. The type is not the program's.
         None => return,
     };
     guard(|| {
         if let Some(_claim) = Claim::take(handle)
             && matches!(table::find(handle), Found::Unknown)
+            && spending::on(|| attach(host, datatype, handle, arguments)).is_some()
         {
-            let once = spending::forgiven();
-            let (attached, nanos) = spending::timed(|| attach(host, datatype, handle, arguments));
-            let nanos = nanos.saturating_sub(spending::forgiven() - once);
-            // A type that was found says nothing of what decoding costs.
-            if let Some(Attached::Decoded { arguments }) = attached {
-                decoding::took(arguments, nanos);
-                if let Some((kin, _)) = candidates::alike(handle) {
-                    kin.decoded(nanos);
-                }
-            }
-            if attached.is_some() {
-                candidates::decoded(handle);
-            }
+            hotness::decoded(handle);
         }
     });
 }
 
-/// How a type got its entry.
-enum Attached {
-    /// Its tree was decoded; its constructors have `arguments` arguments, or 0 if that failed.
-    Decoded { arguments: u64 },
-    /// Its tree was not decoded: an equal type was known, or the library did not say its contents.
-    Found,
-}
-
-/// Decodes a type, or finds an equal one, and ties an entry to it by an attribute. Returns `None` if the
-/// type is predefined, already had an entry, or has too many arguments, or if a call of the library failed.
-fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64) -> Option<Attached> {
+/// Decodes a type, or finds an equal one, and attaches an entry to it by the attribute. Returns
+/// `None` if the type is predefined, already had an entry, or has too many arguments, or if a call
+/// of the MPI library failed.
+fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64) -> Option<()> {
     let mut types = Types::new(host, arguments)?;
     let envelope = types.envelope(&datatype).ok()?;
     if envelope.combiner.is_predefined() {
@@ -247,14 +259,18 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
         return None;
     }
     let keyval = keyval(host)?;
-    // A duplicate made where we did not see it brings its entry along.
+    // A duplicate of a decoded type has got an entry from the copy callback already, even if it was
+    // made where no wrapper saw it.
     let (mut value, mut flag) = (std::ptr::null_mut::<TypeEntry>(), 0);
-    // SAFETY: a valid type and keyval; pointers to an attribute value and a flag.
+    // SAFETY: the MPI library has accepted the type as committed, the keyval is of this epoch, and
+    // the pointers are to an attribute value and a flag that may be written.
     let code = unsafe { host.f.type_get_attr?(datatype, keyval, (&raw mut value).cast(), &raw mut flag) };
     let value = if code == 0 && flag != 0 { value } else { std::ptr::null_mut() };
-    // SAFETY: null, or the attribute's value, which is an entry, as below or in `copy`.
+    // SAFETY: the pointer is null or the attribute's value. Only the code below and `copy` set that
+    // attribute, both to an entry, and entries are never freed.
     if let Some(entry) = unsafe { value.as_ref::<'static>() } {
-        // SAFETY: the type has the entry as its attribute, and the program holds the type.
+        // SAFETY: the type has the entry as its attribute, and the program holds the type during
+        // this call, so the entry is not retired.
         if let Some(committed) = unsafe { entry.committed() } {
             counted::adopted(committed);
         }
@@ -264,37 +280,38 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
     }
     let committed = commit(host, &mut types, datatype, envelope);
     if let Some(arguments) = types.exceeded() {
-        candidates::costs_more(handle, arguments);
+        hotness::costs_more(handle, arguments);
         return None;
     }
     if committed.is_none() {
         counted::TYPES_BYPASSED.add();
     }
-    let alike = candidates::alike(handle);
-    let rules = committed.as_ref().map_or(Rules::NONE, |c| Rules::of(host, c, alike.map(|(kin, _)| kin)));
-    let arguments = committed.as_ref().map_or(0, |c| c.datatype().arguments());
-    let attached = if types.has_decoded() { Attached::Decoded { arguments } } else { Attached::Found };
-    if let Some(committed) = &committed {
-        prospect::found(committed.datatype(), rules.prospect());
+    let (similar, moved) = hotness::class(handle).unzip();
+    let rules = committed.as_ref().map_or(Rules::NONE, |c| Rules::of(host, c, similar));
+    if let Some((similar, committed)) = similar.zip(committed.as_ref()) {
+        let is_new = Direction::BOTH.into_iter().all(|direction| !committed.settled(direction, 0));
+        similar.decoded(is_new);
     }
     let entry = table::entry(committed, rules);
-    entry.moves(alike.map_or(0, |(_, moved)| moved));
-    // SAFETY: a valid type and keyval; the value is an entry, which lives forever.
+    entry.moves(moved.unwrap_or(0));
+    // SAFETY: the MPI library has accepted the type as committed, the keyval is of this epoch, and
+    // the value is an entry, which is never freed.
     let code = unsafe {
         host.f.type_set_attr?(datatype, keyval, std::ptr::from_ref(entry).cast_mut().cast::<c_void>())
     };
     if code != 0 {
-        // SAFETY: it was not bound, and the type has not got it.
+        // SAFETY: the entry was not bound and did not become the attribute of the type, so this
+        // thread alone knows it.
         unsafe { table::retire(entry) };
         return None;
     }
     table::bind(entry, handle);
     adopted(host, entry, handle);
-    Some(attached)
+    Some(())
 }
 
-/// Returns the committed type of a derived type: the one that is kept if envelope, contents and bounds are
-/// equal, otherwise a new one. Returns `None` if the type is left to the library.
+/// Returns the compiled type of a derived datatype: the one that is kept for equal envelope,
+/// contents and bounds, otherwise a new one. Returns `None` if the datatype is bypassed.
 fn commit(host: &Host, types: &mut Types, datatype: HandleWord, envelope: Envelope) -> Option<Committed> {
     let committed = if Description::has_room(&envelope) {
         commit_short(host, types, datatype, envelope)
@@ -315,8 +332,8 @@ fn commit(host: &Host, types: &mut Types, datatype: HandleWord, envelope: Envelo
     }
 }
 
-/// As [`commit`], of a type with few arguments. `None`: the library moves other places than the tree
-/// of the type says.
+/// As [`commit`], for a type with few arguments. Returns `None` inside the `Ok` if the MPI library
+/// moves other places than the type map says.
 fn commit_short(
     host: &Host,
     types: &mut Types,
@@ -341,7 +358,8 @@ fn commit_short(
     Ok(committed)
 }
 
-/// As [`commit_short`], of a type that is not known. `contents`: its own, if they were asked for.
+/// As [`commit_short`], for a type for which no equal one is kept. `contents` are the contents of
+/// the type itself, if they were asked for already.
 fn commit_new(
     host: &Host,
     types: &mut Types,
@@ -355,11 +373,12 @@ fn commit_new(
     engine().commit(&t).map(Some)
 }
 
-/// Ends the epoch: all handles are unbound, the keyval is given back. Before the host's own finalization.
+/// Ends the epoch: unbinds all handles and gives the keyval back. Must be called before the MPI
+/// library's own finalization.
 pub(crate) fn end_epoch(host: &Host) {
     table::forget_all();
     fold_all(host);
-    candidates::forget_all();
+    hotness::forget_all();
     known::forget_all();
     if let Some(keyval) = KEYVAL.take() {
         free_keyval(host, keyval);

@@ -1,20 +1,25 @@
-//! Kinds of uses of a type, and what one costs the MPI library at least.
+//! Kinds of uses of a datatype, and the minimum cost of a use for the MPI library.
 
 use ddtc_hosts::counted_calls::{Completion, CountedCall, DataDirection};
 use ddtc_hosts::policy::Call;
 use ddtc_hosts::profile::Costs;
 
-/// Kind of a use: its least cost for the host beside its bytes hangs on that, and which types are alike.
+/// Kind of a use of a datatype. It decides the minimum cost of the use for the MPI library apart
+/// from the cost of moving its bytes, and is part of the key of a type's similarity class.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UseKind {
     /// A pack or unpack.
     Pack,
-    /// A message, or more.
+    /// Any other call: a collective call, a call that both sends and receives messages, or a call
+    /// on a file or window.
     Call,
-    /// A message that is sent, or one that is received: lists are often gathered from anywhere and received into what lies together, by types of one size.
+    /// A message that is sent. Sends and receives have different kinds because lists are often
+    /// gathered from scattered places and received into contiguous memory, by types of the same
+    /// size.
     Send,
+    /// A message that is received.
     Receive,
-    /// A call that makes a persistent request: many calls.
+    /// A call that makes a persistent request, which counts as many calls.
     Persistent,
 }
 
@@ -30,9 +35,11 @@ impl UseKind {
         }
     }
 
-    /// Nanoseconds of a use of so many bytes.
+    /// Returns the minimum nanoseconds that a use of `bytes` bytes costs the MPI library.
     pub(crate) fn cost(self, costs: &Costs, bytes: u64) -> u64 {
-        // Short blocks cost hosts 0.2 to 3 ns a byte, long ones are copied at 0.1; MPICH's rendezvous costs more.
+        // Short blocks cost MPI libraries 0.2 to 3 ns a byte, and long blocks are copied at 0.1 ns
+        // a byte. MPICH's rendezvous costs more, so a whole nanosecond a byte is counted for it,
+        // and a quarter of one otherwise.
         let moved = if bytes >= costs.rendezvous { bytes } else { bytes / 4 };
         match self {
             UseKind::Pack => 30 + moved,
@@ -42,18 +49,19 @@ impl UseKind {
     }
 }
 
-/// Which call completes a message.
+/// Call that completes a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CompletedBy {
-    /// The one that begins it.
+    /// The call that begins the message.
     SameCall,
-    /// A later one, by its request.
+    /// A later call, which is given the request of the message.
     LaterCall,
 }
 
 impl CompletedBy {
-    /// Returns which call completes the messages of a call. `None`: it moves no message, or makes a
-    /// persistent request.
+    /// Returns which call completes the messages of a call. Returns `None` for calls other than
+    /// messages between two ranks (packs and unpacks, collective calls, files, windows), and for
+    /// calls that make a persistent request.
     pub(crate) const fn of(row: &CountedCall) -> Option<CompletedBy> {
         match (row.call, row.completion) {
             _ if row.packs() => None,
@@ -64,25 +72,29 @@ impl CompletedBy {
     }
 }
 
-/// Holds what settings and host say of uses, in one word.
+/// Rules for counting uses, from the settings and the MPI library, in one word: the calls in which
+/// uses count, and whether types are decoded at their first use.
 #[derive(Clone, Copy)]
 pub(crate) struct UseRules(u32);
 
 impl UseRules {
-    /// Bits above those of the calls: the word is none that nobody has made; types are decoded at their first use; types that are alike speak for each other.
+    /// Bit that every word has, so that a word of rules is never 0, even if no other bit is set.
     const MADE: u32 = 1 << 31;
+    /// Bit that is set if types are decoded at their first use.
     const AT_ONCE: u32 = 1 << 30;
-    const ALIKE: u32 = 1 << 29;
 
-    /// Of calls in which uses count: some payload of some type may be converted there, or be moved inside the host.
-    pub(crate) fn new(at_once: bool, alike: bool, counts: impl Fn(Call) -> bool) -> UseRules {
-        const { assert!(Call::ALL.len() < 29) }
+    /// Returns the rules. `at_once`: types are decoded at their first use. `counts` returns true
+    /// for the calls in which uses count, which are those in which some payload of some type may be
+    /// converted or be moved inside the MPI library.
+    pub(crate) fn new(at_once: bool, counts: impl Fn(Call) -> bool) -> UseRules {
+        const { assert!(Call::ALL.len() < 30) }
         let of = |so: bool, bit: u32| if so { bit } else { 0 };
         let calls = Call::ALL.iter().fold(0, |calls, &call| calls | of(counts(call), 1 << call as u32));
-        UseRules(UseRules::MADE | of(at_once, UseRules::AT_ONCE) | of(alike, UseRules::ALIKE) | calls)
+        UseRules(UseRules::MADE | of(at_once, UseRules::AT_ONCE) | calls)
     }
 
-    /// A word that was made, 0 if none was.
+    /// Returns the rules of a word from [`UseRules::word`]; `None` for 0, which stands for no rules
+    /// yet.
     #[inline]
     pub(crate) fn from_word(word: u32) -> Option<UseRules> {
         (word != 0).then_some(UseRules(word))
@@ -100,11 +112,6 @@ impl UseRules {
     #[inline]
     pub(crate) fn at_once(self) -> bool {
         self.0 & UseRules::AT_ONCE != 0
-    }
-
-    #[inline]
-    pub(crate) fn alike(self) -> bool {
-        self.0 & UseRules::ALIKE != 0
     }
 }
 
@@ -141,9 +148,9 @@ mod tests {
 
     #[test]
     fn rules_are_a_word() {
-        let rules = UseRules::new(false, true, |call| call == Call::Bcast);
+        let rules = UseRules::new(false, |call| call == Call::Bcast);
         let again = UseRules::from_word(rules.word()).unwrap();
         assert_eq!([Call::Message, Call::Bcast].map(|call| again.counts(call)), [false, true]);
-        assert!(!again.at_once() && again.alike() && UseRules::from_word(0).is_none());
+        assert!(!again.at_once() && UseRules::from_word(0).is_none());
     }
 }

@@ -1,10 +1,11 @@
 //! The users of an MPI library in this process: the world, from `MPI_Init` to `MPI_Finalize`, and
 //! each open session.
 //!
-//! The epoch ends with the last user, and no sooner: until then another thread may use types,
-//! requests and keyvals of the epoch. A world whose initialization was not seen, because a tool has
-//! called `PMPI_Init`, counts if the library says that it is up when the first session is opened.
-//! Sessions that were opened unseen do not count.
+//! An epoch lasts from the first user to the last. It must not end earlier, because until then
+//! another thread may use types, requests and keyvals of the epoch. If a tool has called
+//! `PMPI_Init`, this library has not seen the initialization of the world. The world then counts as
+//! a user if the MPI library says that the world is initialized when the first session is opened.
+//! Sessions that were opened by `PMPI_Session_init` are not seen and do not count.
 
 use std::time::{Duration, Instant};
 
@@ -19,14 +20,14 @@ pub(crate) enum User {
     Session,
 }
 
-/// State of the world as far as it was seen.
+/// State of the world by the initializations and finalizations that this library has seen.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum World {
-    /// Nothing, or its initialization is not done.
+    /// This library has seen no initialization that returned with success.
     Unseen,
-    /// It was initialized.
+    /// The world was initialized.
     Up,
-    /// It was finalized.
+    /// The world was finalized.
     Finalized,
 }
 
@@ -35,21 +36,22 @@ pub(crate) struct Users(Mutex<State>);
 
 struct State {
     seen: World,
-    /// `MPI_Init` was called, and `MPI_Finalize` was not.
+    /// True if the world is a user: its initialization has begun, and its finalization has not.
     world: bool,
-    /// `MPI_Finalize` was called, so no internal call may use the world's communicators.
+    /// True once `MPI_Finalize` was called. From then on no internal call may use the world's
+    /// communicators.
     world_closed: bool,
-    /// Sessions that are open.
+    /// Number of open sessions.
     sessions: usize,
-    /// The last user goes: whoever comes now waits until the epoch has ended.
+    /// True while the epoch of the last user ends. New users wait until it has ended.
     ending: bool,
-    /// Threads in an internal call that uses the world's communicators.
+    /// Number of internal calls under way that use the world's communicators.
     internal: usize,
 }
 
-/// Longest time to wait for another thread that ends the epoch, or makes an internal call. Both
-/// take at most some milliseconds, unless the other thread is gone: in a child of a fork, or ended
-/// in the middle.
+/// Maximum time to wait for another thread that ends the epoch or makes an internal call. Both take
+/// some milliseconds at most, unless the other thread is gone: a child of a fork does not have it,
+/// or it has ended in the middle.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Users {
@@ -65,8 +67,8 @@ impl Users {
         }))
     }
 
-    /// Waits until `is_done` is true of the state. A thread that is in an internal call waits for
-    /// nobody.
+    /// Waits until `is_done` returns true for the state, at most [`PATIENCE`]. A thread that is in
+    /// an internal call itself does not wait.
     fn wait(&self, is_done: impl Fn(&State) -> bool) {
         let start = Instant::now();
         while !is_done(&self.0.lock()) && !is_inside() && start.elapsed() < PATIENCE {
@@ -74,8 +76,10 @@ impl Users {
         }
     }
 
-    /// A user is about to come: before the library's own initialization, so that no epoch ends
-    /// meanwhile. `up`: the library says that the world is up.
+    /// Adds a user, after the end of an epoch that is ending. Called before the MPI library is
+    /// initialized for that user, so that no epoch ends meanwhile. `up` is true if the MPI library
+    /// says that the world is initialized and not finalized; if there is no session yet, the world
+    /// is then added as a user too.
     pub(crate) fn come(&self, user: User, up: bool) {
         self.wait(|state| !state.ending);
         if up && self.0.lock().sessions == 0 {
@@ -84,6 +88,8 @@ impl Users {
         self.add(user);
     }
 
+    /// Adds a user without waiting for the end of an epoch: within [`Users::come`], or again after
+    /// the finalization for that user has failed.
     pub(crate) fn add(&self, user: User) {
         let mut state = self.0.lock();
         match user {
@@ -92,7 +98,8 @@ impl Users {
         }
     }
 
-    /// A user is about to go. Returns whether it is the last one, whose epoch ends.
+    /// Removes a user. Called before the MPI library is finalized for that user. Returns true if
+    /// the user was the last one, with which the epoch ends.
     pub(crate) fn go(&self, user: User) -> bool {
         let mut state = self.0.lock();
         match user {
@@ -104,13 +111,15 @@ impl Users {
         last
     }
 
-    /// Waits until no internal call uses the world's communicators, and lets none begin.
+    /// Lets no further internal call use the world's communicators, and waits until those that use
+    /// them have returned.
     pub(crate) fn close_world(&self) {
         self.0.lock().world_closed = true;
         self.wait(|state| state.internal == 0);
     }
 
-    /// Begins an internal call that uses the world's communicators, unless the world is closed.
+    /// Begins an internal call that uses the world's communicators. Returns `None` if
+    /// `MPI_Finalize` was called. The call ends when the returned value is dropped.
     pub(crate) fn internal(&self) -> Option<Internal<'_>> {
         let mut state = self.0.lock();
         (!state.world_closed).then(|| {
@@ -119,28 +128,29 @@ impl Users {
         })
     }
 
-    /// The epoch has ended: whoever comes now begins another one.
+    /// Records that the epoch has ended. The next user begins a new epoch.
     pub(crate) fn ended(&self) {
         self.0.lock().ending = false;
     }
 
-    /// The world was initialized or finalized.
+    /// Records that the world was initialized or finalized.
     pub(crate) fn saw(&self, world: World) {
         self.0.lock().seen = world;
     }
 
-    /// Returns the state of the world as far as it was seen.
+    /// Returns the state of the world by the initializations and finalizations that this library
+    /// has seen.
     pub(crate) fn world(&self) -> World {
         self.0.lock().seen
     }
 
-    /// Returns whether there is any user.
+    /// Returns true if there is any user.
     pub(crate) fn any(&self) -> bool {
         let state = self.0.lock();
         state.world || state.sessions > 0
     }
 
-    /// The initialization failed.
+    /// Removes a user whose initialization has failed.
     pub(crate) fn failed(&self, user: User) {
         let mut state = self.0.lock();
         match user {
@@ -150,7 +160,7 @@ impl Users {
     }
 }
 
-/// An internal call that uses the world's communicators.
+/// Internal call that uses the world's communicators, as long as the value lives.
 pub(crate) struct Internal<'a>(&'a Users);
 
 impl Drop for Internal<'_> {
@@ -177,17 +187,16 @@ mod tests {
         assert!(!ended(users.go(Session)));
         assert!(!ended(users.go(World)));
         assert!(ended(users.go(Session)));
-        // The world is up though nobody has seen its initialization.
+        // The world is initialized although its initialization was not seen.
         users.come(Session, true);
         assert!(!ended(users.go(Session)));
         assert!(ended(users.go(World)));
-        // An initialization that failed leaves no user, and a finalization that was not expected
-        // takes none.
+        // A failed initialization leaves no user, and a finalization without a user removes none.
         users.come(Session, false);
         users.come(Session, false);
         users.failed(Session);
         assert!(ended(users.go(Session)) && ended(users.go(Session)));
-        // A session while the world goes up or down is no world.
+        // If another session is open already, an initialized world is not added as a user.
         users.come(Session, false);
         users.come(Session, true);
         assert!(!ended(users.go(Session)) && ended(users.go(Session)));

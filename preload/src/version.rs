@@ -1,9 +1,10 @@
-//! Which version this is: a symbol that `ddtc doctor` reads from the file, without loading it.
+//! Version of this library, in a symbol that `ddtc doctor` reads from the file without loading it.
 
 const TEXT: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
 
-/// The version as a string with an end.
-// SAFETY: data that only this library defines; the name is no function of MPI's.
+/// The version as a string with a final zero byte.
+// SAFETY: no other object defines a symbol of this name, which this library has chosen for itself
+// and which is no function of MPI.
 #[unsafe(no_mangle)]
 pub static DDTC_PRELOAD_VERSION: [u8; TEXT.len()] = {
     let mut bytes = [0; TEXT.len()];

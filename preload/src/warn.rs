@@ -1,10 +1,12 @@
-//! Warnings and findings for the user: lines to stderr, one write each, so that ranks do not mix theirs.
+//! Warnings and findings for the user: lines on standard error, each in one write, so that the
+//! lines of several ranks do not mix.
 
 use std::fmt::Arguments;
 
 use ddtc::process::to_stderr;
 
-/// Writes one line, prefixed. Errors are nobody's: there is nowhere to report them.
+/// Writes a line with the prefix `ddtc: `. Errors are ignored, because there is nowhere to report
+/// them.
 pub(crate) fn warn(line: Arguments<'_>) {
     let _ = to_stderr(format!("ddtc: {line}\n").as_bytes());
 }

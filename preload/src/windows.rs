@@ -1,9 +1,15 @@
-//! Windows: what is staged for one-sided operations until the call that completes them.
+//! Staging buffers of one-sided operations, kept for each window until a call completes the
+//! operations.
 //!
-//! What is put is packed into a buffer, which lives until the program may use its own again: until a fence, a flush, local or not, an
-//! unlock or the end of an access epoch (MPI 5.0, 12.5). So it is entered here under window and target after the host has taken the call, taken out before a
-//! call that completes it, and dropped after that has succeeded. A get with a request is unpacked when the first of the two happens: its request is completed,
-//! or an operation of the window that completes it. No lock is held across a call of the host.
+//! The packed origin of a put must live until the program may use its own origin again: until a
+//! fence, a flush (local or not), an unlock or the end of an access epoch (MPI 5.0, 12.5). After
+//! the MPI library has accepted the put, the buffer is entered here under window and target. It is
+//! taken out before a call that completes the put, and dropped after that call has succeeded.
+//!
+//! A get with a request is unpacked by the first of two calls: one that completes its request, or
+//! one that completes the operations on the window.
+//!
+//! No lock is held across a call of the MPI library.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -13,9 +19,9 @@ use std::sync::{Arc, Weak};
 use ddtc::process::{Awaited, Mutex, is_inconsistent};
 use ddtc_hosts::policy::Call;
 
-use crate::candidates;
 use crate::gpu;
 use crate::host::{HandleWord, Host};
+use crate::hotness;
 use crate::messages::Staging;
 use crate::policy::policy;
 use crate::pool::Buffer;
@@ -25,19 +31,21 @@ use crate::slow_path::{BYPASS, EPOCHS, FORTRAN, watched_for};
 use crate::table;
 use crate::user_buffer::UserBuffer;
 
-/// Bytes of a get: unpacked once, by whoever learns first that they have come.
+/// Staging buffer of a get with a request. It is unpacked once, by the first thread that learns
+/// that the get is complete, except while `doubtful` is true.
 pub(crate) struct Fetched {
     win: HandleWord,
     target: c_int,
     staging: Mutex<Option<Box<Staging>>>,
     unpacked: AtomicBool,
-    /// A call that should have completed the get ended with an error: only its request says when
-    /// the MPI library is done with the buffer.
+    /// A call that should have completed the get ended with an error. From then on only the get's
+    /// request says when the MPI library no longer writes to the buffer.
     doubtful: AtomicBool,
 }
 
 impl Fetched {
-    /// The type's handle may be freed before it comes.
+    /// Makes the record of a get that the MPI library has not been given yet. The handle of the
+    /// type is forgotten, because the program may free the type before the get is complete.
     pub(crate) fn new(win: HandleWord, target: c_int, mut staging: Box<Staging>) -> Fetched {
         staging.forget_handle();
         Fetched {
@@ -49,32 +57,37 @@ impl Fetched {
         }
     }
 
-    /// Returns the bytes that its buffer counts for.
+    /// Returns the number of bytes of the staging buffer, as the limits on buffers count them.
     pub(crate) fn capacity(&self) -> usize {
         self.staging.lock().as_ref().map_or(0, |staging| staging.capacity())
     }
 
-    /// Unpacks what has come, unless another thread does; returns when it is unpacked.
+    /// Unpacks the bytes of the get, or waits until another thread has unpacked them.
     ///
     /// # Safety
-    /// The get must be complete, and the program's buffer what it said.
+    /// The get must be complete, and the program's buffer must be the one that the call was given.
     pub(crate) unsafe fn unpack(&self, host: &'static Host) {
         if self.doubtful.load(Ordering::Acquire) {
-            // The buffer stays until the request has ended; more may have come by then.
+            // A call about this get has failed, so more bytes may arrive later. The buffer is
+            // unpacked now and is kept, so that it can be unpacked again when the request has
+            // ended.
             if let Some(staging) = &*self.staging.lock() {
-                // SAFETY: as the caller promises.
+                // SAFETY: the get is complete and the program's buffer is valid, as the caller
+                // promises.
                 unsafe { staging.unpacked(host) };
             }
             return;
         }
-        // The lock is held for no longer than that.
+        // The lock is released before the bytes are unpacked.
         let staging = self.staging.lock().take();
         if let Some(staging) = staging {
-            // SAFETY: as the caller promises.
+            // SAFETY: the get is complete and the program's buffer is valid, as the caller
+            // promises.
             unsafe { staging.unpacked(host) };
             self.unpacked.store(true, Ordering::Release);
         }
-        // The other thread is at work: it waits for nobody.
+        // If another thread has taken the buffer, it is unpacking and waits for nobody, so this
+        // loop ends.
         while !self.unpacked() {
             std::thread::yield_now();
         }
@@ -85,9 +98,11 @@ impl Fetched {
     }
 }
 
-/// Lists by the rank of their target; those that are empty stay, since a target that was used is used again.
+/// Operations by the rank of their target. Empty lists are kept, because a target that was used
+/// once is usually used again.
 struct Targets<T> {
     lists: BTreeMap<c_int, Vec<T>>,
+    /// Number of operations in all lists.
     len: usize,
 }
 
@@ -101,13 +116,13 @@ impl<T> Targets<T> {
         self.len += 1;
     }
 
-    /// The lists of one target, or of all.
+    /// Returns the lists of one target, or of all targets if `target` is `None`.
     fn of(&mut self, target: Option<c_int>) -> impl Iterator<Item = (c_int, &mut Vec<T>)> {
         let range = target.map_or(c_int::MIN..=c_int::MAX, |target| target..=target);
         self.lists.range_mut(range).map(|(&target, list)| (target, list))
     }
 
-    /// Takes out what is there for one target, or all.
+    /// Takes out the operations with one target, or all operations if `target` is `None`.
     fn take(&mut self, target: Option<c_int>) -> Taken<T> {
         let lists = self.of(target).filter(|(_, list)| !list.is_empty());
         let taken: Taken<T> = lists.map(|(target, list)| (target, std::mem::take(list))).collect();
@@ -122,7 +137,8 @@ impl<T> Targets<T> {
         }
     }
 
-    /// Keeps what `wanted` says of one target, or of all.
+    /// Removes each operation for which `wanted` is false: of one target, or of all targets if
+    /// `target` is `None`.
     fn retain(&mut self, target: Option<c_int>, mut wanted: impl FnMut(&T) -> bool) {
         let mut gone = 0;
         for (_, list) in self.of(target) {
@@ -134,24 +150,24 @@ impl<T> Targets<T> {
     }
 }
 
-/// Operations that were taken out, by target.
+/// Operations that were taken out of [`Targets`], by target.
 type Taken<T> = Vec<(c_int, Vec<T>)>;
 
 /// Operations that are staged for one window.
 struct Window {
-    /// Packed origins.
+    /// Packed origins of puts.
     sent: Targets<Buffer>,
-    /// Owned by their requests.
+    /// Gets, which their requests own.
     fetched: Targets<Weak<Fetched>>,
 }
 
-/// Windows that had something staged, until they are freed.
+/// Windows for which an operation was staged since they were made, until they are freed.
 static WINDOWS: Mutex<BTreeMap<HandleWord, Window>> = Mutex::new(BTreeMap::new());
 
-/// All that is in them, read without the lock.
+/// Number of operations of all windows, which is read without the lock of [`WINDOWS`].
 static STAGED: AtomicUsize = AtomicUsize::new(0);
 
-/// Says whether anything is staged.
+/// Returns true if an operation is staged for any window.
 #[inline]
 pub(crate) fn any() -> bool {
     STAGED.load(Ordering::Relaxed) != 0
@@ -166,46 +182,47 @@ impl Window {
         self.sent.len + self.fetched.len
     }
 
-    /// Changes what is staged. Under the lock.
+    /// Changes the operations of the window by `change`, and updates [`STAGED`]. The caller must
+    /// hold the lock of [`WINDOWS`].
     fn change<T>(&mut self, change: impl FnOnce(&mut Window) -> T) -> T {
         let before = self.len();
         let result = change(self);
-        // Wraps where it is less than before.
+        // If the number has decreased, the difference wraps around, and so does the sum.
         STAGED.fetch_add(self.len().wrapping_sub(before), Ordering::Relaxed);
         result
     }
 }
 
-/// Changes what is staged for a window.
+/// Changes the operations of a window by `change`.
 fn change<T>(win: HandleWord, change: impl FnOnce(&mut Window) -> T) -> T {
     WINDOWS.lock().entry(win).or_insert_with(Window::new).change(change)
 }
 
-/// A put was taken by the host, which may still read the buffer.
+/// Keeps the packed origin of a put that the MPI library has accepted and may still read.
 pub(crate) fn sent(win: HandleWord, target: c_int, buffer: Buffer) {
     change(win, |window| window.sent.push(target, buffer));
 }
 
-/// A get was taken by the host, and its request is not complete yet.
+/// Enters a get that the MPI library has accepted and whose request is not complete yet.
 pub(crate) fn fetching(fetched: &Arc<Fetched>) {
     let target = fetched.target;
     change(fetched.win, |window| {
         let waiting = &mut window.fetched;
         if waiting.of(Some(target)).any(|(_, list)| list.len() == list.capacity()) {
-            // Those whose requests have completed meanwhile.
+            // Before the list would grow, gets whose requests have completed are removed.
             waiting.retain(Some(target), |fetched| fetched.strong_count() > 0);
         }
         waiting.push(target, Arc::downgrade(fetched));
     });
 }
 
-/// Operations that a call completes.
+/// Operations that a call on a window completes.
 pub(crate) struct Ending {
     sent: Taken<Buffer>,
     fetched: Vec<Arc<Fetched>>,
 }
 
-/// Takes packed origins that the MPI library may still read out of use.
+/// Takes packed origins out of use for good, because the MPI library may still read them.
 fn retire(sent: Taken<Buffer>) {
     for buffer in sent.into_iter().flat_map(|(_, buffers)| buffers) {
         let bytes = buffer.capacity();
@@ -213,14 +230,16 @@ fn retire(sent: Taken<Buffer>) {
     }
 }
 
-/// Before a call that completes the operations on a window, those with one target if `target` says so. Buffers are taken out, gets stay: another thread's
-/// call may complete them first.
+/// Returns the operations that a call on a window is about to complete: those with one target if
+/// `target` names it, else all. Packed origins of puts are taken out of the window. Gets stay in
+/// the window, because another thread's call may complete them first.
 pub(crate) fn ending(win: HandleWord, target: Option<c_int>) -> Ending {
     let mut ending = Ending { sent: Vec::new(), fetched: Vec::new() };
     if is_inconsistent() {
         return ending;
     }
-    // Whoever owns one last frees its buffer, which is not done under the lock.
+    // Gets that are unpacked already. If this is the last reference to a get, dropping it frees its
+    // buffer, which must not happen under the lock.
     let mut done = Vec::new();
     let mut windows = WINDOWS.lock();
     let Some(window) = windows.get_mut(&win) else { return ending };
@@ -238,26 +257,28 @@ pub(crate) fn ending(win: HandleWord, target: Option<c_int>) -> Ending {
 }
 
 impl Ending {
-    /// The call has succeeded.
+    /// Unpacks the gets after the call has succeeded. The packed origins of puts are dropped.
     ///
     /// # Safety
-    /// It must complete these operations.
+    /// The call must have completed these operations.
     pub(crate) unsafe fn succeeded(self, host: &'static Host) {
         for fetched in &self.fetched {
-            // SAFETY: as the caller promises.
+            // SAFETY: the get is complete, as the caller promises, so the program's buffer still
+            // belongs to it.
             unsafe { fetched.unpack(host) };
         }
     }
 
-    /// The call ended with an error: a later call that succeeds does not prove that these
-    /// operations have ended.
+    /// Keeps the buffers from being used or freed after the call has ended with an error: a later
+    /// call that succeeds does not prove that these operations have ended.
     pub(crate) fn failed(self) {
         retire(self.sent);
         self.fetched.iter().for_each(|fetched| fetched.doubtful.store(true, Ordering::Release));
     }
 }
 
-/// A window is about to be freed, and its handle may be that of another one as soon as it is: it is forgotten.
+/// Forgets a window that is about to be freed, because the MPI library may then give the same
+/// handle to another window. Returns the operations of the window.
 pub(crate) fn freeing(win: HandleWord) -> Option<Freeing> {
     if is_inconsistent() {
         return None;
@@ -274,7 +295,8 @@ pub(crate) struct Freeing {
 }
 
 impl Freeing {
-    /// The call ended with an error.
+    /// Enters the gets again after the call has ended with an error: the window still exists. The
+    /// packed origins of puts are taken out of use for good.
     pub(crate) fn failed(mut self) {
         retire(self.window.sent.take(None));
         let fetched = self.window.fetched.take(None);
@@ -284,20 +306,23 @@ impl Freeing {
     }
 }
 
-/// After the world's finalization: nobody will complete what is left.
+/// Forgets all windows after the last finalization. No call will complete the operations that are
+/// left.
 pub(crate) fn end_epoch() {
     let windows = std::mem::take(&mut *WINDOWS.lock());
     STAGED.fetch_sub(windows.values().map(Window::len).sum(), Ordering::Relaxed);
-    // The host may still have the buffers.
+    // The MPI library may still use the buffers, so they are never freed.
     std::mem::forget(windows);
 }
 
-/// Says whether every call that completes operations is seen: no object is loaded that may make one by the host's own functions, and no other
-/// library stands before this one.
+/// Returns true if every call that completes operations on windows is seen: no loaded object may
+/// call the MPI library's own functions for that, and no other library comes before this one in the
+/// program's symbol look-up.
 pub(crate) fn covered() -> bool {
     static FIRST: Awaited<bool> = Awaited::new();
     let ours = *FIRST.get_or_init(|| {
-        // The objects that are loaded now are known before the first call is converted.
+        // All objects that are loaded now must have been examined before the first call is
+        // converted.
         gpu::refresh_now();
         let names = [
             c"MPI_Win_fence",
@@ -315,8 +340,10 @@ pub(crate) fn covered() -> bool {
     ours && !watched_for(BYPASS | FORTRAN | EPOCHS)
 }
 
-/// Says whether a call on a window may be converted, as far as is known without its origin's type: the policy has any, its completion is seen, and as many bytes are
-/// meant at the target as at the origin. Nothing is asked that the host would refuse.
+/// Returns true if a one-sided operation may be converted, as far as that is known before the
+/// policy decides about the origin's type. That needs three things: the policy converts some type
+/// in such calls, the completion of the operation is seen, and origin and target have the same
+/// number of bytes. The MPI library is asked only about types that it would accept.
 pub(crate) fn may_convert(host: &Host, call: Call, origin: UserBuffer, target: UserBuffer) -> bool {
     if host.abi.is_none() || !policy(host).any(call) {
         return false;
@@ -327,20 +354,23 @@ pub(crate) fn may_convert(host: &Host, call: Call, origin: UserBuffer, target: U
     covered() && bytes.is_some() && bytes == bytes_at(host, UserBuffer { entry, ..target })
 }
 
-/// Bytes of a buffer of a type that we convert.
+/// Returns the number of bytes of a buffer; `None` if its type is not decoded or has no bytes, or
+/// if the number overflows.
 fn bytes(given: UserBuffer) -> Option<i64> {
     given.entry.filter(|entry| entry.size() > 0)?.size().checked_mul(given.count)
 }
 
-/// Returns the bytes of a buffer that may be of a named type too.
+/// Returns the number of bytes of a buffer, whose type may also be a named type or a committed type
+/// that is not decoded; `None` if the number is not known or overflows.
 fn bytes_at(host: &Host, given: UserBuffer) -> Option<i64> {
     let handle = given.datatype & host.mask;
     if host.named(handle).is_none() {
-        let noted = || candidates::bytes(host, given.datatype)?.checked_mul(given.count);
-        return bytes(given).or_else(|| candidates::has(handle).then(noted)?);
+        let noted = || hotness::bytes(host, given.datatype)?.checked_mul(given.count);
+        return bytes(given).or_else(|| hotness::has(handle).then(noted)?);
     }
     let mut size = 0;
-    // SAFETY: a named type of the host's, a number to write to.
+    // SAFETY: `handle` is that of a named type of the MPI library, and `size` is a number to write
+    // to.
     let code = unsafe { host.f.type_size?(handle, &raw mut size) };
     (code == 0).then(|| i64::from(size).checked_mul(given.count)).flatten()
 }
@@ -349,7 +379,7 @@ fn bytes_at(host: &Host, given: UserBuffer) -> Option<i64> {
 mod tests {
     use super::*;
 
-    // One test: the list is global.
+    // A single test, because the list of windows is global.
     #[test]
     fn buffers_go_with_the_call_that_completes_them() {
         let staged = || STAGED.load(Ordering::Relaxed);
@@ -361,8 +391,8 @@ mod tests {
         let taken = ending(1, Some(0));
         let len = |ending: &Ending| ending.sent.iter().map(|(_, list)| list.len()).sum::<usize>();
         assert_eq!((len(&taken), staged()), (2, 2));
-        // What was put while the call was under way stays; what the call has failed to complete is
-        // kept aside.
+        // A put that was made while the call was under way stays in the window. The buffers of puts
+        // that the failed call should have completed are taken out of use.
         put(1, 0);
         taken.failed();
         assert_eq!((len(&ending(1, Some(7))), staged()), (0, 3));
@@ -370,7 +400,7 @@ mod tests {
         assert_eq!((len(&ending(1, None)), len(&ending(1, None)), len(&ending(9, None))), (1, 0, 0));
         freeing(2).unwrap().failed();
         assert!(!any() && freeing(2).is_some_and(|freeing| freeing.window.len() == 0));
-        // Gets whose requests have completed leave no trace.
+        // Gets whose requests have completed are removed.
         let no = || AtomicBool::new(false);
         let fetched = || {
             let staging = Mutex::new(None);
@@ -383,7 +413,7 @@ mod tests {
         }
         assert!(staged() < 10);
         assert_eq!(ending(1, Some(4)).fetched.len(), 0);
-        // Whoever completes it first unpacks it: others still see it.
+        // A get is returned to every call that may complete it, until one of them has unpacked it.
         assert_eq!((ending(1, Some(5)).fetched.len(), ending(1, None).fetched.len(), staged()), (1, 1, 1));
         waits.unpacked.store(true, Ordering::Release);
         assert_eq!((ending(1, None).fetched.len(), staged()), (0, 0));

@@ -1,10 +1,16 @@
-//! How packed bytes are sent to a rank that may not convert them.
+//! Substitute datatypes for packed bytes that are sent to a rank that may not convert them.
 //!
-//! As `MPI_PACKED`, which matches any type, wherever that holds. MPICH and its relatives cut a long message into segments where single
-//! copy cannot be used (between two groups, between processes that may not read each other's memory), and refuse one that ends
-//! inside an element of the receiver's type: "a datatype whose signature does not match" (MPICH 5.0.2). Segments of a type end with its
-//! elements, and segments of bytes at multiples of 16. So there a type whose elements may lie across such a place goes as its dense stand-in: the same
-//! elements one after the other, which the host knows to be contiguous.
+//! Packed bytes are sent as `MPI_PACKED`, which matches any type, wherever that works. It does not
+//! work everywhere: MPICH and its relatives cut a long message into segments if they cannot use
+//! single copy (between two groups, or between processes that may not read each other's memory).
+//! MPICH refuses a segment that ends inside an element of the receiver's type: "a datatype whose
+//! signature does not match" (MPICH 5.0.2). Segments of a derived type end with its elements, but
+//! segments of bytes end at multiples of 16. So if elements of a type may lie across such a
+//! multiple, a message is sent as the dense equivalent of its type: the same elements one after the
+//! other, which the MPI library knows to be contiguous.
+//!
+//! Under Open MPI this module also finds the basic type of which a substitute datatype with a gap
+//! consists ([`crate::gapped`]).
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,26 +25,29 @@ use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::own_types::{self, OwnType};
 
-/// Elements of a type up to which a stand-in is made.
+/// Maximum number of elements of a type for which a dense equivalent is made.
 const MOST: usize = 4096;
-/// Instances that a stand-in has at most: so many that its end is aligned as its elements are.
+/// Maximum number of instances that a dense equivalent consists of. The size of 16 instances is a
+/// multiple of every alignment of up to 16 bytes, so the MPI library adds no padding at their end.
 const INSTANCES: u16 = 16;
 
+// Values of the word of a `WireType` that are not the word of an `OwnType`. The latter is larger,
+// because its number of instances is not 0.
 const UNKNOWN: u64 = 0;
 const BYTES: u64 = 1;
 const HOST: u64 = 2;
 
-/// Stands for a type when its packed bytes are sent: found out at the first send.
+/// Form in which packed bytes of a type are sent, as a word; it is found out at the first send.
 pub(crate) struct WireType(AtomicU64);
 
-/// Decoded word of a [`WireType`].
+/// Form of the packed bytes of a type, decoded from the word of a [`WireType`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Bytes.
     Bytes,
-    /// A stand-in, perhaps of several instances.
+    /// A dense equivalent of one or several instances.
     Own(OwnType),
-    /// Nothing: the message is the host's.
+    /// None: the message is bypassed.
     Host,
 }
 
@@ -75,7 +84,8 @@ impl WireType {
         found
     }
 
-    /// Returns elements and type by which a message of `count` instances is sent that the library may cut; `None`: it is the host's.
+    /// Returns number of elements and datatype for a message of `count` instances that the MPI
+    /// library may cut. None: the message is bypassed.
     pub(crate) fn message(&self, host: &Host, t: &Datatype, count: i64) -> Option<(i64, HandleWord)> {
         match self.form(host, t) {
             Form::Bytes => Some((count.checked_mul(t.size())?, host.packed)),
@@ -84,8 +94,12 @@ impl WireType {
         }
     }
 
-    /// Returns the parts of a stand-in with a gap, which is cut only where a receiver that does not convert can join what it gets: a type and its bytes;
-    /// `joined`: bytes of the widest element that a receiver can join. `None`: the message is the host's. The word of the type keeps both, as that of a stand-in keeps its instances.
+    /// Returns the basic type, and its bytes, of which a substitute datatype with a gap consists.
+    /// The MPI library cuts a message only between these basic elements, so that a receiver that
+    /// does not convert can join the pieces. `joined`: bytes of the widest element that such a
+    /// receiver can join from two pieces. None: the message is bypassed. The word of the
+    /// [`WireType`] keeps the handle and the bytes, the latter in the place of an [`OwnType`]'s
+    /// number of instances.
     pub(crate) fn pieces(
         &self,
         host: &Host,
@@ -107,7 +121,8 @@ impl WireType {
         (known != HOST).then(|| (element.handle(), element.instances()))
     }
 
-    /// Returns a type that one instance is sent as in a collective call.
+    /// Returns the datatype that replaces one instance in a collective call. None: there is none of
+    /// a single instance, and the buffer is bypassed.
     pub(crate) fn element(&self, host: &Host, t: &Datatype) -> Option<HandleWord> {
         match self.form(host, t) {
             Form::Bytes => own_types::of_bytes(host, t.size()),
@@ -117,21 +132,25 @@ impl WireType {
     }
 }
 
-/// The elements of one instance in packed order.
+/// Elements of one instance in packed order, if a segment may end inside one of them.
 enum Elements {
-    /// Wherever a segment of bytes ends, an element ends.
+    /// A segment of bytes never ends inside an element.
     Aligned,
-    /// Not so: these, by runs.
+    /// A segment may end inside an element; these are the elements, as runs of one basic type.
     Ragged(Vec<(Named, c_int)>),
-    /// Not so, and too many.
+    /// There are more than [`MOST`] elements, and they are not all of one basic type that is never
+    /// cut. Whether a segment may end inside one of them is not examined.
     Many,
 }
 
 impl Elements {
-    /// `multiple`: bytes of which the length of each segment of bytes is a multiple.
+    /// Examines a type. `multiple`: the length of each segment of bytes is a multiple of this many
+    /// bytes.
     fn of(t: &Datatype, multiple: i64) -> Elements {
         let size = |named: Named| named.pieces().iter().map(|&(_, bytes)| bytes).sum::<i64>();
-        // Nothing lies across a place that its size divides, if what is before it has that alignment too.
+        // Returns true if an element of `bytes` bytes at offset `at` of an instance lies across no
+        // end of a segment, in any instance: its size divides `multiple`, its offset and the size
+        // of an instance.
         let fits = |at: i64, bytes: i64| multiple % bytes == 0 && at % bytes == 0 && t.size() % bytes == 0;
         let mut map = t.type_map();
         let Some((first, _)) = map.next() else { return Elements::Aligned };
@@ -156,8 +175,10 @@ impl Elements {
     }
 }
 
-/// A committed type of these elements one after the other, of as many instances as make its extent their size: only then is it contiguous
-/// for the host.
+/// Returns a committed type of these elements one after the other, of as many instances (1, 2, 4
+/// and so on up to [`INSTANCES`]) as make its extent equal to its size. Only then does the MPI
+/// library treat the type as contiguous. None: there is no such number, or a call of the MPI
+/// library failed.
 fn own_type(host: &Host, t: &Datatype, elements: &[(Named, c_int)]) -> Option<OwnType> {
     let key = t.signature().hash();
     if let Some(known) = own_types::known(key) {
@@ -167,7 +188,7 @@ fn own_type(host: &Host, t: &Datatype, elements: &[(Named, c_int)]) -> Option<Ow
     while instances <= INSTANCES {
         let made = dense(host, &elements.repeat(instances.into()))?;
         let (mut lb, mut extent) = (0isize, 0isize);
-        // SAFETY: a type that we made, numbers to write to.
+        // SAFETY: `made` is a type that was just made; `lb` and `extent` are numbers to write to.
         let code = unsafe { host.f.type_extent?(made, &raw mut lb, &raw mut extent) };
         if code == 0 && extent as i64 == i64::from(instances) * t.size() {
             let committed = own_types::commit(host, made)?;
@@ -179,7 +200,7 @@ fn own_type(host: &Host, t: &Datatype, elements: &[(Named, c_int)]) -> Option<Ow
     None
 }
 
-/// A structure of runs without gaps.
+/// Makes a structure of runs without gaps between them.
 fn dense(host: &Host, runs: &[(Named, c_int)]) -> Option<HandleWord> {
     let (mut of, mut places, mut at) = (Vec::new(), Vec::new(), 0isize);
     for &(named, n) in runs {

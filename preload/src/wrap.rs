@@ -1,8 +1,12 @@
-//! The C functions that this library puts before the host's: those with counts from the rows of
-//! `ddtc_hosts::counted_calls`, in both forms from one function here; the others by hand.
+//! Exported C functions that take the place of the MPI library's functions of the same names.
 //!
-//! Handles are taken as 64-bit registers, so one set of symbols serves every ABI: on the 64-bit ELF targets of MPI an `int` handle
-//! arrives in the lower half of the same register or stack slot.
+//! The functions with counts are generated from the rows of `ddtc_hosts::counted_calls`. Each row
+//! gives two exported functions, one with counts of type `int` and one with `MPI_Count`, and both
+//! call the same generic function. All other wrappers are written by hand.
+//!
+//! Wrappers take handles as 64-bit integers, so one set of symbols serves every ABI: on the 64-bit
+//! ELF targets of MPI, a handle of type `int` arrives in the lower half of the register or stack
+//! slot that a pointer would arrive in.
 #![allow(non_snake_case, reason = "the names of MPI")]
 #![allow(clippy::too_many_arguments, reason = "the signatures of MPI")]
 
@@ -29,19 +33,26 @@ use ddtc_hosts::counted_calls::{Completion, CountedCall, Role};
 use ddtc_hosts::for_each_counted_call;
 use ddtc_hosts::policy::Call;
 
-use crate::candidates;
 use crate::forms::Forms;
 use crate::handles::{NO_HOST, On, handle_at, missing};
 use crate::hook::committing;
 use crate::hooks::attend_in_call;
 use crate::host::{HandleWord, Host, host, known};
+use crate::hotness;
 use crate::outcome::Counted;
 use crate::signatures::argument;
 use crate::slow_path::{COUNT, UNSEEN, watched_for};
 use crate::table::{self, Found, TypeEntry};
 use crate::{counting, types};
 
-/// Makes the two functions of every row: the host's at once if the policy converts no type of the call, else what wraps it; counted while calls are.
+/// Makes the two exported functions of every row of `ddtc_hosts::counted_calls`.
+///
+/// An exported function first tries the short ways: packing at once (`at_once!`), and the MPI
+/// library's function if the handles of the types alone show that nothing is converted
+/// (`is_hosts!`). Otherwise `looked_into` looks the types up, and calls the MPI library's function
+/// if no type of the call may be converted. In all other cases, and if the MPI library lacks this
+/// form of the function, `converting` calls the wrapper that the row names. While calls are counted
+/// for the report, they go through `counted`.
 macro_rules! exported {
     ($(fn $name:ident, fn $name_c:ident: $small:ident, $large:ident, $section:literal, $call:ident $completion:ident $file:ident::$by:ident
        ($($argument:ident: $role:ident),*);)*) => {$(
@@ -67,28 +78,32 @@ macro_rules! exported {
                     && is_hosts!(host, ROW, $($argument: $role),*)
                     && let Some(theirs) = host.direct.$form
                 {
-                    // SAFETY: the caller's arguments, in the form that it has used.
+                    // SAFETY: `theirs` is the next function of this name and form, a PMPI layer's
+                    // or the MPI library's. It gets the program's arguments unchanged.
                     return unsafe { theirs($($argument),*) };
                 }
             }
-            // SAFETY: the caller's arguments.
+            // SAFETY: the arguments are the program's, unchanged.
             return unsafe { looked_into($($argument),*) };
 
-            // Functions of their own: a call that is the host's by its handles saves no register and jumps there, and one that is the host's after a look keeps nothing.
+            // The stages are functions of their own and are not inlined. So a call that is bypassed
+            // by its handles saves no registers and jumps to the MPI library, and a call that is
+            // bypassed after its types were looked up keeps nothing on the stack.
             #[inline(never)]
             unsafe extern "C-unwind" fn looked_into($($argument: argument!($n, $role)),*) -> c_int {
                 let Some(host) = host() else { return NO_HOST };
                 attend_in_call(host);
                 if let Some(call) = Counted::begin() {
-                    // SAFETY: the caller's arguments.
+                    // SAFETY: the arguments are the program's, unchanged.
                     return unsafe { counted(host, call, $($argument),*) };
                 }
                 let looked = looked!(host, ROW, $($argument: $role),*);
                 if !looked.is_wanted() && let Some(theirs) = host.direct.$form {
-                    // SAFETY: the caller's arguments, in the form that it has used.
+                    // SAFETY: `theirs` is the next function of this name and form, a PMPI layer's
+                    // or the MPI library's. It gets the program's arguments unchanged.
                     return unsafe { theirs($($argument),*) };
                 }
-                // SAFETY: the caller's arguments.
+                // SAFETY: the arguments are the program's, unchanged.
                 unsafe { converting(host, looked.is_wanted(), looked.entries(), $($argument),*) }
             }
 
@@ -96,12 +111,14 @@ macro_rules! exported {
             unsafe fn counted(host: &'static Host, call: Counted, $($argument: argument!($n, $role)),*) -> c_int {
                 let looked = looked!(host, ROW, $($argument: $role),*);
                 if !looked.is_wanted() && let Some(theirs) = host.direct.$form {
-                    // SAFETY: the caller's arguments, in the form that it has used.
+                    // SAFETY: `theirs` is the next function of this name and form, a PMPI layer's
+                    // or the MPI library's. It gets the program's arguments unchanged.
                     return unsafe { theirs($($argument),*) };
                 }
-                // SAFETY: the caller's arguments.
+                // SAFETY: the arguments are the program's, unchanged.
                 let code = unsafe { converting(host, looked.is_wanted(), looked.entries(), $($argument),*) };
-                // SAFETY: the caller's arguments.
+                // SAFETY: the arguments are the program's. `counting::end` calls this closure only
+                // if the call has returned success, so the MPI library has accepted them.
                 let looked_at = || unsafe { looked_at(host, ROW.call, &[$(value!($argument $role)),*]) };
                 counting::end(host, call, code, looked_at);
                 code
@@ -112,7 +129,7 @@ macro_rules! exported {
                 let on = raised_on!(host, $($argument: $role),*);
                 let (small, large) = (host.next_counted.$small, host.next_counted.$large);
                 let forms = Forms { small, large, call: ROW.call, wanted, entries, on };
-                // SAFETY: the caller's arguments.
+                // SAFETY: the arguments are the program's, unchanged.
                 unsafe { $file::$by(host, forms, $($argument),*) }
             }
         }
@@ -128,12 +145,13 @@ pub unsafe extern "C-unwind" fn MPI_Type_commit(datatype: *mut c_void) -> c_int 
     let Some(host) = host() else { return NO_HOST };
     let Some(type_commit) = host.next.type_commit else { return missing(host) };
     if datatype.is_null() {
-        // SAFETY: the caller's argument, which the host refuses.
+        // SAFETY: the argument is the program's, unchanged; the MPI library refuses a null pointer.
         return unsafe { type_commit(datatype) };
     }
-    // SAFETY: a handle of the caller's, whatever its value.
+    // SAFETY: `datatype` is not null, so it points to a handle of the program. The handle may have
+    // any value.
     let handle = unsafe { handle_at(host, datatype) };
-    // SAFETY: the caller's argument.
+    // SAFETY: the argument is the program's, unchanged.
     let code = committing(host, handle, || unsafe { type_commit(datatype) });
     if code == 0 {
         types::committed(host, handle);
@@ -148,27 +166,31 @@ pub unsafe extern "C-unwind" fn MPI_Type_free(datatype: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(type_free) = host.next.type_free else { return missing(host) };
     if !datatype.is_null() {
-        // Before the host may give the value to a type of another thread.
-        // SAFETY: a handle of the caller's, whatever its value.
+        // The handle is forgotten before the call: once the type is freed, the MPI library may give
+        // the same handle to a type of another thread.
+        // SAFETY: `datatype` is not null, so it points to a handle of the program. The handle may
+        // have any value.
         let handle = unsafe { handle_at(host, datatype) } & host.mask;
-        if !candidates::forget(handle) {
-            // SAFETY: the caller's arguments.
+        if !hotness::forget(handle) {
+            // SAFETY: the argument is the program's, and `handle` was read from it above.
             return unsafe { free_other(host, handle, datatype) };
         }
     }
-    // SAFETY: the caller's arguments.
+    // SAFETY: the argument is the program's, unchanged.
     unsafe { type_free(datatype) }
 }
 
-/// As [`MPI_Type_free`], of a type whose slot is not the one of its handle. A function of its own, so that the other saves no register.
+/// Frees a type whose handle may have a slot in the overflow table of [`hotness`], because its
+/// first slot holds another handle or none. This is a function of its own so that
+/// [`MPI_Type_free`] saves no registers in the usual case.
 ///
 /// # Safety
 /// As `MPI_Type_free`; `handle` must be the masked handle at `datatype`.
 #[cold]
 #[inline(never)]
 unsafe fn free_other(host: &'static Host, handle: u64, datatype: *mut c_void) -> c_int {
-    candidates::forget_other(handle);
-    // SAFETY: the caller's arguments.
+    hotness::forget_other(handle);
+    // SAFETY: the argument is the program's, unchanged.
     host.next.type_free.map_or(missing(host), |type_free| unsafe { type_free(datatype) })
 }
 
@@ -178,16 +200,18 @@ unsafe fn free_other(host: &'static Host, handle: u64, datatype: *mut c_void) ->
 pub unsafe extern "C-unwind" fn MPI_Type_dup(oldtype: HandleWord, newtype: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(type_dup) = host.next.type_dup else { return missing(host) };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the program's, unchanged.
     let code = unsafe { type_dup(oldtype, newtype) };
     let old = oldtype & host.mask;
-    // A committed type's duplicate is committed.
+    // The duplicate of a committed type is committed too.
     if code == 0 && !newtype.is_null() {
         if let Found::Convert(_) = table::find(old) {
-            // It brought its entry along.
-            // SAFETY: the host has written a handle there.
+            // The old type is decoded. The copy callback of its attribute has given the new type an
+            // entry, which `adopt` binds to the new handle.
+            // SAFETY: `newtype` is not null and the call has succeeded, so the MPI library has
+            // written a handle there.
             types::adopt(host, unsafe { handle_at(host, newtype) }, u64::MAX);
-        } else if candidates::has(old) {
+        } else if hotness::has(old) {
             // SAFETY: as above.
             types::committed(host, unsafe { handle_at(host, newtype) });
         }

@@ -1,4 +1,5 @@
-//! Commits of types that the program makes where this library does not see them, as Fortran's do: there the door is opened for what is known by its description.
+//! Commits that the program makes where this library does not see them, as Fortran's do. The first
+//! one enables the convertor hook, so that such types can be found by their descriptions.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,26 +10,30 @@ use super::standing::is_in;
 use crate::hook::is_committing;
 use crate::host::host;
 
-/// Commits of the host's that are looked at before nobody is thought to make unseen ones.
+/// Number of commits without a wrapper that are still examined. If none of the first 64 is the
+/// program's, the program is taken to make no unseen commits.
 static LEFT: AtomicU32 = AtomicU32::new(64);
 
+/// Commits a type by Open MPI's function of this name.
+///
 /// # Safety
-/// As Open MPI's function.
+/// As for Open MPI's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn opal_datatype_commit(datatype: *mut c_void) -> i32 {
     let Some(theirs) = called!(COMMIT, Commit) else { return FAILED };
-    // The host's structure of a type lies where its handle points.
+    // The handle of a type in C is the address of Open MPI's structure, which is passed here.
     if is_committing(datatype.addr() as u64) || LEFT.load(Ordering::Relaxed) == 0 {
-        // SAFETY: as the caller promises.
+        // SAFETY: `theirs` is Open MPI's function of this name, and the caller keeps its contract.
         return unsafe { theirs(datatype) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: `theirs` is Open MPI's function of this name, and the caller keeps its contract.
     let code = unsafe { theirs(datatype) };
     look();
     code
 }
 
-/// Opens the door, if it is the program that commits.
+/// Enables the hook if `MPI_Type_commit` is on the stack: the program commits, and no wrapper has
+/// seen the commit.
 #[cold]
 fn look() {
     LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).ok();

@@ -1,8 +1,9 @@
-//! Types that are known by what their descriptions say.
+//! Types that the hook knows only by Open MPI's descriptions of them.
 //!
-//! What is made of one stays for good, as many as there are places: convertors point to it. Its copy
-//! of the description ([`StandIn`]) takes the place of the host's in such a convertor, so that our mover
-//! finds what serves it without a look-up, and clones have it too.
+//! A [`Described`] is never freed, because convertors point to it; there are at most [`USED`] of
+//! them. A copy of the description's header, its [`StandIn`], replaces Open MPI's description in a
+//! convertor that ddtc's mover serves. So the mover finds the `Described` without a search, and a
+//! clone of the convertor has the `StandIn` too.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -20,13 +21,12 @@ use crate::counted::{self, Uses};
 use crate::cuts::{Cuts, Entry, KINDS};
 use crate::served::Served;
 use crate::spending;
+use crate::worth::COMPILE;
 
-/// Bytes from which a request of a type that is not known is looked at.
+/// Minimum packed bytes of a request whose type is looked up by its description.
 pub(crate) const LOOKED_AT: u64 = 16 << 10;
-/// Nanoseconds that compiling a layout takes.
-pub(super) const COMPILE: u64 = 10_000;
 
-/// How a type is moved.
+/// Means by which compiled code moves instances of a type in one direction.
 #[derive(Clone, Copy)]
 pub(crate) struct Way<'a> {
     pub(crate) direction: Direction,
@@ -35,7 +35,9 @@ pub(crate) struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// Where a piece ends that begins at `at`, if there is room for `length` bytes and the request has `size`.
+    /// Returns the packed byte at which a piece ends that begins at packed byte `at`, if there is
+    /// memory for `length` bytes and the request has `size` bytes. A piece that is packed ends at
+    /// the end of an element, unless it is the last piece.
     #[inline]
     pub(crate) fn end(&self, at: u64, length: u64, size: u64) -> u64 {
         let end = at.saturating_add(length).min(size);
@@ -43,25 +45,29 @@ impl Way<'_> {
     }
 }
 
-/// A type by its description. It is never given back: convertors point to it.
+/// A type that is known by its description. It is never freed, because convertors point to it.
 pub(crate) struct Described {
     /// Address of the [`StandIn`] of its description; 0 until it has one.
     stand_in: u64,
     entries: Box<[Entry]>,
     bounds: [i64; 5],
-    /// None: it is the host's for good.
+    /// None: Open MPI moves all requests of the type.
     committed: Option<Committed>,
     class: Class,
     pub(crate) served: Served,
     pub(crate) uses: Uses,
-    /// Bytes of each direction that the host moved and that were alike.
+    /// Bytes that Open MPI moved in each direction and that were found equal to those of compiled
+    /// code.
     alike: [AtomicU64; 2],
-    /// It was not.
+    /// A comparison has found a difference.
     spoilt: AtomicBool,
 }
 
 impl Described {
-    /// Of a type of the same layout, if there is one, and where elements of the description end.
+    /// Makes a `Described` of a view. `made`: a type of bytes of the same layout, and the places
+    /// where elements of the description end; `None` if the description is not understood. If
+    /// `made` is `None`, the layout is dense or the type cannot be compiled, no request of the type
+    /// is ever served.
     fn of(view: &View<'_>, made: Option<(Datatype, Cuts)>) -> Described {
         let mut described = Described {
             stand_in: 0,
@@ -85,7 +91,7 @@ impl Described {
             counted::adopted(&committed);
             described.committed = Some(committed);
         }
-        // Dense, or not understood.
+        // The layout is dense, or the description was not understood or not compiled.
         if described.class == Class::Dense {
             described.served.refuse();
         }
@@ -96,13 +102,15 @@ impl Described {
         View { bounds: self.bounds, entries: &self.entries }
     }
 
-    /// Returns the address that stands for the description of the host's in a convertor.
+    /// Returns the address of the [`StandIn`], which replaces the description of Open MPI in a
+    /// convertor.
     pub(crate) fn stand_in(&self) -> u64 {
         self.stand_in
     }
 
-    /// Returns the type that a description in a convertor stands for; `None` if the description is
-    /// not one of ours, whatever else the number is.
+    /// Returns the type whose [`StandIn`] is at the address `description`, a word that was read
+    /// from a convertor; `None` if the word is not the address of a `StandIn`, whatever else the
+    /// word is.
     #[inline]
     pub(crate) fn by_stand_in(description: u64) -> Option<&'static Described> {
         let distance = (description as usize).wrapping_sub(KNOWN.as_ptr().addr());
@@ -112,7 +120,7 @@ impl Described {
         KNOWN.get(distance / size_of::<StandIn>())?.described()
     }
 
-    /// How it is moved, if a mover of ours may serve it.
+    /// Returns how compiled code moves the type, if a mover of ddtc may serve it in this direction.
     #[inline]
     pub(crate) fn way(&self, direction: Direction) -> Option<Way<'_>> {
         if self.spoilt.load(Ordering::Relaxed) {
@@ -122,22 +130,25 @@ impl Described {
         Some(Way { direction, committed, cuts })
     }
 
-    /// Nanoseconds that moving so many bytes saves at least.
+    /// Returns a lower bound of the nanoseconds that compiled code saves in moving this number of
+    /// bytes: a quarter of a nanosecond a byte for short runs in structures or lists, else 0.
     pub(crate) fn spares(&self, bytes: u64) -> u64 {
         if matches!(self.class, Class::BlocksShort | Class::TableShort) { bytes / 4 } else { 0 }
     }
 
-    /// Whether what the host moved was alike for an instance and more.
+    /// Returns true if Open MPI has moved the bytes of one instance, and at least [`LOOKED_AT`]
+    /// bytes, that were found equal to those of compiled code.
     pub(crate) fn is_proven(&self, direction: Direction) -> bool {
         self.alike[direction as usize].load(Ordering::Relaxed) >= LOOKED_AT.max(self.bounds[0] as u64)
     }
 
-    /// So many bytes were alike.
+    /// Counts bytes that Open MPI moved and that were found equal to those of compiled code.
     pub(crate) fn was_alike(&self, direction: Direction, bytes: u64) {
         self.alike[direction as usize].fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// It says something else than the host does, whoever is wrong: it is the host's for good.
+    /// Notes a difference between Open MPI's bytes and those of compiled code. Whichever is wrong,
+    /// Open MPI moves all requests of the type from now on.
     #[cold]
     pub(crate) fn differs(&self) {
         self.served.refuse();
@@ -146,7 +157,9 @@ impl Described {
         }
     }
 
-    /// Makes what serves the directions in which requests were the host's, if that was asked for and may be paid for.
+    /// Makes the kernels for each direction in which enough requests went to Open MPI's mover to
+    /// ask for them. The layout must be compiled already, or is compiled now, if the overhead
+    /// budget allows that and, in mode `lazy`, enough bytes were moved.
     pub(crate) fn serve(&self) {
         let Some(committed) = &self.committed else { return };
         for (direction, moved) in Direction::BOTH.into_iter().zip(self.served.take()) {
@@ -155,7 +168,7 @@ impl Described {
                 || spending::allows(COMPILE) && committed.settled(direction, moved)
             {
                 committed.make_ranges(direction);
-                // What is received is read back at first.
+                // Until the type is proven, received bytes are compared by packing them again.
                 committed.make_ranges(Direction::Pack);
                 self.served.serve(direction);
             }
@@ -163,24 +176,25 @@ impl Described {
     }
 }
 
-/// Types of which a first request differed from the host's.
+/// Number of types of which a first request differed from Open MPI's.
 static DIFFERENT: AtomicU32 = AtomicU32::new(0);
 
-/// How many these are.
+/// Returns the number of types of which a first request differed from Open MPI's.
 pub(crate) fn different() -> u32 {
     DIFFERENT.load(Ordering::Relaxed)
 }
 
-/// A description that takes the place of the host's in convertors, and the type that it belongs to.
+/// A description that replaces Open MPI's in convertors, and the type that it belongs to.
 ///
-/// All of them stand in one array, so that any word of a convertor can be compared with their
-/// addresses ([`Described::by_stand_in`]): a convertor that Open MPI reused may hold anything there.
+/// All `StandIn`s are elements of one array, [`KNOWN`], so that any word of a convertor can be
+/// compared with their addresses ([`Described::by_stand_in`]): a convertor that Open MPI reuses may
+/// hold any number there.
 #[repr(C)]
 struct StandIn {
-    /// As the host's: entries that there is room for, those that are used, where they are. Written
-    /// once, before a convertor points here.
+    /// Header of a description, as Open MPI lays it out: number of entries allocated, number of
+    /// entries used, address of the entries. Written once, before a convertor points here.
     header: [AtomicU64; 3],
-    /// The type, which is never given back. Null: there is none yet.
+    /// The type, which is never freed. Null: this element of the array is free.
     described: AtomicRef<Described>,
 }
 
@@ -194,9 +208,10 @@ impl StandIn {
         self.described.load()
     }
 
-    /// Lets this stand for a type, for good.
+    /// Makes this the `StandIn` of a type, for as long as the process lives.
     fn publish(&'static self, mut described: Box<Described>) {
-        // The host reads this and the entries by the numbers that convertors and the header hold.
+        // Open MPI reads the `StandIn` and the entries by addresses that are stored as numbers in
+        // convertors and in the header. So the provenance of both is exposed.
         described.stand_in = std::ptr::from_ref(self).expose_provenance() as u64;
         let described: &'static Described = Box::leak(described);
         let n = described.entries.len() as u64;
@@ -208,14 +223,16 @@ impl StandIn {
     }
 }
 
-/// Places; so many of them are used.
+/// Number of elements of the hash table [`KNOWN`].
+/// Maximum number of elements of [`KNOWN`] that are used.
 const PLACES: usize = 1024;
 const USED: usize = 512;
-/// Places that are looked at.
+/// Number of successive elements of [`KNOWN`] that are searched for a type. The hash of the type's
+/// description gives the first one.
 const NEAR: usize = 32;
 
 static KNOWN: [StandIn; PLACES] = [const { StandIn::new() }; PLACES];
-/// How many there are; who puts one there holds it.
+/// Number of elements of [`KNOWN`] that are used. A thread that fills an element holds this lock.
 static MADE: Mutex<usize> = Mutex::new(0);
 
 fn places(view: &View<'_>) -> impl Iterator<Item = &'static StandIn> {
@@ -223,7 +240,7 @@ fn places(view: &View<'_>) -> impl Iterator<Item = &'static StandIn> {
     (first..first + NEAR).filter_map(|at| KNOWN.get(at % PLACES))
 }
 
-/// Looks a type up, without a lock.
+/// Looks up a type by its description, without a lock.
 pub(crate) fn find(wanted: &View<'_>) -> Option<&'static Described> {
     places(wanted).map_while(StandIn::described).find(|known| known.view().is(wanted))
 }
@@ -232,7 +249,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Described> {
     KNOWN.iter().filter_map(StandIn::described)
 }
 
-/// Makes a type, once and for good. What cannot be made is known to be the host's.
+/// Makes a type of a description, once, if fewer than [`USED`] were made. A description of which no
+/// type can be made is kept too, so that its requests are known to be Open MPI's.
 pub(crate) fn make(view: &View<'_>, sizes: &[u64; KINDS], order: Order) {
     if find(view).is_some() || *MADE.lock() >= USED {
         return;
@@ -241,18 +259,18 @@ pub(crate) fn make(view: &View<'_>, sizes: &[u64; KINDS], order: Order) {
         let cuts = Cuts::of(entries, sizes, view.size())?;
         Some((datatype(view, sizes, order)?, cuts))
     });
-    // What takes long is done without the lock.
+    // Compiling takes long, so it is done without the lock.
     let described = Box::new(Described::of(view, made));
     let mut used = MADE.lock();
     let free = places(view).find(|place| place.described().is_none());
-    // Another thread's may be there by now.
+    // Another thread may have made the type in the meantime.
     if let Some(place) = free.filter(|_| find(view).is_none()) {
         place.publish(described);
         *used += 1;
     }
 }
 
-/// Moves what was counted to the rows of types.
+/// Moves the uses that were counted for each type to the type's row of the report.
 pub(crate) fn fold_all() {
     for known in all() {
         if let Some(committed) = &known.committed {
@@ -277,7 +295,7 @@ mod tests {
         for other in [0, 8, at + 1, at + 8, at - 8, start - each, start + each * PLACES as u64, u64::MAX] {
             assert!(Described::by_stand_in(other).is_none(), "{other:x}");
         }
-        // What a convertor reads there is the description.
+        // A convertor that has this address reads the header of the description there.
         let [room, used, entries] = std::array::from_fn(|i| {
             let place = &KNOWN[((at - start) / each) as usize];
             place.header[i].load(Ordering::Relaxed)

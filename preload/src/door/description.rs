@@ -1,7 +1,11 @@
-//! Types by their descriptions: for those that the program never shows, because the host makes them inside a call, or Fortran commits them.
+//! Datatypes made of Open MPI's descriptions of types that the program never passes to a call that
+//! this library sees: Open MPI makes such types inside a call, and Fortran commits its types
+//! unseen.
 //!
-//! A description is a list of elements, blocks of one basic type, in loops. Its bounds are exact in bytes; its basic types are not those of the program. So a type
-//! of bytes is made of it, whose normal nest is that of any other type of the same layout.
+//! A description is a list of elements, which are blocks of one basic type, in loops. Its bounds
+//! are exact in bytes, but its basic types may differ from those of the program. So a datatype of
+//! bytes is made of the description. Its normal nest is that of any other datatype of the same
+//! layout.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -10,20 +14,25 @@ use ddtc::datatype::{Datatype, Named};
 use super::layout::layout;
 use crate::cuts::{END, Entry, KINDS, LOOP};
 
-/// In a type of the host: its size, true lower and upper bound, lower and upper bound.
+/// Offset, in a type of Open MPI, of five words: size, true lower bound, true upper bound, lower
+/// bound, upper bound.
 const BOUNDS: u64 = 24;
-/// Entries of a description that is read: looked at by every request of such a type.
+/// Maximum number of entries of a description that is read, without the entry that ends it. For
+/// each request of a type that is known by its description all entries are compared.
 pub(crate) const MOST: usize = 4096;
-/// Loops inside each other.
+/// Maximum depth of nested loops.
 const DEEPEST: usize = 32;
 
-/// Which number of an element is which: found by [`super::unseen::prove`].
+/// Meaning of the two counts of an element, which differs between releases. [`super::proof::prove`]
+/// finds it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Order {
-    /// The number of 32 bits counts blocks, that of 64 the basic elements of one.
+    /// The count of 32 bits is the number of blocks, that of 64 bits the number of basic elements
+    /// in a block.
     Blocks = 1,
-    /// The other way round.
+    /// The count of 64 bits is the number of blocks, that of 32 bits the number of basic elements
+    /// in a block.
     Lengths = 2,
 }
 
@@ -31,10 +40,10 @@ impl Order {
     pub(crate) const BOTH: [Order; 2] = [Order::Blocks, Order::Lengths];
 }
 
-/// The proven order, 0 before.
+/// The proven order as a number; 0 before the proof.
 static ORDER: AtomicU8 = AtomicU8::new(0);
 
-/// The order, if descriptions were proven to be understood.
+/// Returns the order, if the proof has found that descriptions are understood.
 #[inline]
 pub(crate) fn order() -> Option<Order> {
     let order = ORDER.load(Ordering::Relaxed);
@@ -45,10 +54,10 @@ pub(crate) fn understood(order: Order) {
     ORDER.store(order as u8, Ordering::Relaxed);
 }
 
-/// Parts of a type of the host that are read: all that says where its bytes lie.
+/// All parts of a type of Open MPI that say where its bytes are.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
-    /// Size, true lower and upper bound, lower and upper bound.
+    /// Size, true lower bound, true upper bound, lower bound, upper bound.
     pub(crate) bounds: [i64; 5],
     /// The entries, with the one that ends them.
     pub(crate) entries: &'a [Entry],
@@ -59,7 +68,8 @@ impl View<'_> {
         self.bounds[0].max(0) as u64
     }
 
-    /// Alike for equal views; of some entries, since equal hashes are compared.
+    /// Returns a hash, which is equal for equal views. Only the bounds, the number of entries and
+    /// six of the entries are hashed, because views with equal hashes are compared as a whole.
     pub(crate) fn hash(&self) -> u64 {
         let n = self.entries.len();
         let some = [0, 1, n / 3, n / 2, n.saturating_sub(3), n.saturating_sub(2)];
@@ -78,7 +88,8 @@ impl View<'_> {
     }
 }
 
-/// What of an entry says something: the host leaves words of loops and of their ends as they were.
+/// Returns the parts of an entry that have a meaning. Open MPI leaves other words in the entries
+/// that begin and end a loop as they were in memory.
 #[inline]
 fn meaning(entry: &Entry) -> [u64; 4] {
     let (length, extent) = match entry.kind {
@@ -90,13 +101,17 @@ fn meaning(entry: &Entry) -> [u64; 4] {
     [kind, length, extent as u64, entry.displacement as u64]
 }
 
-/// The view of a type of the host; `None`: it is longer than what is looked at, or none that is understood.
+/// Returns the view of a type of Open MPI; `None` if its description has more than [`MOST`] entries
+/// or is not laid out as expected.
 ///
 /// # Safety
-/// `datatype` must be a committed type of the host, which lives while the view does; the layout is proven.
+/// `datatype` must be a committed type of Open MPI that lives as long as the view. The layout must
+/// be proven, or at least the offset `optimized` of [`layout`].
 #[inline]
 pub(crate) unsafe fn view<'a>(datatype: u64) -> Option<View<'a>> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises a type of Open MPI, which has the header of its description,
+    // three words, at the offset `optimized`. The five words from `BOUNDS` on lie before that
+    // offset, in the same structure.
     let (bounds, [room, used, entries]) = unsafe {
         let bounds = *((datatype + BOUNDS) as *const [i64; 5]);
         (bounds, *((datatype + u64::from(layout().optimized)) as *const [u64; 3]))
@@ -104,12 +119,15 @@ pub(crate) unsafe fn view<'a>(datatype: u64) -> Option<View<'a>> {
     if used == 0 || used > MOST as u64 || used > room || entries == 0 || entries % 8 != 0 {
         return None;
     }
-    // SAFETY: behind those that are used there is one that ends them: the host has committed the type, and its own mover reads that entry.
+    // SAFETY: `entries` is the address of `used` entries, at least one, and of the entry that ends
+    // them after these: Open MPI has committed the type, and its own mover reads that last entry.
+    // The caller promises that the type, which owns the entries, lives as long as the view.
     let entries = unsafe { std::slice::from_raw_parts(entries as *const Entry, used as usize + 1) };
     Some(View { bounds, entries })
 }
 
-/// A type of bytes that has the same layout; `None`: the description is not understood, or says something else than its bounds.
+/// Returns a datatype of bytes that has the layout of a view; `None` if the description is not
+/// understood, or does not agree with its bounds.
 pub(crate) fn datatype(view: &View<'_>, sizes: &[u64; KINDS], order: Order) -> Option<Datatype> {
     let [size, true_lb, true_ub, lb, ub] = view.bounds;
     let (end, entries) = view.entries.split_last()?;
@@ -121,7 +139,8 @@ pub(crate) fn datatype(view: &View<'_>, sizes: &[u64; KINDS], order: Order) -> O
     ([t.size(), t.true_lb(), t.true_ub()] == [size, true_lb, true_ub]).then_some(t)
 }
 
-/// Members side by side.
+/// Returns a datatype of the entries of one loop body, or of the whole description: a structure
+/// with one member for each element and each inner loop.
 fn body(entries: &[Entry], sizes: &[u64; KINDS], order: Order, depth: usize) -> Option<Datatype> {
     let byte = Datatype::named(Named::Byte);
     let (mut places, mut lengths, mut members, mut at) = (Vec::new(), Vec::new(), Vec::new(), 0);
@@ -131,7 +150,9 @@ fn body(entries: &[Entry], sizes: &[u64; KINDS], order: Order, depth: usize) -> 
             let inner =
                 body(entries.get(at + 1..end)?, sizes, order, depth + 1).filter(|_| depth < DEEPEST)?;
             let last = entries.get(end).filter(|last| last.kind == END && last.count == entry.count)?;
-            // Of the end of a loop the bytes of an iteration; of a loop how far apart iterations are, in the last word.
+            // In the entry that ends a loop, the extent is the number of packed bytes of an
+            // iteration. In the entry that begins the loop, the displacement is the distance
+            // between iterations.
             if last.extent != inner.size() {
                 return None;
             }
@@ -185,7 +206,7 @@ mod tests {
         Entry { flags: 0x136, kind, count, length, extent, displacement }
     }
 
-    /// Words that say nothing hold what was there.
+    /// Entry that begins a loop. Its words without a meaning hold arbitrary values.
     fn ring(items: u32, iterations: u64, apart: i64) -> Entry {
         Entry {
             flags: 0,
@@ -216,7 +237,7 @@ mod tests {
         Datatype::named(named)
     }
 
-    /// One layout, whichever constructors: equal normal nests.
+    /// Returns true if both datatypes have the same layout: equal normal nests, and equal origins.
     fn alike(described: &Datatype, t: &Datatype) -> bool {
         let engine = Engine::new(Config::default());
         let [a, b] = [described, t].map(|t| engine.commit(t).unwrap());
@@ -227,7 +248,7 @@ mod tests {
     fn blocks_are_a_vector() {
         let t = read([24, 0, 48, 0, 48], &[element(INT, 3, 2, 20, 0), end(1, 24)]).unwrap();
         assert!(alike(&t, &Datatype::vector(3, 2, 5, &named(Named::Int)).unwrap()));
-        // The other order is another type, of other bounds.
+        // With the other order the same entries describe another type, which has other bounds.
         let view = View { bounds: [24, 0, 48, 0, 48], entries: &[element(INT, 2, 3, 20, 0), end(1, 24)] };
         assert!(datatype(&view, &sizes(), Order::Blocks).is_none());
         assert!(datatype(&view, &sizes(), Order::Lengths).is_some());
@@ -258,7 +279,9 @@ mod tests {
         {
             assert!(read(bounds, &good).is_none(), "{bounds:?}");
         }
-        // No end; a loop without one, and one of other bytes; an element that is none; a loop longer than its description.
+        // In turn: a description without its end; a loop without its end; a loop whose end has
+        // another number of bytes; an element of an unknown basic type; a loop that is longer than
+        // its description.
         for entries in [
             &good[..1],
             &[ring(2, 2, 40), good[0], good[1]],

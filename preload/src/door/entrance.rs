@@ -1,4 +1,5 @@
-//! Stands before Open MPI's functions of the same names. While the door is shut each is the host's, one load later.
+//! Functions that this library defines in front of Open MPI's functions of the same names. While
+//! the convertor hook is disabled, each calls Open MPI's function, at the cost of one more load.
 
 use std::ffi::{c_int, c_void};
 
@@ -14,19 +15,22 @@ use super::lists;
 use super::mover::{Ours, leave, position};
 use super::ready::ENOUGH;
 use super::unseen;
-use crate::candidates;
 use crate::counted;
 use crate::guard::guard;
 use crate::host;
+use crate::hotness;
 use crate::reentrancy::is_inside;
 use crate::slow_path::{FOREIGN, GPU, OPAQUE_GPU, SHADOW, watched_for};
 use crate::table::{self, Found};
 
-/// Buffers, how many of them, bytes.
+/// Function that lists memory. Arguments: convertor, list to fill, its number of entries, bytes
+/// that are listed.
 type Raw = unsafe extern "C" fn(Convertor, *mut libc::iovec, *mut u32, *mut usize) -> c_int;
 
+/// Prepares a convertor for packing.
+///
 /// # Safety
-/// As Open MPI's function.
+/// As for Open MPI's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn opal_convertor_prepare_for_send(
     convertor: *mut c_void,
@@ -34,12 +38,15 @@ pub unsafe extern "C" fn opal_convertor_prepare_for_send(
     count: usize,
     buffer: *const c_void,
 ) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the arguments are those of Open MPI's function, which prepares for packing and whose
+    // contract the caller keeps.
     unsafe { prepare(&PREPARE_FOR_SEND, Direction::Pack, Convertor(convertor), datatype, count, buffer) }
 }
 
+/// Prepares a convertor for unpacking.
+///
 /// # Safety
-/// As Open MPI's function.
+/// As for Open MPI's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn opal_convertor_prepare_for_recv(
     convertor: *mut c_void,
@@ -47,14 +54,16 @@ pub unsafe extern "C" fn opal_convertor_prepare_for_recv(
     count: usize,
     buffer: *const c_void,
 ) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the arguments are those of Open MPI's function, which prepares for unpacking and
+    // whose contract the caller keeps.
     unsafe { prepare(&PREPARE_FOR_RECV, Direction::Unpack, Convertor(convertor), datatype, count, buffer) }
 }
 
-/// Prepares a convertor by the host's function, and stores our mover where it serves the type.
+/// Prepares a convertor by Open MPI's function, and stores ddtc's mover if it is to serve the
+/// convertor.
 ///
 /// # Safety
-/// As Open MPI's function `original`, which prepares convertors of this direction.
+/// As for Open MPI's function `original`, which must prepare convertors of this direction.
 #[inline(always)]
 unsafe fn prepare(
     original: &Original,
@@ -65,15 +74,18 @@ unsafe fn prepare(
     buffer: *const c_void,
 ) -> c_int {
     match typed!(original.known(), Prepare) {
-        // Every message comes by here, most of them by a jump.
-        // SAFETY: as the caller promises.
+        // Every message passes here. For nearly all messages this call is a jump to Open MPI's
+        // function.
+        // SAFETY: `theirs` is `original`, whose contract the caller keeps.
         Some(theirs) if is_theirs(datatype) => unsafe { theirs(convertor, datatype, count, buffer) },
-        // SAFETY: as the caller promises.
+        // SAFETY: the contract of `prepared` is this function's.
         _ => unsafe { prepared(original, direction, convertor, datatype, count, buffer) },
     }
 }
 
-/// Says whether convertors of a type are never served, whatever is moved: the door is shut, or it is a named type, a run of bytes, or one that was found to be the host's.
+/// Returns true if convertors of a type are never served, whatever they move: the hook is disabled,
+/// the type is a named type or one run of bytes, or the type was found to be one that Open MPI
+/// moves.
 #[inline(always)]
 fn is_theirs(datatype: *const c_void) -> bool {
     let handle = datatype as u64;
@@ -86,8 +98,10 @@ fn is_theirs(datatype: *const c_void) -> bool {
         }
 }
 
+/// Does the work of [`prepare`] for a type that may be served.
+///
 /// # Safety
-/// As [`prepare`].
+/// As for [`prepare`].
 #[inline(never)]
 unsafe fn prepared(
     original: &Original,
@@ -98,7 +112,9 @@ unsafe fn prepared(
     buffer: *const c_void,
 ) -> c_int {
     let Some(theirs) = called!(original, Prepare) else { return FAILED };
-    // SAFETY: as the caller promises; the memory of a convertor is as it was proven to be where the door is open.
+    // SAFETY: `theirs` is `original`, whose contract the caller keeps. `generic` is not 0 only
+    // while the hook is enabled. Then the memory of a convertor is as the proof has found it, and
+    // `convertor` was just prepared by this call and is used by nobody else.
     unsafe {
         let code = theirs(convertor, datatype, count, buffer);
         let generic = generic(direction);
@@ -109,22 +125,23 @@ unsafe fn prepared(
     }
 }
 
-/// Stores our mover where the host has stored its generic one for a type that is ready.
+/// Stores ddtc's mover in a convertor that has Open MPI's generic mover, if the type is ready.
 ///
 /// # Safety
-/// The door must be open, and `convertor` one of the host's that was just prepared and nobody else
-/// uses.
+/// The hook must be enabled. `convertor` must be a convertor of Open MPI that was just prepared and
+/// that no other thread uses.
 #[inline(never)]
 unsafe fn choose(direction: Direction, convertor: Convertor) {
     let l = layout();
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises a convertor of Open MPI, and the hook is enabled only if the
+    // proof has found these offsets.
     let (flags, handle, description, moved, buffer, size) = unsafe {
         let word = |offset| convertor.word(offset);
         let (flags, datatype, description) = (convertor.flags(l), word(l.datatype), word(l.description));
         (flags, datatype, description, word(l.moved), word(l.buffer), word(l.size))
     };
-    // If the preparation stored no mover, the generic one is an earlier request's. The flags of such a
-    // convertor are never those of a fresh one.
+    // If the preparation stored no mover, the generic one is left from an earlier request. The
+    // flags of such a convertor always differ from those of a fresh one.
     if flags & !OF_TYPE != l.fresh(direction == Direction::Pack)
         || description != handle + u64::from(l.optimized)
         || moved != 0
@@ -134,42 +151,45 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
     let entry = match table::find(handle) {
         Found::Convert(entry) => entry,
         Found::Unknown if size >= LOOKED_AT && !watched_for(FOREIGN | GPU | OPAQUE_GPU) && !is_inside() => {
-            // SAFETY: the convertor was just prepared, for the generic mover as its flags say;
-            // `handle` and `size` are its own.
+            // SAFETY: the convertor was just prepared, as the caller promises, and for the generic
+            // mover, as its flags say; `handle` and `size` are read from it.
             return unsafe { unseen::choose(direction, convertor, handle, size) };
         }
         _ => return,
     };
     if entry.served.by(direction).is_none() {
         if entry.served.ask(direction, size, ENOUGH) {
-            candidates::wake(handle);
+            hotness::wake(handle);
         }
         return;
     }
     if entry.takes(buffer as *const c_void)
         && entry.gains_inside(size)
         && !watched_for(FOREIGN | GPU | OPAQUE_GPU)
-        // What the host is timed at is its own.
+        // Messages of this library's own calls, by which Open MPI is timed, are moved by Open MPI.
         && !is_inside()
     {
-        // SAFETY: the convertor was just prepared for the generic mover, as its flags say, by its
-        // type's own description; ours serves that type in this direction.
+        // SAFETY: the convertor was just prepared for the generic mover, as its flags say, with the
+        // optimized description of its own type; ddtc's mover serves that type in this direction.
         unsafe { Ours::Known(direction).store(convertor) };
     }
 }
 
-/// Returns the mover of ours that serves a convertor, if one does.
+/// Returns the mover of ddtc that serves a convertor, if one does.
 ///
 /// # Safety
-/// `convertor` must be one of the host's.
+/// `convertor` must be a convertor of Open MPI.
 #[inline]
 unsafe fn served(convertor: Convertor) -> Option<Ours> {
-    // SAFETY: as the caller promises; the memory of a convertor is as it was proven to be where the door is open.
+    // SAFETY: the caller promises a convertor of Open MPI, and the hook is enabled only if the
+    // proof has found the layout.
     if is_open() { unsafe { Ours::of(convertor) } } else { None }
 }
 
+/// Sets the position of a convertor in its packed bytes.
+///
 /// # Safety
-/// As Open MPI's function.
+/// As for Open MPI's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn opal_convertor_set_position_nocheck(
     convertor: *mut c_void,
@@ -177,12 +197,15 @@ pub unsafe extern "C" fn opal_convertor_set_position_nocheck(
 ) -> c_int {
     let convertor = Convertor(convertor);
     let Some(theirs) = called!(SET_POSITION, Position) else { return FAILED };
-    // SAFETY: as the caller promises.
+    // SAFETY: `theirs` is Open MPI's function of this name, whose contract the caller keeps.
+    // `position` is called only for the mover that `served` has found in the convertor.
     unsafe { served(convertor).map_or_else(|| theirs(convertor, at), |ours| position(ours, convertor, at)) }
 }
 
+/// Lists the memory of a convertor's instances, from the convertor's position on.
+///
 /// # Safety
-/// As Open MPI's function.
+/// As for Open MPI's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn opal_convertor_raw(
     convertor: *mut c_void,
@@ -192,10 +215,11 @@ pub unsafe extern "C" fn opal_convertor_raw(
 ) -> c_int {
     let convertor = Convertor(convertor);
     let Some(theirs) = called!(RAW, Raw) else { return FAILED };
-    // SAFETY: as the caller promises.
+    // SAFETY: `theirs` is Open MPI's function of this name, whose contract the caller keeps. `list`
+    // and `leave` are called only for the mover that `served` has found in the convertor.
     unsafe {
         if let Some(ours) = served(convertor) {
-            // The host lists by the stack, where ours has not moved.
+            // Open MPI lists memory by the convertor's stack, which ddtc's mover does not advance.
             if let Some(Some(done)) = guard(|| lists::list(convertor, ours, list, n, bytes)) {
                 return done;
             }
@@ -205,8 +229,10 @@ pub unsafe extern "C" fn opal_convertor_raw(
     }
 }
 
+/// Copies instances of a type from buffer to buffer.
+///
 /// # Safety
-/// As Open MPI's function.
+/// As for Open MPI's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn opal_datatype_copy_content_same_ddt(
     datatype: *const c_void,
@@ -215,16 +241,19 @@ pub unsafe extern "C" fn opal_datatype_copy_content_same_ddt(
     from: *mut c_void,
 ) -> i32 {
     let Some(theirs) = called!(COPY, Copy) else { return FAILED };
-    // SAFETY: as the caller promises.
+    // SAFETY: `theirs` is Open MPI's function of this name, and `copied` has the same contract,
+    // which the caller keeps.
     unsafe {
         if is_open() && copied(datatype, count, to, from) { 0 } else { theirs(datatype, count, to, from) }
     }
 }
 
-/// Copies instances from buffer to buffer, if the type is ready for that and they lie apart.
+/// Copies instances from buffer to buffer, if the type is ready for that and the buffers lie apart.
+/// If this returns false, Open MPI is to copy all instances; the destination may then hold
+/// anything.
 ///
 /// # Safety
-/// As Open MPI's `opal_datatype_copy_content_same_ddt`.
+/// As for Open MPI's `opal_datatype_copy_content_same_ddt`.
 unsafe fn copied(datatype: *const c_void, count: usize, to: *mut c_void, from: *mut c_void) -> bool {
     let Found::Convert(entry) = table::find(datatype.addr() as u64) else { return false };
     let count = layout().instances(count);
@@ -233,7 +262,7 @@ unsafe fn copied(datatype: *const c_void, count: usize, to: *mut c_void, from: *
     };
     let Some(copies) = entry.served.copies(bytes.max(0) as u64, ENOUGH) else {
         if entry.served.is_asked() {
-            candidates::wake(datatype.addr() as u64);
+            hotness::wake(datatype.addr() as u64);
         }
         return false;
     };
@@ -244,7 +273,8 @@ unsafe fn copied(datatype: *const c_void, count: usize, to: *mut c_void, from: *
     {
         return false;
     }
-    // SAFETY: as the caller promises; the type lives during the call.
+    // SAFETY: the caller promises buffers with `count` instances of the type, which lives during
+    // the call. `served` has only copies for which `LayoutCopy::make` was called.
     let done = unsafe { guard(|| copies.copy_made(from.cast(), to.cast(), instances)) == Some(true) };
     if done {
         counted::copied_inside(bytes as u64);

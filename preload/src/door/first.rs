@@ -1,7 +1,10 @@
-//! The first requests of a type that is known by its description alone: the host moves them, and what it moved is compared with what ours would have.
+//! Movers for the first requests of a type that is known by its description alone. Open MPI moves
+//! the bytes, and they are compared with those that compiled code would have moved.
 //!
-//! What is sent is packed once more, and its pieces have to end where ours would; what was received is read back. So nothing of ours reaches the program or a
-//! peer before an instance and more was the same. Nothing is allocated, and a thread that finds the room taken compares nothing.
+//! Sent bytes are packed a second time, and the pieces must end where ddtc's mover would end them.
+//! Received bytes are packed again from the program's buffer. So no byte that compiled code has
+//! moved reaches the program or a peer before the bytes of at least one instance were found equal.
+//! Nothing is allocated. A thread that finds the buffer for the comparison taken compares nothing.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
@@ -17,7 +20,7 @@ use crate::guard::guard;
 
 /// Bytes that are compared at a time.
 const ROOM: usize = 64 << 10;
-/// Buffers of a call whose lengths are looked at.
+/// Maximum number of buffers of a call that is compared. A call that uses more is not compared.
 const BUFFERS: usize = 8;
 
 struct Room {
@@ -25,12 +28,13 @@ struct Room {
     bytes: UnsafeCell<[u8; ROOM]>,
 }
 
-// SAFETY: the bytes are touched by whoever has set `taken`.
+// SAFETY: only the thread that has set `taken` from false to true reads or writes `bytes`.
 unsafe impl Sync for Room {}
 
 static PLACE: Room = Room { taken: AtomicBool::new(false), bytes: UnsafeCell::new([0; ROOM]) };
 
-/// Returns the mover that is stored for them: the host's mover, and the comparison after it.
+/// Returns the mover that is stored for first requests: it calls Open MPI's mover and then
+/// compares.
 pub(crate) fn mover(direction: Direction) -> Mover {
     match direction {
         Direction::Pack => pack,
@@ -38,29 +42,35 @@ pub(crate) fn mover(direction: Direction) -> Mover {
     }
 }
 
+/// Packs by Open MPI's mover, and compares.
+///
 /// # Safety
-/// As Open MPI calls the mover of a convertor.
+/// As for the mover of a convertor that Open MPI calls.
 unsafe extern "C" fn pack(c: Convertor, buffers: *mut libc::iovec, n: *mut u32, bytes: *mut usize) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the contract of `moves` is this function's, which is the mover for packing.
     unsafe { moves(Direction::Pack, c, buffers, n, bytes) }
 }
 
+/// Unpacks by Open MPI's mover, and compares.
+///
 /// # Safety
-/// As Open MPI calls the mover of a convertor.
+/// As for the mover of a convertor that Open MPI calls.
 unsafe extern "C" fn unpack(
     c: Convertor,
     buffers: *mut libc::iovec,
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the contract of `moves` is this function's, which is the mover for unpacking.
     unsafe { moves(Direction::Unpack, c, buffers, n, bytes) }
 }
 
-/// Lets the host's mover move bytes, and compares them with those that ours would have moved.
+/// Lets Open MPI's mover move bytes, and compares them with those that compiled code would have
+/// moved.
 ///
 /// # Safety
-/// As Open MPI calls the mover of a convertor, in which [`mover`] of this direction is that mover.
+/// As for the mover of a convertor that Open MPI calls, in which [`mover`] of this direction is
+/// stored.
 unsafe fn moves(
     direction: Direction,
     convertor: Convertor,
@@ -68,12 +78,13 @@ unsafe fn moves(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: [`proven`] returns 0, which is `None`, or the address of the host's mover.
+    // SAFETY: [`proven`] returns 0, which is `None`, or the address of Open MPI's mover.
     let theirs = unsafe { std::mem::transmute::<usize, Option<Mover>>(proven(direction)) };
     let Some(theirs) = theirs else { return FAILED };
-    // SAFETY: the convertor and the buffers are as the host's movers get them, as the caller
-    // promises. The host's mover leaves no more buffers in use than it was given, and [`PLACE`] is
-    // this thread's, which has set `taken`.
+    // SAFETY: the convertor and the buffers are those that Open MPI passes to its movers, as the
+    // caller promises. `given` is filled from the first `*n` buffers only. Open MPI's mover leaves
+    // no more buffers in use than it was given, and the bytes of [`PLACE`] are read and written
+    // only after this thread has set `taken`.
     unsafe {
         let (first, mut given) = (convertor.word(layout().moved), [0; BUFFERS]);
         for (i, given) in given.iter_mut().enumerate().take(*n as usize) {
@@ -97,10 +108,13 @@ unsafe fn moves(
     }
 }
 
-/// Whether ours would have moved the same bytes, and ended its pieces at the same places.
+/// Returns true if compiled code would have moved the same bytes, and would have ended its pieces
+/// at the same places. `first`: packed byte at which the call began. `given`: lengths of the
+/// buffers before the call.
 ///
 /// # Safety
-/// `convertor` must be one of the host's, prepared for `way`; `used` what it has just moved from `first` on.
+/// `convertor` must be a convertor of Open MPI, prepared for the type of `way`, and `used` the
+/// buffers that Open MPI has just moved, from packed byte `first` of the request on.
 unsafe fn alike(
     convertor: Convertor,
     way: Way<'_>,
@@ -109,7 +123,8 @@ unsafe fn alike(
     given: &[usize; BUFFERS],
     room: &mut [u8; ROOM],
 ) -> bool {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises a convertor of Open MPI. Its mover is one of this module, which
+    // is stored only if the layout is proven.
     let (size, count, user) = unsafe {
         let l = layout();
         (convertor.word(l.size), convertor.word(l.count), convertor.word(l.buffer))
@@ -123,14 +138,14 @@ unsafe fn alike(
         let bytes: &[u8] = if buffer.iov_len == 0 {
             &[]
         } else {
-            // SAFETY: bytes that the host has just moved.
+            // SAFETY: Open MPI has just read or written these bytes of the buffer.
             unsafe { std::slice::from_raw_parts(buffer.iov_base.cast(), buffer.iov_len) }
         };
         for theirs in bytes.chunks(ROOM) {
             let ours = &mut room[..theirs.len()];
             let range = at..at + theirs.len() as u64;
-            // SAFETY: the range ends at `end`, which is no more than the `size` of the request. The
-            // host has just read or written these bytes of the program's buffer, and `ours` has
+            // SAFETY: the range ends at `end`, which is no more than the `size` of the request.
+            // Open MPI has just read or written these bytes of the program's buffer, and `ours` has
             // room for them.
             unsafe {
                 let packed = ours.as_mut_ptr();
@@ -146,7 +161,8 @@ unsafe fn alike(
     true
 }
 
-/// Whether bytes differ only where they may be those behind the ten of a long double: the host leaves them as they are.
+/// Returns true if the bytes differ only where they may be the padding after the ten bytes of a
+/// `long double`, which Open MPI does not write.
 #[cold]
 fn is_padding(way: Way<'_>, at: u64, ours: &[u8], theirs: &[u8]) -> bool {
     let mut pairs = ours.iter().zip(theirs).zip(at..);

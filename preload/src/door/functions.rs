@@ -1,4 +1,5 @@
-//! Functions of Open MPI for the proof and for reading descriptions, and convertors of our own.
+//! Open MPI's functions that the proof and the reading of descriptions call, and convertors of this
+//! library's own.
 
 use std::ffi::{c_int, c_void};
 
@@ -11,27 +12,29 @@ use crate::cuts::{Cuts, Entry, KINDS};
 use crate::loader::object_of;
 use crate::scopes::behind;
 
-/// Architecture, mode; a new convertor.
+/// Function that makes a convertor. Arguments: architecture, mode.
 type Create = unsafe extern "C" fn(i32, i32) -> *mut c_void;
-/// Source, destination, whether with its stack.
+/// Function that clones a convertor. Arguments: source, destination, whether the stack is cloned
+/// too.
 type Clone = unsafe extern "C" fn(Convertor, Convertor, i32) -> c_int;
 
-/// Where a class says how many bytes its objects have, behind its name, its parent, two functions, two numbers and two arrays.
+/// Offset, in Open MPI's structure of a class, of the number of bytes of the class's objects.
+/// Before it are the name, the parent, two functions, two numbers and two arrays.
 const CLASS_BYTES: usize = 56;
-/// Bytes that a convertor has at most: more, and it is another.
+/// Maximum bytes of a convertor. A longer one is not the structure that [`Layout`] describes.
 const MOST: usize = 1024;
-/// Entries of a description that are read.
+/// Maximum number of entries of a description whose elements are read.
 const LONGEST: u64 = 1 << 22;
 
-/// Functions and facts of the host.
+/// Functions and facts of Open MPI.
 pub(crate) struct Functions {
     create: Create,
     pub(crate) prepare: [Prepare; 2],
     pub(crate) set_position: Position,
-    /// Pack and unpack: they call a convertor's mover.
+    /// Functions that pack and unpack, in this order: they call a convertor's mover.
     pub(crate) by: [Mover; 2],
     pub(crate) clone: Clone,
-    /// The generic movers by their names, 0 where these are hidden.
+    /// Addresses of the generic movers, found by their names; 0 if these symbols are hidden.
     pub(crate) generic: [usize; 2],
     architecture: i32,
     sizes: [u64; KINDS],
@@ -40,21 +43,27 @@ pub(crate) struct Functions {
 macro_rules! function {
     ($name:literal, $type:ty) => {{
         let found = behind($name);
-        // SAFETY: null is none, and any other address the host's function of that name, of which Open MPI's headers say the type.
-        unsafe { std::mem::transmute::<*mut c_void, Option<$type>>(found) }.ok_or(concat!("there is no ", $name))
+        // SAFETY: null becomes `None`. Any other address is that of Open MPI's function of that
+        // name, which has this type in Open MPI's headers.
+        unsafe { std::mem::transmute::<*mut c_void, Option<$type>>(found) }
+            .ok_or(concat!("there is no ", $name))
     }};
 }
 
-/// Functions of the host, if the door may open.
+/// Result of the proof, which a process makes at most once. None: the proof has failed, and the
+/// hook stays disabled.
 pub(super) static FOUND: Awaited<Option<Functions>> = Awaited::new();
 
-/// Those of an open door.
+/// Returns Open MPI's functions, if the proof has succeeded.
 pub(crate) fn functions() -> Option<&'static Functions> {
     FOUND.get().and_then(Option::as_ref)
 }
 
 impl Functions {
-    /// Those of the host.
+    /// Looks up the functions and reads the facts.
+    ///
+    /// # Errors
+    /// A text that says which function or fact is missing or different.
     pub(crate) fn find(layout: &Layout) -> Result<Functions, &'static str> {
         let there = "a function of convertors is missing";
         let (architecture, sizes) = (behind("opal_local_arch"), behind("opal_datatype_local_sizes"));
@@ -62,8 +71,8 @@ impl Functions {
         if architecture.is_null() || sizes.is_null() || class.is_null() {
             return Err("a fact about datatypes is hidden");
         }
-        // SAFETY: data of the host's by their names: a number, sizes of all basic types, a class,
-        // which are at least as long as what is read.
+        // SAFETY: the symbols of these names in Open MPI are a number of 32 bits, an array with the
+        // sizes of all basic types, and a class. All are at least as long as the part that is read.
         let (architecture, sizes, bytes) = unsafe {
             (
                 *architecture.cast::<i32>(),
@@ -89,12 +98,13 @@ impl Functions {
         })
     }
 
-    /// Bytes of the basic types, by their kinds.
+    /// Returns the bytes of each basic type, by its kind.
     pub(crate) fn sizes(&self) -> &[u64; KINDS] {
         &self.sizes
     }
 
-    /// Whether a file has all the functions: no tool stands before one of them.
+    /// Returns true if the object file `object` has all the functions, so that no tool has replaced
+    /// one of them.
     pub(crate) fn are_of(&self, object: &str) -> bool {
         let functions = [
             self.create as *const c_void,
@@ -108,10 +118,10 @@ impl Functions {
         functions.into_iter().all(|function| object_of(function) == object)
     }
 
-    /// Prepares a convertor by the host's own function.
+    /// Prepares a convertor by Open MPI's own function.
     ///
     /// # Safety
-    /// `datatype` must be a committed type of the host.
+    /// `datatype` must be a committed type of Open MPI.
     pub(crate) unsafe fn prepare(
         &self,
         own: &Own,
@@ -120,7 +130,8 @@ impl Functions {
         count: usize,
         buffer: *const u8,
     ) -> Result<(), &'static str> {
-        // SAFETY: as the caller promises; the convertor is nobody else's. The buffer is kept, not touched.
+        // SAFETY: the caller promises a committed type, and nobody else uses the convertor of an
+        // [`Own`]. Open MPI stores the buffer's address and does not read or write the buffer.
         let code = unsafe {
             let prepare = self.prepare[direction as usize];
             prepare(own.convertor(), datatype as *const c_void, count, buffer.cast())
@@ -128,29 +139,35 @@ impl Functions {
         if code == 0 { Ok(()) } else { Err("a convertor was not prepared") }
     }
 
-    /// Where the elements of a type's description end, as the host itself ends them wherever it was asked.
+    /// Returns where the elements of a type's description end, if Open MPI agrees: a convertor is
+    /// set to about `asked` positions, and Open MPI must round each down to the expected end of an
+    /// element. `None` if one position differs, or if the description is not understood.
     ///
     /// # Safety
-    /// `datatype` must be a committed type of the host, of `size` bytes, and `layout` what its memory is like.
+    /// `datatype` must be a committed type of Open MPI, of `size` bytes, and `layout` the layout of
+    /// its memory.
     pub(crate) unsafe fn cuts(&self, layout: &Layout, datatype: u64, size: u64, asked: u64) -> Option<Cuts> {
-        // SAFETY: as the caller promises: how many entries there is room for, how many there are, where they are.
+        // SAFETY: the caller promises that the header of the type's description is at this offset:
+        // number of entries allocated, number of entries used, address of the entries.
         let [room, used, entries] = unsafe { *((datatype + u64::from(layout.optimized)) as *const [u64; 3]) };
         if used == 0 || used > room || used > LONGEST || entries % 8 != 0 || entries == 0 {
             return None;
         }
-        // SAFETY: as many entries as it has.
+        // SAFETY: the description has `used` entries at this address, and the type owns them.
         let entries = unsafe { std::slice::from_raw_parts(entries as *const Entry, used as usize) };
         let cuts = Cuts::of(entries, &self.sizes, size)?;
         let own = Own::new(self, Direction::Pack)?;
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises a committed type.
         unsafe { self.prepare(&own, Direction::Pack, datatype, 1, std::ptr::from_ref(&own).cast()) }.ok()?;
-        // Up to so many positions, the last one too; few where each takes long, since the host counts entries from the first. It is sent back there:
-        // where 5.0.11 was asked to go on from amid an element, the heap was corrupted.
+        // The positions are about evenly spaced, and the last one is `size - 1`. Open MPI counts
+        // entries from the first one, so a position in a long description takes long, and fewer are
+        // tried there. Before each position the convertor is sent back to the beginning: when
+        // 5.0.11 was asked to go on from the middle of an element, the heap was corrupted.
         let asked = if used > MANY { 2 } else { asked };
         let step = (size / asked).max(1);
         let ends_alike = (1..size).step_by(step as usize).chain([size - 1]).all(|position| {
             let (mut start, mut theirs) = (0, position as usize);
-            // SAFETY: a prepared convertor; positions inside its bytes.
+            // SAFETY: the convertor was prepared above, and both positions lie within its bytes.
             unsafe {
                 (self.set_position)(own.convertor(), &raw mut start);
                 if position > 0 {
@@ -163,16 +180,19 @@ impl Functions {
     }
 }
 
-/// Entries of a description from which few positions are asked for.
+/// Number of entries of a description above which only 3 positions are tried.
 const MANY: u64 = 256;
 
-/// Convertors of our own that are not used now, of each direction, which they keep: the host has no function that frees one or makes it new.
+/// Addresses of convertors of this library's own that are not in use, for each direction. A
+/// convertor is used for one direction only, and never freed, because Open MPI has no function that
+/// frees a convertor or resets it.
 static FREE: [Mutex<Vec<usize>>; 2] = [const { Mutex::new(Vec::new()) }; 2];
 
-/// A convertor of our own.
+/// A convertor of this library's own, and its direction.
 pub(crate) struct Own(Convertor, Direction);
 
-// SAFETY: the host keeps nothing about threads in a convertor, and one of our own has one user at a time.
+// SAFETY: Open MPI stores nothing about threads in a convertor, and an `Own` has one user at a
+// time.
 unsafe impl Send for Own {}
 
 impl Own {
@@ -180,7 +200,8 @@ impl Own {
         let free = FREE[direction as usize].lock().pop();
         let convertor = match free {
             Some(address) => address as *mut c_void,
-            // SAFETY: a function of the host that makes one for its own architecture.
+            // SAFETY: Open MPI's function makes a convertor for an architecture, here that of this
+            // process, which was read from Open MPI's `opal_local_arch`.
             None => unsafe { (functions.create)(functions.architecture, 0) },
         };
         if convertor.is_null() { None } else { Some(Own(Convertor(convertor), direction)) }
@@ -197,10 +218,11 @@ impl Drop for Own {
     }
 }
 
-/// Shuts the door and forgets the library's functions and convertors, because the library has no
-/// user any more and may be unloaded.
+/// Disables the hook and forgets this library's convertors and the addresses that were looked up in
+/// [`host`], because Open MPI has no user any more and may be unloaded. [`FOUND`] keeps its
+/// functions: if Open MPI gets a user again, the hook is enabled without another proof.
 pub(crate) fn close() {
     host::close();
-    // Nobody frees them: they may be gone with the library.
+    // The convertors are not freed: their memory may be gone with the library.
     FREE.iter().for_each(|free| free.lock().clear());
 }

@@ -1,4 +1,4 @@
-//! Open MPI's convertors as a [`Hook`].
+//! Open MPI's convertor hook as a [`Hook`].
 
 use ddtc::kind::Direction;
 
@@ -8,7 +8,7 @@ use crate::hook::{Hook, HookReport};
 use crate::host::Host;
 use crate::table::TypeEntry;
 
-/// Open MPI's convertors.
+/// Open MPI's convertor hook.
 pub(crate) struct Door;
 
 impl Hook for Door {

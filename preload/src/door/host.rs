@@ -1,4 +1,5 @@
-//! Open MPI's functions that work on convertors, found when the first of them is called, and what is shared once the door is open.
+//! Open MPI's functions that work on convertors, each looked up at its first call, and the state of
+//! the hook: enabled or disabled.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -9,21 +10,25 @@ use ddtc::process::when_inconsistent;
 use super::layout::{Convertor, Layout};
 use crate::scopes::behind;
 
-/// A function that moves bytes: convertor, buffers, how many of them, bytes that were moved.
+/// Function that moves bytes. Arguments: convertor, buffers, number of buffers, bytes that were
+/// moved.
 pub(crate) type Mover = unsafe extern "C" fn(Convertor, *mut libc::iovec, *mut u32, *mut usize) -> c_int;
-/// Convertor, type, instances, buffer.
+/// Function that prepares a convertor. Arguments: convertor, type, number of instances, buffer.
 pub(crate) type Prepare = unsafe extern "C" fn(Convertor, *const c_void, usize, *const c_void) -> c_int;
-/// Type, instances ([`Layout::instances`]), where to, where from.
+/// Function that copies instances. Arguments: type, number of instances (see
+/// [`Layout::instances`]), destination, source.
 pub(crate) type Copy = unsafe extern "C" fn(*const c_void, usize, *mut c_void, *mut c_void) -> i32;
-/// A type.
+/// Function that commits a type.
 pub(crate) type Commit = unsafe extern "C" fn(*mut c_void) -> i32;
-/// Convertor, position.
+/// Function that sets the position of a convertor in its packed bytes. Arguments: convertor,
+/// position.
 pub(crate) type Position = unsafe extern "C" fn(Convertor, *mut usize) -> c_int;
 
-/// The result of a function of the host that cannot be: its general error.
+/// Result of a function whose original in Open MPI was not found: Open MPI's general error,
+/// `OPAL_ERROR`.
 pub(crate) const FAILED: c_int = -1;
 
-/// A function of the host, found once.
+/// A function of Open MPI, which is looked up once.
 pub(crate) struct Original {
     name: &'static str,
     at: AtomicPtr<c_void>,
@@ -34,20 +39,21 @@ impl Original {
         Original { name, at: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
-    /// Its address; null: no object has it.
+    /// Returns the address of the function, looked up now if it is not known; null if no object has
+    /// it.
     #[inline]
     pub(crate) fn address(&self) -> *mut c_void {
         let known = self.known();
         if known.is_null() { self.find() } else { known }
     }
 
-    /// Its address; null: nobody has asked for it yet, or no object has it.
+    /// Returns the address of the function; null if it was not looked up yet, or no object has it.
     #[inline]
     pub(crate) fn known(&self) -> *mut c_void {
         self.at.load(Ordering::Acquire)
     }
 
-    /// Forgets the address, which may be that of a library that is unloaded.
+    /// Forgets the address, because the library may be unloaded.
     fn forget(&self) {
         self.at.store(std::ptr::null_mut(), Ordering::Release);
     }
@@ -68,17 +74,19 @@ pub(crate) static RAW: Original = Original::new("opal_convertor_raw");
 pub(crate) static COMMIT: Original = Original::new("opal_datatype_commit");
 pub(crate) static COPY: Original = Original::new("opal_datatype_copy_content_same_ddt");
 
-/// An address of a function of the host as one of a C type.
+/// Gives the address of a function of Open MPI the C type `$type`; `None` for null.
 macro_rules! typed {
     ($address:expr, $type:ty) => {{
         let address = $address;
-        // SAFETY: null is none, and any other address the host's function of that name, of which Open MPI's headers say the type.
+        // SAFETY: null becomes `None`. Any other address is that of Open MPI's function of the name
+        // that was looked up, which has this type in Open MPI's headers.
         unsafe { std::mem::transmute::<*mut std::ffi::c_void, Option<$type>>(address) }
     }};
 }
 pub(crate) use typed;
 
-/// A function of the host as one of a C type.
+/// Looks up a function of Open MPI and gives its address the C type `$type`; `None` if no object
+/// has it.
 macro_rules! called {
     ($original:expr, $type:ty) => {
         $crate::door::host::typed!($original.address(), $type)
@@ -86,56 +94,61 @@ macro_rules! called {
 }
 pub(crate) use called;
 
-/// Returns the host's function that places a convertor which its generic movers serve.
+/// Returns Open MPI's function that sets the position of a convertor with a generic mover.
 #[inline]
 pub(crate) fn placer(layout: &Layout) -> Option<Position> {
     if layout.placer == 0 { called!(SET_POSITION, Position) } else { called!(GENERIC_POSITION, Position) }
 }
 
-/// The host's generic movers, of each direction, once the door is open; 0 while it is shut.
+/// Addresses of Open MPI's generic movers, one for each direction; 0 while the hook is disabled.
 static GENERIC: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// The host's generic mover of a direction, if the door is open.
+/// Returns the address of Open MPI's generic mover of a direction; 0 while the hook is disabled.
 #[inline]
 pub(crate) fn generic(direction: Direction) -> usize {
-    // With it comes the layout that is proven.
+    // Pairs with the `Release` of `open`: a thread that sees the address also sees the proven
+    // layout.
     GENERIC[direction as usize].load(Ordering::Acquire)
 }
 
-/// Whether the door is open.
+/// Returns true while the hook is enabled.
 #[inline]
 pub(crate) fn is_open() -> bool {
     generic(Direction::Pack) != 0
 }
 
-/// The generic movers of the library that was proven.
+/// Addresses of the generic movers of the library for which the proof has succeeded. They stay when
+/// the hook is disabled.
 static PROVEN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// Returns the host's generic mover of a direction also after the door was shut, for convertors that
-/// have a mover of ours from before; 0 if the door was never open.
+/// Returns the address of Open MPI's generic mover of a direction, also after the hook was
+/// disabled, because convertors that were prepared before may still have a mover of ddtc; 0 if the
+/// hook was never enabled.
 pub(crate) fn proven(direction: Direction) -> usize {
     PROVEN[direction as usize].load(Ordering::Acquire)
 }
 
-/// Opens it.
+/// Enables the hook with these generic movers. If a fork leaves the child inconsistent, the hook is
+/// disabled in the child.
 pub(crate) fn open(generic: [usize; 2]) {
     static SHUT: fn() = shut;
     when_inconsistent(&SHUT);
     PROVEN.iter().zip(generic).for_each(|(proven, generic)| proven.store(generic, Ordering::Release));
-    // What is asked first last.
+    // `is_open` reads the address for packing, so that address is stored last: a thread that sees
+    // the hook enabled finds both addresses.
     for direction in [Direction::Unpack, Direction::Pack] {
         GENERIC[direction as usize].store(generic[direction as usize], Ordering::Release);
     }
 }
 
-/// Shuts the door: no convertor that is prepared from now on gets a mover of ours.
+/// Disables the hook: no convertor that is prepared from now on gets a mover of ddtc.
 fn shut() {
     for direction in Direction::BOTH {
         GENERIC[direction as usize].store(0, Ordering::Release);
     }
 }
 
-/// Shuts the door and forgets the library's functions.
+/// Disables the hook and forgets the addresses of Open MPI's functions that were looked up.
 pub(super) fn close() {
     shut();
     for original in
@@ -145,7 +158,7 @@ pub(super) fn close() {
     }
 }
 
-/// Opens the door again if it was open for this library, which has a user again.
+/// Enables the hook again if it was enabled before. Called when the library has a user again.
 pub(crate) fn reopen() {
     let movers = [0, 1].map(|direction| PROVEN[direction].load(Ordering::Acquire));
     if movers[0] != 0 {

@@ -1,42 +1,45 @@
-//! Where Open MPI keeps what is read and written of a convertor and of a type, on 64-bit machines without debugging.
+//! Offsets at which Open MPI keeps the fields of a convertor and of a type that the hook reads and
+//! writes, for 64-bit builds of Open MPI without debugging.
 //!
-//! Facts that [`super::proof`] measures in every process before anything relies on them.
+//! [`super::proof`] checks these offsets in every process before anything relies on them.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Offsets in bytes, of words of a convertor but for the last one, and bits of its flags.
+/// Offsets in bytes, and bits of the flags. All offsets are of words of a convertor, except
+/// `optimized`, which is an offset in a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Kind and state of the convertor: 32 bits.
     pub(crate) flags: u32,
     /// Packed bytes of all instances.
     pub(crate) size: u32,
-    /// Those at the other end.
+    /// Packed bytes of all instances in the representation of the process at the other end.
     pub(crate) size_there: u32,
-    /// The type.
+    /// Address of the type.
     pub(crate) datatype: u32,
-    /// The description of the type that is used.
+    /// Address of the description of the type that the mover uses.
     pub(crate) description: u32,
-    /// Instances.
+    /// Number of instances.
     pub(crate) count: u32,
-    /// The program's buffer.
+    /// Address of the program's buffer.
     pub(crate) buffer: u32,
-    /// The function that moves bytes.
+    /// Address of the mover, the function that moves bytes.
     pub(crate) mover: u32,
-    /// The function that places it; 0: convertors have none, and all are placed by one that is exported.
+    /// Address of the function that sets the convertor's position; 0: convertors of this release
+    /// have no such field, and one exported function sets the position of all of them.
     pub(crate) placer: u32,
-    /// Packed bytes that are moved.
+    /// Number of packed bytes that were moved so far.
     pub(crate) moved: u32,
-    /// In a type: the description that is used where nothing is converted.
+    /// In a type: the optimized description, which is used if no representation is converted.
     pub(crate) optimized: u32,
     /// Bits of the flags.
     pub(crate) bits: Bits,
-    /// The names of the generic movers, which may be hidden.
+    /// Names of the generic movers for packing and unpacking. The library may hide these symbols.
     pub(crate) generic: [&'static str; 2],
 }
 
-/// Bits of the flags, whose lower half is the type's.
+/// Bits of a convertor's flags. The lower half of the flags is copied from the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bits {
     pub(crate) receives: u32,
@@ -46,15 +49,15 @@ pub(crate) struct Bits {
     /// `CONVERTOR_NO_OP`: one contiguous piece, for which the library calls no mover.
     pub(crate) plain: u32,
     pub(crate) completed: u32,
-    /// The size at the other end is known.
+    /// The number of packed bytes at the other end is known.
     pub(crate) sized: u32,
 }
 
-/// Offsets of a layout.
+/// Number of offsets in a [`Layout`].
 #[cfg(debug_assertions)]
 pub(crate) const OFFSETS: usize = 11;
 
-/// That of 4.1 and 5.0.
+/// Layout of releases 4.1 and 5.0.
 const BEFORE_6: Layout = Layout {
     flags: 0x14,
     size: 0x18,
@@ -78,7 +81,7 @@ const BEFORE_6: Layout = Layout {
     generic: ["opal_generic_simple_pack", "opal_generic_simple_unpack"],
 };
 
-/// That of 6.0, by its header: nobody has run one yet.
+/// Layout of release 6.0, taken from its header. No build of 6.0 has been run yet.
 const SINCE_6: Layout = Layout {
     flags: 0x70,
     size: 0x50,
@@ -103,17 +106,19 @@ const SINCE_6: Layout = Layout {
 };
 
 static LAYOUTS: [Layout; 2] = [BEFORE_6, SINCE_6];
-/// Which of them this process has.
+/// Index into [`LAYOUTS`] of the layout of this process.
 static HERE: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the layout of this process: what it is taken for before the proof, what it is behind an open door.
+/// Returns the layout of this process: before the proof the one that its version suggests, and
+/// while the hook is enabled the proven one.
 #[inline]
 pub(crate) fn layout() -> &'static Layout {
     let [before_6, since_6] = &LAYOUTS;
     if HERE.load(Ordering::Relaxed) == 0 { before_6 } else { since_6 }
 }
 
-/// Takes this process for one of a version; false: the layout of that is not known.
+/// Sets the layout of this process to that of Open MPI `version`. Returns false if no layout of
+/// that version is known.
 pub(crate) fn take_for(version: [u32; 3]) -> bool {
     let here = match version {
         [4, 1, _] | [5, 0, _] => 0,
@@ -124,24 +129,28 @@ pub(crate) fn take_for(version: [u32; 3]) -> bool {
     true
 }
 
-/// Bytes of a convertor in which all of these lie.
+/// Length in bytes of the beginning of a convertor that contains all fields of a [`Layout`].
 pub(crate) const WITHIN: u32 = 0x100;
-/// Bytes of a type within which all that is read lies.
+/// Length in bytes of the beginning of a type that contains everything that is read of a type.
 pub(crate) const TYPE_WITHIN: u32 = 320;
 
-/// Bits of the flags that are the type's.
+/// Bits of a convertor's flags that are copied from the type.
 pub(crate) const OF_TYPE: u32 = 0xffff;
-/// `OPAL_DATATYPE_FLAG_NO_GAPS`, one of the type's bits in all releases: contiguous, with an extent
-/// that is the size. Open MPI also sets it in a convertor of no bytes and in one that was cleaned up.
+/// `OPAL_DATATYPE_FLAG_NO_GAPS`, one of the type's bits in all releases: the type is contiguous,
+/// and its extent is its size. Open MPI also sets this bit in a convertor of no bytes and in one
+/// that was cleaned up.
 pub(crate) const NO_GAPS: u32 = 0x20;
 
 impl Layout {
-    /// Instances of a copy as the host means them: half a register before 6.0, whatever the other half holds.
+    /// Returns the number of instances that Open MPI's function for copies reads from its argument.
+    /// Before 6.0 the function takes 32 bits, and the upper half of the register may hold anything.
     pub(crate) const fn instances(&self, count: usize) -> i64 {
         if self.placer == 0 { count as i32 as i64 } else { count as i64 }
     }
 
-    /// The upper half of the flags of a fresh convertor that the generic mover serves, and no other: host memory, no checksum, nothing converted.
+    /// Returns the upper half of the flags of a newly prepared convertor that the generic mover
+    /// serves: host memory, no checksum, no conversion of representations. No other convertor has
+    /// exactly these bits.
     #[inline]
     pub(crate) const fn fresh(&self, sends: bool) -> u32 {
         let bits = &self.bits;
@@ -155,7 +164,7 @@ impl Layout {
         self.bits.plain | NO_GAPS
     }
 
-    /// One of other offsets, in the order of the fields.
+    /// Returns a layout with other offsets, given in the order of the fields. For tests.
     #[cfg(debug_assertions)]
     pub(crate) const fn planted(offsets: [u32; OFFSETS]) -> Layout {
         let [flags, size, size_there, datatype, description, count, buffer, mover, placer, moved, optimized] =
@@ -179,62 +188,75 @@ impl Layout {
     }
 }
 
-/// A convertor of the host.
+/// A convertor of Open MPI, by its address.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Convertor(pub(crate) *mut c_void);
 
 impl Convertor {
-    /// A word of it.
+    /// Reads the 64-bit word at an offset.
     ///
     /// # Safety
-    /// It must be a convertor of the host, and the offset within its memory.
+    /// The address must be that of a convertor of Open MPI, and the word at `offset` must lie in
+    /// the convertor's memory.
     #[inline]
     pub(crate) unsafe fn word(self, offset: u32) -> u64 {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that the word lies in the memory of a convertor.
         unsafe { self.0.byte_add(offset as usize).cast::<u64>().read_unaligned() }
     }
 
+    /// Writes the 64-bit word at an offset.
+    ///
     /// # Safety
-    /// As [`Convertor::word`]; nobody else uses the convertor now.
+    /// As for [`Convertor::word`]. No other thread may use the convertor during this call.
     #[inline]
     pub(crate) unsafe fn put(self, offset: u32, word: u64) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that the word lies in the memory of a convertor that no other
+        // thread uses.
         unsafe { self.0.byte_add(offset as usize).cast::<u64>().write_unaligned(word) }
     }
 
+    /// Reads the flags.
+    ///
     /// # Safety
-    /// As [`Convertor::word`].
+    /// As for [`Convertor::word`], with the offset `layout.flags`.
     #[inline]
     pub(crate) unsafe fn flags(self, layout: &Layout) -> u32 {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that the flags lie in the memory of a convertor.
         unsafe { self.0.byte_add(layout.flags as usize).cast::<u32>().read_unaligned() }
     }
 
+    /// Sets these bits of the flags.
+    ///
     /// # Safety
-    /// As [`Convertor::put`].
+    /// As for [`Convertor::put`], with the offset `layout.flags`.
     #[inline]
     pub(crate) unsafe fn add_flags(self, layout: &Layout, flags: u32) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the contracts of `flags` and `set_flags` are this function's.
         unsafe {
             self.set_flags(layout, self.flags(layout) | flags);
         }
     }
 
+    /// Clears these bits of the flags.
+    ///
     /// # Safety
-    /// As [`Convertor::put`].
+    /// As for [`Convertor::put`], with the offset `layout.flags`.
     pub(crate) unsafe fn remove_flags(self, layout: &Layout, flags: u32) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the contracts of `flags` and `set_flags` are this function's.
         unsafe {
             self.set_flags(layout, self.flags(layout) & !flags);
         }
     }
 
+    /// Writes the flags.
+    ///
     /// # Safety
-    /// As [`Convertor::put`].
+    /// As for [`Convertor::put`], with the offset `layout.flags`.
     #[inline]
     unsafe fn set_flags(self, layout: &Layout, flags: u32) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that the flags lie in the memory of a convertor that no other
+        // thread uses.
         unsafe { self.0.byte_add(layout.flags as usize).cast::<u32>().write_unaligned(flags) }
     }
 }

@@ -1,7 +1,10 @@
-//! Lists the program's memory for the host's `opal_convertor_raw`, for a convertor that ours has advanced.
+//! Lists of the program's memory in place of Open MPI's `opal_convertor_raw`, for a convertor that
+//! ddtc's mover has advanced.
 //!
-//! The host lists by its stack, which stands where it stood. No layer of the host packs and lists by one convertor: who lists does so on a fresh one, which is
-//! the host's own business. So this is for what is not known.
+//! Open MPI makes the list from the convertor's stack of loops, which ddtc's mover leaves where a
+//! preparation put it. No known layer of Open MPI both packs and lists by one convertor: a layer
+//! that lists memory does so on a newly prepared convertor, and Open MPI makes that list itself. So
+//! this module is for callers that are not known.
 
 use std::ffi::c_int;
 
@@ -10,13 +13,16 @@ use ddtc::segments::Segment;
 use super::layout::{Convertor, layout};
 use super::mover::{Ours, way};
 
-/// Segments that are asked for at a time.
+/// Number of segments that are queried at a time.
 const FEW: usize = 32;
 
-/// Lists memory from where the convertor stands, as `opal_convertor_raw` does, and moves it on. `None`: nothing was done, and it is the host's to do.
+/// Lists memory from the position of the convertor on, as `opal_convertor_raw` does, and advances
+/// the convertor. Returns `None`, with `n`, `bytes` and the convertor unchanged, if Open MPI is to
+/// make the list: the convertor is at its beginning or its end, its type is not ready any more, or
+/// its segments cannot be listed.
 ///
 /// # Safety
-/// As Open MPI's function, for a convertor whose mover is `ours`.
+/// As for Open MPI's `opal_convertor_raw`. The convertor's mover must be `ours`.
 pub(crate) unsafe fn list(
     convertor: Convertor,
     ours: Ours,
@@ -25,7 +31,8 @@ pub(crate) unsafe fn list(
     bytes: *mut usize,
 ) -> Option<c_int> {
     let l = layout();
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises a convertor of Open MPI whose mover is `ours`, which is stored
+    // only if the layout is proven, and an `n` that can be read.
     let (way, size, first, count, user, room) = unsafe {
         let word = |offset| convertor.word(offset);
         let (_, way) = way(convertor, ours)?;
@@ -43,13 +50,16 @@ pub(crate) unsafe fn list(
         for segment in few.get(..found)? {
             let length = segment.len - skip;
             let place = (user as *mut u8).wrapping_offset((segment.at + skip as i64) as isize);
-            // SAFETY: one of the entries.
+            // SAFETY: `asked`, and so `found`, is no longer than the `room - used` entries that
+            // were free, so `used` is less than `room`, the number of entries that the caller
+            // promises.
             unsafe { *entries.add(used) = libc::iovec { iov_base: place.cast(), iov_len: length as usize } };
             (skip, used, at) = (0, used + 1, at + length);
         }
         index += found as u64;
     }
-    // SAFETY: places to write to; the convertor is the caller's.
+    // SAFETY: the caller promises that `n` and `bytes` can be written, and that no other thread
+    // uses the convertor.
     unsafe {
         *n = used as u32;
         *bytes = (at - first) as usize;

@@ -1,11 +1,19 @@
-//! The door into Open MPI's convertors: its requests move their bytes by our kernels, wherever in the library they are made.
+//! Open MPI's convertor hook: compiled code moves the bytes of Open MPI's requests, wherever in the
+//! library they are made.
 //!
-//! Open MPI chooses for each request which function moves its bytes, in `opal_convertor_prepare_for_send` and `_recv`, and stores its address in the
-//! request's convertor. Both are exported, so this library stands before them ([`entrance`]): where the host has chosen its generic mover and the type is
-//! ready ([`crate::served`], [`ready`]), ours is stored instead ([`mover`]). The host's structures are used by offsets ([`layout`]) that were measured in this process
-//! before the first use ([`proof`]). Where an element of the host's description ends, by which what is sent is cut, says [`crate::cuts`]. `DDTC_INSIDE=check` sends
-//! each piece by the host's mover too ([`shadow`]).
-//! The rest of the library knows it as a [`hook`] alone. docs/SAFETY.md, "Inside Open MPI".
+//! Open MPI has a *convertor* for each request, a structure with the address of the function that
+//! moves the request's bytes, its *mover*. Two exported functions,
+//! `opal_convertor_prepare_for_send` and `_recv`, choose the mover. This library defines functions
+//! of the same names, which are found before Open MPI's ([`entrance`]). If Open MPI has chosen its
+//! generic mover, which handles any non-contiguous type, and the type is ready ([`crate::served`],
+//! [`ready`]), they store ddtc's mover instead ([`mover`]). Convertors are read and written at
+//! offsets ([`layout`]) that are checked in every process before their first use ([`proof`]). A
+//! sender may end a piece of a message only where an element of Open MPI's description of the type
+//! ends; [`crate::cuts`] finds these places. With `DDTC_HOOK=check` Open MPI's mover also moves
+//! each piece, and the bytes are compared ([`shadow`]).
+//!
+//! The rest of the library uses only the [`hook`]. docs/SAFETY.md, "Inside Open MPI", has the rules
+//! that make this sound.
 
 mod commits;
 mod described;

@@ -1,8 +1,11 @@
-//! Our movers: what Open MPI calls, by a convertor, for the bytes of a request.
+//! ddtc's movers, which Open MPI calls through a convertor to move the bytes of a request.
 //!
-//! A mover goes by `moved` alone, the packed bytes that were moved before, and the host's stack of loops stays as it was. So a piece may be of any
-//! length and at any position, on clones and in restarted requests. Whatever reads the stack is given it anew ([`give_back`]). The type is looked up in the
-//! table at each call, without a lock; one that is not found is the host's from then on.
+//! These movers depend only on the convertor's field `moved`, the number of packed bytes that were
+//! moved before. They leave Open MPI's stack of loops in the convertor as it was. So a piece may
+//! have any length and any position, on clones and in restarted requests too. Before Open MPI reads
+//! the stack, the stack is made anew ([`give_back`]). Each call looks up the type without a lock,
+//! in the table or by the `StandIn` to which the convertor points. If the type is not found, Open
+//! MPI's mover moves the rest of the request.
 
 use std::ffi::c_int;
 
@@ -20,11 +23,15 @@ use crate::slow_path::{SHADOW, watched_for};
 use crate::spending;
 use crate::table::{self, Found, TypeEntry};
 
-/// Moves the bytes of buffers as the host's mover does: each as far as there are bytes, what is sent in whole elements. 1: all are moved; 0: there are more.
+/// Moves the bytes of buffers as Open MPI's mover does: fills or empties each buffer as far as
+/// there are bytes, and sends only whole elements. Returns 1 if all bytes of the request are moved,
+/// else 0. Sets `n` to the number of buffers that were used, and `bytes` to the number of bytes
+/// that were moved.
 ///
 /// # Safety
-/// `convertor` must be one of the host's, prepared for `way` and used by nobody else, with at least as many `buffers` as `n` says, all of them valid, and
-/// `layout` what its memory is like.
+/// `convertor` must be a convertor of Open MPI, prepared for the type and direction of `way` and
+/// used by no other thread, and `layout` the layout of its memory. `buffers` must have at least
+/// `*n` buffers, all of them valid, and `n` and `bytes` must be writable.
 pub(crate) unsafe fn advance(
     layout: &Layout,
     convertor: Convertor,
@@ -33,14 +40,15 @@ pub(crate) unsafe fn advance(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises a convertor of this layout, and an `n` that can be read.
     let (size, first, count, user, buffers_given) = unsafe {
         let word = |offset| convertor.word(offset);
         (word(layout.size), word(layout.moved), word(layout.count), word(layout.buffer), *n)
     };
     let (mut at, mut used) = (first, 0);
     while used < buffers_given && at < size {
-        // SAFETY: one of the buffers.
+        // SAFETY: `used` is less than `buffers_given`, the number of buffers that the caller
+        // promises.
         let buffer = unsafe { &mut *buffers.add(used as usize) };
         let end = way.end(at, buffer.iov_len as u64, size);
         if end > at {
@@ -61,7 +69,8 @@ pub(crate) unsafe fn advance(
         at = end;
         used += 1;
     }
-    // SAFETY: places to write to; the convertor is the caller's.
+    // SAFETY: the caller promises that `n` and `bytes` can be written, and that no other thread
+    // uses the convertor.
     unsafe {
         *n = used;
         *bytes = (at - first) as usize;
@@ -74,12 +83,13 @@ pub(crate) unsafe fn advance(
     0
 }
 
-/// Moves a convertor to a position, which ends up at an element where it sends.
+/// Sets the position of a convertor. If the convertor packs, the position is first rounded down to
+/// the end of an element.
 ///
 /// # Safety
-/// As [`advance`]; `position` lies before the end.
+/// As for [`advance`]. `position` must be less than the packed bytes of the request.
 pub(crate) unsafe fn place(layout: &Layout, convertor: Convertor, way: Way<'_>, position: *mut usize) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises a convertor of this layout that no other thread uses.
     unsafe {
         if way.direction == Direction::Pack {
             *position = way.cuts.before(*position as u64) as usize;
@@ -88,13 +98,15 @@ pub(crate) unsafe fn place(layout: &Layout, convertor: Convertor, way: Way<'_>, 
     }
 }
 
-/// Stores a mover, and what places a convertor where convertors have that.
+/// Stores a mover, and the function that sets the convertor's position if convertors of this
+/// release have a field for that function.
 ///
 /// # Safety
-/// `convertor` must be one of the host's that nobody else uses, and `layout` what its memory is like.
+/// `convertor` must be a convertor of Open MPI that no other thread uses, and `layout` the layout
+/// of its memory.
 #[inline]
 unsafe fn stores(layout: &Layout, convertor: Convertor, mover: usize, placer: Position) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises a convertor of this layout that no other thread uses.
     unsafe {
         convertor.put(layout.mover, mover as u64);
         if layout.placer != 0 {
@@ -103,21 +115,23 @@ unsafe fn stores(layout: &Layout, convertor: Convertor, mover: usize, placer: Po
     }
 }
 
-/// Gives a convertor back to the host's mover, with the stack that it would have there.
+/// Gives a convertor back to Open MPI's mover, with the stack that this mover expects at the
+/// convertor's position.
 ///
 /// # Safety
-/// `convertor` must be one of the host's that its generic mover would serve and nobody else uses,
-/// and `layout` what its memory is like; `theirs` must be that mover, and `set_position` the
-/// [`placer`].
+/// `convertor` must be a convertor of Open MPI that its generic mover would serve and no other
+/// thread uses, and `layout` the layout of its memory. `theirs` must be the address of that mover,
+/// and `set_position` the [`placer`].
 pub(crate) unsafe fn give_back(layout: &Layout, convertor: Convertor, theirs: usize, set_position: Position) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises a convertor of this layout, and Open MPI's functions for it.
     unsafe {
         stores(layout, convertor, theirs, set_position);
         let (mut at, size) = (convertor.word(layout.moved) as usize, convertor.word(layout.size) as usize);
-        // One without a stack has another position: it must be placed before it is used.
+        // A clone that was made without a stack has `usize::MAX` as its position: Open MPI must set
+        // the position of such a clone anyway before using it.
         if at < size {
             let mut start = 0;
-            // From the beginning, where the host makes the stack anew.
+            // At position 0 Open MPI makes the stack anew. From there it goes on to `at`.
             set_position(convertor, &raw mut start);
             if at > 0 {
                 set_position(convertor, &raw mut at);
@@ -126,12 +140,13 @@ pub(crate) unsafe fn give_back(layout: &Layout, convertor: Convertor, theirs: us
     }
 }
 
-/// Which of our movers one is.
+/// One of ddtc's four movers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ours {
-    /// Of a type that the table has.
+    /// Mover of a type that is in the table.
     Known(Direction),
-    /// Of one that is known by its description, which stands in the convertor.
+    /// Mover of a type that is known by its description. The convertor points to the type's
+    /// `StandIn`.
     Described(Direction),
 }
 
@@ -143,33 +158,34 @@ impl Ours {
         Ours::Described(Direction::Unpack),
     ];
 
-    /// Returns the mover of ours that serves a convertor, if one does.
+    /// Returns the mover of ddtc that serves a convertor, if one does.
     ///
     /// # Safety
-    /// `convertor` must be one of the host's, and the layout proven.
+    /// `convertor` must be a convertor of Open MPI, and the layout must be proven.
     #[inline]
     pub(crate) unsafe fn of(convertor: Convertor) -> Option<Ours> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises a convertor of Open MPI and a proven layout.
         let mover = unsafe { convertor.word(layout().mover) };
         let ours = Ours::ALL.into_iter().find(|ours| mover == ours.mover() as usize as u64)?;
-        // SAFETY: as the caller promises.
+        // SAFETY: the contract of `kept` is this function's.
         unsafe { ours.kept(convertor) }.map(|_| ours)
     }
 
-    /// Returns what this mover was stored for, or `None` if the convertor was used for something
-    /// else since.
+    /// Returns the type for which this mover was stored in a convertor, or `None` if the convertor
+    /// was used for something else since.
     ///
-    /// Open MPI reuses convertors. A preparation for contiguous memory or for no bytes stores a type
-    /// and its description, but no mover, and cleaning up leaves the mover too: ours stays in a
-    /// convertor that it does not serve. Every function that finds our mover in a convertor, or is
-    /// called as the mover, asks this before it believes anything else in the convertor.
+    /// Open MPI reuses convertors. A preparation for contiguous memory or for no bytes stores a
+    /// type and its description, but no mover, and cleaning up leaves the mover too. So ddtc's
+    /// mover may stay in a convertor that it does not serve. Every function that finds ddtc's mover
+    /// in a convertor, or is called as the mover, calls `kept` before it relies on anything else in
+    /// the convertor.
     ///
     /// # Safety
-    /// As [`Ours::of`].
+    /// As for [`Ours::of`].
     #[inline]
     pub(crate) unsafe fn kept(self, convertor: Convertor) -> Option<Kept> {
         let l = layout();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises a convertor of Open MPI and a proven layout.
         let (flags, datatype, description) =
             unsafe { (convertor.flags(l), convertor.word(l.datatype), convertor.word(l.description)) };
         if flags & l.without_mover() != 0 {
@@ -183,7 +199,7 @@ impl Ours {
         }
     }
 
-    /// As the host stores it.
+    /// Returns the function that is stored in convertors.
     #[inline]
     pub(crate) fn mover(self) -> Mover {
         match self {
@@ -194,17 +210,21 @@ impl Ours {
         }
     }
 
-    /// Stores it in a convertor, with what places that.
+    /// Stores this mover in a convertor, and the function that sets the convertor's position if
+    /// convertors of this release have a field for that function.
     ///
     /// # Safety
-    /// `convertor` must be one of the host's that its generic mover would serve, of a type that this one can.
+    /// `convertor` must be a convertor of Open MPI that its generic mover would serve, of a type
+    /// that this mover can serve, and the layout must be proven. No other thread may use the
+    /// convertor.
     #[inline]
     pub(crate) unsafe fn store(self, convertor: Convertor) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises a convertor of the proven layout that no other thread uses.
         unsafe { stores(layout(), convertor, self.mover() as usize, self.placer()) }
     }
 
-    /// What places the convertors that it is stored in, where convertors have that.
+    /// Returns the function that sets the position of a convertor with this mover, for releases
+    /// whose convertors have a field for such a function.
     #[inline]
     fn placer(self) -> Position {
         match self {
@@ -222,16 +242,16 @@ impl Ours {
     }
 }
 
-/// The type that a mover of ours was stored for.
+/// Type for which a mover of ddtc was stored.
 #[derive(Clone, Copy)]
 pub(crate) enum Kept {
-    /// A type that the table has, by its handle.
+    /// A type that is in the table, by its handle.
     Type(u64),
     /// A type that is known by its description.
     Described(&'static Described),
 }
 
-/// Owner of a convertor of ours, whose uses these are.
+/// Type for which the bytes that a convertor moves are counted.
 #[derive(Clone, Copy)]
 pub(crate) enum Owner {
     Entry(&'static TypeEntry),
@@ -246,7 +266,8 @@ impl Owner {
         }
     }
 
-    /// Nanoseconds that moving so many bytes saves at least.
+    /// Returns a lower bound of the nanoseconds that compiled code saves in moving this number of
+    /// bytes.
     fn spares(self, bytes: u64) -> u64 {
         match self {
             Owner::Entry(entry) => entry.spares(bytes),
@@ -255,25 +276,25 @@ impl Owner {
     }
 }
 
-/// Returns the owner of a convertor and its way, if `ours` serves the convertor and its type is
-/// still ready.
+/// Returns the type for which a convertor's bytes are counted, and how compiled code moves them, if
+/// `ours` serves the convertor and the type is still ready.
 ///
 /// # Safety
-/// As [`Ours::of`]. The convertor's mover must be `ours`, or the host has called `ours` to move or
-/// place it, for a request or a call that is under way.
+/// As for [`Ours::of`]. The convertor's mover must be `ours`, or Open MPI must have called `ours`
+/// to move bytes or to set the position, for a request or a call that is under way.
 #[inline]
 pub(crate) unsafe fn way(convertor: Convertor, ours: Ours) -> Option<(Owner, Way<'static>)> {
     let direction = ours.direction();
-    // SAFETY: as the caller promises.
+    // SAFETY: the contract of `kept` is part of this function's.
     match unsafe { ours.kept(convertor) }? {
         Kept::Type(handle) => {
             let Found::Convert(entry) = table::find(handle) else { return None };
             let cuts = entry.served.by(direction)?;
-            // SAFETY: the type lives as long as the request or call that moves or places the
-            // convertor: Open MPI's requests hold a reference to their type (`retains` in the proof
-            // has seen it), and the program holds the types of a call. The entry was found bound,
-            // and what it holds is freed only by the attribute that Open MPI deletes with the last
-            // reference.
+            // SAFETY: the type lives as long as the request or call that uses the convertor: Open
+            // MPI's requests hold a reference to their type (`retains` in the proof has seen that),
+            // and the program holds the types of a call. The entry was found by the type's handle,
+            // and what the entry holds is freed only by the attribute that Open MPI deletes with
+            // the last reference to the type.
             let committed = unsafe { entry.committed() }?;
             Some((Owner::Entry(entry), Way { direction, committed, cuts }))
         }
@@ -281,58 +302,66 @@ pub(crate) unsafe fn way(convertor: Convertor, ours: Ours) -> Option<(Owner, Way
     }
 }
 
+/// Packs, for a type that is in the table.
+///
 /// # Safety
-/// As Open MPI calls the mover of a convertor.
+/// As for the mover of a convertor that Open MPI calls.
 unsafe extern "C" fn pack(
     convertor: Convertor,
     buffers: *mut libc::iovec,
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the contract of `moves` is this function's, which is the mover of that `Ours`.
     unsafe { moves(Ours::Known(Direction::Pack), convertor, buffers, n, bytes) }
 }
 
+/// Unpacks, for a type that is in the table.
+///
 /// # Safety
-/// As Open MPI calls the mover of a convertor.
+/// As for the mover of a convertor that Open MPI calls.
 unsafe extern "C" fn unpack(
     convertor: Convertor,
     buffers: *mut libc::iovec,
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the contract of `moves` is this function's, which is the mover of that `Ours`.
     unsafe { moves(Ours::Known(Direction::Unpack), convertor, buffers, n, bytes) }
 }
 
+/// Packs, for a type that is known by its description.
+///
 /// # Safety
-/// As Open MPI calls the mover of a convertor.
+/// As for the mover of a convertor that Open MPI calls.
 unsafe extern "C" fn pack_described(
     convertor: Convertor,
     buffers: *mut libc::iovec,
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the contract of `moves` is this function's, which is the mover of that `Ours`.
     unsafe { moves(Ours::Described(Direction::Pack), convertor, buffers, n, bytes) }
 }
 
+/// Unpacks, for a type that is known by its description.
+///
 /// # Safety
-/// As Open MPI calls the mover of a convertor.
+/// As for the mover of a convertor that Open MPI calls.
 unsafe extern "C" fn unpack_described(
     convertor: Convertor,
     buffers: *mut libc::iovec,
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the contract of `moves` is this function's, which is the mover of that `Ours`.
     unsafe { moves(Ours::Described(Direction::Unpack), convertor, buffers, n, bytes) }
 }
 
-/// Moves bytes as `ours` does, or lets the host's mover do so.
+/// Moves bytes by compiled code if `ours` serves the convertor, else by Open MPI's mover.
 ///
 /// # Safety
-/// As Open MPI calls the mover of a convertor, in which `ours` is that mover.
+/// As for the mover of a convertor that Open MPI calls, which must be `ours`.
 #[inline]
 unsafe fn moves(
     ours: Ours,
@@ -341,14 +370,15 @@ unsafe fn moves(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: the host calls `ours`, as the caller promises. It is stored only where the layout is
-    // proven; a clone has it from the convertor that it is a clone of.
+    // SAFETY: Open MPI calls `ours`, as the caller promises. `ours` is stored only if the layout is
+    // proven; a clone has it from the convertor of which it is a clone.
     let Some((owner, way)) = (unsafe { way(convertor, ours) }) else {
-        // SAFETY: as the caller promises.
+        // SAFETY: the contract of `theirs` is this function's.
         return unsafe { theirs(ours, convertor, buffers, n, bytes) };
     };
-    // SAFETY: `way` has found that the convertor was prepared for it. The layout is proven, and
-    // `buffers`, `n` and `bytes` are as the host's movers get them.
+    // SAFETY: `way` has found that the convertor was prepared for this type and direction. The
+    // layout is proven, and `buffers`, `n` and `bytes` are those that Open MPI passes to its
+    // movers.
     let done = guard(|| unsafe {
         let done = if watched_for(SHADOW) {
             compared(ours, convertor, way, buffers, n, bytes)
@@ -364,10 +394,11 @@ unsafe fn moves(
     done.unwrap_or(FAILED)
 }
 
-/// Moves a piece and compares it with the host's; one that differs is moved by the host again, as is all that comes after it.
+/// Moves a piece and compares it with what Open MPI's sender makes of the program's buffer. If the
+/// piece differs, Open MPI's mover moves it again, and everything that comes after it.
 ///
 /// # Safety
-/// As [`advance`], for a convertor whose mover is ours.
+/// As for [`advance`]. The convertor's mover must be `ours`, and the layout proven.
 #[cold]
 unsafe fn compared(
     ours: Ours,
@@ -378,7 +409,8 @@ unsafe fn compared(
     bytes: *mut usize,
 ) -> c_int {
     let l = layout();
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises a convertor of the proven layout that no other thread uses, and
+    // `*n` valid buffers. Their lengths and `*n` are put back before Open MPI's mover gets them.
     unsafe {
         let (first, all) = (convertor.word(l.moved), *n);
         let buffers = std::slice::from_raw_parts_mut(buffers, all as usize);
@@ -402,10 +434,11 @@ unsafe fn compared(
     }
 }
 
-/// Lets the host's mover go on: the type is not known any more, or the convertor is not ours.
+/// Lets Open MPI's mover go on, because the type is not ready any more or the convertor is not
+/// served by `ours`.
 ///
 /// # Safety
-/// As [`moves`].
+/// As for [`moves`].
 #[cold]
 unsafe fn theirs(
     ours: Ours,
@@ -414,29 +447,30 @@ unsafe fn theirs(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: [`proven`] returns 0, which is `None`, or the address of the host's mover.
+    // SAFETY: [`proven`] returns 0, which is `None`, or the address of Open MPI's mover.
     let theirs = unsafe { std::mem::transmute::<usize, Option<Mover>>(proven(ours.direction())) };
     let Some(theirs) = theirs else { return FAILED };
-    // SAFETY: as the caller promises; once `leave` has returned the convertor is the host's.
+    // SAFETY: Open MPI calls `ours` for this convertor, as the caller promises. After `leave` the
+    // convertor is as Open MPI's own mover expects it, and so are the buffers.
     unsafe {
         leave(convertor, ours);
         theirs(convertor, buffers, n, bytes)
     }
 }
 
-/// Gives a convertor that `ours` serves back to the host for good, before the host reads its stack.
+/// Gives a convertor that `ours` serves back to Open MPI for good, before Open MPI reads its stack.
 /// Does nothing to a convertor that `ours` does not serve.
 ///
 /// # Safety
-/// As [`way`]; nobody else uses the convertor.
+/// As for [`way`]. No other thread may use the convertor.
 #[cold]
 pub(crate) unsafe fn leave(convertor: Convertor, ours: Ours) {
     let l = layout();
-    // SAFETY: as the caller promises.
+    // SAFETY: the contract of `kept` is part of this function's.
     let (Some(kept), Some(set_position)) = (unsafe { ours.kept(convertor) }, placer(l)) else { return };
-    // SAFETY: our mover serves it, so it was prepared for the generic one, which [`proven`] returns:
-    // ours is stored only after the door was opened. The description that is written is what the
-    // host had written before ours took its place.
+    // SAFETY: `ours` serves the convertor, so the convertor was prepared for the generic mover,
+    // which [`proven`] returns: `ours` is stored only after the hook was enabled. The description
+    // that is written is the one that Open MPI had written before the `StandIn` replaced it.
     unsafe {
         if let Kept::Described(_) = kept {
             convertor.put(l.description, convertor.word(l.datatype) + u64::from(l.optimized));
@@ -445,13 +479,15 @@ pub(crate) unsafe fn leave(convertor: Convertor, ours: Ours) {
     }
 }
 
-/// Places a convertor by `ours` if that serves it, else by the host's function.
+/// Sets the position of a convertor, without Open MPI if `ours` serves the convertor and its type
+/// is ready, else by Open MPI's function.
 ///
 /// # Safety
-/// As Open MPI's `opal_convertor_set_position_nocheck`; and as [`way`].
+/// As for Open MPI's `opal_convertor_set_position_nocheck`, and as for [`way`].
 pub(crate) unsafe fn position(ours: Ours, convertor: Convertor, at: *mut usize) -> c_int {
     let l = layout();
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller keeps the contracts of `way`, of `leave` and of Open MPI's function. After
+    // `leave` the convertor is as Open MPI's function expects it.
     unsafe {
         if let Some((_, way)) = way(convertor, ours) {
             place(l, convertor, way, at);
@@ -462,10 +498,14 @@ pub(crate) unsafe fn position(ours: Ours, convertor: Convertor, at: *mut usize) 
     }
 }
 
+/// Sets the position of a convertor, as the function that was stored in the convertor together with
+/// the mover `Ours::ALL[OURS]`.
+///
 /// # Safety
-/// As Open MPI calls what places a convertor, which was stored beside the mover of that number.
+/// As for the function in a convertor that Open MPI calls to set the position.
 unsafe extern "C" fn placed<const OURS: usize>(convertor: Convertor, at: *mut usize) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the contract of `position` is this function's: the convertor's mover is
+    // `Ours::ALL[OURS]`, which was stored together with this function.
     unsafe { position(Ours::ALL[OURS], convertor, at) }
 }
 
@@ -474,14 +514,15 @@ mod tests {
     use super::super::layout::NO_GAPS;
     use super::*;
 
-    /// A convertor as the library may leave it: these words of it, and flags.
+    /// Memory of a convertor as Open MPI may leave it, with the words and flags that the mover
+    /// reads.
     struct Words([u64; 32]);
 
     impl Words {
         fn new(ours: Ours, flags: u32, datatype: u64, description: u64) -> Words {
             let (mut words, l) = (Words([0; 32]), layout());
             let convertor = words.convertor();
-            // SAFETY: all offsets of the layout lie within 256 bytes.
+            // SAFETY: all offsets of the layout lie within these 256 bytes.
             unsafe {
                 convertor.put(l.mover, ours.mover() as usize as u64);
                 convertor.put(l.datatype, datatype);
@@ -496,7 +537,7 @@ mod tests {
         }
 
         fn is_ours(&mut self) -> bool {
-            // SAFETY: memory that is as long as a convertor, of which four words are read.
+            // SAFETY: memory as long as a convertor, of which only words within 256 bytes are read.
             unsafe { Ours::of(self.convertor()) }.is_some()
         }
     }
@@ -516,7 +557,7 @@ mod tests {
                 assert!(!Words::new(ours, fresh, datatype, another).is_ours());
             }
             let mut another = Words::new(ours, fresh, datatype, theirs);
-            // SAFETY: as in `Words::new`.
+            // SAFETY: all offsets of the layout lie within the 256 bytes of `Words`.
             unsafe { another.convertor().put(l.mover, 0x1234) };
             assert!(!another.is_ours());
         }

@@ -1,4 +1,4 @@
-//! For tests: what would be if our movers moved wrong bytes.
+//! Planted faults for tests: ddtc's movers move wrong bytes, which `DDTC_HOOK=check` must find.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -7,20 +7,22 @@ use ddtc::kind::Direction;
 use super::described::Way;
 use super::layout::{Convertor, layout};
 
-/// One piece in so many is moved wrong; 0: none is.
+/// Number of pieces of which one is moved wrong; 0: none is.
 static EVERY: AtomicU64 = AtomicU64::new(0);
 static PIECES: AtomicU64 = AtomicU64::new(0);
 
-/// From now on one piece in `every` is moved wrong, where pieces are compared.
+/// Makes one piece in `every` go wrong from now on, among the pieces that are compared; 0: none.
 #[unsafe(no_mangle)]
 pub extern "C" fn ddtc_door_spoils(every: u64) {
     EVERY.store(every, Relaxed);
 }
 
-/// Spoils the first byte of a piece that was just moved from `first` on, if it is its turn.
+/// Spoils the first byte of a piece if it is the piece's turn. The piece was just moved, and starts
+/// at packed byte `first` of the request.
 ///
 /// # Safety
-/// As `advance`, after it, with the buffers that it used.
+/// As for `advance`, which has just moved the piece through `convertor`; `used` are the buffers
+/// that `advance` has used.
 pub(super) unsafe fn spoil(convertor: Convertor, way: Way<'_>, first: u64, used: &[libc::iovec]) {
     let every = EVERY.load(Relaxed);
     let Some(buffer) = used.first().filter(|b| every > 0 && b.iov_len > 0) else { return };
@@ -28,7 +30,9 @@ pub(super) unsafe fn spoil(convertor: Convertor, way: Way<'_>, first: u64, used:
         return;
     }
     let byte: *mut u8 = buffer.iov_base.cast();
-    // SAFETY: a byte of the piece; what was received goes to its place once more, wrong.
+    // SAFETY: the buffer is not empty, so its first byte may be written. If the piece was received,
+    // packed byte `first` was just unpacked into the program's buffer, and is unpacked there once
+    // more with a wrong value.
     unsafe {
         match way.direction {
             Direction::Pack => *byte ^= 0x55,

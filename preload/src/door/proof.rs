@@ -1,8 +1,11 @@
-//! The proof, in each process and before anything relies on it, that Open MPI's structures are what [`super::layout`] says.
+//! The proof that Open MPI's structures have the layout of [`super::layout`]. Each process makes it
+//! before anything relies on that layout.
 //!
-//! Convertors of known types are prepared and what stands at the offsets is compared with what went in, in both directions; then bytes are moved, in odd pieces
-//! and from odd positions, by the host's mover on one convertor and by ours on another, and everything that either leaves is compared: bytes, lengths,
-//! results, flags, positions. Whatever is unexpected keeps the door shut.
+//! First, convertors of known types are prepared in both directions, and the words at the offsets
+//! are compared with the arguments of the preparation. Then Open MPI's mover moves bytes through
+//! one convertor and ddtc's mover through another, in pieces of odd lengths and from odd positions.
+//! Everything that the two leave must be equal: bytes, lengths, results, flags, positions. If
+//! anything is unexpected, the hook stays disabled.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -31,7 +34,7 @@ fn holds(what: bool, otherwise: &'static str) -> Holds {
     if what { Ok(()) } else { Err(otherwise) }
 }
 
-/// A type of the host for the proof, freed at its end.
+/// A type of Open MPI for the proof, freed when dropped.
 struct Made {
     host: &'static Host,
     handle: HandleWord,
@@ -43,14 +46,15 @@ impl Made {
         let made = make(&raw mut handle) == Some(0) && handle != 0;
         holds(made, "a type was not made")?;
         let made = Made { host, handle };
-        // SAFETY: a type that was just made.
+        // SAFETY: the handle is that of a type that was just made, and is not committed yet.
         let code = host.f.type_commit.map(|f| unsafe { f((&raw mut handle).cast()) });
         holds(code == Some(0) && handle == made.handle, "a type was not committed")?;
         Ok(made)
     }
 
     fn vector(host: &'static Host, [count, length, stride]: [c_int; 3], of: HandleWord) -> Holds<Made> {
-        // SAFETY: a type of the host, arguments in range, a handle to write to.
+        // SAFETY: `of` is a handle of a type of Open MPI, the arguments are in range, and a handle
+        // can be written to `t`.
         Made::by(host, |t| host.f.type_vector.map(|f| unsafe { f(count, length, stride, of, t.cast()) }))
     }
 }
@@ -58,13 +62,13 @@ impl Made {
 impl Drop for Made {
     fn drop(&mut self) {
         if let Some(type_free) = self.host.f.type_free {
-            // SAFETY: a type that was made here, freed once.
+            // SAFETY: the type was made by `Made::by`, and is freed only here.
             let _ = unsafe { type_free((&raw mut self.handle).cast()) };
         }
     }
 }
 
-/// A type with what serves it.
+/// A type of Open MPI, and the compiled code for the same type.
 struct Subject {
     made: Made,
     committed: Committed,
@@ -72,7 +76,8 @@ struct Subject {
 }
 
 impl Subject {
-    /// By an engine of its own: a report counts what the program's types cost.
+    /// Decodes and compiles a type, with an engine that only the proof uses: the report counts the
+    /// costs of the program's types in the engine of the process.
     fn of(host: &'static Host, engine: &Engine, made: Made) -> Holds<Subject> {
         let mut types = Types::new(host, u64::MAX).ok_or("the ABI is not known")?;
         let t = types.decode(made.handle, None).map_err(|_| "a type was not decoded")?;
@@ -84,30 +89,31 @@ impl Subject {
         self.made.handle
     }
 
-    /// Bytes of memory that instances lie in, from displacement 0 on.
+    /// Bytes of memory from displacement 0 to the end of `count` instances.
     fn span(&self, count: u64) -> usize {
         let t = self.committed.datatype();
         (t.true_ub() + t.extent() * count as i64) as usize
     }
 }
 
-/// A layout under proof.
+/// A layout that is being proven.
 struct Proof<'a> {
     functions: &'a Functions,
     layout: Layout,
-    /// The movers that the host stores for non-contiguous types.
+    /// Address of the mover that Open MPI stores for non-contiguous types, in each direction.
     generic: [Option<u64>; 2],
 }
 
-/// Facts that are proven.
+/// Facts that the proof has found.
 pub(crate) struct Proven {
-    /// The addresses of the host's generic movers, of both directions.
+    /// Addresses of Open MPI's generic movers, one for each direction.
     pub(crate) generic: [usize; 2],
-    /// Which number of a description is which, if types are understood by theirs.
+    /// Meaning of the two counts of an element of a description; none if descriptions are not
+    /// understood.
     pub(crate) order: Option<Order>,
 }
 
-/// Proves a layout.
+/// Proves a layout. The error is a text that says which fact did not hold.
 pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) -> Holds<Proven> {
     let words = [
         layout.flags,
@@ -128,7 +134,7 @@ pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) 
     let engine = Engine::new(runtime::engine().config().clone());
     let gapped = Subject::of(host, &engine, Made::vector(host, [3, 2, 5], int)?)?;
     let mixed = Subject::of(host, &engine, structure(host)?)?;
-    // Of instances of several elements: a loop.
+    // Its instances have elements of several sizes, so its description has a loop.
     let looped = Subject::of(host, &engine, Made::vector(host, [4, 1, 2], mixed.handle())?)?;
     let dense = Made::vector(host, [1, 4, 4], int)?;
     holds((gapped.size, mixed.size, looped.size) == (24, 21, 84), "types have other sizes")?;
@@ -143,7 +149,8 @@ pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) 
     holds(sends != receives, "one mover both sends and receives")?;
     for subject in subjects {
         copies(subject)?;
-        // SAFETY: a committed type of that many bytes.
+        // SAFETY: a committed type of this size, which `subject` holds. `prepares` has found the
+        // offset of its description.
         let cuts = unsafe { functions.cuts(&proof.layout, subject.handle(), subject.size, u64::MAX) };
         let cuts = cuts.ok_or("a description is another")?;
         for direction in Direction::BOTH {
@@ -157,7 +164,8 @@ pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) 
     Ok(Proven { generic: [sends as usize, receives as usize], order })
 }
 
-/// Which number of a description is which, so that all subjects and one with other bounds are what their descriptions say.
+/// Returns the order of an element's counts with which the descriptions of all subjects, and of one
+/// more type with other bounds, mean the layouts of the decoded types; none if neither order does.
 fn order(
     host: &'static Host,
     functions: &Functions,
@@ -166,13 +174,14 @@ fn order(
 ) -> Holds<Option<Order>> {
     let Some(mixed) = subjects.get(1) else { return Ok(None) };
     let resized = Made::by(host, |t| {
-        // SAFETY: a type of the host, a handle to write to.
+        // SAFETY: `mixed` is a type of Open MPI, and a handle can be written to `t`.
         host.f.type_create_resized.map(|f| unsafe { f(mixed.handle(), -24, 96, t.cast()) })
     })?;
     let resized = Subject::of(host, engine, resized)?;
     let says = |subject: &Subject, order| {
         let t = subject.committed.datatype();
-        // SAFETY: a committed type of the host.
+        // SAFETY: a committed type of Open MPI, which `subject` holds. `prepares` has found the
+        // offset of its description.
         let view = unsafe { view(subject.handle()) };
         let view = view.filter(|v| v.bounds == [t.size(), t.true_lb(), t.true_ub(), t.lb(), t.ub()]);
         let described = view.and_then(|view| datatype(&view, functions.sizes(), order));
@@ -183,7 +192,9 @@ fn order(
     Ok(orders.find(|&order| subjects.iter().chain([&&resized]).all(|subject| says(subject, order))))
 }
 
-/// An attribute is deleted with the last reference to its type, and a request has one: what hangs on it is there while a request moves bytes.
+/// Checks that Open MPI deletes an attribute of a type only with the last reference to the type,
+/// and that a request holds a reference. So an attribute's value exists while a request moves
+/// bytes.
 fn retains(host: &'static Host, int: HandleWord) -> Holds {
     static DELETED: AtomicU32 = AtomicU32::new(0);
     unsafe extern "C-unwind" fn copy(
@@ -210,7 +221,9 @@ fn retains(host: &'static Host, int: HandleWord) -> Holds {
     };
     let (mut keyval, mut request, mut memory) = (0, 0u64, [0u8; 64]);
     let made = Made::vector(host, [3, 2, 5], int)?;
-    // SAFETY: callbacks of the standard's types, places to write to; a committed type and memory for an instance of it. The request is never started.
+    // SAFETY: the callbacks have the types of the MPI standard, and all results can be written.
+    // `made` is a committed type, `memory` holds an instance of it, and the request is never
+    // started.
     let (there, gone) = unsafe {
         let null = std::ptr::null_mut();
         holds(create(copy, delete, &raw mut keyval, null) == 0, "there is no keyval")?;
@@ -218,7 +231,7 @@ fn retains(host: &'static Host, int: HandleWord) -> Holds {
         let buffer = memory.as_mut_ptr().cast();
         let asked = recv_init(buffer, 1, made.handle, 0, 0, host.myself, (&raw mut request).cast()) == 0;
         let before = DELETED.load(Relaxed);
-        // Freed by the program.
+        // From here on the type is freed, as if the program had called `MPI_Type_free`.
         drop(made);
         let there = is_set && asked && DELETED.load(Relaxed) == before;
         let freed = asked && request_free((&raw mut request).cast()) == 0;
@@ -229,14 +242,15 @@ fn retains(host: &'static Host, int: HandleWord) -> Holds {
     holds(gone, "a type is not gone with its last request")
 }
 
-/// The host copies from its last argument to the one before.
+/// Checks that Open MPI's function for copies reads from its last argument, writes to the one
+/// before it, and leaves the bytes that packing and unpacking would leave.
 fn copies(subject: &Subject) -> Holds {
     let copy = called!(COPY, Copy).ok_or("a function that copies is missing")?;
     let (from, mut to) = (pattern(subject.span(COUNT)), vec![0x5a; subject.span(COUNT)]);
     let (mut packed, mut expected) = (vec![0; (subject.size * COUNT) as usize], to.clone());
     let moved = subject.committed.pack(&from, 0, COUNT, &mut packed).is_ok()
         && subject.committed.unpack(&packed, &mut expected, 0, COUNT).is_ok();
-    // SAFETY: a committed type, and memory for so many instances on either side.
+    // SAFETY: a committed type, and memory for `COUNT` instances on either side.
     let code = unsafe {
         let (to, from) = (to.as_mut_ptr().cast(), from.as_ptr().cast_mut().cast());
         copy(subject.handle() as *const c_void, COUNT as usize, to, from)
@@ -244,24 +258,24 @@ fn copies(subject: &Subject) -> Holds {
     holds(moved && code == 0 && to == expected, "a copy leaves other bytes")
 }
 
-/// `{int, 2 doubles, char}` with gaps, the first behind displacement 0.
+/// Makes the type `{int, 2 doubles, char}` with gaps, of which the first lies before the `int`.
 fn structure(host: &'static Host) -> Holds<Made> {
     let named = [Named::Int, Named::Double, Named::Char].map(|named| host.handle(named));
     let [Some(int), Some(double), Some(char)] = named else { return Err("a named type is missing") };
     let (lengths, places, types) = ([1, 2, 1], [4isize, 16, 40], [int, double, char]);
     let (lengths, places, types) = (lengths.as_ptr(), places.as_ptr(), types.as_ptr());
     Made::by(host, |t| {
-        // SAFETY: three of each, a handle to write to.
+        // SAFETY: each array has three elements, and a handle can be written to `t`.
         host.f.type_create_struct.map(|f| unsafe { f(3, lengths, places, types.cast(), t.cast()) })
     })
 }
 
-/// What the program's memory holds before: no byte is like its neighbours.
+/// Returns the bytes of a buffer before a test. Each byte differs from its neighbours.
 fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|i| (i * 37 + i / 251 + 11) as u8).collect()
 }
 
-/// Pieces in which bytes are moved: odd ones, and a long one.
+/// Lengths of the pieces in which bytes are moved: most are odd, and one is long.
 const PIECES: [usize; 7] = [5, 17, 1, 40, 2, 23, 9];
 
 impl Proof<'_> {
@@ -269,26 +283,28 @@ impl Proof<'_> {
         Own::new(self.functions, direction).ok_or("a convertor was not made")
     }
 
-    /// A word of a convertor.
+    /// Reads a word of a convertor.
     fn word(&self, own: &Own, offset: u32) -> u64 {
-        // SAFETY: a convertor of the host, of [`WITHIN`] bytes and more; `prove` has found that all
-        // offsets lie within these.
+        // SAFETY: a convertor of Open MPI has at least [`WITHIN`] bytes, as `Functions::find` has
+        // checked, and `prove` has found that all offsets lie within these.
         unsafe { own.convertor().word(offset) }
     }
 
     fn flags(&self, own: &Own) -> u32 {
-        // SAFETY: as above.
+        // SAFETY: as for `word`, the offset of the flags lies within the convertor.
         unsafe { own.convertor().flags(&self.layout) }
     }
 
-    /// What went in stands where it is looked for, in convertors of several types, counts and buffers.
+    /// Checks that the arguments of a preparation, or what follows from them, stand at the offsets,
+    /// for several types, counts and buffers. Also checks the flags of convertors that no mover
+    /// serves, and finds the generic mover.
     fn prepares(&mut self, direction: Direction, subjects: &[&Subject], dense: u64) -> Holds {
         let (own, l) = (self.own(direction)?, self.layout);
         let memory = [0u8; 64];
         for (i, subject) in subjects.iter().enumerate() {
             for count in [7 + 6 * i as u64, 1009] {
                 let buffer = memory.as_ptr().wrapping_add(5 * i + count as usize % 3);
-                // SAFETY: committed types of the host.
+                // SAFETY: a committed type of Open MPI.
                 unsafe {
                     self.functions.prepare(&own, direction, subject.handle(), count as usize, buffer)?;
                 }
@@ -324,16 +340,17 @@ impl Proof<'_> {
         holds(named == 0 || named == mover, "the mover is not the generic one")?;
         let object = object_of(mover as *const _);
         holds(self.functions.are_of(&object), "the mover is another library's")?;
-        // SAFETY: a committed type of the host.
+        // SAFETY: a committed type of Open MPI.
         unsafe { self.functions.prepare(&own, direction, dense, 3, memory.as_ptr())? };
         let kind = l.fresh(direction == Direction::Pack) & !l.bits.sized | l.bits.plain;
         let flags = self.flags(&own);
         let is_dense = flags & !OF_TYPE & !l.bits.sized == kind && flags & NO_GAPS != 0;
         holds(is_dense, "flags of dense types are others")?;
-        // A convertor of no bytes is known by its flags, since it keeps the mover of an earlier request.
+        // A convertor of no bytes keeps the mover of an earlier request. Only its flags tell that
+        // the mover does not serve it.
         let other = subjects.first().map_or(dense, |subject| subject.handle());
         for datatype in [dense, other] {
-            // SAFETY: committed types of the host; nothing is to be moved.
+            // SAFETY: a committed type of Open MPI, of which no bytes are to be moved.
             unsafe { self.functions.prepare(&own, direction, datatype, 0, memory.as_ptr())? };
             let flags = self.flags(&own);
             let is_over = flags & l.bits.completed != 0 && flags & NO_GAPS != 0;
@@ -342,7 +359,8 @@ impl Proof<'_> {
         Ok(())
     }
 
-    /// What is stored as the mover is what is called.
+    /// Checks that Open MPI calls the function whose address is stored as the mover, with the
+    /// convertor and buffers that it was given.
     fn calls(&self, direction: Direction, subject: &Subject) -> Holds {
         const ANSWER: c_int = 0x0dd7;
         unsafe extern "C" fn witness(
@@ -351,7 +369,7 @@ impl Proof<'_> {
             n: *mut u32,
             bytes: *mut usize,
         ) -> c_int {
-            // SAFETY: what `calls` has given.
+            // SAFETY: Open MPI's function gets valid addresses from `calls` and passes them on.
             unsafe {
                 *bytes = convertor.0.addr() ^ buffers.addr();
                 *n += 1;
@@ -359,7 +377,8 @@ impl Proof<'_> {
             ANSWER
         }
         let (own, mut memory) = (self.own(direction)?, vec![0u8; subject.span(3)]);
-        // SAFETY: a committed type, and memory for three instances; the convertor's mover was just found where another is put. `witness` has a mover's type.
+        // SAFETY: a committed type, and memory for three instances. `prepares` has found the offset
+        // at which the convertor's mover is replaced. `witness` has the type of a mover.
         let found = unsafe {
             self.functions.prepare(&own, direction, subject.handle(), 3, memory.as_mut_ptr())?;
             own.convertor().put(self.layout.mover, (witness as *const ()).addr() as u64);
@@ -372,17 +391,18 @@ impl Proof<'_> {
         holds(found == (ANSWER, 2, true), "another function is called")
     }
 
-    /// A convertor of three instances in `memory`.
+    /// Prepares a convertor for [`COUNT`] instances in `memory`.
     fn prepared(&self, subject: &Subject, way: Way<'_>, memory: &mut [u8]) -> Holds<Own> {
         let own = self.own(way.direction)?;
-        // SAFETY: a committed type.
+        // SAFETY: a committed type, which `subject` holds.
         unsafe {
             self.functions.prepare(&own, way.direction, subject.handle(), COUNT as usize, memory.as_ptr())?;
         }
         Ok(own)
     }
 
-    /// One call of the host's mover, or of ours.
+    /// Makes one call of Open MPI's mover, or of ddtc's, with buffers of these lengths one after
+    /// the other in `packed`.
     fn step(&self, own: &Own, way: Way<'_>, ours: bool, packed: &mut [u8], lengths: &[usize]) -> Holds<Step> {
         let mut at = 0;
         let mut buffers: Vec<libc::iovec> = Vec::new();
@@ -392,7 +412,8 @@ impl Proof<'_> {
             at += length;
         }
         let (mut n, mut bytes, list) = (buffers.len() as u32, usize::MAX, buffers.as_mut_ptr());
-        // SAFETY: a convertor that is prepared and not complete, buffers that are there.
+        // SAFETY: the convertor is prepared and not complete, its instances lie in memory that the
+        // caller keeps, and the buffers lie in `packed`.
         let result = unsafe {
             if ours {
                 advance(&self.layout, own.convertor(), way, list, &raw mut n, &raw mut bytes)
@@ -405,10 +426,12 @@ impl Proof<'_> {
         Ok(Step { result, n, bytes, lengths, moved, flags })
     }
 
-    /// Places a convertor by the host's function, or by ours.
+    /// Sets the position of a convertor by Open MPI's function, or by ddtc's. Returns the position
+    /// that was chosen.
     fn place(&self, own: &Own, way: Way<'_>, ours: bool, position: usize) -> usize {
         let mut position = position;
-        // SAFETY: a prepared convertor that is not complete; the position lies inside.
+        // SAFETY: the convertor is prepared and not complete, and the position lies within its
+        // bytes.
         unsafe {
             if ours {
                 place(&self.layout, own.convertor(), way, &raw mut position);
@@ -419,7 +442,7 @@ impl Proof<'_> {
         position
     }
 
-    /// The host's mover and ours leave the same of the same calls.
+    /// Checks that the same calls of Open MPI's mover and of ddtc's leave the same results.
     fn moves(&self, subject: &Subject, way: Way<'_>) -> Holds {
         let total = (subject.size * COUNT) as usize;
         let places = [None, Some(1), Some(total / 2 + 3), Some(7), Some(total - 1), Some(total / 3)];
@@ -444,7 +467,8 @@ impl Proof<'_> {
                 let lengths = if turn % 3 == 2 { vec![piece, 3, piece + 1] } else { vec![piece] };
                 let [host, own] = &convertors;
                 let theirs = self.step(host, way, false, &mut streams[0][at[0]..], &lengths)?;
-                // Before ours counts there.
+                // Open MPI's result is checked first: ddtc's mover would write its count to the
+                // same offset, wherever that is.
                 holds(theirs.moved == (at[0] + theirs.bytes) as u64, "bytes are counted elsewhere")?;
                 let ours = self.step(own, way, true, &mut streams[1][at[1]..], &lengths)?;
                 holds(theirs == ours, "our mover ends elsewhere")?;
@@ -456,7 +480,7 @@ impl Proof<'_> {
                     let to = total * 2 / 5 + round;
                     at = [false, true].map(|ours| {
                         let own = &convertors[usize::from(ours)];
-                        // By the beginning, as `give_back` goes.
+                        // By way of position 0, as `give_back` does it.
                         self.place(own, way, ours, 0);
                         self.place(own, way, ours, to)
                     });
@@ -473,7 +497,8 @@ impl Proof<'_> {
         Ok(())
     }
 
-    /// A clone has the mover, and goes on from where it is put.
+    /// Checks that a clone has the mover of its original, and goes on from the position that is
+    /// set.
     fn clones(&self, subject: &Subject, way: Way<'_>) -> Holds {
         let (total, l) = ((subject.size * COUNT) as usize, &self.layout);
         let sends = way.direction == Direction::Pack;
@@ -481,7 +506,7 @@ impl Proof<'_> {
         let mut stream = if sends { vec![0; 2 * total] } else { pattern(2 * total) };
         let (first, second) = (self.prepared(subject, way, &mut memory)?, self.own(way.direction)?);
         let step = self.step(&first, way, true, &mut stream, &[total / 2])?;
-        // SAFETY: two convertors of the host, of which the first is prepared.
+        // SAFETY: two convertors of Open MPI, of which the first is prepared.
         let code = unsafe { (self.functions.clone)(first.convertor(), second.convertor(), 0) };
         holds(code == 0, "a convertor was not cloned")?;
         let same = [l.size, l.datatype, l.description, l.count, l.buffer, l.mover, l.placer];
@@ -496,7 +521,8 @@ impl Proof<'_> {
         self.whole(subject, way, &memory, &stream)
     }
 
-    /// A convertor that our mover has advanced goes on by the host's.
+    /// Checks that Open MPI's mover goes on with a convertor that ddtc's mover has advanced and
+    /// given back.
     fn goes_back(&self, subject: &Subject, way: Way<'_>) -> Holds {
         let total = (subject.size * COUNT) as usize;
         let sends = way.direction == Direction::Pack;
@@ -506,7 +532,8 @@ impl Proof<'_> {
             let own = self.prepared(subject, way, &mut memory)?;
             let step = self.step(&own, way, true, &mut stream, &[part])?;
             let generic = self.generic[way.direction as usize].ok_or("no mover is stored")?;
-            // SAFETY: a prepared convertor; the host's mover for it, and its function.
+            // SAFETY: the convertor is prepared, nobody else uses it, and `generic` and
+            // `set_position` are Open MPI's functions for it.
             unsafe {
                 give_back(&self.layout, own.convertor(), generic as usize, self.functions.set_position);
             }
@@ -519,7 +546,7 @@ impl Proof<'_> {
         Ok(())
     }
 
-    /// All bytes were moved.
+    /// Checks that all bytes of [`COUNT`] instances were moved between `memory` and `stream`.
     fn whole(&self, subject: &Subject, way: Way<'_>, memory: &[u8], stream: &[u8]) -> Holds {
         let total = (subject.size * COUNT) as usize;
         let mut packed = vec![0; total];
@@ -529,10 +556,10 @@ impl Proof<'_> {
     }
 }
 
-/// Instances that are moved.
+/// Number of instances that are moved.
 const COUNT: u64 = 3;
 
-/// What a call of a mover leaves.
+/// State that a call of a mover leaves.
 #[derive(PartialEq, Eq)]
 struct Step {
     result: c_int,
@@ -543,17 +570,18 @@ struct Step {
     flags: u32,
 }
 
-/// For tests: why the door would not open by a layout of these offsets, in the order of [`Layout`]; null if it would.
+/// Returns why the proof refuses a layout of these offsets, given in the order of the fields of
+/// [`Layout`]; null if the proof succeeds. For tests.
 ///
 /// # Safety
-/// As many offsets as a layout has; MPI must be initialized.
+/// `offsets` must point to [`OFFSETS`] numbers, and MPI must be initialized.
 #[cfg(debug_assertions)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ddtc_door_refuses(offsets: *const [u32; OFFSETS]) -> *const std::ffi::c_char {
     let (Some(host), Some(_inside)) = (crate::host::host(), crate::reentrancy::Inside::enter()) else {
         return c"no host".as_ptr();
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises [`OFFSETS`] numbers.
     let layout = Layout::planted(unsafe { *offsets });
     let proof = crate::guard::guard(|| prove(host, &Functions::find(&layout)?, layout).map(|_| ()));
     match proof.unwrap_or(Err("a panic")) {

@@ -1,6 +1,8 @@
-//! Types are made ready for the host's progress before they get there: compiled, and their elements looked at, when the program itself passes them to a call.
+//! Preparation of types for requests inside Open MPI. When the program itself passes a type to a
+//! call, the type is compiled, and the ends of its elements are found.
 //!
-//! In progress nothing is decoded, compiled or waited for: a request whose type is not ready is the host's, and the type is asked for.
+//! Inside Open MPI's progress nothing is decoded, compiled or waited for. A request whose type is
+//! not ready there is moved by Open MPI, and the type is marked to be made ready.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -31,40 +33,45 @@ use crate::spending;
 use crate::table::TypeEntry;
 use crate::times::staging;
 
-/// Bytes of requests that are the host's before a type is asked for.
+/// Bytes of requests that Open MPI moves before their type is marked to be made ready.
 pub(crate) const ENOUGH: u64 = 4096;
 
-/// Bytes of a message that is packed first from which its type is made ready inside at once, and how many shorter ones go before it is: that takes some ten microseconds,
-/// and longer for a list.
+/// Minimum bytes of a message for which a type is marked at once. The message is packed first,
+/// because the type is not ready inside. Making a type ready takes some ten microseconds, and
+/// longer for a list.
 const AT_ONCE: u64 = 64 << 10;
+/// Number of messages shorter than [`AT_ONCE`], all of one length, after which the type is marked.
 const BEFORE: u64 = 64;
 
-/// Nanoseconds that requests would have taken less inside, from which the door is opened for them: the proof takes 0.8 ms.
+/// Nanoseconds that compiled code inside Open MPI would have saved the requests of the process,
+/// from which the hook is enabled for them. The proof takes 0.8 ms.
 const MISSED: u64 = 2 << 20;
 
-/// Positions at which the host is asked where an element of a type ends.
+/// Number of positions at which Open MPI is asked where an element of a type ends.
 const ASKED: u64 = 8;
 
-/// Why the door is shut; `None`: it is open, or nobody has come to it.
+/// Reason why the proof has failed; `None` if it has succeeded or was not tried.
 static SHUT: AtomicRef<&'static str> = AtomicRef::none();
 
-/// Why the door is shut, where that is not as it should be.
+/// Returns why the proof has failed; `None` if it has succeeded or was not tried.
 pub(crate) fn shut() -> Option<&'static str> {
     SHUT.load().copied()
 }
 
-/// Whether types are understood by their descriptions, or the door is not open.
+/// Returns false if the hook is enabled and types cannot be understood by their descriptions.
 pub(crate) fn reads_descriptions() -> bool {
     !is_open() || order().is_some()
 }
 
-/// Whether there may be a door: under Open MPI of which the structures are known.
+/// Returns true if the hook may be enabled: the profile of the MPI library says so, as that of Open
+/// MPI does, and so do the settings.
 #[inline]
 pub(crate) fn may_open(host: &Host) -> bool {
     host.profile.costs.moves_inside && settings().hook != HookChoice::Off
 }
 
-/// Functions of the host, once the door is open; the first who comes proves it.
+/// Returns Open MPI's functions while the hook is enabled. The first call of a process makes the
+/// proof.
 fn opened(host: &'static Host) -> Option<&'static Functions> {
     if !may_open(host) {
         return None;
@@ -72,17 +79,18 @@ fn opened(host: &'static Host) -> Option<&'static Functions> {
     let try_once = || {
         let start = Instant::now();
         let found = tried(host).map_err(say).ok();
-        spending::forgive(start.elapsed().as_nanos() as u64);
+        spending::exempt(start.elapsed().as_nanos() as u64);
         found
     };
     if FOUND.get().is_none() {
-        // The proof uses the communicator of this process.
+        // The proof uses the communicator `MPI_COMM_SELF`, so the world must be up.
         host.with_world(|| FOUND.get_or_init(try_once))?;
     }
     functions().filter(|_| is_open())
 }
 
-/// The program has committed a type that was not seen, or moves a lot that is not timed.
+/// Enables the hook although no type was timed. Called if the program has committed a type that was
+/// not seen, or if the time that requests would have saved inside Open MPI has reached [`MISSED`].
 pub(crate) fn open_untimed(host: &'static Host) {
     if may_open(host) && runtime::mode() != Mode::Off {
         by_itself(|| {
@@ -111,20 +119,25 @@ fn say(why: &'static str) {
     SHUT.store(Some(Box::leak(Box::new(why))));
 }
 
-/// Whether requests of a type gain enough inside that the door is opened for it: an eighth of a nanosecond a byte, which long runs do not.
+/// Returns true if requests of a type gain enough inside to enable the hook for them: an eighth of
+/// a nanosecond a byte, which types with long runs do not gain.
 fn opens(entry: &TypeEntry) -> bool {
     is_open() || settings().config.lazy_threshold == 0 || entry.spares(LOOKED_AT) >= LOOKED_AT / 8
 }
 
-/// A type was decoded, or timed: it is ready at once where that costs nothing more, or nobody asks what it costs. The caller is inside.
+/// Makes a type that was decoded or timed ready in both directions, if its requests gain enough
+/// inside Open MPI to enable the hook for them, and if it is compiled already or every type is
+/// compiled at its first use. The caller must hold an [`Inside`].
 pub(crate) fn adopted(host: &'static Host, entry: &'static TypeEntry, handle: u64) {
     if may_open(host) && entry.rules().class != Class::Dense && opens(entry) && opened(host).is_some() {
         make(host, entry, handle, [Some(0); 2]);
     }
 }
 
-/// The program passes so many bytes of a type to a collective call, of which the host makes messages. Nobody times those: of short runs the host takes a quarter of a
-/// nanosecond a byte and more.
+/// Counts the time that compiled code inside Open MPI would have saved a collective call. The
+/// program passes `bytes` bytes of a type to the call, and Open MPI makes messages of them, which
+/// nobody times. Open MPI takes at least a quarter of a nanosecond a byte for short runs, which is
+/// what is counted.
 #[inline]
 pub(crate) fn passes(host: &'static Host, entry: &TypeEntry, bytes: u64) {
     misses(host, || match entry.rules().class {
@@ -133,7 +146,8 @@ pub(crate) fn passes(host: &'static Host, entry: &TypeEntry, bytes: u64) {
     });
 }
 
-/// Returns whether compiled code moves a message of so many bytes inside the library in all these directions.
+/// Returns whether compiled code moves a message of `bytes` bytes inside Open MPI in all these
+/// directions.
 #[inline]
 pub(crate) fn inside(host: &Host, entry: &TypeEntry, bytes: u64, directions: &[Direction]) -> HookState {
     if !Policy::has(policy(host).of(Call::Inside, entry.rules().class), bytes) {
@@ -145,7 +159,8 @@ pub(crate) fn inside(host: &Host, entry: &TypeEntry, bytes: u64, directions: &[D
     }
 }
 
-/// A message of so many bytes is packed first, and would gain more inside, where its type is not ready.
+/// Counts a message of `bytes` bytes that is packed first, because its type is not ready inside
+/// Open MPI. Moving its bytes inside would gain more.
 pub(crate) fn offer(host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction) {
     misses(host, || staging(bytes));
     if is_open() {
@@ -154,7 +169,8 @@ pub(crate) fn offer(host: &'static Host, entry: &TypeEntry, bytes: u64, directio
     }
 }
 
-/// So many nanoseconds less would be taken inside: once they are many, the door is opened.
+/// Adds nanoseconds that a request would have saved inside. The hook is enabled once the sum has
+/// reached [`MISSED`].
 #[inline]
 pub(crate) fn misses(host: &'static Host, nanos: impl FnOnce() -> u64) {
     static ALL: AtomicU64 = AtomicU64::new(0);
@@ -168,7 +184,8 @@ pub(crate) fn misses(host: &'static Host, nanos: impl FnOnce() -> u64) {
     }
 }
 
-/// The program passes a type to a call of which requests were the host's.
+/// Makes a type ready for the directions and copies for which it was marked. Called when the
+/// program passes the type to a call.
 #[cold]
 pub(crate) fn attend(host: &'static Host, entry: &'static TypeEntry, handle: u64) {
     by_itself(|| {
@@ -179,29 +196,35 @@ pub(crate) fn attend(host: &'static Host, entry: &'static TypeEntry, handle: u64
     });
 }
 
-/// What copies instances from buffer to buffer where the host moves run by run.
+/// Returns the copy of instances from buffer to buffer, which Open MPI would copy run by run;
+/// `None` if the mode is `Off`, the type is dense, or no such copy can be compiled.
 fn copies(entry: &'static TypeEntry) -> Option<LayoutCopy> {
-    // SAFETY: the entry is bound, and the program holds its type during the call.
+    // SAFETY: the entry was found by its type's handle, and the program holds the type during the
+    // call.
     let committed = unsafe { entry.committed() }?;
     let wanted = runtime::mode() != Mode::Off && entry.rules().class != Class::Dense;
     let copies = committed.direct(committed).ok().filter(|_| wanted)?;
     copies.make().then_some(copies)
 }
 
-/// The program makes a persistent request: that is often started, and prepared once.
+/// Makes a type ready in both directions, because the program makes a persistent request of it: the
+/// request is prepared once and started often.
 #[cold]
 pub(crate) fn persists(host: &'static Host, entry: &'static TypeEntry, handle: u64) {
     by_itself(|| make(host, entry, handle, [Some(u64::MAX); 2]));
 }
 
-/// Does what makes calls to the host, or takes long, unless that is being done.
+/// Runs `what`, which calls Open MPI or takes long, as this library's own call, and counts its time
+/// to the overhead budget. Does nothing inside another own call, or if memory has run out.
 pub(crate) fn by_itself(what: impl FnOnce()) {
     if let Some(_inside) = Inside::enter().filter(|_| !reserve::is_short()) {
         guard(|| spending::on(what));
     }
 }
 
-/// Makes a type ready for directions in which so many bytes were the host's.
+/// Makes a type ready for each direction that has a number of bytes in `moved`. Open MPI has moved
+/// this number of bytes, and they count for the decision to compile. A type that never can be
+/// served is refused for good.
 fn make(host: &'static Host, entry: &'static TypeEntry, handle: u64, moved: [Option<u64>; 2]) {
     if runtime::mode() == Mode::Off || entry.size() <= 0 || entry.rules().class == Class::Dense {
         return entry.served.refuse();
@@ -209,14 +232,16 @@ fn make(host: &'static Host, entry: &'static TypeEntry, handle: u64, moved: [Opt
     let mut in_vain = false;
     for (direction, moved) in Direction::BOTH.into_iter().zip(moved) {
         let Some(moved) = moved else { continue };
-        // SAFETY: the entry is bound, and the program holds its type during the call.
+        // SAFETY: the entry was found by its type's handle, and the program holds the type during
+        // the call.
         let Some(committed) = (unsafe { entry.committed().filter(|_| entry.ready(direction, moved)) }) else {
             in_vain |= moved > 0;
             continue;
         };
         let Some(functions) = opened(host) else { return };
         let size = committed.datatype().size() as u64;
-        // SAFETY: a committed type of the program's, of that size; the layout is proven.
+        // SAFETY: `handle` is a committed type of the program, of `size` bytes, and the layout is
+        // proven.
         let kept = entry.served.keep(|| unsafe { functions.cuts(layout(), handle, size, ASKED) });
         if kept.is_none() {
             return entry.served.refuse();

@@ -1,8 +1,13 @@
-//! `DDTC_INSIDE=check`: each piece that our movers moved is compared with what the host's own sender makes of the program's buffer.
+//! Comparison of each piece that ddtc's movers moved with the bytes that Open MPI's own sender
+//! makes of the program's buffer (`DDTC_HOOK=check`).
 //!
-//! Beside every request of ours goes a convertor of the host's, its shadow, that sends from the same buffer. What is sent must be what the shadow sends, cut where
-//! it cuts. What was received is read back by it: nothing that it writes reaches the program, and gaps are never touched. It follows piece by piece; where a
-//! request is placed, it comes from the beginning. Where bytes differ the interpreter says whose fault that is.
+//! Each request that ddtc's mover serves gets a second convertor, its *shadow*, which is prepared
+//! to send from the same buffer and which Open MPI's mover serves. A piece that was sent must be
+//! equal to what the shadow sends, and must end where the shadow's piece ends. A piece that was
+//! received is read back by the shadow. So nothing that the comparison writes reaches the program,
+//! and gaps are never touched. The shadow follows the request piece by piece. If the request is
+//! moved to another position, a new shadow goes there from the beginning. If bytes differ, the
+//! interpreter decides whether Open MPI or ddtc is wrong.
 
 use std::collections::HashMap;
 
@@ -17,12 +22,13 @@ use super::layout::{Convertor, layout};
 use crate::check::{CHECKS, Difference};
 use crate::host::Host;
 
-/// Requests that have a shadow at the same time; beyond that all come from the beginning.
+/// Maximum number of requests that have a shadow at the same time. If there are more, all shadows
+/// are dropped, and new ones start from the beginning of their requests.
 const MOST: usize = 64;
-/// Bytes that a shadow sends at a time on its way to a position.
+/// Maximum bytes that a shadow sends in one call on its way to a position.
 const STEP: u64 = 64 << 10;
 
-/// What a request is of: its type, its instances, its buffer, its bytes.
+/// Identity of a request: its type, number of instances, buffer and packed bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Request {
     datatype: u64,
@@ -34,21 +40,22 @@ struct Request {
     size: u64,
 }
 
-/// The host's convertor beside one of ours.
+/// Open MPI's convertor that follows one of ddtc's.
 struct Shadow {
     own: Own,
     of: Request,
-    /// Packed bytes that it has sent: whole elements.
+    /// Packed bytes that the shadow has sent: whole elements.
     at: u64,
-    /// Where the request stands.
+    /// Position of the request.
     end: u64,
-    /// What was received of an element that is not whole: the last bytes before `end`.
+    /// Received bytes of an element that is not complete yet: the last bytes before `end`.
     rest: Vec<u8>,
 }
 
 static SHADOWS: Lazy<Mutex<HashMap<usize, Shadow>>> = Lazy::new(Mutex::default);
 
-/// A piece that was just moved: where it began, the buffers that were used, and how long they had been.
+/// A piece that was just moved: its first packed byte, the buffers that were used, and the lengths
+/// that all buffers had before the call.
 pub(crate) struct Piece<'a> {
     pub(crate) direction: Direction,
     pub(crate) first: u64,
@@ -57,13 +64,13 @@ pub(crate) struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// Its bytes.
+    /// Returns the bytes of the piece.
     ///
     /// # Safety
     /// The buffers must be valid.
     unsafe fn bytes(&self) -> Vec<u8> {
         let parts = self.buffers.iter().filter(|b| b.iov_len > 0);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises valid buffers, and only those of some length are read.
         parts
             .flat_map(|b| unsafe { std::slice::from_raw_parts(b.iov_base.cast::<u8>(), b.iov_len) })
             .copied()
@@ -72,13 +79,13 @@ impl Piece<'_> {
 }
 
 impl Shadow {
-    /// One that stands at a position, or at the last end of an element before it.
+    /// Returns a shadow at a position, or at the last end of an element before it.
     ///
     /// # Safety
-    /// `of` must be what a request of the host's is of that may be sent or received now.
+    /// `of` must identify a request of Open MPI that may be sent or received now.
     unsafe fn at(functions: &Functions, of: Request, position: u64) -> Option<Shadow> {
         let own = Own::new(functions, Direction::Pack)?;
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises a request of Open MPI, whose type is committed.
         unsafe {
             let count = usize::try_from(of.count).ok()?;
             functions.prepare(&own, Direction::Pack, of.datatype, count, of.buffer as *const u8).ok()?;
@@ -87,7 +94,7 @@ impl Shadow {
         let mut room = vec![0; STEP.min(position) as usize];
         while shadow.at < position {
             let length = (position - shadow.at).min(STEP) as usize;
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller promises a request whose buffer can be read.
             let [sent] = unsafe { shadow.sends(functions, &mut room, [length]) };
             if sent == 0 {
                 break;
@@ -96,7 +103,8 @@ impl Shadow {
         Some(shadow)
     }
 
-    /// Sends into buffers of these lengths, which lie behind each other: how long they then are.
+    /// Sends into buffers of these lengths, one after the other in `room`. Returns the number of
+    /// bytes that each buffer then has.
     ///
     /// # Safety
     /// The program's buffer must be readable.
@@ -107,15 +115,16 @@ impl Shadow {
         lengths: [usize; N],
     ) -> [usize; N] {
         let mut sent = lengths;
-        // SAFETY: as the caller promises.
+        // SAFETY: the contract of `sends_all` is this function's.
         unsafe { self.sends_all(functions, room, &mut sent) };
         sent
     }
 
-    /// The same of any number of buffers.
+    /// Sends into any number of buffers of these lengths, one after the other in `room`. Sets each
+    /// length to the number of bytes that the buffer then has.
     ///
     /// # Safety
-    /// As [`Shadow::sends`].
+    /// As for [`Shadow::sends`].
     unsafe fn sends_all(&mut self, functions: &Functions, room: &mut [u8], lengths: &mut [usize]) {
         let (mut buffers, mut left): (Vec<libc::iovec>, _) = (Vec::new(), room);
         for length in &mut *lengths {
@@ -124,7 +133,8 @@ impl Shadow {
             left = more;
         }
         let (mut n, mut bytes) = (buffers.len() as u32, 0);
-        // SAFETY: a prepared convertor that is not complete, buffers that are there; the program's buffer is readable, as the caller promises.
+        // SAFETY: the convertor is prepared and not complete, each buffer is a part of `room`, and
+        // the caller promises that the program's buffer is readable.
         unsafe {
             let sends = functions.by[Direction::Pack as usize];
             sends(self.own.convertor(), buffers.as_mut_ptr(), &raw mut n, &raw mut bytes);
@@ -135,15 +145,15 @@ impl Shadow {
         self.at += bytes as u64;
     }
 
-    /// Sends the piece too: what differs.
+    /// Sends the piece by the shadow too. Returns the difference, if there is one.
     ///
     /// # Safety
-    /// As [`Shadow::sends`]; the piece is valid.
+    /// As for [`Shadow::sends`]. The buffers of the piece must be valid.
     unsafe fn follows_sent(&mut self, functions: &Functions, piece: &Piece<'_>) -> Option<Differs> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises valid buffers.
         let ours = unsafe { piece.bytes() };
         let (mut room, mut lengths) = (vec![0; piece.given.iter().sum()], piece.given.to_vec());
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that the program's buffer is readable.
         unsafe { self.sends_all(functions, &mut room, &mut lengths) };
         self.end = self.at;
         let mut theirs = Vec::new();
@@ -161,21 +171,23 @@ impl Shadow {
         compared(piece.first, &ours, &theirs)
     }
 
-    /// Reads back what was received: what differs from what came.
+    /// Reads received bytes back by the shadow. Returns the difference from the bytes that came, if
+    /// there is one.
     ///
     /// # Safety
-    /// As [`Shadow::follows_sent`].
+    /// As for [`Shadow::follows_sent`].
     unsafe fn follows_received(&mut self, functions: &Functions, piece: &Piece<'_>) -> Option<Differs> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises valid buffers.
         let came = unsafe { piece.bytes() };
         let end = piece.first + came.len() as u64;
         let mut read = vec![0; (end - self.at) as usize];
         let length = read.len();
-        // What came before and lies behind `at`; fewer bytes where a request was placed inside an element: those before are not known.
+        // The bytes that came from `at` on. There are fewer if the request was moved to a position
+        // inside an element: the bytes of that element before the position are not known.
         let mut known = std::mem::take(&mut self.rest);
         known.extend_from_slice(&came);
         let before = self.at;
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that the program's buffer is readable.
         let [sent] = unsafe { self.sends(functions, &mut read, [length]) };
         let from = end - known.len() as u64;
         let skipped = from.saturating_sub(before).min(sent as u64) as usize;
@@ -187,11 +199,12 @@ impl Shadow {
     }
 }
 
-/// What differs.
+/// A difference between ddtc's mover and the shadow.
 enum Differs {
-    /// Where the buffers end.
+    /// Lengths of the buffers.
     Lengths { ours: Vec<usize>, theirs: Vec<usize> },
-    /// Bytes from a position of the stream on: those that we sent, or that came.
+    /// Bytes, from position `first` of the packed stream on. `ours` are those that ddtc's mover
+    /// sent, or those that came.
     Bytes { first: u64, ours: Vec<u8>, theirs: Vec<u8> },
 }
 
@@ -217,10 +230,11 @@ fn compared(first: u64, ours: &[u8], theirs: &[u8]) -> Option<Differs> {
     Some(Differs::Bytes { first: first + at as u64, ours, theirs })
 }
 
-/// Whether bytes of the stream from `first` on are what the type map says of the program's buffer.
+/// Returns true if bytes of the packed stream from `first` on are those that the type map takes
+/// from the program's buffer.
 ///
 /// # Safety
-/// The buffer must be readable.
+/// The program's buffer must be readable.
 unsafe fn is_defined(t: &Datatype, of: Request, first: u64, bytes: &[u8]) -> bool {
     let Ok(segments) = interp::segments(t, of.count, first..first + bytes.len() as u64) else { return false };
     let mut left = bytes;
@@ -228,15 +242,17 @@ unsafe fn is_defined(t: &Datatype, of: Request, first: u64, bytes: &[u8]) -> boo
         let Some((here, rest)) = left.split_at_checked(length as usize) else { return false };
         left = rest;
         let place = (of.buffer as *const u8).wrapping_offset(displacement as isize);
-        // SAFETY: a piece of the type map, which is readable, as the caller promises.
+        // SAFETY: a run of the type map, which is readable, as the caller promises.
         here == unsafe { std::slice::from_raw_parts(place, here.len()) }
     })
 }
 
-/// Whether a piece is what the host's sender makes of the buffer, or what it should make of it; a difference is counted and said.
+/// Returns true if a piece is equal to what Open MPI's sender makes of the buffer, or to what the
+/// sender should make of it. A difference is counted and reported.
 ///
 /// # Safety
-/// `convertor` must be one of ours whose mover has just moved the piece, of a type `t` that lives.
+/// `convertor` must be a convertor of Open MPI whose mover is ddtc's and has just moved the piece.
+/// `t` must be its type, and the type must live during the call.
 pub(crate) unsafe fn agrees(
     host: &'static Host,
     functions: &Functions,
@@ -245,7 +261,8 @@ pub(crate) unsafe fn agrees(
     piece: &Piece<'_>,
 ) -> bool {
     CHECKS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises a convertor of Open MPI, and ddtc's mover is stored only if the
+    // layout is proven.
     let of = unsafe {
         let (l, word) = (layout(), |offset| convertor.word(offset));
         Request {
@@ -258,10 +275,12 @@ pub(crate) unsafe fn agrees(
     };
     let key = convertor.0.addr();
     let kept = SHADOWS.lock().remove(&key).filter(|shadow| shadow.of == of && shadow.end == piece.first);
-    // SAFETY: as the caller promises.
+    // SAFETY: `of` identifies the convertor's request, which is under way, since its mover was
+    // called.
     let shadow = kept.or_else(|| unsafe { Shadow::at(functions, of, piece.first) });
     let Some(mut shadow) = shadow else { return true };
-    // SAFETY: as the caller promises.
+    // SAFETY: the request is under way, so its buffer is readable, and the caller promises that the
+    // piece was just moved, so its buffers are valid.
     let found = unsafe {
         match piece.direction {
             Direction::Pack => shadow.follows_sent(functions, piece),
@@ -279,7 +298,7 @@ pub(crate) unsafe fn agrees(
     let difference = Difference { host, datatype: t, count: of.count, direction: piece.direction };
     let defined = match &differs {
         Differs::Lengths { .. } => false,
-        // SAFETY: as the caller promises.
+        // SAFETY: the request is under way, so its buffer is readable.
         Differs::Bytes { first, ours, .. } => unsafe { is_defined(t, of, *first, ours) },
     };
     let what = || differs.text();

@@ -1,10 +1,17 @@
-//! Types that the program never shows: found by what their descriptions say, made by the program's next call.
+//! Requests of types that the program never passes to a call that this library sees. Such a type is
+//! found by its description, and compiled by the program's next call.
 //!
-//! A request of 16 KiB and more whose type is not in the table is looked up by its description. One that is not known is noted, in memory that is there, and made when
-//! the program next calls, or now, where [`super::standing`] says that a call of the program is on the stack and the host's progress is not: a type of bytes
-//! ([`super::description`]), its kernels, where its elements end. What is made stays for good, as many as there are places: convertors point to it. Its copy of the
-//! description takes the place of the host's in such a convertor, so that our mover finds what serves it without a look-up, and clones have it too. Until
-//! its first requests were moved by the host and compared ([`super::first`]) nothing goes by it.
+//! A request of 16 KiB or more whose type is not in the table is looked up by the type's
+//! description. An unknown description is noted in memory that exists already. When the program
+//! next calls MPI, three things are made of the description: a datatype of bytes
+//! ([`super::description`]), its kernels, and the places where its elements end. They are made at
+//! once if [`super::standing`] finds a call of the program on the stack and not Open MPI's
+//! progress. They are never freed, because convertors point to them, and their number is limited.
+//!
+//! The `StandIn`, a copy of the description's header, then replaces Open MPI's description in the
+//! convertor. So ddtc's mover finds what was made without a search, and a clone of the convertor
+//! has the `StandIn` too. Compiled code serves no request of the type before Open MPI has moved the
+//! first ones and their bytes were compared ([`super::first`]).
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -14,7 +21,7 @@ use ddtc::kind::Direction;
 use ddtc::object::runtime;
 use ddtc_hosts::policy::Call;
 
-use super::described::{COMPILE, Described, all, find, make};
+use super::described::{Described, all, find, make};
 use super::description::{MOST, View, order, view};
 use super::first;
 use super::functions::functions;
@@ -22,14 +29,16 @@ use super::layout::{Convertor, layout};
 use super::mover::Ours;
 use super::ready::{ENOUGH, by_itself};
 use super::standing::in_a_call_of_the_program;
-use crate::candidates;
 use crate::cuts::Entry;
 use crate::host::known;
+use crate::hotness;
 use crate::relative::ADDRESSES;
 use crate::slow_path::{UNSEEN, unwatch, watch, watched_for};
 use crate::spending;
+use crate::worth::COMPILE;
 
-/// A description that waits to be made. One that a thread holds while the process forks is lost to the child.
+/// A description that waits to be compiled. If a thread holds a slot while the process forks, the
+/// slot is lost to the child.
 struct Slot {
     state: AtomicU8,
     hash: AtomicU64,
@@ -42,14 +51,14 @@ struct Noted {
     entries: [Entry; MOST + 1],
 }
 
-// SAFETY: what is noted is touched by whoever has set the state to `TAKEN`.
+// SAFETY: only the thread that has set `state` to `TAKEN` reads or writes `noted`.
 unsafe impl Sync for Slot {}
 
 const EMPTY: u8 = 0;
 const TAKEN: u8 = 1;
 const FULL: u8 = 2;
 
-/// Memory of this library's own, of which nothing is touched before it is used.
+/// Slots in the memory of this library. Their pages are not touched before a description is noted.
 static SLOTS: [Slot; 4] = [const {
     let entry = Entry { flags: 0, kind: 0, count: 0, length: 0, extent: 0, displacement: 0 };
     Slot {
@@ -59,7 +68,8 @@ static SLOTS: [Slot; 4] = [const {
     }
 }; 4];
 
-/// Whether something waits to be made.
+/// Returns true if a description waits to be compiled, or a type that is known by its description
+/// waits to be served.
 fn is_pending() -> bool {
     watched_for(UNSEEN)
 }
@@ -70,10 +80,11 @@ impl Slot {
     }
 }
 
-/// Nanoseconds that making something of a description takes for each of its entries (4600 entries 5 ms, Zen 4).
+/// Nanoseconds that compiling a description is estimated to take for each of its entries (4600
+/// entries take 5 ms, Zen 4).
 const ENTRY: u64 = 1100;
 
-/// Notes a type, if there is room, and time to make something of it.
+/// Notes a description, if a slot is free and the overhead budget allows compiling the description.
 fn note(view: &View<'_>) {
     if !spending::allows(COMPILE + ENTRY * view.entries.len() as u64) {
         return;
@@ -85,7 +96,7 @@ fn note(view: &View<'_>) {
     }
     let Some(slot) = SLOTS.iter().find(|slot| slot.take(EMPTY)) else { return };
     slot.hash.store(hash, Ordering::Relaxed);
-    // SAFETY: this thread has taken it.
+    // SAFETY: this thread has set the slot's state to `TAKEN`.
     let noted = unsafe { &mut *slot.noted.get() };
     noted.bounds = view.bounds;
     noted.used = view.entries.len().min(MOST + 1);
@@ -94,7 +105,8 @@ fn note(view: &View<'_>) {
     watch(UNSEEN);
 }
 
-/// Makes what waits: at the begin of a call of the program, never in the host's progress.
+/// Compiles the descriptions that wait. Called at the beginning of a call of the program, never in
+/// Open MPI's progress.
 #[cold]
 pub(super) fn attend() {
     by_itself(|| {
@@ -102,7 +114,7 @@ pub(super) fn attend() {
         unwatch(UNSEEN);
         for slot in &SLOTS {
             if slot.take(FULL) {
-                // SAFETY: this thread has taken it.
+                // SAFETY: this thread has set the slot's state to `TAKEN`.
                 let noted = unsafe { &*slot.noted.get() };
                 let view = View { bounds: noted.bounds, entries: &noted.entries[..noted.used] };
                 if runtime::mode() != Mode::Off {
@@ -115,31 +127,38 @@ pub(super) fn attend() {
     });
 }
 
-/// How often nobody could be told to make what waits.
+/// Number of successive times that a thread had work for [`attend`] and was not seen to be in a
+/// call of the program.
 static IN_VAIN: AtomicU32 = AtomicU32::new(0);
 
-/// Whether this thread may make what waits here and now.
+/// Returns true if this thread may compile descriptions now, because it is in a call of the
+/// program.
 fn may_make() -> bool {
     let vain = IN_VAIN.load(Ordering::Relaxed);
-    // A look at the stack takes some microseconds.
+    // Looking at the stack takes some microseconds. After 16 looks in vain only every 256th call
+    // looks again.
     let may = (vain < 16 || vain.is_multiple_of(256)) && in_a_call_of_the_program();
     IN_VAIN.store(if may { 0 } else { vain.wrapping_add(1) }, Ordering::Relaxed);
     may
 }
 
-/// Stores what moves a request whose type the table does not have, if it is known by its description.
+/// Stores a mover for a request whose type is not in the table, if the type is known by its
+/// description.
 ///
 /// # Safety
-/// `convertor` must be one of the host's that was just prepared for its generic mover, of `size` bytes, and `datatype` its type.
+/// `convertor` must be a convertor of Open MPI that was just prepared for its generic mover, with
+/// `size` packed bytes of the type `datatype`.
 #[cold]
 pub(crate) unsafe fn choose(direction: Direction, convertor: Convertor, datatype: u64, size: u64) {
-    // One that calls of the program's show is decoded once its uses have paid for that.
-    if order().is_none() || candidates::is_shown(datatype) && is_decoded_by_uses() {
+    // A type that the program passes to calls which this library sees is decoded once its uses have
+    // paid for that.
+    if order().is_none() || hotness::is_used(datatype) && is_decoded_by_uses() {
         return;
     }
-    // SAFETY: the layout is proven where an order is, and the host has accepted it as committed.
+    // SAFETY: the layout is proven if there is an order. Open MPI has accepted the type as
+    // committed, and the type lives during this preparation.
     let Some(view) = (unsafe { view(datatype) }) else { return };
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises a convertor of Open MPI, and the layout is proven.
     if unsafe { convertor.word(layout().buffer) } == 0 && view.bounds[1] < ADDRESSES {
         return;
     }
@@ -147,7 +166,8 @@ pub(crate) unsafe fn choose(direction: Direction, convertor: Convertor, datatype
         match find(&view) {
             Some(known) if known.way(direction).is_some() => {
                 if known.served.gains(size) {
-                    // SAFETY: as the caller promises; what stands in is a description like the host's.
+                    // SAFETY: the contract of `store` is this function's, and `known` was found by
+                    // the description of the convertor's type.
                     unsafe { store(known, direction, convertor) };
                 }
                 return;
@@ -168,17 +188,22 @@ pub(crate) unsafe fn choose(direction: Direction, convertor: Convertor, datatype
     }
 }
 
-/// Whether uses of types in messages count: not if a PMPI layer takes messages, whose types nobody
-/// decodes by their handles.
+/// Returns true if uses of types in messages are counted. They are not counted if a PMPI layer
+/// takes messages: then nobody decodes the types by their handles.
 fn is_decoded_by_uses() -> bool {
     known().is_none_or(|host| !host.layers.take(Call::Message))
 }
 
+/// Stores the `StandIn` of a type and a mover in a convertor.
+///
 /// # Safety
-/// As [`choose`], of what is known of its type.
+/// As for [`choose`]. `known` must have been found by the description of the convertor's type.
 unsafe fn store(known: &'static Described, direction: Direction, convertor: Convertor) {
     let l = layout();
-    // SAFETY: as the caller promises. What only compares leaves the host's stack to the host, and with it where a convertor is placed.
+    // SAFETY: the caller promises a fresh convertor of Open MPI that nobody else uses, and the
+    // layout is proven. The `StandIn` has the same entries as Open MPI's description. While a mover
+    // only compares, Open MPI's mover keeps the stack up to date, so the function that sets the
+    // position is not replaced.
     unsafe {
         convertor.put(l.description, known.stand_in());
         if known.is_proven(direction) {

@@ -1,13 +1,13 @@
-//! Which MPI libraries the process has, and for which of them a call is.
+//! Registry of the MPI libraries in the process, which says to which of them a call belongs.
 //!
-//! A process nearly always has one MPI library, and a pointer to its description tells every call
-//! so. While there are several, or none is in use, the pointer is null, and each call looks for the
-//! library of its caller. Only calls for the library that was found first are converted; calls for
-//! another one are handed on.
+//! A process nearly always has one MPI library. A pointer to its description ([`HOST`]) then serves
+//! every call. While several libraries are loaded, or none is in use, the pointer is null, and each
+//! call searches for the library of its caller. Only calls of the library that was found first are
+//! converted; calls of any other library are handed on unchanged.
 //!
-//! No library is kept loaded: a plugin may bring its own, finalize it and unload it. Descriptions
-//! are never freed. A copy that is loaded later has a description of its own, even where it lies at
-//! the same addresses.
+//! The registry keeps no library loaded, because a plugin may load its own library, finalize it and
+//! unload it. Descriptions are never freed. A copy of a library that is loaded later gets its own
+//! description, even if the copy lies at the same addresses as the earlier one.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
@@ -25,50 +25,56 @@ use crate::slow_path::unwatch_all;
 use crate::spending;
 use crate::users::World;
 
-/// Points to [`FIRST`] while all calls are for the library that was found first, else null. Only these
-/// two values are ever written, each at one place: so the linked code needs no more than a flag, and
-/// has the addresses of the description's fields in its instructions.
+/// Points to [`FIRST`] while all calls belong to the library that was found first, else null. Only
+/// these two values are ever written, each by one function. So the compiler can represent the
+/// pointer by a flag, and put the addresses of the description's fields into the instructions.
 static HOST: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
-/// The description of another library while all calls are for that, else null.
+/// Description of a library other than the first one while all calls belong to that library, else
+/// null.
 static OTHER: AtomicRef<Host> = AtomicRef::none();
 
-/// A description by which an inconsistent child hands calls on. Null until its first call.
+/// Description by which an inconsistent child process (see [`is_inconsistent`]) hands its calls on.
+/// Null until the first call of the child.
 static HANDING_ON: AtomicRef<Host> = AtomicRef::none();
 
-/// The description of the library that was found first, whose calls alone are converted.
+/// Description of the library that was found first, the only one whose calls are converted.
 static FIRST: First = First { made: Awaited::new(), host: UnsafeCell::new(MaybeUninit::uninit()) };
-/// The first library was unloaded.
+/// True once the library that was found first is known to have been unloaded.
 static FIRST_IS_GONE: AtomicBool = AtomicBool::new(false);
-/// Descriptions of other libraries, loaded or not, for which calls are handed on.
+/// Descriptions of all other libraries that were found, whose calls are handed on. Some may be
+/// unloaded by now.
 static OTHERS: Mutex<Vec<&'static Host>> = Mutex::new(Vec::new());
 
-/// How often objects had been unloaded when the first library had its last user; [`IN_USE`] while
-/// it has users.
+/// Number of objects that the process had unloaded when the last user (the world or a session) of
+/// the first library was finalized; [`IN_USE`] while the library has users or never had one.
 static UNLOADS: AtomicU64 = AtomicU64::new(IN_USE);
 const IN_USE: u64 = u64::MAX;
 
-/// A description that is made once, in static memory.
+/// A description in static memory that is made once. Static memory, so that its address is a
+/// constant in the code.
 struct First {
     made: Awaited<()>,
     host: UnsafeCell<MaybeUninit<Host>>,
 }
 
-// SAFETY: the memory is written before `made` is set, by the one thread that makes the value, and only
-// read afterwards; a description may be read by any thread.
+// SAFETY: `host` is written before `made` is set, by the one thread that runs the closure of
+// `made.get_or_init`, and only read after `made` is set. `Host` is `Sync` (the type of `OTHER`
+// requires that), so all threads may use shared references to it.
 unsafe impl Sync for First {}
 
 impl First {
     fn get(&'static self) -> Option<&'static Host> {
         self.made.get()?;
-        // SAFETY: it is made.
+        // SAFETY: `made` is set, so the description was written.
         Some(unsafe { self.get_unchecked() })
     }
 
     /// # Safety
-    /// The description must be made.
+    /// `made` must be set.
     #[inline]
     unsafe fn get_unchecked(&'static self) -> &'static Host {
-        // SAFETY: as the caller promises; nobody writes it any more.
+        // SAFETY: the caller promises that the description was written, and nothing writes it
+        // again.
         unsafe { (*self.host.get()).assume_init_ref() }
     }
 
@@ -76,78 +82,84 @@ impl First {
         self.made.get_or_init(|| {
             end_by_panics();
             let host = make();
-            // A callback of `make` that forked may have made it before, in the child.
+            // `make` may have run code of the program that forked, and the child may have made the
+            // description in the meantime.
             if self.made.get().is_none() {
-                // SAFETY: nobody reads it before it is made, and no other thread makes it.
+                // SAFETY: `made` is not set, so no reference to the description exists, and only
+                // this thread is in the closure of `made.get_or_init`.
                 unsafe { (*self.host.get()).write(host) };
             }
         });
-        // SAFETY: it is made.
+        // SAFETY: `get_or_init` has returned, so `made` is set and the description was written.
         unsafe { self.get_unchecked() }
     }
 }
 
-/// Returns the library that a call is for; `None` while no MPI library is loaded.
+/// Returns the MPI library that a call belongs to; `None` while no MPI library is loaded.
 #[inline]
 pub(crate) fn host() -> Option<&'static Host> {
     known().or_else(other_or_of_caller)
 }
 
-/// Returns the library that was found first, if all calls are for it.
+/// Returns the MPI library that was found first if all calls belong to it.
 #[inline]
 pub(crate) fn known() -> Option<&'static Host> {
-    // SAFETY: null, or the description, which was made before the pointer was written.
+    // SAFETY: `HOST` is null, or the address of the description in `FIRST`, which was made before
+    // the address was stored with `Release` and is never changed or freed.
     unsafe { HOST.load(Ordering::Acquire).as_ref() }
 }
 
-/// Returns the library that all calls are for, or else that of the caller.
+/// Returns the library other than the first one that all calls belong to, or if there is none, the
+/// library of the caller.
 #[cold]
 fn other_or_of_caller() -> Option<&'static Host> {
     if is_inconsistent() {
         return handing_on();
     }
-    // Where the initialization was not seen, this is one of the first calls after it.
+    // If no wrapper has seen the initialization of MPI, this is one of the first calls after it, so
+    // the overhead budget starts now.
     spending::begin();
     OTHER.load().or_else(host_of_caller)
 }
 
-/// Has all calls handed on from now on: this process is the child of a fork in the middle of a
-/// section, so it must not look at anything that threads of its parent may have locked or half
-/// changed. The fork handler calls this.
+/// Arranges that all later calls are handed on unchanged. The fork handler calls this in a child
+/// process that was forked while another thread was in a section ([`ddtc::process`]). Such a child
+/// must not look at anything that threads of its parent may have locked or half changed.
 fn hand_on() {
     not_all_are_for_first();
     OTHER.store(None);
     unwatch_all();
 }
 
-/// Returns the description of the MPI library by which an inconsistent child hands its calls on. The
-/// child makes it at its first call, which takes locks of the loader and of the allocator: glibc makes
-/// both usable in a child.
+/// Returns the description by which an inconsistent child process hands its calls on. The child
+/// makes the description in its first call. That takes locks of the loader and of the allocator,
+/// both of which glibc makes usable in a child.
 fn handing_on() -> Option<&'static Host> {
     HANDING_ON.load().or_else(|| {
         let made: &'static Host =
             Box::leak(Box::new(Host::in_scope(&find_scope(c"PMPI_Type_commit")?, false)));
-        // The search has noted what calls are watched for.
+        // The search has set flags that make calls leave the short path.
         unwatch_all();
         HANDING_ON.store(Some(made));
         Some(made)
     })
 }
 
-/// Notes that all calls are for the library that was found first.
+/// Records that all calls belong to the library that was found first.
 #[inline(never)]
 fn all_are_for_first() {
     HOST.store(FIRST.host.get().cast(), Ordering::Release);
 }
 
-/// Notes that calls may be for another library than the one that was found first.
+/// Records that calls may belong to a library other than the one that was found first.
 #[inline(never)]
 fn not_all_are_for_first() {
     HOST.store(std::ptr::null_mut(), Ordering::Release);
 }
 
-/// Notes for which library all calls are, if for one. [`OTHERS`] must be locked, so that two threads
-/// do not write at once.
+/// Records to which library all calls belong; `None` if calls may belong to several libraries, or
+/// to one that is not known. The caller must hold the lock of [`OTHERS`], so that two threads do
+/// not write [`HOST`] and [`OTHER`] at the same time.
 fn set_only(only: Option<&'static Host>) {
     let is_first = |only: &&Host| FIRST.get().is_some_and(|first| std::ptr::eq(first, *only));
     let other = only.filter(|only| !is_first(only));
@@ -159,20 +171,23 @@ fn set_only(only: Option<&'static Host>) {
     }
 }
 
-/// Returns the library of the object that called the wrapper, and notes whether all calls are for
-/// it.
+/// Returns the MPI library of the object that called the wrapper, and records whether all calls
+/// belong to this library: it is in use, and no other known library is loaded.
 #[cold]
 pub(crate) fn host_of_caller() -> Option<&'static Host> {
     if is_inconsistent() {
         return handing_on();
     }
-    // Before anything is allocated.
+    // The reserve must exist before anything is allocated, since a failed allocation is served from
+    // it.
     reserve::set_aside();
     let host = described(&find_scope(c"PMPI_Type_commit")?);
     loop {
         let others = OTHERS.lock().clone();
         let first = FIRST.get().filter(|_| !first_is_gone());
-        // Not under the lock, which a thread that loads an object may wait for.
+        // `is_loaded` asks the loader, which may have to wait for a thread that is loading an
+        // object. That thread may in turn wait for the lock of `OTHERS`. So `OTHERS` is not locked
+        // here, and the result is used only if no library was added meanwhile.
         let is_other = |known: &&Host| !std::ptr::eq(*known, host) && known.place.is_loaded();
         let is_only = host.is_in_use()
             && !first.into_iter().chain(others.iter().copied()).any(|known| is_other(&known));
@@ -184,7 +199,8 @@ pub(crate) fn host_of_caller() -> Option<&'static Host> {
     }
 }
 
-/// Returns the description of the library that is found in a scope, made now if there is none.
+/// Returns the description of the MPI library that is found in a scope, and makes the description
+/// if there is none yet.
 fn described(scope: &Opened) -> &'static Host {
     let first = FIRST.get_or_init(|| Host::in_scope(scope, true));
     static HAND_ON: fn() = hand_on;
@@ -203,27 +219,29 @@ fn described(scope: &Opened) -> &'static Host {
         return known;
     }
     let made: &'static Host = Box::leak(Box::new(Host::in_scope(scope, false)));
-    // Another thread may have made one meanwhile.
+    // Another thread may have added a description of this library meanwhile.
     known().unwrap_or_else(|| {
         OTHERS.lock().push(made);
         made
     })
 }
 
-/// Returns the versions of the libraries for which calls were handed on.
+/// Returns the versions of all MPI libraries other than the one that was found first.
 pub(crate) fn others() -> Vec<&'static str> {
     OTHERS.lock().iter().map(|other| other.version.as_str()).collect()
 }
 
-/// Returns whether the library that was found first was unloaded.
+/// Returns true if the MPI library that was found first is known to have been unloaded.
 pub(crate) fn first_is_gone() -> bool {
     FIRST_IS_GONE.load(Ordering::Acquire)
 }
 
 impl Host {
-    /// Returns whether the first library is another copy of the one that was described, or may be:
-    /// the world that was up is not, the one that was finalized is not, or objects were unloaded
-    /// since the last session was finalized.
+    /// Returns true if the library that now lies at the place of the first one may be another copy,
+    /// loaded after the first one was unloaded. That is so in three cases: the world was seen to be
+    /// initialized, and the library says that it was not; the world was seen to be finalized, and
+    /// the library says that it was not; or neither was seen, and objects were unloaded since the
+    /// last user of the library was finalized.
     fn is_another_copy(&self) -> bool {
         let (up, down) = self.initialized_and_finalized();
         match self.users.world() {
@@ -236,14 +254,14 @@ impl Host {
         }
     }
 
-    /// Notes that the library has a user again.
+    /// Records that the library has a user (the world or a session) again.
     pub(crate) fn used(&self) {
         if FIRST.get().is_some_and(|first| std::ptr::eq(first, self)) {
             UNLOADS.store(IN_USE, Ordering::Release);
         }
     }
 
-    /// Notes that the library has no user any more: it may be unloaded.
+    /// Records that the last user of the library has gone, so that the program may unload it.
     pub(crate) fn unused(&self) {
         if is_inconsistent() {
             return;

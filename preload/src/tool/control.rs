@@ -1,4 +1,5 @@
-//! Control variables: the host's, then the engine's.
+//! Functions of `MPI_T` about control variables: the MPI library's variables, and those of ddtc's
+//! engine.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -12,38 +13,40 @@ use crate::handles::{missing, set_handle};
 use crate::host::Host;
 use crate::types;
 
-/// Returns our control variables: those of the engine. Where the report goes is said by the environment.
+/// Returns ddtc's control variables: those of the engine but `ddtc_report`, because here the
+/// environment alone says where the report goes.
 pub(super) fn controls() -> impl Iterator<Item = &'static Control> {
     static ALL: [Control; CONTROLS.len()] = CONTROLS;
     ALL.iter().filter(|c| c.name != "ddtc_report")
 }
 
-/// Lists the variables that are shown.
+/// Lists the variables that tools see.
 pub(super) fn variables(host: &Host) -> Result<Vec<Source>, c_int> {
     static SHOWN: Shown = Shown::new();
     SHOWN.grown(host, host.f.cvar_get_num, controls().count())
 }
 
-/// Our variables' handles: the addresses of these bytes.
+/// Bytes whose addresses are the handles of ddtc's variables.
 static HANDLES: [u8; CONTROLS.len()] = [0; CONTROLS.len()];
 
+/// Returns ddtc's variable of a handle; `None` if the handle is the MPI library's.
 fn ours(handle: *const c_void) -> Option<&'static Control> {
     controls().nth(member(&HANDLES, handle)?)
 }
 
 tool! {
-    /// The host's variables and ours.
+    /// Returns the number of variables, the MPI library's and ddtc's.
     fn MPI_T_cvar_get_num(host, num: *mut c_int) {
         let list = variables(host)?;
         if num.is_null() {
             return call!(host.cvar_get_num(num));
         }
-        // SAFETY: a place for the number.
+        // SAFETY: `num` is the tool's place for the number.
         unsafe { set(num, list.len() as c_int) };
         Ok(0)
     }
 
-    /// A variable.
+    /// Describes a variable.
     fn MPI_T_cvar_get_info(host, index: c_int, name: *mut c_char, name_len: *mut c_int, verbosity: *mut c_int,
         kind: *mut c_void, enumtype: *mut c_void, desc: *mut c_char, desc_len: *mut c_int, bind: *mut c_int,
         scope: *mut c_int) {
@@ -54,7 +57,8 @@ tool! {
             Source::Ours(k) => k,
         };
         let (control, tool) = (controls().nth(k).ok_or_else(|| missing(host))?, constants(host)?);
-        // SAFETY: the caller's places for results, null where not wanted.
+        // SAFETY: the pointers are the tool's places for results, and null for a result that the
+        // tool does not want. A handle of an enumeration is a pointer in every ABI.
         unsafe {
             string(control.name, name, name_len);
             string(control.description, desc, desc_len);
@@ -71,26 +75,26 @@ tool! {
         Ok(0)
     }
 
-    /// The index of a name.
+    /// Finds the index of a variable by its name.
     fn MPI_T_cvar_get_index(host, name: *const c_char, index: *mut c_int) {
         let list = variables(host)?;
-        // SAFETY: null or a string of the caller's.
+        // SAFETY: `name` is the tool's, so it is null or a string.
         let ours = controls().position(|c| unsafe { is(name, c.name) });
         let found = ours.and_then(|k| place(&list, Source::Ours(k)));
         if let (Some(found), false) = (found, index.is_null()) {
-            // SAFETY: a place for the index.
+            // SAFETY: `index` is not null, so it is the tool's place for the index.
             unsafe { set(index, found) };
             return Ok(0);
         }
         let code = call!(host.cvar_get_index(name, index))?;
         if code == 0 && !index.is_null() {
-            // SAFETY: the host has written it.
+            // SAFETY: `index` is not null, and the MPI library has written the index there.
             unsafe { *index = shown(&list, *index) };
         }
         Ok(code)
     }
 
-    /// A handle of a variable.
+    /// Allocates a handle of a variable.
     fn MPI_T_cvar_handle_alloc(host, index: c_int, object: *mut c_void, handle: *mut c_void, count: *mut c_int) {
         let list = variables(host)?;
         let k = match at(&list, index) {
@@ -101,7 +105,8 @@ tool! {
         if handle.is_null() {
             return Ok(constants(host)?.err_invalid);
         }
-        // SAFETY: places for the results.
+        // SAFETY: `handle` is not null, so it is the tool's place for a handle, which is a pointer
+        // in every ABI. `count` is null or the tool's place for the number of elements.
         unsafe {
             handle.cast::<*const u8>().write(&raw const HANDLES[k]);
             set(count, control.kind.count() as c_int);
@@ -109,9 +114,10 @@ tool! {
         Ok(0)
     }
 
-    /// Gives a handle back.
+    /// Frees a handle.
     fn MPI_T_cvar_handle_free(host, handle: *mut c_void) {
-        // SAFETY: null or a handle of the caller's, a pointer in every ABI.
+        // SAFETY: `handle` is null or points to a handle of the tool, which is a pointer in every
+        // ABI.
         let value = unsafe { handle.cast::<*mut c_void>().as_mut() };
         if let Some(value) = value.filter(|v| ours(**v).is_some()) {
             ready(host)?;
@@ -121,22 +127,22 @@ tool! {
         call!(host.cvar_handle_free(handle))
     }
 
-    /// The value of a variable.
+    /// Reads the value of a variable.
     fn MPI_T_cvar_read(host, handle: *mut c_void, buffer: *mut c_void) {
         let Some(control) = ours(handle) else { return call!(host.cvar_read(handle, buffer)) };
         ready(host)?;
         types::configured();
-        // SAFETY: null or room for a value of the variable's type.
+        // SAFETY: `buffer` is the tool's: null, or with room for a value of the variable's type.
         let done = unsafe { put(&read_control(control), buffer) };
         Ok(if done { 0 } else { constants(host)?.err_invalid })
     }
 
-    /// Another value.
+    /// Writes the value of a variable.
     fn MPI_T_cvar_write(host, handle: *mut c_void, buffer: *const c_void) {
         let Some(control) = ours(handle) else { return call!(host.cvar_write(handle, buffer)) };
         ready(host)?;
         types::configured();
-        // SAFETY: null or a value of the variable's type.
+        // SAFETY: `buffer` is the tool's: null, or with a value of the variable's type.
         let value = unsafe { take(control.kind, buffer) };
         let done = value.is_some_and(|v| write_control(control, &v).is_ok());
         Ok(if done { 0 } else { constants(host)?.err_invalid })

@@ -1,4 +1,5 @@
-//! Enumerations: ours by the addresses of bytes here, all others the host's.
+//! Functions of `MPI_T` about enumerations. A handle of ddtc's is an address of a byte in this
+//! file; every other handle is the MPI library's.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -6,25 +7,28 @@ use ddtc::tool::{ENUMERATIONS, Enumeration};
 
 use super::{constants, member, ready, set, string};
 
-/// Our enumerations' handles: the addresses of these bytes.
+/// Bytes whose addresses are the handles of ddtc's enumerations.
 static HANDLES: [u8; ENUMERATIONS.len()] = [0; ENUMERATIONS.len()];
 
-/// Returns the handle of an enumeration; `MPI_T_ENUM_NULL` of every ABI without one.
+/// Returns the handle of an enumeration; without an index, null, which is `MPI_T_ENUM_NULL` in
+/// every ABI.
 pub(super) fn handle(index: Option<usize>) -> *const c_void {
     index.and_then(|i| HANDLES.get(i)).map_or(std::ptr::null(), |byte| std::ptr::from_ref(byte).cast())
 }
 
+/// Returns ddtc's enumeration of a handle; `None` if the handle is the MPI library's.
 fn ours(handle: *const c_void) -> Option<&'static Enumeration> {
     static ALL: [Enumeration; ENUMERATIONS.len()] = ENUMERATIONS;
     ALL.get(member(&HANDLES, handle)?)
 }
 
 tool! {
-    /// An enumeration.
+    /// Describes an enumeration.
     fn MPI_T_enum_get_info(host, enumtype: *mut c_void, num: *mut c_int, name: *mut c_char, name_len: *mut c_int) {
         let Some(ours) = ours(enumtype) else { return call!(host.enum_get_info(enumtype, num, name, name_len)) };
         ready(host)?;
-        // SAFETY: the caller's places for results, null where not wanted.
+        // SAFETY: the pointers are the tool's places for results, and null for a result that the
+        // tool does not want.
         unsafe {
             set(num, ours.items.len() as c_int);
             string(ours.name, name, name_len);
@@ -32,7 +36,7 @@ tool! {
         Ok(0)
     }
 
-    /// An item of an enumeration.
+    /// Describes an item of an enumeration.
     fn MPI_T_enum_get_item(host, enumtype: *mut c_void, index: c_int, value: *mut c_int, name: *mut c_char,
         name_len: *mut c_int) {
         let Some(ours) = ours(enumtype) else {
@@ -42,7 +46,8 @@ tool! {
         let Some(item) = usize::try_from(index).ok().and_then(|i| ours.items.get(i)) else {
             return Ok(constants(host)?.err_invalid_index);
         };
-        // SAFETY: the caller's places for results, null where not wanted.
+        // SAFETY: the pointers are the tool's places for results, and null for a result that the
+        // tool does not want.
         unsafe {
             set(value, index);
             string(item, name, name_len);

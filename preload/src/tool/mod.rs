@@ -1,9 +1,13 @@
-//! Tool variables: the host's control variables, performance variables and categories, then ours.
+//! MPI's tool information interface (`MPI_T`): the MPI library's control variables, performance
+//! variables and categories, with ddtc's own added.
 //!
-//! A tool sees the host's variables first. Hosts add variables while they initialize, and an index that was given out must stay, so
-//! what is shown is a list that only grows: the host's as they were at the first look, ours, then what the host has added since.
-//! Handles of ours are addresses in this library; all others are the host's. Nothing is shown before the host's own interface is
-//! initialized, its error comes first, and nothing of ours under a host that is not known.
+//! MPI libraries add variables while they initialize, and an index that a tool was given must stay
+//! valid. So each list that a tool sees only grows: first the MPI library's items at the first
+//! look, then ddtc's, then those that the MPI library has added since.
+//!
+//! A handle of ddtc's is an address of a byte in this library; all other handles are the MPI
+//! library's. Before the MPI library's own interface is initialized, every function returns the MPI
+//! library's error. Under an MPI library that is not known, no item of ddtc's is shown.
 #![allow(non_snake_case, reason = "the names of MPI")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -16,14 +20,14 @@ use ddtc_hosts::abi::{Abi, Tool};
 use crate::handles::missing;
 use crate::host::{HandleWord, Host};
 
-/// A thing that is shown: the host's of this index, or ours.
+/// Origin of an item in a list: the MPI library's item of this index, or ddtc's.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     Host(c_int),
     Ours(usize),
 }
 
-/// Variables that are shown, in order.
+/// Items of one kind that tools see, in order.
 struct Shown(Mutex<Vec<Source>>);
 
 impl Shown {
@@ -31,11 +35,13 @@ impl Shown {
         Shown(Mutex::new(Vec::new()))
     }
 
-    /// The list, grown to what the host has now, with `ours` of ours.
+    /// Returns the list after adding the items that the MPI library has now, whose number `count`
+    /// tells. At the first look, `ours` items of ddtc's are added after those.
     fn grown(&self, host: &Host, count: Option<Count>, ours: usize) -> Result<Vec<Source>, c_int> {
         let n = number(host, count)?;
         if host.abi.is_none() {
-            // Nothing of ours, and what is listed may be another library's.
+            // No item of ddtc's is shown under an unknown library, and the kept list may be that of
+            // another MPI library in this process.
             return Ok((0..n).map(Source::Host).collect());
         }
         let mut list = self.0.lock();
@@ -51,79 +57,85 @@ impl Shown {
 
 type Count = unsafe extern "C-unwind" fn(*mut c_int) -> c_int;
 
-/// How many of something the host has; its error while its interface is not initialized.
+/// Returns the number of the MPI library's items by `count`, or the library's error if its
+/// interface is not initialized.
 fn number(host: &Host, count: Option<Count>) -> Result<c_int, c_int> {
     let Some(count) = count else { return Err(missing(host)) };
     let mut n = 0;
-    // SAFETY: a number to write to.
+    // SAFETY: `n` is a number to write to, the only argument of the function.
     let code = unsafe { count(&raw mut n) };
     if code == 0 { Ok(n) } else { Err(code) }
 }
 
-/// The host's error if its interface is not initialized.
+/// Returns the MPI library's error if its interface is not initialized.
 fn ready(host: &Host) -> Result<(), c_int> {
     number(host, host.f.cvar_get_num).map(|_| ())
 }
 
-/// Returns the variable of an index; an index that shows nothing is one that the host does not have either.
+/// Returns the item at an index of a list. For an index beyond the list, returns an index that the
+/// MPI library does not have either, so that the library raises the error.
 fn at(list: &[Source], index: c_int) -> Source {
     let beyond = list.iter().filter(|s| matches!(s, Source::Host(_))).count() as c_int;
     let place = usize::try_from(index).map(|i| list.get(i).copied());
     place.map_or(Source::Host(index), |found| found.unwrap_or(Source::Host(beyond)))
 }
 
-/// Where a thing is shown.
+/// Returns the index of an item in a list.
 fn place(list: &[Source], source: Source) -> Option<c_int> {
     list.iter().position(|s| *s == source).map(|i| i as c_int)
 }
 
-/// Where the host's thing is shown.
+/// Returns the index in a list of the item that has this index in the MPI library. If the list does
+/// not have the item, returns the MPI library's index.
 fn shown(list: &[Source], index: c_int) -> c_int {
     place(list, Source::Host(index)).unwrap_or(index)
 }
 
-/// Where ours are shown.
+/// Returns the indices of ddtc's items in a list.
 fn own(list: &[Source]) -> Vec<c_int> {
     let places = list.iter().enumerate().filter(|(_, s)| matches!(s, Source::Ours(_)));
     places.map(|(i, _)| i as c_int).collect()
 }
 
-/// Which of `handles` an address is.
+/// Returns the index in `handles` of the element that lies at an address.
 fn member<T>(handles: &'static [T], handle: *const c_void) -> Option<usize> {
     let offset = handle.addr().checked_sub(handles.as_ptr().addr())?;
     let index = offset.checked_div(size_of::<T>())?;
     (index < handles.len()).then_some(index)
 }
 
-/// Whether a name of the caller's is this one.
+/// Returns true if a name that the tool has passed is equal to `known`.
 ///
 /// # Safety
 /// `name` must be null or a string.
 unsafe fn is(name: *const c_char, known: &str) -> bool {
-    // SAFETY: as the caller promises.
+    // SAFETY: a name that is not null is a string, as the caller promises.
     !name.is_null() && unsafe { CStr::from_ptr(name) }.to_bytes() == known.as_bytes()
 }
 
-/// Writes a result that may not be wanted.
+/// Writes a result, unless its address is null because the tool does not want it.
 ///
 /// # Safety
 /// `to` must be null or writable.
 unsafe fn set(to: *mut c_int, value: c_int) {
     if !to.is_null() {
-        // SAFETY: as the caller promises.
+        // SAFETY: `to` is not null, so it is writable, as the caller promises.
         unsafe { to.write(value) };
     }
 }
 
-/// A string by MPI_T's convention: cut to the buffer, the full length and one returned.
+/// Writes a string by `MPI_T`'s convention: the string is cut to the buffer's size, and `length`
+/// becomes the full length of the string plus one for the terminating null character.
 ///
 /// # Safety
-/// `length` must be null or writable, and `buffer` null or of that length.
+/// `length` must be null or point to the number of characters of `buffer`. `buffer` must be null or
+/// writable for that many characters.
 unsafe fn string(text: &str, buffer: *mut c_char, length: *mut c_int) {
     if length.is_null() {
         return;
     }
-    // SAFETY: as the caller promises; no more than the buffer has is written.
+    // SAFETY: `length` is not null, so it points to the size of the buffer, as the caller promises.
+    // At most `room` characters are written, which is that size.
     unsafe {
         let room = usize::try_from(*length).unwrap_or(0);
         if room > 0 && !buffer.is_null() {
@@ -135,7 +147,8 @@ unsafe fn string(text: &str, buffer: *mut c_char, length: *mut c_int) {
     }
 }
 
-/// Writes a value; whether there is a place for it.
+/// Writes the value of a variable. Returns false if `buffer` is null, or if the value is a text,
+/// which no variable that is shown has.
 ///
 /// # Safety
 /// `buffer` must be null or have room for a value of the variable's type.
@@ -143,7 +156,7 @@ unsafe fn put(value: &Value, buffer: *mut c_void) -> bool {
     if buffer.is_null() {
         return false;
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: the buffer is not null, so it has room for the value, as the caller promises.
     unsafe {
         match *value {
             Value::Int(i) => buffer.cast::<c_int>().write_unaligned(i),
@@ -155,7 +168,7 @@ unsafe fn put(value: &Value, buffer: *mut c_void) -> bool {
     true
 }
 
-/// Reads a value.
+/// Reads a value of a type from a buffer; `None` if `buffer` is null or the type is a text.
 ///
 /// # Safety
 /// `buffer` must be null or hold a value of the type.
@@ -163,7 +176,7 @@ unsafe fn take(kind: Kind, buffer: *const c_void) -> Option<Value> {
     if buffer.is_null() {
         return None;
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: the buffer is not null, so it holds a value of the type, as the caller promises.
     unsafe {
         match kind {
             Kind::Int => Some(Value::Int(buffer.cast::<c_int>().read_unaligned())),
@@ -176,7 +189,7 @@ unsafe fn take(kind: Kind, buffer: *const c_void) -> Option<Value> {
     }
 }
 
-/// The host's handle of a variable's type.
+/// Returns the MPI library's handle of the type of a variable.
 fn datatype(host: &Host, kind: Kind) -> HandleWord {
     let named = match kind {
         Kind::Int => Named::Int,
@@ -193,6 +206,8 @@ fn constants(host: &Host) -> Result<&'static Tool, c_int> {
     abi.map(|a| &a.tool).ok_or_else(|| missing(host))
 }
 
+/// Exports functions of `MPI_T`. A body returns the error code of the call, and may leave early
+/// with an error code in `Err`. A panic in it becomes an error code.
 macro_rules! tool {
     ($($(#[$doc:meta])* fn $name:ident($host:ident $(, $arg:ident: $type:ty)*) $body:block)*) => {$(
         $(#[$doc])*
@@ -208,19 +223,21 @@ macro_rules! tool {
     )*};
 }
 
-/// Calls a function of the host.
+/// Calls a function of the MPI library, or of the layer that has it, and gives its code in `Ok`;
+/// `Err` if there is no such function.
 macro_rules! call {
     ($host:ident.$f:ident($($arg:expr),*)) => {
         match $host.next.$f {
-            // SAFETY: the caller's arguments, an index replaced by the host's own, or places of
-            // this library for the results.
+            // SAFETY: the arguments are those of the tool's call, except that the MPI library's own
+            // index may replace an index, or this library's variables may replace the places for
+            // the results.
             Some(f) => Ok(unsafe { f($($arg),*) }),
             None => Err($crate::handles::missing($host)),
         }
     };
 }
 
-// After the macros that they use.
+// These modules use the macros above, so they must come after them.
 mod category;
 mod control;
 mod enumeration;
@@ -228,7 +245,8 @@ mod performance;
 mod pvar_handles;
 
 tool! {
-    /// Ends the host's interface, and with its last user ours.
+    /// Finalizes the MPI library's interface. If that was the last user of the interface, frees all
+    /// handles of ddtc's performance variables.
     fn MPI_T_finalize(host) {
         let code = call!(host.t_finalize())?;
         if code == 0 && ready(host).is_err() {

@@ -1,4 +1,5 @@
-//! Performance variables: the host's, then the engine's, in the host's sessions.
+//! Functions of `MPI_T` about performance variables: the MPI library's variables, and those of
+//! ddtc's engine. Tools use both in the MPI library's sessions.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -17,18 +18,20 @@ use super::{
 use crate::handles::{missing, set_handle};
 use crate::host::Host;
 
-/// Returns our performance variables with their index in the engine: those that messages may change.
+/// Returns ddtc's performance variables with their indices in the engine: those of the engine's
+/// variables that messages and packing may change.
 pub(super) fn measures() -> impl Iterator<Item = (usize, &'static Performance)> {
     static ALL: [Performance; PERFORMANCE.len()] = PERFORMANCE;
     ALL.iter().enumerate().filter(|(_, p)| p.of_messages)
 }
 
-/// Lists the variables that are shown.
+/// Lists the variables that tools see.
 pub(super) fn measured(host: &Host) -> Result<Vec<Source>, c_int> {
     static SHOWN: Shown = Shown::new();
     SHOWN.grown(host, host.f.pvar_get_num, measures().count())
 }
 
+/// Returns the constant of a class of variables in the MPI library's ABI.
 fn class(tool: &Tool, class: Class) -> c_int {
     let [level, counter, aggregate, timer] = tool.pvar_classes;
     match class {
@@ -39,7 +42,7 @@ fn class(tool: &Tool, class: Class) -> c_int {
     }
 }
 
-/// The host's code of an error of ours.
+/// Returns the MPI library's error code for an error of the engine.
 fn code(host: &Host, class: ErrorClass) -> c_int {
     let tool = match constants(host) {
         Ok(tool) => tool,
@@ -60,18 +63,19 @@ fn done(host: &Host, result: ddtc::Result<()>) -> c_int {
     result.map_or_else(|e| code(host, e.class()), |()| 0)
 }
 
-/// Our session and handle.
+/// Returns the engine's session and handle for a session of the MPI library and a handle of ddtc's.
 fn find(host: &Host, session: *const c_void, handle: *const c_void) -> Result<(Handle, Handle), c_int> {
     ready(host)?;
     pvar_handles::find(session, handle).map_err(|class| code(host, class))
 }
 
-/// Whether a handle is `MPI_T_PVAR_ALL_HANDLES`.
+/// Returns true if a handle is `MPI_T_PVAR_ALL_HANDLES`.
 fn is_all(host: &Host, handle: *const c_void) -> bool {
     let Ok(tool) = constants(host) else { return false };
     let all = match tool.pvar_all_handles_symbol {
         "" => Some(tool.pvar_all_handles),
-        // SAFETY: null, or a constant of the host's that is a handle.
+        // SAFETY: `data` returns null or the address of the MPI library's constant, which is a
+        // handle as wide as a pointer.
         symbol => unsafe { (host.data(symbol) as *const usize).as_ref() }.copied(),
     };
     all == Some(handle.addr())
@@ -79,8 +83,9 @@ fn is_all(host: &Host, handle: *const c_void) -> bool {
 
 type Change = unsafe extern "C-unwind" fn(*mut c_void, *mut c_void) -> c_int;
 
-/// Starts, stops or resets a handle of ours or of the host's, or all of the session. The answer for all is the host's: ours that
-/// cannot be changed are passed over.
+/// Starts, stops or resets a handle of ddtc's by `ours`, or any other handle by `theirs`. For all
+/// handles of a session (`MPI_T_PVAR_ALL_HANDLES`) both are called, and the result is the MPI
+/// library's; handles of ddtc's that cannot be changed are skipped.
 fn change(
     host: &Host,
     session: *mut c_void,
@@ -93,31 +98,31 @@ fn change(
         return Ok(done(host, ours(session, Target::One(handle))));
     }
     let Some(theirs) = theirs else { return Err(missing(host)) };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of the tool's call, unchanged.
     let answer = unsafe { theirs(session, handle) };
     if is_all(host, handle)
         && let Some(session) = pvar_handles::session(session)
         && ready(host).is_ok()
     {
-        // A session that another thread is freeing is all that can fail.
+        // This fails only if another thread is freeing the session.
         let _ = ours(session, Target::All);
     }
     Ok(answer)
 }
 
 tool! {
-    /// The host's variables and ours.
+    /// Returns the number of variables, the MPI library's and ddtc's.
     fn MPI_T_pvar_get_num(host, num: *mut c_int) {
         let list = measured(host)?;
         if num.is_null() {
             return call!(host.pvar_get_num(num));
         }
-        // SAFETY: a place for the number.
+        // SAFETY: `num` is the tool's place for the number.
         unsafe { set(num, list.len() as c_int) };
         Ok(0)
     }
 
-    /// A variable.
+    /// Describes a variable.
     fn MPI_T_pvar_get_info(host, index: c_int, name: *mut c_char, name_len: *mut c_int, verbosity: *mut c_int,
         var_class: *mut c_int, kind: *mut c_void, enumtype: *mut c_void, desc: *mut c_char, desc_len: *mut c_int,
         bind: *mut c_int, readonly: *mut c_int, continuous: *mut c_int, atomic: *mut c_int) {
@@ -130,7 +135,8 @@ tool! {
         };
         let ((_, variable), tool) = (measures().nth(k).ok_or_else(|| missing(host))?, constants(host)?);
         let fixed = variable.is_continuous();
-        // SAFETY: the caller's places for results, null where not wanted.
+        // SAFETY: the pointers are the tool's places for results, and null for a result that the
+        // tool does not want. A handle of an enumeration is a pointer in every ABI.
         unsafe {
             string(variable.name, name, name_len);
             string(variable.description, desc, desc_len);
@@ -150,39 +156,41 @@ tool! {
         Ok(0)
     }
 
-    /// The index of a name in a class.
+    /// Finds the index of a variable by its name and class.
     fn MPI_T_pvar_get_index(host, name: *const c_char, var_class: c_int, index: *mut c_int) {
         let list = measured(host)?;
-        // SAFETY: null or a string of the caller's.
+        // SAFETY: `name` is the tool's, so it is null or a string.
         let ours = measures().position(|(_, p)| unsafe { is(name, p.name) }
             && constants(host).is_ok_and(|tool| class(tool, p.class) == var_class));
         let found = ours.and_then(|k| place(&list, Source::Ours(k)));
         if let (Some(found), false) = (found, index.is_null()) {
-            // SAFETY: a place for the index.
+            // SAFETY: `index` is not null, so it is the tool's place for the index.
             unsafe { set(index, found) };
             return Ok(0);
         }
         let code = call!(host.pvar_get_index(name, var_class, index))?;
         if code == 0 && !index.is_null() {
-            // SAFETY: the host has written it.
+            // SAFETY: `index` is not null, and the MPI library has written the index there.
             unsafe { *index = shown(&list, *index) };
         }
         Ok(code)
     }
 
-    /// A session, the host's.
+    /// Creates a session of the MPI library.
     fn MPI_T_pvar_session_create(host, session: *mut c_void) {
         let code = call!(host.pvar_session_create(session))?;
         if code == 0 && !session.is_null() && host.abi.is_some() {
-            // SAFETY: the host has written it, a pointer in every ABI.
+            // SAFETY: `session` is not null, and the MPI library has written a session there, which
+            // is a pointer in every ABI.
             pvar_handles::opened(unsafe { *session.cast::<*mut c_void>() });
         }
         Ok(code)
     }
 
-    /// Ends a session with all its handles.
+    /// Frees a session with all its handles.
     fn MPI_T_pvar_session_free(host, session: *mut c_void) {
-        // SAFETY: null or a session of the caller's.
+        // SAFETY: `session` is null or points to a session of the tool, which is a pointer in every
+        // ABI.
         let closing = unsafe { session.cast::<*mut c_void>().as_ref() }.and_then(|s| pvar_handles::closing(*s));
         let code = call!(host.pvar_session_free(session));
         match (closing, &code) {
@@ -193,7 +201,7 @@ tool! {
         code
     }
 
-    /// A handle of a variable.
+    /// Allocates a handle of a variable.
     fn MPI_T_pvar_handle_alloc(host, session: *mut c_void, index: c_int, object: *mut c_void, handle: *mut c_void,
         count: *mut c_int) {
         let list = measured(host)?;
@@ -206,7 +214,8 @@ tool! {
             return Ok(constants(host)?.err_invalid);
         }
         let made = pvar_handles::alloc(session, index).map_err(|class| code(host, class))?;
-        // SAFETY: places for the results.
+        // SAFETY: `handle` is not null, so it is the tool's place for a handle, which is a pointer
+        // in every ABI. `count` is null or the tool's place for the number of elements.
         unsafe {
             handle.cast::<*const c_void>().write(made);
             set(count, variable.kind().count() as c_int);
@@ -214,9 +223,10 @@ tool! {
         Ok(0)
     }
 
-    /// Gives a handle back.
+    /// Frees a handle.
     fn MPI_T_pvar_handle_free(host, session: *mut c_void, handle: *mut c_void) {
-        // SAFETY: null or a handle of the caller's, a pointer in every ABI.
+        // SAFETY: `handle` is null or points to a handle of the tool, which is a pointer in every
+        // ABI.
         let value = unsafe { handle.cast::<*mut c_void>().as_mut() };
         if let Some(value) = value.filter(|v| pvar_handles::is_ours(**v)) {
             ready(host)?;
@@ -227,34 +237,34 @@ tool! {
         call!(host.pvar_handle_free(session, handle))
     }
 
-    /// Counts on.
+    /// Starts the counter of a handle, which goes on from its present value.
     fn MPI_T_pvar_start(host, session: *mut c_void, handle: *mut c_void) {
         change(host, session, handle, host.f.pvar_start, start_performance)
     }
 
-    /// Keeps the value.
+    /// Stops the counter of a handle, which keeps its value.
     fn MPI_T_pvar_stop(host, session: *mut c_void, handle: *mut c_void) {
         change(host, session, handle, host.f.pvar_stop, stop_performance)
     }
 
-    /// Back to zero.
+    /// Sets the counter of a handle to zero.
     fn MPI_T_pvar_reset(host, session: *mut c_void, handle: *mut c_void) {
         change(host, session, handle, host.f.pvar_reset, reset_performance)
     }
 
-    /// The value of a variable.
+    /// Reads the value of a variable.
     fn MPI_T_pvar_read(host, session: *mut c_void, handle: *mut c_void, buffer: *mut c_void) {
         if !pvar_handles::is_ours(handle) {
             return call!(host.pvar_read(session, handle, buffer));
         }
         let (session, handle) = find(host, session, handle)?;
         let value = read_performance(session, handle).map_err(|e| code(host, e.class()))?;
-        // SAFETY: null or room for a value of the variable's type.
+        // SAFETY: `buffer` is the tool's: null, or with room for a value of the variable's type.
         let written = unsafe { put(&value, buffer) };
         Ok(if written { 0 } else { constants(host)?.err_invalid })
     }
 
-    /// The value of a variable, which goes back to zero.
+    /// Reads the value of a variable, and sets the counter of the handle to zero.
     fn MPI_T_pvar_readreset(host, session: *mut c_void, handle: *mut c_void, buffer: *mut c_void) {
         if !pvar_handles::is_ours(handle) {
             return call!(host.pvar_readreset(session, handle, buffer));
@@ -264,19 +274,20 @@ tool! {
             return Ok(constants(host)?.err_invalid);
         }
         let value = read_reset_performance(session, handle).map_err(|e| code(host, e.class()))?;
-        // SAFETY: room for a value of the variable's type.
+        // SAFETY: `buffer` is not null, so it is the tool's and has room for a value of the
+        // variable's type.
         let written = unsafe { put(&value, buffer) };
         Ok(if written { 0 } else { constants(host)?.err_invalid })
     }
 
-    /// Another value.
+    /// Writes the value of a variable.
     fn MPI_T_pvar_write(host, session: *mut c_void, handle: *mut c_void, buffer: *const c_void) {
         if !pvar_handles::is_ours(handle) {
             return call!(host.pvar_write(session, handle, buffer));
         }
         let (session, handle) = find(host, session, handle)?;
         let variable = performance_of("t_pvar_write", session, handle).map_err(|e| code(host, e.class()))?;
-        // SAFETY: null or a value of the variable's type.
+        // SAFETY: `buffer` is the tool's: null, or with a value of the variable's type.
         let Some(value) = (unsafe { take(variable.kind(), buffer) }) else {
             return Ok(constants(host)?.err_invalid);
         };

@@ -1,8 +1,10 @@
-//! Handles of our performance variables, by the host's sessions.
+//! Handles of ddtc's performance variables, by the MPI library's sessions.
 //!
-//! A session is the host's; it has a session of the engine from its first handle of ours on, because calls are counted while one is
-//! registry. A handle is the address of a byte here: a freed one comes back only after all others. Nothing is called with the lock held
-//! that could come back.
+//! Tools use sessions of the MPI library. With the first handle of ddtc's in a session, a session
+//! of the engine is opened for it, and no sooner, because the engine counts calls while one of its
+//! sessions is open. A handle is the address of a byte in this file. A freed handle is given out
+//! again only after all other free ones. No function that could call back into this file is called
+//! while the lock is held.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -15,24 +17,30 @@ use ddtc::tool::{alloc_performance, close_session, free_performance, open_sessio
 
 use super::member;
 
-/// Handles that can live at once.
+/// Maximum number of handles at a time.
 const MOST: usize = 1 << 16;
-/// Never read or written: their addresses are the handles. Atomic so that they take no room in the file.
+/// Bytes whose addresses are the handles. They are never read or written. They are atomic so that
+/// the compiler puts them into zeroed memory that takes no space in the library's file.
 static ADDRESSES: [AtomicU8; MOST] = [const { AtomicU8::new(0) }; MOST];
 
-/// A handle of a performance variable that lives: the session it was made in, the host's and ours, and the engine's handle.
+/// A live handle of a performance variable.
 #[derive(Clone, Copy)]
 struct PvarHandle {
+    /// The MPI library's session in which the handle was made.
     host: usize,
+    /// The engine's session that belongs to the MPI library's.
     session: Handle,
+    /// The engine's handle.
     handle: Handle,
 }
 
-/// All sessions and handles that live.
+/// All live sessions and handles.
 struct Registry {
-    /// The host's live sessions, with ours if they have one.
+    /// The MPI library's sessions by their addresses, each with the engine's session if it has one.
     sessions: BTreeMap<usize, Option<Handle>>,
+    /// Handles by their indices in [`ADDRESSES`].
     handles: BTreeMap<usize, PvarHandle>,
+    /// Index at which the search for a free handle begins.
     next: usize,
 }
 
@@ -43,43 +51,45 @@ fn registry() -> Guard<'static, Registry> {
     REGISTRY.lock()
 }
 
-/// Our session behind one of the host's, while the host frees its own.
+/// Session that was taken out while the MPI library frees it.
 pub(super) struct Closing {
     host: usize,
     session: Option<Handle>,
 }
 
-/// The host has made a session.
+/// Notes a session that the MPI library has created.
 pub(super) fn opened(host: *const c_void) {
     let old = registry().sessions.insert(host.addr(), None);
-    // One that the host ended past us.
+    // A known session at this address was freed without a call of this library, and ends now.
     end(old.flatten());
 }
 
-/// Takes a session out before the host frees it and may give its address out again.
+/// Takes a session out before the MPI library frees it, because the library may give the same
+/// address to a new session as soon as it has.
 pub(super) fn closing(host: *const c_void) -> Option<Closing> {
     let session = registry().sessions.remove(&host.addr())?;
     Some(Closing { host: host.addr(), session })
 }
 
 impl Closing {
-    /// The host has freed it.
+    /// Closes the engine's session after the MPI library has freed the session.
     pub(super) fn done(self) {
         end(self.session);
     }
 
-    /// The host has refused.
+    /// Puts the session back after the MPI library has refused to free it.
     pub(super) fn back(self) {
         registry().sessions.entry(self.host).or_insert(self.session);
     }
 }
 
-/// Ends all sessions.
+/// Ends all sessions with their handles.
 pub(super) fn close_all() {
     let sessions = std::mem::take(&mut registry().sessions);
     sessions.into_values().for_each(end);
 }
 
+/// Closes an engine's session, if there is one, and frees its handles.
 fn end(session: Option<Handle>) {
     if let Some(session) = session {
         registry().handles.retain(|_, m| m.session != session);
@@ -87,17 +97,18 @@ fn end(session: Option<Handle>) {
     }
 }
 
-/// Says whether a handle of a performance variable is ours.
+/// Returns true if a handle of a performance variable is ddtc's.
 pub(super) fn is_ours(handle: *const c_void) -> bool {
     member(&ADDRESSES, handle).is_some()
 }
 
-/// Returns our session behind a session of the host's, if it has one.
+/// Returns the engine's session for a session of the MPI library, if there is one.
 pub(super) fn session(host: *const c_void) -> Option<Handle> {
     registry().sessions.get(&host.addr()).copied().flatten()
 }
 
-/// Returns a new handle of the engine's variable `index`.
+/// Allocates a handle of the engine's variable `index` in a session of the MPI library. Fails if
+/// the session is not known, or if all handles are in use.
 pub(super) fn alloc(host: *const c_void, index: usize) -> Result<*const c_void, ErrorClass> {
     static INIT: Once<()> = Once::new();
     INIT.get_or_init(ddtc::tool::init);
@@ -118,7 +129,8 @@ pub(super) fn alloc(host: *const c_void, index: usize) -> Result<*const c_void, 
     Ok((&raw const ADDRESSES[place]).cast())
 }
 
-/// Returns the engine's session and handle.
+/// Returns the engine's session and handle for a session of the MPI library and a handle of ddtc's.
+/// Fails if the session is not known, or if the handle is not live in that session.
 pub(super) fn find(host: *const c_void, handle: *const c_void) -> Result<(Handle, Handle), ErrorClass> {
     let registry = registry();
     let session = *registry.sessions.get(&host.addr()).ok_or(ErrorClass::ToolInvalidSession)?;
@@ -127,7 +139,7 @@ pub(super) fn find(host: *const c_void, handle: *const c_void) -> Result<(Handle
     pvar.map(|m| (m.session, m.handle)).ok_or(ErrorClass::ToolInvalidHandle)
 }
 
-/// Gives a handle back.
+/// Frees a handle of ddtc's in a session of the MPI library. Fails as [`find`].
 pub(super) fn free(host: *const c_void, handle: *const c_void) -> Result<(), ErrorClass> {
     let (session, pvar) = find(host, handle)?;
     if let Some(place) = member(&ADDRESSES, handle) {
@@ -153,7 +165,8 @@ mod tests {
         assert_eq!(free(a, first), Err(ErrorClass::ToolInvalidHandle));
         let second = alloc(a, 0).unwrap();
         assert!(second != first);
-        // The host refuses, then frees; the address is a new session's while it does.
+        // The MPI library first refuses to free the session, then frees it. Before `done` is called
+        // for the old session, a new session gets its address.
         closing(a).unwrap().back();
         assert!(find(a, second).is_ok());
         let old = closing(a).unwrap();
@@ -163,7 +176,7 @@ mod tests {
         old.done();
         assert_eq!(find(a, second), Err(ErrorClass::ToolInvalidHandle));
         assert!(find(a, third).is_ok());
-        // As many as there are places, and no more.
+        // All `MOST` handles can be allocated, and no more.
         let all: Vec<_> = (1..MOST).map(|_| alloc(b, 0).unwrap()).collect();
         assert_eq!(alloc(b, 0), Err(ErrorClass::ToolNotAccessible));
         free(b, all[7]).unwrap();

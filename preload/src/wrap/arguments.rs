@@ -1,4 +1,6 @@
-//! The arguments of a call as values: what decides whether it is looked at, and what its count says afterwards.
+//! Arguments of a wrapped call by their roles: a look-up of the types, which decides whether the
+//! call is bypassed, and a list of arguments, by which the call is counted for the report
+//! afterwards.
 
 use std::ffi::c_int;
 
@@ -12,7 +14,7 @@ use crate::signatures::{Handle, In, Types};
 use crate::table::TypeEntry;
 use crate::use_kind::UseKind;
 
-/// An argument.
+/// One argument of a call, as far as the count for the report uses its value.
 #[derive(Clone, Copy)]
 pub(super) enum Argument {
     /// A buffer that is sent from.
@@ -21,17 +23,17 @@ pub(super) enum Argument {
     Counts,
     /// A datatype.
     Type(Handle),
-    /// A datatype that the call looks at by itself.
+    /// A datatype that `MPI_Pack` or `MPI_Unpack` uses. The wrapper of the call looks it up itself.
     PackType(Handle),
-    /// A datatype for every peer.
+    /// An array of one datatype per peer.
     Types(Types),
     Root(c_int),
     Comm(Handle),
-    /// Nothing that is looked at.
+    /// Any other argument, whose value is not used.
     Other,
 }
 
-/// Makes a value of an argument of a call, by its role.
+/// Makes an [`Argument`] of an argument of a call, by its role.
 macro_rules! value {
     ($value:ident SendBuf) => {
         $crate::wrap::arguments::Argument::SendBuf($value)
@@ -60,8 +62,9 @@ macro_rules! value {
 }
 pub(super) use value;
 
-/// Returns the object on which an error of a call is raised: the argument that is a communicator, a window or a file. A call without
-/// one takes a message, and a message does not tell its communicator.
+/// Returns the object on which an error of a call is raised: the argument that is a communicator, a
+/// window or a file. A call without such an argument takes a message handle, which does not tell
+/// its communicator; its errors are raised on the world's communicator.
 macro_rules! raised_on {
     ($host:ident, $argument:ident: Comm $($rest:tt)*) => { On::Comm($argument) };
     ($host:ident, $argument:ident: Win $($rest:tt)*) => { On::Win($argument) };
@@ -71,7 +74,9 @@ macro_rules! raised_on {
 }
 pub(super) use raised_on;
 
-/// Returns the buffer that is sent, the types of both sides and the communicator, where every peer has a type: those are looked at with their peers.
+/// Returns the send buffer, the types of both sides and the communicator of a call in which every
+/// peer has a type of its own; `None` for any other call. How many types the arrays have is known
+/// only from the communicator.
 #[inline(always)]
 fn of_each_peer(arguments: &[Argument]) -> Option<(In, Types, Types, Handle)> {
     use Argument::{Comm, Counts, SendBuf, Types};
@@ -83,7 +88,8 @@ fn of_each_peer(arguments: &[Argument]) -> Option<(In, Types, Types, Handle)> {
     }
 }
 
-/// Says whether a call is the host's by the handles of its types alone: [`crate::types::is_hosts`]. `$row`: its row of the table of calls.
+/// Returns true if the handles and counts of the types alone show that the call is bypassed, by
+/// [`crate::types::is_hosts`]. `$row` is the call's row of the table of calls.
 macro_rules! is_hosts {
     ($host:ident, $row:ident, $($argument:ident: $role:ident),*) => {{
         #[allow(unused_mut, unused_variables, unused_assignments, reason = "not every call has types, or counts behind the last one")]
@@ -123,9 +129,10 @@ pub(super) use is_hosts;
 /// Results of looking up the types of a call.
 #[derive(Clone, Copy)]
 pub(super) struct ArgumentTypes {
-    /// The handles of those that were looked up.
+    /// Handles of the types that were looked up.
     handles: [Handle; 2],
     entries: [Option<&'static TypeEntry>; 2],
+    /// Some payload of one of the types may be converted in the call.
     wanted: bool,
 }
 
@@ -133,19 +140,20 @@ impl ArgumentTypes {
     pub(super) const NONE: ArgumentTypes =
         ArgumentTypes { handles: [0; 2], entries: [None; 2], wanted: false };
 
-    /// Of a call that finds its types itself.
+    /// Makes the result for a call whose wrapper looks its types up itself.
     #[inline(always)]
     pub(super) fn of_itself(wanted: bool) -> ArgumentTypes {
         ArgumentTypes { wanted, ..ArgumentTypes::NONE }
     }
 
-    /// Says whether some payload of a type may be converted in the call.
+    /// Returns true if some payload of one of the types may be converted in the call.
     #[inline(always)]
     pub(super) fn is_wanted(self) -> bool {
         self.wanted
     }
 
-    /// Looks up a type, the first of the call or the second, of which the call uses `count` instances.
+    /// Looks up the first type of the call, or the second if `second` is true. The call uses
+    /// `count` instances of it.
     #[inline(always)]
     pub(super) fn look(
         &mut self,
@@ -156,7 +164,8 @@ impl ArgumentTypes {
         call: Call,
         used: UseKind,
     ) {
-        // A message that is exchanged has the same type on both sides, most of the time.
+        // An exchange of messages usually has one type on both sides, so the second look-up is
+        // saved.
         let is_same = second && datatype == self.handles[0];
         let looked = match self.entries[0] {
             Some(entry) if is_same && call == Call::Message && used != UseKind::Persistent => {
@@ -168,7 +177,8 @@ impl ArgumentTypes {
         self.entries[usize::from(second)] = looked.entry;
         self.wanted |= looked.is_wanted;
         if is_same {
-            // The second use may have been the one that pays for decoding it.
+            // The second look-up counts a second use. If that use has paid for decoding the type,
+            // the first side gets the new entry too.
             self.entries[0] = looked.entry;
         }
     }
@@ -180,13 +190,15 @@ impl ArgumentTypes {
     }
 }
 
-/// Looks up the types that are arguments of a call. Each counts as used, as often as the number before it says. Written out argument by argument: in a
-/// loop over values all of them would go by way of memory, in each call that is the host's.
+/// Looks up the types that are arguments of a call. Each look-up counts a use of the type, with the
+/// number of instances that the count argument before the type gives. The macro writes out one step
+/// per argument: with a loop over an array, all arguments of every bypassed call would go through
+/// memory.
 macro_rules! looked {
     ($host:ident, $row:ident, $sendbuf:ident: SendBuf, $sendcounts:ident: Counts, $sdispls:ident: $s:ident, $sendtypes:ident: Types,
      $recvbuf:ident: RecvBuf, $recvcounts:ident: Counts, $rdispls:ident: $r:ident, $recvtypes:ident: Types, $comm:ident: Comm
      $(, $rest:ident: $role:ident)*) => {
-        // SAFETY: the caller's arguments.
+        // SAFETY: the arguments are those of the program's call.
         unsafe {
             let used = const { $crate::use_kind::UseKind::of(&$row) };
             $crate::wrap::ArgumentTypes::of_itself(
@@ -206,14 +218,14 @@ macro_rules! looked {
             $count = $argument.wide();
         }
     };
-    // Arrays of numbers are not read here: an element is the least that is moved.
+    // Arrays of counts are not read here. One instance is counted, the minimum that the call moves.
     (@look $host:ident, $row:ident, $looked:ident, $count:ident, $second:ident, $argument:ident Counts) => {
         #[allow(unused_assignments, reason = "as above")]
         {
             $count = 1;
         }
     };
-    // Both sides are counted.
+    // Each of the two sides counts as a use of its type.
     (@look $host:ident, $row:ident, $looked:ident, $count:ident, $second:ident, $argument:ident Type) => {
         #[allow(unused_assignments, reason = "as above")]
         {
@@ -229,10 +241,10 @@ macro_rules! looked {
 }
 pub(super) use looked;
 
-/// Returns the arguments that the count of a call looks at.
+/// Gathers the arguments by which a call is counted for the report.
 ///
 /// # Safety
-/// They are the arguments of a call that the host has accepted.
+/// `arguments` must be the arguments of a call that the MPI library has accepted.
 #[cold]
 pub(super) unsafe fn looked_at(
     host: &'static Host,
@@ -241,9 +253,10 @@ pub(super) unsafe fn looked_at(
 ) -> counting::Arguments {
     use Argument::{Comm, PackType, Root, Type};
     let types = match of_each_peer(arguments) {
-        // How many peers there are is not asked of a communicator that may be a layer's.
+        // The communicator may be a PMPI layer's, so the MPI library is not asked for the number of
+        // its peers.
         Some(_) if host.layers.take(call) => Vec::new(),
-        // SAFETY: as the caller promises.
+        // SAFETY: the MPI library has accepted these arguments, as the caller promises.
         Some((sent, sendtypes, recvtypes, comm)) => unsafe {
             each::types(host, call, sent, sendtypes, recvtypes, comm)
         },

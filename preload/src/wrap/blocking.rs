@@ -1,4 +1,4 @@
-//! Blocking sends and receives.
+//! Wrappers of blocking sends and receives.
 
 use std::ffi::c_int;
 
@@ -18,8 +18,10 @@ type SendrecvFn<N> =
     unsafe extern "C-unwind" fn(In, N, Handle, Int, Int, Out, N, Handle, Int, Int, Handle, Out) -> c_int;
 type ReplaceFn<N> = unsafe extern "C-unwind" fn(Out, N, Handle, Int, Int, Int, Int, Handle, Out) -> c_int;
 
+/// Sends a message. If the message is converted, the MPI library sends packed bytes.
+///
 /// # Safety
-/// As `MPI_Send`, `MPI_Ssend` and `MPI_Rsend` (MPI 5.0, 3.2.1 and 3.4).
+/// As `MPI_Send`, `MPI_Ssend`, `MPI_Rsend` and `MPI_Bsend` (MPI 5.0, 3.2.1 and 3.4).
 #[inline]
 pub(super) unsafe fn send<N: Count>(
     host: &'static Host,
@@ -32,7 +34,8 @@ pub(super) unsafe fn send<N: Count>(
     comm: Handle,
 ) -> c_int {
     let mut staged = Staged::new(host, forms.max_bytes::<N>());
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of the program's call. The MPI library gets them unchanged,
+    // except that `s` is the program's buffer or the staging buffer that replaces it.
     unsafe {
         let s = staged.send(
             UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype, entry: forms.entries[0] },
@@ -42,6 +45,8 @@ pub(super) unsafe fn send<N: Count>(
     }
 }
 
+/// Receives a message. If the message is converted, its bytes are unpacked after the call.
+///
 /// # Safety
 /// As `MPI_Recv` (MPI 5.0, 3.2.4).
 #[inline]
@@ -58,7 +63,9 @@ pub(super) unsafe fn recv<N: Count>(
 ) -> c_int {
     let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
     let mut staged = Staged::new(host, forms.max_bytes::<N>());
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of the program's call, so `status` is null,
+    // `MPI_STATUS_IGNORE` or a status. The call receives into `r`, which is the program's buffer or
+    // the staging buffer that replaces it.
     unsafe {
         let r = staged.receive(given, Some(source), Origin::Named(comm));
         staged.receiving(status, |s| {
@@ -67,6 +74,8 @@ pub(super) unsafe fn recv<N: Count>(
     }
 }
 
+/// Receives a matched message. If the message is converted, its bytes are unpacked after the call.
+///
 /// # Safety
 /// As `MPI_Mrecv` (MPI 5.0, 3.8.3).
 #[inline]
@@ -80,7 +89,9 @@ pub(super) unsafe fn mrecv<N: Count>(
     status: Out,
 ) -> c_int {
     let mut staged = Staged::new(host, forms.max_bytes::<N>());
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of the program's call, so `status` is null,
+    // `MPI_STATUS_IGNORE` or a status. The call receives into `r`, which is the program's buffer or
+    // the staging buffer that replaces it.
     unsafe {
         let r = staged.receive(
             UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] },
@@ -91,6 +102,8 @@ pub(super) unsafe fn mrecv<N: Count>(
     }
 }
 
+/// Sends one message and receives another, each of which may be converted.
+///
 /// # Safety
 /// As `MPI_Sendrecv` (MPI 5.0, 3.10).
 #[inline]
@@ -119,7 +132,9 @@ pub(super) unsafe fn sendrecv<N: Count>(
     };
     let received =
         UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype, entry: forms.entries[1] };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of the program's call, so `status` is null,
+    // `MPI_STATUS_IGNORE` or a status. The call sends from `s` and receives into `r`, each of which
+    // is the program's buffer or the staging buffer that replaces it.
     unsafe {
         let s = staged.send(sent, dest);
         let r = staged.receive(received, Some(source), Origin::Named(comm));
@@ -136,6 +151,8 @@ pub(super) unsafe fn sendrecv<N: Count>(
     }
 }
 
+/// Sends a message and receives another into the same buffer. Both are converted, or neither is.
+///
 /// # Safety
 /// As `MPI_Sendrecv_replace` (MPI 5.0, 3.10).
 #[inline]
@@ -154,9 +171,11 @@ pub(super) unsafe fn sendrecv_replace<N: Count>(
 ) -> c_int {
     let mut staged = Staged::new(host, forms.max_bytes::<N>());
     let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
-    // Neither side is the null process.
+    // The buffer is converted only if neither side is `MPI_PROC_NULL`.
     let both = host.abi.is_some_and(|a| dest != a.proc_null && source != a.proc_null);
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of the program's call, so `status` is null,
+    // `MPI_STATUS_IGNORE` or a status. The call sends from `r` and receives into it; `r` is the
+    // program's buffer or the staging buffer that replaces it.
     unsafe {
         let r = if both { staged.replace(given, Origin::Named(comm)) } else { given };
         staged.receiving(status, |s| {

@@ -1,8 +1,10 @@
-//! Collective calls: a rank converts its own side, whatever the others do.
+//! Wrappers of collective calls: each rank converts its own side, whatever the other ranks do.
 //!
-//! A call is blocking, nonblocking or persistent ([`When`]); what is staged before it and unpacked after it is the same, so one body makes all
-//! three (`collective!`). Not here: reductions, whose operations see the type, and `MPI_Allgatherv`, where MPICH's ring cuts by the extent of the
-//! receive type.
+//! A collective call is blocking, nonblocking or persistent ([`When`]). All three kinds stage the
+//! same buffers before the operation and unpack the same buffers after it, so one body makes the
+//! three functions (`collective!`). Reductions are not converted, because their operations see the
+//! type. `MPI_Allgatherv` is not converted, because MPICH's ring algorithm cuts the data by the
+//! extent of the receive type.
 
 pub(super) mod all;
 pub(super) mod each;
@@ -26,39 +28,41 @@ use crate::signatures::{In, Out};
 use crate::staged::{Moment, Staged};
 use crate::user_buffer::UserBuffer;
 
-/// When a call's operation is started, and where its request goes.
+/// Kind of a collective call, with the address of its request if it makes one.
 #[derive(Clone, Copy)]
 enum When {
     Blocking,
-    /// Once, by this call.
+    /// Nonblocking: this call starts the operation.
     Once(Out),
-    /// By starts.
+    /// Persistent: later calls start the operation.
     Persistent(Out),
 }
 
-/// A collective call of this rank.
+/// A collective call of this rank, with the buffers that are staged for it.
 struct Collective {
     host: &'static Host,
     call: Call,
     comm: HandleWord,
     when: When,
     wanted: bool,
-    /// None: the call is the host's.
+    /// Ranks of the call; `None` if the call is bypassed.
     group: Option<Group>,
     staged: Staged,
-    /// Bytes below which a part is converted because what goes the other way is.
+    /// Bytes below which a part is converted whatever the policy says, because the other side of
+    /// the call is converted; 0 while the other side is not.
     beside: u64,
-    /// The host is asked in the large form whichever the program has used.
+    /// The MPI library is called in the form with `MPI_Count`, whichever form the program has used.
     widened: bool,
 }
 
 impl Collective {
-    /// `wanted`: whether one of its types is to be converted in such calls; otherwise nothing is asked.
+    /// Begins a call. If `wanted` is false, no type of the call is converted in such calls; then
+    /// the call is bypassed and the MPI library is asked nothing.
     fn new(host: &'static Host, call: Call, comm: HandleWord, when: When, wanted: bool) -> Collective {
         let group = if wanted { Group::of(host, comm, call) } else { None };
         let group = group.filter(|_| match when {
             When::Blocking => true,
-            // Bindings that were loaded meanwhile are known now.
+            // `covered` looks for Fortran bindings that were loaded since the last look.
             When::Once(request) => !request.is_null() && covered(host),
             When::Persistent(request) => {
                 !request.is_null() && host.profile.persistent_collectives && covered(host)
@@ -83,7 +87,8 @@ impl Collective {
         }
     }
 
-    /// The group, asked also where the call is the host's but its arrays must be narrowed for it.
+    /// Returns the group of the call. The MPI library is asked for the group of a bypassed call too
+    /// if the arrays of the call must be narrowed, because their length depends on the group.
     fn known<N: Count, S: Copy, L: Copy>(&self, forms: &Forms<S, L>) -> Option<Group> {
         match self.group {
             None if forms.narrows::<N>() => Group::ask(self.host, self.comm),
@@ -99,7 +104,8 @@ impl Collective {
         if let When::Persistent(_) = self.when { Moment::Start } else { Moment::Call }
     }
 
-    /// Returns the part of a receive buffer that is in place: that of this rank, if its send buffer says so.
+    /// Returns the part of the receive buffer that holds data before the call: this rank's own part
+    /// if `sendbuf` is `MPI_IN_PLACE`, else nothing.
     fn own_part(&self, sendbuf: In) -> Own {
         match self.group {
             Some(group) if in_place(self.host, sendbuf) => Own::Part(group.own() as usize),
@@ -107,34 +113,38 @@ impl Collective {
         }
     }
 
-    /// Before a call that sends these parts. What the host is given.
+    /// Stages a send buffer of these parts. Returns the buffer for the MPI library; `None` if the
+    /// program's buffer stays.
     ///
     /// # Safety
-    /// As the call.
+    /// The arguments must be those of the program's collective call.
     unsafe fn send(&mut self, given: UserBuffer, parts: Parts) -> Option<UserBuffer> {
         if in_place(self.host, given.buf) {
             return None;
         }
         let moment = self.moment();
-        // SAFETY: as the caller promises.
+        // SAFETY: the arguments are those of the program's call, as the caller promises.
         unsafe { self.staged.send_parts(self.call, given, parts, moment, self.beside) }
     }
 
-    /// Before a call that receives these parts.
+    /// Stages a receive buffer of these parts, of which `own` holds data before the call. Returns
+    /// the buffer for the MPI library; `None` if the program's buffer stays.
     ///
     /// # Safety
-    /// As the call.
+    /// The arguments must be those of the program's collective call.
     unsafe fn receive(&mut self, given: UserBuffer, parts: Parts, own: Own) -> Option<UserBuffer> {
         if in_place(self.host, given.buf) {
             return None;
         }
         let moment = self.moment();
-        // SAFETY: as the caller promises.
+        // SAFETY: the arguments are those of the program's call, as the caller promises.
         unsafe { self.staged.receive_parts(self.call, given, parts, own, moment, self.beside) }
     }
 
-    /// Before a call in which this rank sends and receives. One side that is converted takes the other along: a host that finds both lying together takes its way
-    /// for that, and moves both element by element if one does not.
+    /// Stages both sides of a call in which this rank sends and receives, and returns the buffers
+    /// for the MPI library. If only one side is converted, the other side is tried again with
+    /// `beside` set: if both buffers are contiguous, the MPI library moves them in a faster way,
+    /// which it does not use if one of them has gaps.
     fn both(
         &mut self,
         (s, r): (UserBuffer, UserBuffer),
@@ -152,50 +162,53 @@ impl Collective {
         (sent, received)
     }
 
-    /// Before a call that sends `blocks` equal parts.
+    /// Stages a send buffer of `blocks` equal parts, and returns the buffer for the MPI library.
     ///
     /// # Safety
-    /// As the call.
+    /// As [`Collective::send`].
     unsafe fn send_equal(&mut self, given: UserBuffer, blocks: i64) -> UserBuffer {
         let parts = Parts::Equal { blocks, count: given.count };
-        // SAFETY: as the caller promises.
+        // SAFETY: the arguments are those of the program's call, as the caller promises.
         unsafe { self.send(given, parts) }.unwrap_or(given)
     }
 
-    /// Before a call that receives `blocks` equal parts.
+    /// Stages a receive buffer of `blocks` equal parts, and returns the buffer for the MPI library.
     ///
     /// # Safety
-    /// As the call.
+    /// As [`Collective::receive`].
     unsafe fn receive_equal(&mut self, given: UserBuffer, blocks: i64, own: Own) -> UserBuffer {
         let parts = Parts::Equal { blocks, count: given.count };
-        // SAFETY: as the caller promises.
+        // SAFETY: the arguments are those of the program's call, as the caller promises.
         unsafe { self.receive(given, parts, own) }.unwrap_or(given)
     }
 
-    /// Before a call that sends parts of their own length and place, of which the host reads those that `there` says: what the host is given, its
-    /// displacements with it.
+    /// Stages a send buffer whose parts have counts and displacements of their own, and returns the
+    /// buffer for the MPI library. The MPI library reads part `i` only if `there(i)` is true. If
+    /// the buffer is staged, the displacements in `vector` become those in the staging buffer.
     ///
     /// # Safety
-    /// As the call.
+    /// As [`Collective::send`]; the arrays of `vector` must have an element for each part.
     unsafe fn send_vector<N: Count>(
         &mut self,
         given: UserBuffer,
         vector: &mut Vector<N>,
         there: impl Fn(usize) -> bool,
     ) -> UserBuffer {
-        // SAFETY: as the caller promises.
+        // SAFETY: the arrays have an element for each part, as the caller promises.
         let Some(parts) = (unsafe { vector.parts() }) else { return given };
         let places = vector.closed_up(&parts);
-        // SAFETY: as above.
+        // SAFETY: the arguments are those of the program's call, as the caller promises.
         let Some(replacement) = (unsafe { self.send(given, parts.only(there)) }) else { return given };
         vector.displs = places;
         replacement
     }
 
-    /// Before a call that receives such parts, of which the host writes those that `there` says.
+    /// Stages a receive buffer whose parts have counts and displacements of their own, and returns
+    /// the buffer for the MPI library. The MPI library writes part `i` only if `there(i)` is true.
+    /// If the buffer is staged, the displacements in `vector` become those in the staging buffer.
     ///
     /// # Safety
-    /// As the call.
+    /// As [`Collective::receive`]; the arrays of `vector` must have an element for each part.
     unsafe fn receive_vector<N: Count>(
         &mut self,
         given: UserBuffer,
@@ -203,10 +216,10 @@ impl Collective {
         own: Own,
         there: impl Fn(usize) -> bool,
     ) -> UserBuffer {
-        // SAFETY: as the caller promises.
+        // SAFETY: the arrays have an element for each part, as the caller promises.
         let Some(parts) = (unsafe { vector.parts() }) else { return given };
         let places = vector.closed_up(&parts);
-        // SAFETY: as above.
+        // SAFETY: the arguments are those of the program's call, as the caller promises.
         let Some(replacement) = (unsafe { self.receive(given, parts.only(there), own) }) else {
             return given;
         };
@@ -214,23 +227,27 @@ impl Collective {
         replacement
     }
 
-    /// Arrays for the host, where they live as long as the operation.
+    /// Moves the arrays for the MPI library to where they live as long as the operation.
     fn kept<N: Count>(&mut self, vector: Vector<N>) -> KeptVector {
         vector.kept_by(&mut self.staged)
     }
 
-    /// The host's call, and what follows it.
+    /// Runs the MPI library's function. Afterwards unpacks a blocking call, or keeps the operation
+    /// under its request, and notes that the MPI library has accepted the communicator.
     ///
     /// # Safety
-    /// `call` must be that of the host with what was staged.
+    /// `call` must call the MPI library's function with the buffers and arrays that were staged.
     unsafe fn run(mut self, call: impl FnOnce() -> c_int) -> c_int {
-        // SAFETY: as the caller promises.
+        // SAFETY: `call` uses the staged buffers, as the caller promises. The request is the
+        // program's argument. If it is null, the call is bypassed, and nothing is staged after
+        // `forget_arrays`.
         let code = unsafe {
             match self.when {
                 When::Blocking => self.staged.collective(call),
                 When::Once(request) | When::Persistent(request) => {
                     if request.is_null() || !covered(self.host) {
-                        // Nothing but arrays is staged.
+                        // The call is bypassed, so nothing but arrays is staged. The completion of
+                        // the operation may not be seen, so the arrays are never freed.
                         self.staged.forget_arrays();
                     }
                     let make =
@@ -246,7 +263,12 @@ impl Collective {
     }
 }
 
-/// A collective call in its three kinds: what is staged, and what the host is given but for the communicator and what follows it.
+/// Makes the blocking, the nonblocking and the persistent form of a collective call.
+///
+/// The rows give the documentation, the three names, the arguments before the communicator with
+/// their roles, a body that stages the buffers, and after `=>` the arguments for the MPI library as
+/// `forward!` takes them. The macro adds the communicator, and after it the info object and the
+/// request of the forms that have them.
 macro_rules! collective {
     (@one $(#[$doc:meta])* $name:ident ($($argument:ident: $kind:ident),*) ($($after:ident: $after_kind:ident),*) $when:expr;
      |$host:ident, $forms:ident, $call:ident, $comm:ident| {$($body:tt)*} ($($given:tt)*)) => {
@@ -262,7 +284,8 @@ macro_rules! collective {
             $($after: $after_kind),*
         ) -> c_int {
             let mut $call = Collective::new($host, $forms.call, $comm, $when, $forms.wanted);
-            // SAFETY: the caller's arguments.
+            // SAFETY: the arguments are those of the program's call. The MPI library gets them
+            // unchanged, except for buffers and arrays that the body has staged.
             unsafe {
                 $($body)*
                 let large = N::LARGE || $call.widened;

@@ -1,7 +1,12 @@
-//! Files: what is written is packed first, what is read is unpacked after.
+//! Wrappers of calls on files: bytes are packed before a write and unpacked after a read.
 //!
-//! Blocking calls, of one rank or of all. Not here: nonblocking ones, which hosts carry out by another way where the type in memory has gaps, those in two halves, and
-//! reads by the shared pointer, which another rank may move after this one has looked for the end of the file.
+//! Blocking calls are converted, independent and collective ones. Three kinds of calls are not:
+//!
+//! * nonblocking calls, which MPI libraries carry out in different ways for types with and without
+//!   gaps in memory;
+//! * split collective calls (`_begin` and `_end`);
+//! * reads by the shared file pointer: another rank may move the pointer after this rank has asked
+//!   whether the read ends before the end of the file.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -23,27 +28,30 @@ type WriteAtFn<N> = unsafe extern "C-unwind" fn(Handle, Offset, In, N, Handle, O
 type ReadFn<N> = unsafe extern "C-unwind" fn(Handle, Out, N, Handle, Out) -> c_int;
 type ReadAtFn<N> = unsafe extern "C-unwind" fn(Handle, Offset, Out, N, Handle, Out) -> c_int;
 
-/// Most bytes of a call: systems move less than this at once, and what hosts do then depends on how many pieces there are.
+/// Maximum number of bytes of a converted call. Operating systems move less than this at once, and
+/// for a longer transfer the MPI library's behaviour depends on the number of pieces.
 const MOST: i64 = c_int::MAX as i64;
 
-/// Before a write. What is staged, and what the host is given.
+/// Stages the buffer of a write. Returns the staged call and the buffer for the MPI library.
 ///
 /// # Safety
-/// As the call: if the host would succeed, the buffer is what is given.
+/// `given` must be the buffer of the program's call: if the MPI library would accept the call, the
+/// buffer may be read.
 unsafe fn written(host: &'static Host, file: HandleWord, given: UserBuffer) -> (Staged, UserBuffer) {
     let mut staged = Staged::new(host, MOST);
     let mut replacement = given;
     if files::view(host, Call::FileWrite, file).is_some() {
-        // SAFETY: as the caller promises.
+        // SAFETY: the buffer is that of the program's call, as the caller promises.
         replacement = unsafe { staged.write(given) };
     }
     kept(host, staged, given, replacement)
 }
 
-/// Before a read.
+/// Stages the buffer of a read that begins at `at`. Returns the staged call and the buffer for the
+/// MPI library.
 ///
 /// # Safety
-/// As the call.
+/// `given` must be the buffer of the program's call.
 unsafe fn read_into(
     host: &'static Host,
     file: HandleWord,
@@ -54,13 +62,14 @@ unsafe fn read_into(
     let mut replacement = given;
     if let Some(view) = files::view(host, Call::FileRead, file) {
         let there = |view: View, bytes| view.holds(host, file, at, bytes);
-        // SAFETY: as the caller promises.
+        // SAFETY: the buffer is that of the program's call, as the caller promises.
         replacement = unsafe { staged.read(given, |bytes| there(view, bytes)) };
     }
     kept(host, staged, given, replacement)
 }
 
-/// Returns what was staged, or nothing where a binding that was loaded meanwhile may have changed the view.
+/// Returns the staged call and its buffer, or an empty one and the program's buffer if a library
+/// was loaded meanwhile that may have changed the view of the file unseen.
 fn kept(
     host: &'static Host,
     staged: Staged,
@@ -78,8 +87,11 @@ fn kept(
     (staged, replacement)
 }
 
+/// Writes at the rank's own or the shared file pointer.
+///
 /// # Safety
-/// As `MPI_File_write`, `MPI_File_write_all`, `MPI_File_write_shared` and `MPI_File_write_ordered` (MPI 5.0, 14.4).
+/// As `MPI_File_write`, `MPI_File_write_all`, `MPI_File_write_shared` and `MPI_File_write_ordered`
+/// (MPI 5.0, 14.4).
 pub(super) unsafe fn write<N: Count>(
     host: &'static Host,
     forms: Forms<WriteFn<c_int>, WriteFn<i64>>,
@@ -89,7 +101,8 @@ pub(super) unsafe fn write<N: Count>(
     datatype: Handle,
     status: Out,
 ) -> c_int {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of the program's call. The MPI library gets them unchanged,
+    // except that `w` is the program's buffer or the staging buffer that replaces it.
     unsafe {
         let given =
             UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype, entry: forms.entries[0] };
@@ -98,6 +111,8 @@ pub(super) unsafe fn write<N: Count>(
     }
 }
 
+/// Writes at an offset.
+///
 /// # Safety
 /// As `MPI_File_write_at` and `MPI_File_write_at_all` (MPI 5.0, 14.4.2).
 pub(super) unsafe fn write_at<N: Count>(
@@ -110,7 +125,8 @@ pub(super) unsafe fn write_at<N: Count>(
     datatype: Handle,
     status: Out,
 ) -> c_int {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of the program's call. The MPI library gets them unchanged,
+    // except that `w` is the program's buffer or the staging buffer that replaces it.
     unsafe {
         let given =
             UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype, entry: forms.entries[0] };
@@ -119,6 +135,8 @@ pub(super) unsafe fn write_at<N: Count>(
     }
 }
 
+/// Reads at the rank's own file pointer.
+///
 /// # Safety
 /// As `MPI_File_read` and `MPI_File_read_all` (MPI 5.0, 14.4.3).
 pub(super) unsafe fn read<N: Count>(
@@ -130,7 +148,9 @@ pub(super) unsafe fn read<N: Count>(
     datatype: Handle,
     status: Out,
 ) -> c_int {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of the program's call, so `status` is null,
+    // `MPI_STATUS_IGNORE` or a status. The call reads into `r`, which is the program's buffer or
+    // the staging buffer that replaces it.
     unsafe {
         let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
         let (staged, r) = read_into(host, fh, At::Pointer, given);
@@ -138,6 +158,8 @@ pub(super) unsafe fn read<N: Count>(
     }
 }
 
+/// Reads at an offset.
+///
 /// # Safety
 /// As `MPI_File_read_at` and `MPI_File_read_at_all` (MPI 5.0, 14.4.2).
 pub(super) unsafe fn read_at<N: Count>(
@@ -150,7 +172,9 @@ pub(super) unsafe fn read_at<N: Count>(
     datatype: Handle,
     status: Out,
 ) -> c_int {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of the program's call, so `status` is null,
+    // `MPI_STATUS_IGNORE` or a status. The call reads into `r`, which is the program's buffer or
+    // the staging buffer that replaces it.
     unsafe {
         let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
         let (staged, r) = read_into(host, fh, At::Offset(offset), given);
@@ -170,7 +194,8 @@ pub unsafe extern "C-unwind" fn MPI_File_open(
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(open) = host.next.file_open else { return missing(host) };
-    // SAFETY: the caller's arguments; after a success the host has written a handle, which is as wide as an address in every ABI.
+    // SAFETY: the arguments are the program's, unchanged. After a success the MPI library has
+    // written a handle, which is as wide as an address in every ABI.
     unsafe {
         let code = open(comm, filename, amode, info, fh);
         if code == 0 && !fh.is_null() {
@@ -186,7 +211,10 @@ pub unsafe extern "C-unwind" fn MPI_File_open(
 pub unsafe extern "C-unwind" fn MPI_File_close(fh: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(close) = host.next.file_close else { return missing(host) };
-    // SAFETY: the caller's argument; before the call, which may give the handle's value to another thread's file.
+    // The file is forgotten before the call: once it is closed, the MPI library may give the same
+    // handle to a file of another thread.
+    // SAFETY: the argument is the program's. If it is not null, it points to a handle, which is as
+    // wide as an address in every ABI.
     unsafe {
         if !fh.is_null() {
             files::forget(*fh.cast::<HandleWord>());
@@ -208,7 +236,8 @@ pub unsafe extern "C-unwind" fn MPI_File_set_view(
 ) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(set_view) = host.next.file_set_view else { return missing(host) };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the program's, unchanged. After a success `datarep` is a string and
+    // `etype` a type, because the MPI library has accepted them.
     unsafe {
         let code = set_view(fh, disp, etype, filetype, datarep, info);
         if code == 0 && !datarep.is_null() {

@@ -1,7 +1,9 @@
-//! The calls with which a user of MPI begins and ends, and the one that ends the program.
+//! Wrappers of initialization and finalization, of the world and of sessions, and of `MPI_Abort`.
 //!
-//! A profiling layer begins its own work in these calls. So they are handed to the function that
-//! the caller would have reached without this library, never to the `PMPI_` name.
+//! A PMPI layer begins its own work in the initialization. So initialization is handed to the
+//! function that the caller would have reached without this library, never directly to the `PMPI_`
+//! name. Finalization and `MPI_Abort` go to the layer that was found after this library
+//! ([`crate::layers`]), or to the MPI library if there is no layer.
 
 use std::ffi::{c_int, c_void};
 
@@ -19,13 +21,13 @@ macro_rules! initializes {
         pub unsafe extern "C-unwind" fn $name($($argument: $kind),*) -> c_int {
             let Some(host) = host_of_caller() else { return NO_HOST };
             let found = next(c_name!(stringify!($name)));
-            // SAFETY: null is none, and any other address a function of that name, whose C type the
-            // standard fixes.
+            // SAFETY: a null pointer becomes `None`. Any other address is that of a function of
+            // this name, whose C type the MPI standard fixes.
             let theirs = unsafe {
                 std::mem::transmute::<*mut c_void, Option<unsafe extern "C-unwind" fn($($kind),*) -> c_int>>(found)
             };
             let Some(theirs) = theirs else { return missing(host) };
-            // SAFETY: the caller's arguments.
+            // SAFETY: the arguments are the program's, unchanged.
             initialize(host, User::$user, || unsafe { theirs($($argument),*) })
         }
     )*};
@@ -43,7 +45,7 @@ initializes! {
 pub unsafe extern "C-unwind" fn MPI_Finalize() -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(theirs) = host.next.finalize else { return missing(host) };
-    // SAFETY: no arguments.
+    // SAFETY: the function takes no arguments, and the program calls it now.
     finalize(host, User::World, || unsafe { theirs() })
 }
 
@@ -53,7 +55,7 @@ pub unsafe extern "C-unwind" fn MPI_Finalize() -> c_int {
 pub unsafe extern "C-unwind" fn MPI_Session_finalize(session: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(theirs) = host.next.session_finalize else { return missing(host) };
-    // SAFETY: the caller's argument.
+    // SAFETY: the argument is the program's, unchanged.
     finalize(host, User::Session, || unsafe { theirs(session) })
 }
 
@@ -63,6 +65,6 @@ pub unsafe extern "C-unwind" fn MPI_Session_finalize(session: *mut c_void) -> c_
 pub unsafe extern "C-unwind" fn MPI_Abort(comm: HandleWord, code: c_int) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     report::so_far(host);
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the program's, unchanged.
     host.next.abort.map_or(missing(host), |abort| unsafe { abort(comm, code) })
 }

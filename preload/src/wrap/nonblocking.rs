@@ -1,4 +1,5 @@
-//! Nonblocking and persistent operations: started, not completed.
+//! Wrappers of the calls that start nonblocking operations, and that make or start persistent ones.
+//! `wrap/completion.rs` has the calls that complete them.
 
 use std::ffi::{c_int, c_void};
 
@@ -22,8 +23,9 @@ type ExchangeFn<N> =
 type ReplaceFn<N> = unsafe extern "C-unwind" fn(Out, N, Handle, Int, Int, Int, Int, Handle, Out) -> c_int;
 type ImrecvFn<N> = unsafe extern "C-unwind" fn(Out, N, Handle, Out, Out) -> c_int;
 
-/// Stages the buffers of an operation by `stage`, if every completion of its request will be seen. What the host is given: `given` is
-/// what the program gave.
+/// Stages the buffers of an operation by `stage`, if ddtc will see every call that may complete the
+/// request of the operation. Returns the staged buffers and the arguments for the MPI library:
+/// those that `stage` returns, or `given`, the program's own, if nothing is staged.
 pub(super) fn before<G: Copy>(
     host: &'static Host,
     request: *mut c_void,
@@ -35,14 +37,17 @@ pub(super) fn before<G: Copy>(
     if request.is_null() || !may_be_covered(host) {
         return nothing();
     }
-    // It may raise the error of a freed request, so nothing is staged yet.
+    // This may raise the error of a freed request, and the program's error handler may then leave
+    // the call. So it is done before anything is staged.
     requests::drain(host);
     let mut staged = Staged::of_a_request(host, max_bytes);
     let replacement = stage(&mut staged);
     if staged.is_empty() {
         return nothing();
     }
-    // Bindings that were loaded meanwhile are known now.
+    // `may_be_covered` uses what is known already. `covered` also looks at the objects that are
+    // loaded now, and tries new Fortran bindings. It is asked only here, so that a call that stages
+    // nothing does not pay for that.
     if covered(host) { (staged, replacement) } else { nothing() }
 }
 
@@ -61,7 +66,8 @@ pub(super) unsafe fn isend<N: Count>(
     request: Out,
 ) -> c_int {
     let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype, entry: forms.entries[0] };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of a send, as the caller promises, and `given` is its buffer.
+    // `made` has the same message, perhaps packed.
     unsafe {
         let made = before(host, request, forms.max_bytes::<N>(), given, |staged| staged.send(given, dest));
         sent::<N>(host, forms, made, (dest, tag, comm), request, Operation::once)
@@ -69,7 +75,8 @@ pub(super) unsafe fn isend<N: Count>(
 }
 
 /// # Safety
-/// As `MPI_Send_init`, `MPI_Ssend_init` and `MPI_Rsend_init` (MPI 5.0, 3.9): nothing is read before a start.
+/// As `MPI_Send_init`, `MPI_Ssend_init` and `MPI_Rsend_init` (MPI 5.0, 3.9). The buffer is not read
+/// before the operation is started.
 #[inline]
 pub(super) unsafe fn send_init<N: Count>(
     host: &'static Host,
@@ -83,7 +90,8 @@ pub(super) unsafe fn send_init<N: Count>(
     request: Out,
 ) -> c_int {
     let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype, entry: forms.entries[0] };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of a persistent send, as the caller promises, and `given` is
+    // its buffer. `made` has the same message, which is packed when it is started.
     unsafe {
         let made =
             before(host, request, forms.max_bytes::<N>(), given, |staged| staged.send_later(given, dest));
@@ -91,10 +99,12 @@ pub(super) unsafe fn send_init<N: Count>(
     }
 }
 
-/// A send of what is staged, whose operation `make` makes.
+/// Calls the MPI library for a send, nonblocking or persistent, whose buffer is staged or the
+/// program's. `make` makes the operation of the request from what is staged.
 ///
 /// # Safety
-/// As `MPI_Isend`.
+/// As `MPI_Isend` or `MPI_Send_init`. The second buffer of the pair must be that which is to be
+/// given to the MPI library when the first is staged.
 #[inline]
 unsafe fn sent<N: Count>(
     host: &'static Host,
@@ -104,7 +114,8 @@ unsafe fn sent<N: Count>(
     request: Out,
     make: impl FnOnce(Staged) -> Box<Operation>,
 ) -> c_int {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller promises the arguments of the send, with a buffer `s` that the MPI library
+    // may use for it. Something is staged only if `request` is not null.
     unsafe {
         start(host, request, staged, make, || {
             forward!(N, forms, host, (s.buf)[s.count](s.datatype)(dest)(tag)(comm)(request))
@@ -127,7 +138,8 @@ pub(super) unsafe fn irecv<N: Count>(
     request: Out,
 ) -> c_int {
     let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of a receive, as the caller promises, and `given` is its
+    // buffer.
     unsafe { receive::<N>(host, forms, given, (source, tag, comm), request, Operation::once) }
 }
 
@@ -146,14 +158,16 @@ pub(super) unsafe fn recv_init<N: Count>(
     request: Out,
 ) -> c_int {
     let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of a persistent receive, as the caller promises, and `given`
+    // is its buffer.
     unsafe { receive::<N>(host, forms, given, (source, tag, comm), request, Operation::persistent) }
 }
 
-/// A receive whose operation `make` makes.
+/// Stages the buffer of a receive, nonblocking or persistent, and calls the MPI library. `make`
+/// makes the operation of the request from what is staged.
 ///
 /// # Safety
-/// As `MPI_Irecv`.
+/// As `MPI_Irecv` or `MPI_Recv_init`, with the buffer `given`.
 #[inline]
 unsafe fn receive<N: Count>(
     host: &'static Host,
@@ -163,7 +177,8 @@ unsafe fn receive<N: Count>(
     request: Out,
     make: impl FnOnce(Staged) -> Box<Operation>,
 ) -> c_int {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller promises the arguments of a receive into `given`. `r` is `given` or a
+    // staging buffer for its message. Something is staged only if `request` is not null.
     unsafe {
         let (staged, r) = before(host, request, forms.max_bytes::<N>(), given, |staged| {
             staged.receive(given, Some(source), Origin::Named(comm))
@@ -201,11 +216,14 @@ pub(super) unsafe fn isendrecv<N: Count>(
     };
     let received =
         UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype, entry: forms.entries[1] };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller promises the arguments of an exchange of `sent` and `received`. `s` and
+    // `r` are these buffers or staging buffers for their messages. Something is staged only if
+    // `request` is not null.
     unsafe {
         let (staged, (s, r)) = before(host, request, forms.max_bytes::<N>(), (sent, received), |staged| {
             let s = staged.send(sent, dest);
-            // What nobody tells the length of is left to the host.
+            // If the MPI library leaves the status of exchanges empty, ddtc cannot learn how many
+            // bytes were received, so the receive is bypassed.
             let told = host.profile.tells_exchanges;
             (s, if told { staged.receive(received, Some(source), Origin::Named(comm)) } else { received })
         });
@@ -241,7 +259,8 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
     let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
     // Neither side is the null process.
     let both = host.abi.is_some_and(|a| dest != a.proc_null && source != a.proc_null);
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller promises the arguments of an exchange in place of `given`. `g` is `given`
+    // or a staging buffer for its message. Something is staged only if `request` is not null.
     unsafe {
         let (staged, g) = before(host, request, forms.max_bytes::<N>(), given, |staged| match both {
             false => given,
@@ -258,7 +277,9 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
                 )
             });
         }
-        // What is sent is packed, what is received is the host's: an exchange of two buffers.
+        // The MPI library leaves the status of exchanges empty, so only the outgoing message is
+        // packed, and the receive goes to the program's buffer. The call becomes `MPI_Isendrecv` of
+        // these two buffers.
         let Forms { call, wanted, entries, on, .. } = forms;
         let (small, large) = (host.next_counted.isendrecv, host.next_counted.isendrecv_c);
         let forms = Forms { small, large, call, wanted, entries, on };
@@ -275,7 +296,9 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
     }
 }
 
-/// The operation of an exchange: one request for a send and a receive, of which either may be converted.
+/// Returns the constructor for the operation of an exchange: [`Operation::exchange`], because its
+/// one request is for a send and a receive, or [`Operation::once`] if the source is `MPI_PROC_NULL`
+/// and nothing is received.
 fn exchange(host: &Host, source: Int) -> fn(Staged) -> Box<Operation> {
     let receives = host.abi.is_some_and(|abi| source != abi.proc_null);
     if receives { Operation::exchange } else { Operation::once }
@@ -294,7 +317,8 @@ pub(super) unsafe fn imrecv<N: Count>(
     request: Out,
 ) -> c_int {
     let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller promises the arguments of a matched receive into `given`. `r` is `given`
+    // or a staging buffer for its message. Something is staged only if `request` is not null.
     unsafe {
         let (staged, r) = before(host, request, forms.max_bytes::<N>(), given, |staged| {
             staged.receive(given, None, Origin::Matched)
@@ -312,10 +336,11 @@ pub unsafe extern "C-unwind" fn MPI_Start(request: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(start) = host.next.start else { return missing(host) };
     if !requests::live() {
-        // SAFETY: the caller's argument.
+        // SAFETY: the caller promises the argument of `MPI_Start`.
         return unsafe { start(request) };
     }
-    // SAFETY: the caller's argument.
+    // SAFETY: the caller promises the argument of `MPI_Start`: one handle, or null, which the MPI
+    // library refuses.
     unsafe { started(host, 1, request, || start(request)) }
 }
 
@@ -326,38 +351,43 @@ pub unsafe extern "C-unwind" fn MPI_Startall(count: c_int, requests: *mut c_void
     let Some(host) = host() else { return NO_HOST };
     let Some(startall) = host.next.startall else { return missing(host) };
     if !requests::live() {
-        // SAFETY: the caller's arguments.
+        // SAFETY: the caller promises the arguments of `MPI_Startall`.
         return unsafe { startall(count, requests) };
     }
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller promises the arguments of `MPI_Startall`: `count` handles, or null, which
+    // the MPI library refuses.
     unsafe { started(host, count, requests, || startall(count, requests)) }
 }
 
-/// Packs what persistent sends will send, and starts them.
+/// Packs the buffers of the persistent operations among the requests, prepares their staging
+/// buffers for receives, and starts all requests by `call`.
 ///
 /// # Safety
-/// `handles` must be null or that many handles; `call` must start them.
-#[inline(never)] // What it keeps in registers and on the stack is nothing to a start of the host's.
+/// `handles` must be null or point to `count` handles, and `call` must start these requests.
+#[inline(never)] // Starts that are bypassed need not save registers for this function.
 unsafe fn started(
     host: &'static Host,
     count: c_int,
     handles: *mut c_void,
     call: impl FnOnce() -> c_int,
 ) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises `count` handles, or null.
     let operations = unsafe { found(host, count, handles) };
     for found in &operations {
-        // A call that ended with an error may not have said that the request is inactive. A receive
-        // that is complete has a status with its source; the status of an inactive request is
-        // empty.
-        // SAFETY: the program's request, which lives.
+        // An operation that the table has as active may be inactive all the same, because an
+        // earlier call has ended it with an error without saying so. Then its status is empty. A
+        // receive that is complete, but not yet completed by the program, has a status with its
+        // source.
+        // SAFETY: the program starts this request, so the request is not freed.
         let is_inactive = !found.active || unsafe { requests::inactive(host, found.handle) };
         let Some(mut operation) = found.take() else { continue };
         if is_inactive {
-            // SAFETY: a start says that the program's buffers are ready.
+            // SAFETY: by the start the program hands over its buffers, which are ready to be read.
             unsafe { operation.staged.fill() };
         }
-        // Where the start fails too: the empty status of an inactive request unpacks nothing.
+        // The operation is marked as active before the start, and stays so if the start fails. A
+        // call that later completes the inactive request returns an empty status, by which no
+        // message is unpacked.
         operation.active = true;
         requests::put(found.handle, operation);
     }

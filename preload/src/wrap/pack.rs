@@ -1,4 +1,4 @@
-//! `MPI_Pack` and `MPI_Unpack`.
+//! Wrappers of `MPI_Pack` and `MPI_Unpack`.
 
 use std::ffi::c_int;
 
@@ -14,7 +14,7 @@ use crate::signatures::{Handle, In, Out};
 type PackFn<N> = unsafe extern "C-unwind" fn(In, N, Handle, Out, N, *mut N, Handle) -> c_int;
 type UnpackFn<N> = unsafe extern "C-unwind" fn(In, N, *mut N, Out, N, Handle, Handle) -> c_int;
 
-/// The arguments of `MPI_Pack` by their roles.
+/// Returns the arguments of `MPI_Pack` by their roles.
 #[inline(always)]
 pub(super) fn packing<N: Count>(
     inbuf: In,
@@ -37,7 +37,7 @@ pub(super) fn packing<N: Count>(
     }
 }
 
-/// Those of `MPI_Unpack`.
+/// Returns the arguments of `MPI_Unpack` by their roles.
 #[inline(always)]
 pub(super) fn unpacking<N: Count>(
     inbuf: In,
@@ -60,14 +60,15 @@ pub(super) fn unpacking<N: Count>(
     }
 }
 
-/// Says whether a call of a row of the table of calls was converted before anything else of it was looked at: packing and unpacking alone may be.
+/// Tries to pack or unpack before anything else of a call is looked at. Returns true if that was
+/// done, so that the call is over. For all other calls of the table the macro gives false.
 macro_rules! at_once {
     ($host:ident, pack::pack($($argument:ident),*)) => {
-        // SAFETY: the caller's arguments.
+        // SAFETY: the arguments are those of the program's call.
         unsafe { $crate::convert::convert_at_once($host, &pack::packing($($argument),*)) }
     };
     ($host:ident, pack::unpack($($argument:ident),*)) => {
-        // SAFETY: the caller's arguments.
+        // SAFETY: the arguments are those of the program's call.
         unsafe { $crate::convert::convert_at_once($host, &pack::unpacking($($argument),*)) }
     };
     ($host:ident, $($other:tt)*) => {
@@ -76,6 +77,8 @@ macro_rules! at_once {
 }
 pub(super) use at_once;
 
+/// Packs by compiled code, or calls the MPI library's function.
+///
 /// # Safety
 /// As `MPI_Pack` (MPI 5.0, 5.2).
 #[inline]
@@ -92,11 +95,13 @@ pub(super) unsafe fn pack<N: Count>(
 ) -> c_int {
     let call = packing(inbuf, incount, datatype, outbuf, outsize, position, comm);
     let theirs = || match (forms.large, forms.small) {
-        // SAFETY: the caller's arguments; the position is of the large form.
+        // SAFETY: the arguments are the program's. `N` is the large form, so `position` points to
+        // an `MPI_Count`, as the function expects.
         (Some(pack), _) if N::LARGE => unsafe {
             pack(inbuf, incount.wide(), datatype, outbuf, outsize.wide(), position.cast(), comm)
         },
-        // SAFETY: the caller's arguments, narrowed where they are of the large form.
+        // SAFETY: the arguments are the program's, and `narrowed` gives those of type `int` their
+        // values. `position` is null or points to a number, as the program's call promises.
         (_, Some(pack)) => unsafe {
             narrowed(host, &call, forms.on, |count, size, at| {
                 pack(inbuf, count, datatype, outbuf, size, at, comm)
@@ -104,10 +109,12 @@ pub(super) unsafe fn pack<N: Count>(
         },
         (_, None) => missing(host),
     };
-    // SAFETY: the caller's arguments.
+    // SAFETY: `call` has the arguments of the program's call.
     unsafe { wrapped(host, &call, theirs) }
 }
 
+/// Unpacks by compiled code, or calls the MPI library's function.
+///
 /// # Safety
 /// As `MPI_Unpack` (MPI 5.0, 5.2).
 #[inline]
@@ -124,11 +131,13 @@ pub(super) unsafe fn unpack<N: Count>(
 ) -> c_int {
     let call = unpacking(inbuf, insize, position, outbuf, outcount, datatype, comm);
     let theirs = || match (forms.large, forms.small) {
-        // SAFETY: the caller's arguments; the position is of the large form.
+        // SAFETY: the arguments are the program's. `N` is the large form, so `position` points to
+        // an `MPI_Count`, as the function expects.
         (Some(unpack), _) if N::LARGE => unsafe {
             unpack(inbuf, insize.wide(), position.cast(), outbuf, outcount.wide(), datatype, comm)
         },
-        // SAFETY: the caller's arguments, narrowed where they are of the large form.
+        // SAFETY: the arguments are the program's, and `narrowed` gives those of type `int` their
+        // values. `position` is null or points to a number, as the program's call promises.
         (_, Some(unpack)) => unsafe {
             narrowed(host, &call, forms.on, |count, size, at| {
                 unpack(inbuf, size, at, outbuf, count, datatype, comm)
@@ -136,43 +145,46 @@ pub(super) unsafe fn unpack<N: Count>(
         },
         (_, None) => missing(host),
     };
-    // SAFETY: the caller's arguments.
+    // SAFETY: `call` has the arguments of the program's call.
     unsafe { wrapped(host, &call, theirs) }
 }
 
-/// Converts the call, or makes the host's.
+/// Converts the call. If that is not possible, runs `theirs`, the MPI library's function, and
+/// learns from its success.
 ///
 /// # Safety
 /// As [`convert`].
 #[inline]
 unsafe fn wrapped<N: Count>(host: &'static Host, call: &Call<N>, theirs: impl FnOnce() -> c_int) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the requirements are those of `convert`, as the caller promises.
     let outcome = unsafe { convert(host, call) };
     if outcome == Outcome::Done {
         return 0;
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: the position is null or points to a number, as `convert` requires of the caller.
     let before = unsafe { call.at() };
     let code = theirs();
-    // SAFETY: as the caller promises.
+    // SAFETY: as above.
     unsafe { passed(host, call, outcome, code, before) };
     code
 }
 
-/// The small form of a call, whichever form the program used.
+/// Calls the MPI library's function in the form with `int`, whichever form the program has used.
+/// Raises an error on `on` if the count or the position does not fit into an `int`.
 ///
 /// # Safety
-/// `call.position` must be null or point to a count.
+/// `call.position` must be null or point to a number of type `N`.
 unsafe fn narrowed<N: Count>(
     host: &Host,
     call: &Call<N>,
     on: On,
     small: impl FnOnce(c_int, c_int, *mut c_int) -> c_int,
 ) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the position is null or points to a number, as the caller promises.
     let position = unsafe { call.position.as_mut() };
     let at = position.as_deref().map_or(0, |at| at.wide());
-    // A packed buffer may be larger than the call uses: what an int cannot say of it is not needed.
+    // A packed buffer may be larger than the call needs. A size that does not fit into an `int` is
+    // given as the maximum `int`: the position after the call must fit into an `int` anyway.
     let size = c_int::try_from(call.packed_size.wide().min(i64::from(c_int::MAX)));
     match (c_int::try_from(call.count.wide()), size, c_int::try_from(at)) {
         (Ok(count), Ok(size), Ok(mut at)) => match position {

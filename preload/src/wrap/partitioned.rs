@@ -1,4 +1,8 @@
-//! Partitioned messages are the host's. Open MPI prepares their requests once, in its progress, so their types are made ready when they are made.
+//! Wrappers of the functions that make partitioned messages. The messages themselves are bypassed.
+//!
+//! Open MPI prepares the request of a partitioned message once, in its progress, where no type is
+//! decoded or compiled. So the type is made ready for Open MPI's convertor hook when the program
+//! makes the request.
 
 use std::ffi::{c_int, c_void};
 
@@ -31,7 +35,7 @@ macro_rules! partitioned {
                 attend_in_call(host);
                 look(host, datatype, count, Call::Message, UseKind::Persistent);
             }
-            // SAFETY: the caller's arguments.
+            // SAFETY: the arguments are the program's, unchanged.
             unsafe { theirs(buf, partitions, count, datatype, peer, tag, comm, info, request) }
         }
     )*};

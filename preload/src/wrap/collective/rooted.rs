@@ -1,4 +1,4 @@
-//! Calls with a root.
+//! Wrappers of collective calls with a root.
 
 use std::ffi::c_int;
 
@@ -18,12 +18,13 @@ use crate::user_buffer::UserBuffer;
 
 collective! {
     /// # Safety
-    /// As `MPI_Bcast` (MPI 5.0, 6.4) and its kin.
+    /// As `MPI_Bcast` (MPI 5.0, 6.4), and its nonblocking and persistent forms.
     bcast ibcast bcast_init (buffer: SendRecvBuf, count: Count, datatype: Type, root: Root)
     |host, forms, call, comm| {
         let g = UserBuffer { buf: buffer, count: count.wide(), datatype, entry: forms.entries[0] };
         let g = match call.role(root) {
-            // Those of MPICH that cut a broadcast in a tree do so by the type.
+            // The tree algorithms of MPICH and Intel MPI cut a broadcast by the local type, so the
+            // call is bypassed if they may be used.
             _ if call.pipelined() => g,
             Some(Role::Root) => call.send_equal(g, 1),
             Some(Role::Other) => call.receive_equal(g, 1, Own::Nothing),
@@ -34,7 +35,7 @@ collective! {
 
 collective! {
     /// # Safety
-    /// As `MPI_Gather` (MPI 5.0, 6.5) and its kin.
+    /// As `MPI_Gather` (MPI 5.0, 6.5), and its nonblocking and persistent forms.
     gather igather gather_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type, root: Root)
     |host, forms, call, comm| {
@@ -54,7 +55,7 @@ collective! {
 
 collective! {
     /// # Safety
-    /// As `MPI_Scatter` (MPI 5.0, 6.6) and its kin.
+    /// As `MPI_Scatter` (MPI 5.0, 6.6), and its nonblocking and persistent forms.
     scatter iscatter scatter_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type, root: Root)
     |host, forms, call, comm| {
@@ -73,7 +74,8 @@ collective! {
 
 collective! {
     /// # Safety
-    /// As `MPI_Gatherv` (MPI 5.0, 6.5) and its kin; the arrays are read at the root alone.
+    /// As `MPI_Gatherv` (MPI 5.0, 6.5), and its nonblocking and persistent forms. The arrays are
+    /// read at the root alone.
     gatherv igatherv gatherv_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, displs: Displs, recvtype: Type, root: Root)
     |host, forms, call, comm| {
@@ -98,7 +100,8 @@ collective! {
 
 collective! {
     /// # Safety
-    /// As `MPI_Scatterv` (MPI 5.0, 6.6) and its kin; the arrays are read at the root alone.
+    /// As `MPI_Scatterv` (MPI 5.0, 6.6), and its nonblocking and persistent forms. The arrays are
+    /// read at the root alone.
     scatterv iscatterv scatterv_init
     (sendbuf: SendBuf, sendcounts: Counts, displs: Displs, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type, root: Root)
     |host, forms, call, comm| {
@@ -121,15 +124,18 @@ collective! {
 }
 
 impl Collective {
-    /// Returns the role of this rank in a call with this root, if it may convert its side: the root not where it sends from the buffer that it receives
-    /// into, which is the host's to refuse.
+    /// Returns the group of a call with this root and the role of this rank, if the rank may
+    /// convert its side. The root may not if it sends from the buffer that it receives into: that
+    /// call is bypassed, so that the MPI library raises its error.
     fn part(&self, root: c_int, s: UserBuffer, r: UserBuffer) -> Option<(Group, Role)> {
         let (group, role) = (self.group?, self.role(root)?);
         (role != Role::Root || s.buf != r.buf).then_some((group, role))
     }
 
-    /// Whether the host may cut this broadcast by its local type: MPICH's trees of nonblocking ones where a length of their pieces is set, by
-    /// its variable or in a file of algorithms.
+    /// Returns true if the MPI library may cut this broadcast into pieces by the local type.
+    /// MPICH's tree algorithms for nonblocking and persistent broadcasts, which Intel MPI has too,
+    /// do so if the length of the pieces is set by an environment variable or in a file of
+    /// algorithms.
     fn pipelined(&self) -> bool {
         !matches!(self.when, When::Blocking)
             && matches!(self.host.profile.wire_form, WireForm::Segments { .. })
@@ -137,7 +143,8 @@ impl Collective {
     }
 }
 
-/// Whether variables say how long the pieces of nonblocking broadcasts are.
+/// Returns true if an environment variable may set the length of the pieces of nonblocking
+/// broadcasts. The environment is read once.
 fn tree_pieces() -> bool {
     static SET: Awaited<bool> = Awaited::new();
     let names = || std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
@@ -148,7 +155,8 @@ fn tree_pieces() -> bool {
     *SET.get_or_init(|| names().any(|name| tells(&name)))
 }
 
-/// Parts that the root's arrays have; none elsewhere, where they mean nothing.
+/// Returns the number of elements of the root's arrays; 0 at all other ranks, where the arrays are
+/// not significant.
 fn at_root(host: &Host, group: Option<Group>, root: c_int) -> i64 {
     group.filter(|g| g.role(host, root) == Some(Role::Root)).map_or(0, |g| g.blocks)
 }

@@ -1,12 +1,17 @@
-//! `MPI_Request_get_status_any`, `_all` and `_some` for hosts that are older than them: mpi4py looks for their symbols in the
-//! process, and then calls what it finds.
+//! `MPI_Request_get_status_any`, `_all` and `_some` for MPI libraries that are too old to have
+//! them.
 //!
-//! By `MPI_Request_get_status`, request after request. Hosts of that age do not tell inactive requests from complete ones: they
-//! count as complete. In an empty status `MPI_ERROR` is `MPI_SUCCESS` (MPI 5.0, 3.7.3), which the host's call for one request leaves
-//! as it was; in others it stays untouched, because none of these calls returns `MPI_ERR_IN_STATUS` (3.2.5).
+//! The preload library is one binary for all MPI libraries, so it exports these three functions
+//! under old MPI libraries too. A client such as mpi4py looks for their symbols in the process and
+//! calls them if it finds them; without them it would do something of its own. So the functions
+//! here return what the standard says, not what such a client would have done without them.
 //!
-//! One library serves all hosts, so these symbols are there on hosts without them, and a client that would have had a way of its
-//! own without them calls these: they give what the standard says, not what its own way would have given.
+//! They call `MPI_Request_get_status` for one request after the other. MPI libraries of that age do
+//! not distinguish inactive requests from complete ones there, so inactive requests count as
+//! complete. In an empty status `MPI_ERROR` must be `MPI_SUCCESS` (MPI 5.0, 3.7.3).
+//! `MPI_Request_get_status` leaves the field unchanged there, so it is written here. In other
+//! statuses the field stays unchanged, because none of the three functions returns
+//! `MPI_ERR_IN_STATUS` (3.2.5).
 
 use std::ffi::{c_int, c_void};
 
@@ -17,7 +22,8 @@ use crate::handles::{handle_at, missing};
 use crate::host::Host;
 use crate::status;
 
-/// Handles and statuses of a call.
+/// Arrays of handles and statuses that the program gave to a call. `statuses` is a single status in
+/// the call that reports one request.
 struct Arrays {
     host: &'static Host,
     abi: &'static Abi,
@@ -30,16 +36,21 @@ impl Arrays {
         Some(Arrays { host, abi: host.abi?, requests, statuses })
     }
 
-    /// The state of a request, its status as number `k`.
+    /// Asks for the state of the request with index `i`. Sets `flag` to 1 if the request is
+    /// complete, else to 0, and writes the status with index `k` if the request is complete and the
+    /// program wants statuses. Returns the code of `MPI_Request_get_status`.
     ///
     /// # Safety
-    /// The arrays must have that many elements.
+    /// `requests` must point to more than `i` handles, and `statuses` to more than `k` statuses
+    /// unless it is `MPI_STATUSES_IGNORE`.
     unsafe fn ask(&self, i: c_int, k: c_int, flag: &mut c_int) -> c_int {
         let ignored = self.statuses.addr() == self.abi.status_ignore;
         let bytes = if ignored { 0 } else { k as usize * self.abi.status_bytes };
         let handle = self.requests.wrapping_byte_add(i as usize * self.abi.handle_bytes);
         let status = self.statuses.wrapping_byte_add(bytes);
-        // SAFETY: as the caller promises.
+        // SAFETY: `handle` points to the handle with index `i`. `status` points to the status with
+        // index `k`, or is `MPI_STATUSES_IGNORE`, which has the value of `MPI_STATUS_IGNORE` and is
+        // not read here. The caller promises both arrays.
         unsafe {
             let code = MPI_Request_get_status(handle_at(self.host, handle), flag, status);
             if code == 0 && *flag != 0 && !ignored && status::is_empty(self.abi, status) {
@@ -49,11 +60,13 @@ impl Arrays {
         }
     }
 
+    /// Returns true if the request with index `i` is `MPI_REQUEST_NULL`.
+    ///
     /// # Safety
-    /// As [`Arrays::ask`].
+    /// `requests` must point to more than `i` handles.
     unsafe fn is_null(&self, i: c_int) -> bool {
         let handle = self.requests.wrapping_byte_add(i as usize * self.abi.handle_bytes);
-        // SAFETY: as the caller promises.
+        // SAFETY: `handle` points to the handle with index `i`, which the caller promises.
         unsafe { handle_at(self.host, handle) & self.host.mask == self.host.request_null }
     }
 }
@@ -69,7 +82,9 @@ pub(super) unsafe fn any(
     status: *mut c_void,
 ) -> c_int {
     let Some(arrays) = Arrays::new(host, requests, status) else { return missing(host) };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller promises the arguments of `MPI_Request_get_status_any`: `requests` points
+    // to `count` handles, `index` and `flag` to numbers, and `status` to one status, or it is
+    // `MPI_STATUS_IGNORE`. `ask` is called for indices below `count` and status 0 alone.
     unsafe {
         (*index, *flag) = (arrays.abi.constants.undefined, 1);
         for i in (0..count).filter(|&i| !arrays.is_null(i)) {
@@ -82,7 +97,8 @@ pub(super) unsafe fn any(
         if *flag == 0 {
             return 0;
         }
-        // None is active: an empty status, as that of the null request.
+        // All requests are null: the answer is true with an empty status, which the MPI library
+        // writes for the null request.
         let code = host.next.request_get_status.map_or(missing(host), |f| f(host.request_null, flag, status));
         if code == 0 && status.addr() != arrays.abi.status_ignore {
             status::set_error(arrays.abi, status, 0);
@@ -101,7 +117,9 @@ pub(super) unsafe fn all(
     statuses: *mut c_void,
 ) -> c_int {
     let Some(arrays) = Arrays::new(host, requests, statuses) else { return missing(host) };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller promises the arguments of `MPI_Request_get_status_all`: `requests` points
+    // to `count` handles, `flag` to a number, and `statuses` to `count` statuses, or it is
+    // `MPI_STATUSES_IGNORE`. `ask` is called for indices below `count` alone.
     unsafe {
         *flag = 1;
         for i in 0..count {
@@ -125,8 +143,12 @@ pub(super) unsafe fn some(
     statuses: *mut c_void,
 ) -> c_int {
     let Some(arrays) = Arrays::new(host, requests, statuses) else { return missing(host) };
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller promises the arguments of `MPI_Request_get_status_some`: `requests` points
+    // to `incount` handles, `outcount` to a number, `indices` to `incount` numbers, and `statuses`
+    // to `incount` statuses, or it is `MPI_STATUSES_IGNORE`. `out` is at most `i`, and `i` is less
+    // than `incount`.
     unsafe {
+        // `MPI_UNDEFINED` if all requests are null, else the number of complete requests so far.
         let mut out = arrays.abi.constants.undefined;
         for i in (0..incount).filter(|&i| !arrays.is_null(i)) {
             out = out.max(0);

@@ -1,4 +1,4 @@
-//! Tests of the slots of types that are not decoded.
+//! Tests of the counters of types that are not decoded.
 
 use super::*;
 use CompletedBy::{LaterCall, SameCall};
@@ -9,7 +9,7 @@ fn slots_are_of_the_types_that_have_them() {
     a_handle_is_known_from_its_commit_to_its_end();
     uses_pass_while_nothing_can_come_of_them();
     messages_pass_that_are_like_one_which_was_left();
-    first_uses_pass_where_types_end_young();
+    a_used_type_is_known_as_one();
 }
 
 /// The program frees a type.
@@ -21,38 +21,38 @@ fn free(handle: u64) {
 
 fn a_handle_is_known_from_its_commit_to_its_end() {
     assert!(!has(0) && !has(77));
-    note(77);
+    record(77);
     assert!(has(77));
     forget(76);
     assert!(has(77));
-    forget(77);
+    free(77);
     assert!(!has(77));
     // Types of one hash do not take each other's slot.
     let mut same = (1..1 << 20).filter(|&h| std::ptr::eq(home(h), home(77)) && h != 77);
     let [other, third] = [(); 2].map(|()| same.next().expect("few slots"));
-    note(77);
-    note(other);
-    note(third);
+    record(77);
+    record(other);
+    record(third);
     let like = Like { count: 5, by: SameCall };
-    left(other, like);
+    bypassed(other, like);
     assert!([77, other, third].into_iter().all(has));
     assert!(!passes(77, Some(like)) && !passes(other, Some(like)));
     free(other);
     assert!(has(77) && !has(other) && has(third));
     free(77);
-    note(third);
+    record(third);
     assert!(has(third) && !has(77) && !has(other));
     free(third);
     assert!(!has(third));
-    note(77);
-    note(other);
+    record(77);
+    record(other);
     forget_all();
     assert!(!has(77) && !has(other));
 }
 
 fn uses_pass_while_nothing_can_come_of_them() {
     let handle = 1 << 40;
-    note(handle);
+    record(handle);
     let slot = home(handle);
     let passed = |slot: &Slot, cost, spent, until| {
         slot.rest(cost, spent, until);
@@ -75,82 +75,75 @@ fn uses_pass_while_nothing_can_come_of_them() {
             && slot.passed() == 0
     );
     slot.rest(10, 100, 1 << 30);
-    note(handle);
+    record(handle);
     assert!(!passes(handle, None));
     slot.rest(10, 100, 1 << 30);
-    forget(handle);
+    free(handle);
     assert!(!passes(handle, None) && !passes(0, None));
 }
 
 fn messages_pass_that_are_like_one_which_was_left() {
     let handle = 1 << 41;
-    note(handle);
+    record(handle);
     let [now, later, others] =
         [Like { count: 5, by: SameCall }, Like { count: 5, by: LaterCall }, Like { count: 6, by: SameCall }];
-    left(handle, now);
+    bypassed(handle, now);
     let passed = |like: Like| (0..2 * ALIKE_PASS).filter(|_| passes(handle, Some(like))).count() as u64;
     assert!(!passes(handle, None));
     assert_eq!([passed(others), passed(now)], [0, ALIKE_PASS]);
     // What is completed later costs more to convert.
-    left(handle, now);
+    bypassed(handle, now);
     assert_eq!(passed(later), ALIKE_PASS);
-    left(handle, later);
+    bypassed(handle, later);
     assert_eq!([passed(now), passed(later)], [0, ALIKE_PASS]);
+    // Each back-off adds its messages to what the type has moved when the next one begins, and the last
+    // one when the type is freed: 10 and 3 messages of 5 elements of 8 bytes.
+    let slot = home(handle);
+    slot.end_rest(handle);
+    slot.moved.store(0, Relaxed);
+    slot.size.store(8, Relaxed);
+    for uses in [10, 3] {
+        bypassed(handle, now);
+        assert!((0..uses).all(|_| passes(handle, Some(now))));
+    }
+    assert_eq!(slot.moved.load(Relaxed), 400);
+    slot.end_rest(handle);
+    assert_eq!(slot.moved.load(Relaxed), 520);
     // Something is to be done with it.
-    left(handle, now);
+    bypassed(handle, now);
     wake(handle + 1);
     assert!(passes(handle, Some(now)));
     wake(handle);
     assert_eq!(passed(now), 0);
     // A type that was committed since has its handle.
-    left(handle, now);
-    note(handle);
+    bypassed(handle, now);
+    record(handle);
     assert_eq!(passed(now), 0);
     for like in [
         Like { count: 0, by: LaterCall },
         Like { count: 1 << 31, by: LaterCall },
         Like { count: -1, by: SameCall },
     ] {
-        left(handle, like);
+        bypassed(handle, like);
         assert_eq!(passed(like), 0);
     }
-    forget(handle);
-    left(handle, now);
+    free(handle);
+    bypassed(handle, now);
     assert_eq!(passed(now), 0);
 }
 
-fn first_uses_pass_where_types_end_young() {
+fn a_used_type_is_known_as_one() {
     let handle = 1 << 42;
+    record(handle);
     let slot = home(handle);
-    // A type of so many bytes that is used once: whether that use passed.
-    let used_once = |spent: u64, decode: bool| {
-        note(handle);
-        assert!(!is_shown(handle));
-        let passed = passes(handle, None);
-        assert!(!passes(handle, None) && is_shown(handle) == passed);
-        if !passed {
-            slot.size.store(8, Relaxed);
-            slot.spent.store(spent, Relaxed);
-            slot.moves(8, 1);
-            assert_eq!(slot.moved(), 8);
-        }
-        if decode {
-            decoded(handle);
-        }
-        forget(handle);
-        passed
-    };
-    let passed = |spent, decode| (0..16).filter(|_| used_once(spent, decode)).count();
-    // One of eight is looked at, all where that one has cost something, or was worth decoding.
-    assert_eq!([passed(10, false), passed(10, false)], [14, 14]);
-    assert_eq!(passed(1 << 30, false), 0);
-    assert_eq!([passed(10, true), passed(10, false)], [0, 14]);
-    // The one that passed counts with the next one.
-    assert!(!used_once(10, false));
-    note(handle);
-    assert!(passes(handle, None) && slot.passed() == 1 && slot.young() < YOUNG);
+    assert!(!is_used(handle) && slot.next.load(Relaxed) == worth::MIN);
+    slot.rest(10, 100, 1 << 30);
+    assert!(passes(handle, None) && is_used(handle) && slot.passed() == 1);
     slot.size.store(8, Relaxed);
-    slot.spent.store(1 << 30, Relaxed);
-    forget(handle);
-    assert_eq!(slot.young(), 0);
+    assert!(is_used(handle));
+    // It is looked at again when its uses have cost half as much more.
+    slot.spent.store(4000, Relaxed);
+    assert_eq!((slot.look_later(), slot.next.load(Relaxed)), (6000, 6000));
+    free(handle);
+    assert!(!is_used(handle) && !is_used(0));
 }

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Several builds of the preload library in turn: what is lost without a heuristic.
+
+    git apply without-it.patch; cargo build --release -p ddtc-preload; cp target/release/libddtc_preload.so /elsewhere/without-it.so
+    benches/ablation.py all=target/release/libddtc_preload.so without-it=/elsewhere/without-it.so
+
+The first build is the reference. One list of jobs is run in rounds, in each of which every build runs every job once, in an order that changes
+from round to round. The jobs are, under each MPI library, on two pinned ranks: DDTBench (preload/tests/c/ddtbench.c), which makes each type ten
+times, and types that are made for one step each (preload/benches/steps.c), with an empty profile cache, or with --filled with one that a run of
+the same build has filled.
+
+Printed is how long a row takes, as a multiple of packing by hand in the same job: the median over the rounds, for each build; and for each build
+and job the geometric mean over the reference, with the rows that are worst and best. Ends with an error if a run fails.
+"""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from applications import Host, geometric_mean, host_names, in_rounds, machine, present
+from builds import DdtBench, Job
+
+# Kind, blocks of 4 B, and messages in either direction before a type is freed.
+STEPS = (
+    *(("list", 5000, uses) for uses in (1, 3, 20)),
+    *(("list", 250, uses) for uses in (1, 20)),
+    *(("vector", 5000, uses) for uses in (1, 20)),
+    ("vector", 250, 20),
+    ("subarray", 5000, 3),
+)
+
+
+class Steps(Job):
+    def __init__(self, host, folder, is_filled):
+        super().__init__(host, "types of one step", folder)
+        self.is_filled = is_filled
+        self.program = host.compiled(folder, "preload/benches/steps.c")
+
+    def prepare(self, builds):
+        for build in builds if self.is_filled else ():
+            self.run(build)
+
+    def run(self, build):
+        found = {}
+        for kind, blocks, uses in STEPS:
+            row = f"{kind} of {blocks}, {uses} uses"
+            if self.is_filled:
+                cache = self.folder / f"{self.host.name}-{row.replace(' ', '-')}-{'-'.join(Path(build).parts[1:])}"
+                cache.mkdir(exist_ok=True)
+            else:
+                cache = tempfile.mkdtemp(dir=self.folder)
+            steps = 300 if uses < 20 else 100
+            out = self.host.run(self.program, [kind, str(blocks), str(uses), str(steps)], self.preload(build, cache), self.folder)
+            derived, hand = map(float, out.split())
+            found[row] = (derived, hand)
+        return found
+
+
+def main():
+    parser = in_rounds(__doc__, 3, "ablation")
+    parser.add_argument("builds", nargs="+", metavar="NAME=FILE", help="builds; the first one is the reference")
+    parser.add_argument("--filled", action="store_true", help="with what an earlier run of the same build has measured")
+    o = parser.parse_args()
+    # What DDTBench takes from the options of builds.py.
+    o.outer, o.inner = 10, 20
+    builds = {}
+    for word in o.builds:
+        name, equals, file = word.partition("=")
+        if not equals or not Path(file).is_file() or name in builds:
+            sys.exit(f"error: {word}: must be NAME=FILE, with a file that is there and a name that no other build has")
+        builds[name] = str(Path(file).resolve())
+    libraries = host_names(o)
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        sys.exit("error: two ranks need two cores")
+    slug, line = machine()
+    names, reference = list(builds), next(iter(builds))
+    rows, summary = [], []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, jobs = Path(temporary), []
+        for name in libraries:
+            host = Host(o.wheels.resolve(), name, cores)
+            jobs += [DdtBench(host, folder, o.filled, o), Steps(host, folder, o.filled)]
+        for job in jobs:
+            job.prepare(builds.values())
+        found = {id(job): {name: [] for name in names} for job in jobs}
+        for k in range(o.rounds):
+            for job in jobs:
+                first = k % len(names)
+                for name in names[first:] + names[:first]:
+                    found[id(job)][name].append(job.run(builds[name]))
+    for job in jobs:
+        runs = found[id(job)]
+        of_hand = {name: {row: median(run[row][0] / run[row][1] for run in runs[name]) for row in runs[name][0]} for name in names}
+        for name in names[1:]:
+            over = {row: of_hand[name][row] / of_hand[reference][row] for row in of_hand[reference]}
+            order = sorted(over, key=over.get)
+            said = [", ".join(f"{row} {over[row]:.2f}" for row in some) for some in (order[:-6:-1], order[:3])]
+            summary.append(f"{job.host.name}, {job.name}, {name}: geometric mean {geometric_mean(over.values()):.3f}; highest {said[0]}; lowest {said[1]}")
+        for row in of_hand[reference]:
+            rows.append({"host": job.host.name, "job": job.name, "row": row, **{name: f"{of_hand[name][row]:.3f}" for name in names}})
+    cache = "a filled" if o.filled else "an empty"
+    head = [
+        f"benches/ablation.py, {o.rounds} rounds, {cache} profile cache; multiples of packing by hand; reference: {reference}",
+        f"{line}, {os.getloadavg()[0]:.2f} after; ranks pinned",
+        *summary,
+    ]
+    present(head, rows, ("host", "job", "row"), "ablation" if o.record else None, slug)
+
+
+if __name__ == "__main__":
+    main()

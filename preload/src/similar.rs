@@ -1,0 +1,399 @@
+//! Similarity classes: types of the same combiner and kind of use, and of approximately the same size
+//! and extent. The types of a class that were freed show what to expect of its next types.
+//!
+//! Programs that make new types for every step (lists of particles, boundaries of a moving mesh)
+//! make few that are equal to an earlier one. Each moves too few bytes to be decoded, timed and
+//! compiled for its own use alone. Three facts are kept of each class: how many bytes its types
+//! move until they are freed, how many arguments their constructors have, and whether conversions
+//! gain.
+//!
+//! The classes are written to the profile cache ([`remembered`]), so that the next run of the
+//! program begins with them. A class only decides when a type is decoded, and whether a message is
+//! converted whose own layout was not timed. Bytes are always moved by the type's own kernel.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use ddtc::datatype::contents::CombinerKind;
+use ddtc::process::{Awaited, Once};
+use ddtc_hosts::profile::Costs;
+
+use crate::evidence::{CLASSES, Evidence};
+use crate::host::{HandleWord, Host};
+use crate::relative::ADDRESSES;
+use crate::remembered::{self, Row};
+use crate::slots::spread;
+use crate::times::Times;
+use crate::use_kind::UseKind;
+use crate::worth::CONSTRUCTOR;
+
+/// Maximum number of classes. Types that belong to none are judged by their own uses.
+const MAX_CLASSES: usize = 256;
+/// Number of slots in which a class may be, from the slot of its hash on. With only one slot for
+/// each hash, and 70 classes, one class of eight would find its slot taken.
+const PROBES: usize = 8;
+
+/// All classes. A class is allocated when it is first asked for. If the classes themselves were
+/// static, they would take space in the library's file, because some of their fields do not begin
+/// as 0.
+static ALL: [Once<Box<SimilarityClass>>; MAX_CLASSES] = [const { Once::new() }; MAX_CLASSES];
+
+/// Class of similar types, with what was learnt from them.
+pub(crate) struct SimilarityClass {
+    key: u64,
+    /// Measured times of layouts of the class.
+    pub(crate) evidence: Evidence,
+    /// Largest number of arguments of all constructors of a type that was seen. Each constructor
+    /// counts as [`CONSTRUCTOR`] arguments more.
+    arguments: AtomicU64,
+    /// Number of blocks of a list; 0 for other combiners.
+    blocks: u64,
+    /// Running mean of the bytes that a type moves until it is freed; 0: none was freed.
+    mean: AtomicU64,
+    /// Number of types that were decoded, and freed before they were compiled for any direction, since
+    /// the last type that was compiled for one before it was freed.
+    vain: AtomicU64,
+    /// True if the layout of the type that was decoded last was new, so it had to be compiled.
+    makes_new: AtomicBool,
+}
+
+/// Expectation of what a conversion of a message gains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gain {
+    /// Not known: no type of the class was timed, or some of them gain and others do not.
+    Unknown,
+    /// This number of nanoseconds.
+    Nanos(u64),
+    /// No time.
+    Nothing,
+}
+
+/// Returns the class of a type that the MPI library has accepted as committed. `size`: bytes of an
+/// instance. `used`: the kind of the use at hand. `None`: all slots for the class are taken, or the
+/// MPI library does not return the envelope.
+pub(crate) fn class(
+    host: &Host,
+    datatype: HandleWord,
+    size: i64,
+    used: UseKind,
+) -> Option<&'static SimilarityClass> {
+    // SAFETY: `host` has the functions of the MPI library of this process, which has accepted the
+    // type as committed, and the program holds the type during this call.
+    let envelope = unsafe { host.queries(host.abi?).envelope(datatype) }.ok()?;
+    let (combiner, arguments) = (envelope.combiner, envelope.arguments());
+    let (size, extent) = (size.unsigned_abs(), extent(host, datatype)?);
+    let key = key([combiner as u64, log(size), log(extent), shape(combiner, size, arguments), used as u64]);
+    find(&ALL, key, || {
+        let class = SimilarityClass {
+            blocks: blocks(combiner, arguments),
+            ..SimilarityClass::new(key, CONSTRUCTOR.saturating_add(arguments))
+        };
+        class.deserialize(&host.profile.costs, &remembered::of(host, kept_as(key)));
+        class
+    })
+}
+
+/// Returns the absolute extent of a type in bytes, as the MPI library says. It is 0 for types of absolute
+/// addresses, whose extent depends on where the program's objects lie.
+fn extent(host: &Host, datatype: HandleWord) -> Option<u64> {
+    let (mut lb, mut extent) = (0isize, 0isize);
+    // SAFETY: a type that the MPI library has accepted as committed and the program holds, and two numbers
+    // to write to.
+    let code = unsafe { host.f.type_extent?(datatype, &raw mut lb, &raw mut extent) };
+    let is_absolute = lb as i64 >= ADDRESSES;
+    (code == 0).then(|| if is_absolute { 0 } else { (extent as i64).unsigned_abs() })
+}
+
+fn log(n: u64) -> u64 {
+    u64::from(n.max(1).ilog2())
+}
+
+/// Returns the part of a key that describes the arguments of the type's constructor. In general
+/// this is the binary logarithm of the number of bytes for each argument. For structures of few
+/// members it is the number of arguments itself, with a bit set that no logarithm has. The number
+/// of members of a structure is usually fixed in the source of the program, so it distinguishes
+/// structures (LAMMPS_full receives 6 arrays, WRF_x as many bytes from 9 subarrays).
+fn shape(combiner: CombinerKind, size: u64, arguments: u64) -> u64 {
+    const OF_MEMBERS: u64 = 1 << 7;
+    match combiner {
+        CombinerKind::Struct if arguments < OF_MEMBERS => OF_MEMBERS | arguments,
+        _ => log(size / arguments.max(1)),
+    }
+}
+
+/// Number of bits of a [`key`].
+const KEY_BITS: u32 = 41;
+
+/// Returns the key of a class, which is never 0. `words`: combiner, logarithms of size and extent,
+/// [`shape`] and kind of use, each less than 256.
+fn key(words: [u64; 5]) -> u64 {
+    words.into_iter().fold(1, |key, word| key << 8 | word)
+}
+
+/// Returns the class of a key. If there is none, makes it with `new`, unless all slots for it are
+/// taken.
+fn find(
+    all: &'static [Once<Box<SimilarityClass>>; MAX_CLASSES],
+    key: u64,
+    new: impl FnOnce() -> SimilarityClass,
+) -> Option<&'static SimilarityClass> {
+    let first = spread(key, 64 - MAX_CLASSES.ilog2());
+    let slots = || (0..PROBES).map(|n| (first + n) % MAX_CLASSES);
+    let known = slots().map_while(|at| all[at].get()).find(|class| class.key == key).map(Box::as_ref);
+    if known.is_some() || slots().all(|at| all[at].get().is_some()) {
+        return known;
+    }
+    // The class is made before any slot is locked, because `new` may read a file.
+    let mut new = Some(Box::new(new()));
+    let mut make =
+        |at: usize| all[at].get_or_init(|| new.take().unwrap_or_else(|| SimilarityClass::new(key, 0).into()));
+    slots().map(&mut make).find(|class| class.key == key).map(Box::as_ref)
+}
+
+/// Returns the rows for the profile cache of all classes.
+pub(crate) fn serialized() -> Vec<Row> {
+    let rows = ALL.iter().filter_map(Once::get).flat_map(|class| class.serialize());
+    rows.map(|(key, at, times)| (kept_as(key), at, times)).collect()
+}
+
+/// Returns the key of a class in the profile cache. It also contains a hash of the program's path,
+/// because the program decides how long types are used.
+fn kept_as(key: u64) -> u64 {
+    static PROGRAM: Awaited<u64> = Awaited::new();
+    let program = PROGRAM.get_or_init(|| {
+        let mut hash = DefaultHasher::new();
+        std::env::current_exe().unwrap_or_default().hash(&mut hash);
+        hash.finish()
+    });
+    program << KEY_BITS | key
+}
+
+/// Returns the number of blocks of a list whose constructor has that number of arguments.
+fn blocks(combiner: CombinerKind, arguments: u64) -> u64 {
+    use CombinerKind as C;
+    match combiner {
+        C::IndexedBlock | C::HindexedBlock => arguments,
+        C::Indexed | C::Hindexed | C::HindexedInteger => arguments / 2,
+        C::Struct | C::StructInteger => arguments / 3,
+        _ => 0,
+    }
+}
+
+impl SimilarityClass {
+    const fn new(key: u64, arguments: u64) -> SimilarityClass {
+        SimilarityClass {
+            key,
+            evidence: Evidence::new(0),
+            arguments: AtomicU64::new(arguments),
+            blocks: 0,
+            mean: AtomicU64::new(0),
+            vain: AtomicU64::new(0),
+            makes_new: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the rows of this class for the profile cache: the times of each size class, and a
+    /// row with a number that no size class has. That row has the number of arguments in place of
+    /// the bytes, and the number of types decoded in vain, the mean and the runs in place of the times.
+    fn serialize(&self) -> Vec<Row> {
+        let least = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        let (runs, mut rows) = self.evidence.serialize();
+        let mean = self.mean();
+        if mean > 0 || !rows.is_empty() {
+            let [bytes, host, ours, copy] = [self.arguments(), self.vain(), mean, runs].map(least);
+            rows.push((CLASSES, Times { bytes, host, ours, copy }));
+        }
+        rows.into_iter().map(|(at, times)| (self.key, at, times)).collect()
+    }
+
+    /// Takes over the rows that an earlier run has written.
+    fn deserialize(&self, costs: &Costs, rows: &[(usize, Times)]) {
+        let Some((_, last)) = rows.iter().find(|(at, _)| *at == CLASSES) else { return };
+        self.arguments.fetch_max(last.bytes.into(), Relaxed);
+        self.vain.store(last.host.into(), Relaxed);
+        self.mean.store(last.ours.into(), Relaxed);
+        self.evidence.deserialize(costs, last.copy.into(), rows.iter().copied());
+    }
+
+    /// Returns the expected gain of converting a message of `bytes` bytes.
+    ///
+    /// Some messages must be converted by both ranks or by neither. They are judged by the runs of
+    /// the layout alone, because the measured times of the two ranks differ.
+    pub(crate) fn gain(&self, costs: &Costs, bytes: u64) -> Gain {
+        if let Some(nanos) = self.evidence.gain_on_both_ranks(costs, bytes) {
+            return if nanos > 0 { Gain::Nanos(nanos) } else { Gain::Nothing };
+        }
+        if !self.evidence.is_decided(bytes) {
+            return Gain::Unknown;
+        }
+        // Even if staging gains nothing, compiled code may gain inside the MPI library, where
+        // nothing is staged.
+        let inside = || self.evidence.spares(bytes).filter(|_| self.evidence.is_ahead(bytes));
+        let saves = self.evidence.saves(bytes).or_else(|| costs.moves_inside.then(inside)?);
+        saves.map_or(Gain::Nothing, Gain::Nanos)
+    }
+
+    /// Returns the number of blocks of `count` instances, if the types are lists.
+    pub(crate) fn blocks(&self, count: u64) -> u64 {
+        self.blocks.saturating_mul(count)
+    }
+
+    /// Returns the number of arguments of the constructors of a type, as far as that is known.
+    pub(crate) fn arguments(&self) -> u64 {
+        self.arguments.load(Relaxed)
+    }
+
+    /// Returns the mean number of bytes that a type moves until it is freed; 0: none was freed.
+    pub(crate) fn mean(&self) -> u64 {
+        self.mean.load(Relaxed)
+    }
+
+    /// Records that a type was decoded. `is_new`: its layout was new.
+    pub(crate) fn decoded(&self, is_new: bool) {
+        self.makes_new.store(is_new, Relaxed);
+    }
+
+    /// Returns true if the layout of the type that was decoded last was new.
+    pub(crate) fn makes_new_layouts(&self) -> bool {
+        self.makes_new.load(Relaxed)
+    }
+
+    /// Records that a type was not decoded, because its constructors have at least `arguments`
+    /// arguments.
+    pub(crate) fn costs_more(&self, arguments: u64) {
+        self.arguments.fetch_max(arguments, Relaxed);
+    }
+
+    /// Records that a decoded type was freed that has moved `moved` bytes. `is_converted`: the type
+    /// was compiled for at least one direction, so buffers of it could be converted.
+    pub(crate) fn decoded_ended(&self, moved: u64, is_converted: bool) {
+        self.vain.store(if is_converted { 0 } else { self.vain() + 1 }, Relaxed);
+        self.ended(moved);
+    }
+
+    /// Returns the number of types that were decoded in vain since one was converted.
+    pub(crate) fn vain(&self) -> u64 {
+        self.vain.load(Relaxed)
+    }
+
+    /// Records that a type was freed that has moved `moved` bytes. A type that has moved none does
+    /// not change the mean.
+    pub(crate) fn ended(&self, moved: u64) {
+        let mean = match self.mean() {
+            _ if moved == 0 => return,
+            0 => moved,
+            // If two threads are here at once, only one of their types counts.
+            mean => mean - mean / 4 + moved / 4,
+        };
+        self.mean.store(mean, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::times::Runs;
+    use ddtc_hosts::profile;
+
+    const COSTS: &Costs = &profile::INTEL.costs;
+    const SLOW: Times = Times { bytes: 4096, host: 9000, ours: 900, copy: 100 };
+
+    #[test]
+    fn classes_do_not_take_each_others_slots() {
+        static FEW: [Once<Box<SimilarityClass>>; MAX_CLASSES] = [const { Once::new() }; MAX_CLASSES];
+        let of = |key: u64| find(&FEW, key, || SimilarityClass::new(key, 1)).filter(|class| class.key == key);
+        let keys = || (0..MAX_CLASSES as u64 / 2).map(|n| (1 << 32) | (n << 8) | (n % 7));
+        let found: Vec<_> = keys().map(of).collect();
+        assert!(found.iter().flatten().count() * 100 >= found.len() * 99);
+        for (key, before) in keys().zip(found) {
+            assert_eq!(of(key).map(std::ptr::from_ref), before.map(std::ptr::from_ref));
+        }
+    }
+
+    #[test]
+    fn a_later_run_begins_with_what_an_earlier_one_found() {
+        let of = key([1, 11, 11, 1, 1]);
+        let class = SimilarityClass::new(of, 800);
+        assert_eq!(class.serialize(), vec![]);
+        assert_eq!(kept_as(of) & ((1 << KEY_BITS) - 1), of);
+        assert!(key([255; 5]) < 1 << KEY_BITS && kept_as(of) != of);
+        let later = |class: &SimilarityClass| {
+            let rows = class.serialize();
+            assert!(rows.iter().all(|&(key, ..)| key == of));
+            let later = SimilarityClass::new(of, 60);
+            later.deserialize(COSTS, &rows.iter().map(|&(_, at, times)| (at, times)).collect::<Vec<_>>());
+            later
+        };
+        class.decoded_ended(8000, false);
+        let second = later(&class);
+        assert_eq!(second.serialize(), class.serialize());
+        assert_eq!((second.mean(), second.arguments(), second.vain()), (8000, 800, 1));
+        // One size class is found to gain, and another to gain nothing.
+        second.evidence.learn_bytes(COSTS, 4000, SLOW);
+        second.evidence.learn_bytes(COSTS, 40_000, Times { bytes: 40_000, ours: 8900, ..SLOW });
+        let third = later(&second);
+        assert_eq!(third.serialize().len(), 3);
+        assert_eq!([400, 40_000].map(|bytes| third.gain(COSTS, bytes)), [Gain::Unknown, Gain::Nothing]);
+        assert_eq!(third.gain(COSTS, 4000), second.gain(COSTS, 4000));
+        assert!(matches!(third.gain(COSTS, 4000), Gain::Nanos(7000..9000)));
+    }
+
+    #[test]
+    fn the_mean_follows_the_types_that_end() {
+        let class = SimilarityClass::new(1, 800);
+        class.ended(0);
+        assert_eq!(class.mean(), 0);
+        class.ended(80_000);
+        assert_eq!(class.mean(), 80_000);
+        (0..30).for_each(|_| class.ended(8000));
+        assert!((8000..8100).contains(&class.mean()), "{}", class.mean());
+    }
+
+    #[test]
+    fn types_that_are_decoded_in_vain_are_counted_until_one_is_converted() {
+        let class = SimilarityClass::new(1, 800);
+        class.decoded(true);
+        assert_eq!((class.gain(COSTS, 4000), class.makes_new_layouts()), (Gain::Unknown, true));
+        (0..3).for_each(|_| class.decoded_ended(4000, false));
+        assert_eq!((class.vain(), class.mean()), (3, 4000));
+        class.decoded_ended(4000, true);
+        assert_eq!(class.vain(), 0);
+    }
+
+    #[test]
+    fn structures_are_alike_by_their_members() {
+        use CombinerKind as C;
+        let of = |combiner, arguments| shape(combiner, 143_552, arguments);
+        // With 6 and with 9 members the logarithm of the bytes for each argument is equal, so only
+        // the number of members tells the structures apart. Lists may have any length.
+        assert!(of(C::Struct, 19) != of(C::Struct, 28) && of(C::Indexed, 19) == of(C::Indexed, 28));
+        assert_eq!(of(C::Struct, 1000), of(C::Indexed, 1000));
+        assert!((0..1000).all(|n| of(C::Struct, n) < 256));
+    }
+
+    #[test]
+    fn messages_of_both_ranks_are_judged_by_their_runs() {
+        // Runs as in WRF_x with 174 KB, and as in NAS_MG_x with 1 MiB.
+        let class = |runs: Runs| {
+            let class = SimilarityClass::new(1, 28);
+            class.evidence.deserialize(&profile::MPICH.costs, runs.word(), []);
+            class
+        };
+        let wrf = class(Runs::new(12, false, 600));
+        assert_eq!(wrf.gain(&profile::MPICH.costs, 173_712), Gain::Nanos(14_476 * 14));
+        let mg = class(Runs::new(8, false, 1040));
+        assert_eq!(mg.gain(&profile::MPICH.costs, 1 << 20), Gain::Nothing);
+        let times = Times { bytes: 1 << 20, host: 900_000, ours: 1000, copy: 100 };
+        mg.evidence.learn_bytes(&profile::MPICH.costs, 1 << 20, times);
+        assert_eq!(mg.gain(&profile::MPICH.costs, 1 << 20), Gain::Nothing);
+    }
+
+    #[test]
+    fn lists_have_blocks() {
+        use CombinerKind as C;
+        let of = [C::HindexedBlock, C::Indexed, C::Struct, C::Subarray].map(|c| blocks(c, 600));
+        assert_eq!(of, [600, 300, 200, 0]);
+        let class = SimilarityClass { blocks: 600, ..SimilarityClass::new(1, 800) };
+        assert_eq!(class.blocks(3), 1800);
+    }
+}
