@@ -352,7 +352,7 @@ pub(crate) fn forget_other(handle: u64) {
 }
 
 /// Returns the similarity class of a type that is not decoded, and the bytes that its uses have
-/// moved.
+/// moved. The use for which the type is about to be decoded is not among them.
 pub(crate) fn class(handle: u64) -> Option<(&'static SimilarityClass, u64)> {
     let slot = find(handle).filter(|_| handle != 0)?;
     slot.class.load().map(|class| (class, slot.moved.load(Relaxed)))
@@ -463,7 +463,11 @@ pub(crate) fn used(
         slot.rest(cost, spent, next);
         return None;
     }
-    looked_at(host, datatype, slot, used, Outlook { moved, mean: 0, bytes, saves: cost })
+    let arguments = looked_at(host, datatype, slot, used, Outlook { moved, mean: 0, bytes, saves: cost })?;
+    // The entry of the decoded type counts this use. If the type is not decoded after all, the use
+    // is not counted.
+    slot.moved.store(moved - bytes, Relaxed);
+    Some(arguments)
 }
 
 /// Decides by the type's similarity class whether decoding is expected to pay, and if so returns

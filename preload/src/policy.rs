@@ -57,15 +57,14 @@ impl Rules {
         let calls: u32 = calls.map(|call| 1 << call as u32).sum();
         let measured =
             settings().policy == Choice::Measure && class != Class::Dense && !host.layers.take(Call::Message);
-        let similar = similar.filter(|_| measured);
         let runs = || {
             let t = committed.datatype();
             let number = (t.size().unsigned_abs() / run.max(1)).max(1);
             let memory = t.extent().unsigned_abs().max(t.true_extent().unsigned_abs());
             Runs::new(run, matches!(class, Class::TableShort | Class::TableLong), memory / number)
         };
-        let shared = similar.map(|class| &class.evidence);
-        let found = || evidence::of(host, committed.near_hash(), runs(), shared);
+        let found =
+            || evidence::of(host, committed.near_hash(), runs(), similar.map(|class| &class.evidence));
         let evidence = if measured { found() } else { None };
         // If the layout is timed, messages of any size may turn out to gain, whatever the table
         // says.

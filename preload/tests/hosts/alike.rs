@@ -1,4 +1,4 @@
-//! Types that are made anew for every step: what the first ones gained decides about the ones behind them.
+//! Types that are made anew for every step: what the first types gained decides about the later ones.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,20 +7,37 @@ use crate::setup::{Host, reports, same, scratch, sorted};
 
 const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 
-/// So many types of so many messages each, with what bare ranks print; the report of each rank.
-fn reported(host: Host, steps: u32, uses: u32, inside: &str) -> Vec<HashMap<String, u64>> {
-    runs(host, steps, uses, inside, 1).pop().unwrap()
+/// Types that a job makes, one after the other: their kind in alike.c, their number, and the messages
+/// of each in either direction.
+#[derive(Clone, Copy)]
+struct Types {
+    kind: &'static str,
+    steps: u32,
+    uses: u32,
 }
 
-/// So many runs one after another, each of which knows what the ones before it have kept.
-fn runs(host: Host, steps: u32, uses: u32, inside: &str, runs: usize) -> Vec<Vec<HashMap<String, u64>>> {
+impl Types {
+    const fn lists(steps: u32, uses: u32) -> Types {
+        Types { kind: "list", steps, uses }
+    }
+}
+
+/// Runs a job with the preload library, whose output must be that of the job without. Returns the
+/// numbers of each rank's report. `hook`: value of `DDTC_HOOK`.
+fn reported(host: Host, types: Types, hook: &str) -> Vec<HashMap<String, u64>> {
+    runs(host, types, hook, 1).pop().unwrap()
+}
+
+/// As [`reported`], for `runs` jobs one after another with the same profile cache.
+fn runs(host: Host, types: Types, hook: &str, runs: usize) -> Vec<Vec<HashMap<String, u64>>> {
+    let Types { kind, steps, uses } = types;
     let program = host.compile("alike", &[]);
-    let run = || host.ranks(2, &program).arg(steps.to_string()).arg(uses.to_string());
+    let run = || host.ranks(2, &program).arg(steps.to_string()).arg(uses.to_string()).arg(kind);
     let bare = sorted(&run().text().0);
     assert_eq!(bare.matches("wrong 0").count(), 2, "{host:?}\n{bare}");
-    let folder = scratch(&format!("alike-{host:?}-{uses}-{inside}"));
+    let folder = scratch(&format!("alike-{host:?}-{kind}-{uses}-{hook}"));
     let said = (0..runs).map(|_| {
-        let mut preloaded = run().preload().env("DDTC_POLICY", "measure").env("DDTC_HOOK", inside);
+        let mut preloaded = run().preload().env("DDTC_POLICY", "measure").env("DDTC_HOOK", hook);
         preloaded.command.env_remove("DDTC_LAZY_THRESHOLD").env_remove("DDTC_FENCES");
         let preloaded = preloaded.env("DDTC_PROFILE_CACHE", "1").env("XDG_CACHE_HOME", &folder);
         let preloaded = preloaded.env("DDTC_REPORT", folder.join("report%r.json"));
@@ -36,8 +53,8 @@ fn runs(host: Host, steps: u32, uses: u32, inside: &str, runs: usize) -> Vec<Vec
 fn lists_that_are_new_each_step_are_converted_as_those_before_them() {
     // 20 messages each way, of 20,000 bytes.
     for host in HOSTS {
-        for inside in ["off", "on"] {
-            for said in reported(host, 200, 20, inside) {
+        for hook in ["off", "on"] {
+            for said in reported(host, Types::lists(200, 20), hook) {
                 let moved = ["packs", "unpacks", "hook_pieces_packed", "hook_pieces_unpacked"];
                 // Some half of the messages, and of a type alone the last one. Under Open MPI it is a matter of this machine and of the build whether decoding pays.
                 assert!(
@@ -53,10 +70,10 @@ fn lists_that_are_new_each_step_are_converted_as_those_before_them() {
 }
 
 #[test]
-fn lists_that_are_used_once_are_the_hosts() {
+fn types_that_are_used_once_are_bypassed() {
     for host in HOSTS {
-        for said in reported(host, 400, 1, "on") {
-            // There and back. A few are looked at, since all together have moved much.
+        for said in reported(host, Types::lists(400, 1), "on") {
+            // A few types are decoded, because all together have moved much.
             assert!(said["commits"] <= 20, "{host:?} {said:?}");
             assert!(said["packs"] + said["unpacks"] <= 20, "{host:?} {said:?}");
         }
@@ -64,9 +81,20 @@ fn lists_that_are_used_once_are_the_hosts() {
 }
 
 #[test]
+fn panels_that_are_used_once_are_decoded_once() {
+    // The first type of a class is decoded, because nothing is known of similar types. Each type is
+    // used once in either direction, and has the class of its first use.
+    for (host, kind) in HOSTS.into_iter().flat_map(|host| ["panel", "dense"].map(|kind| (host, kind))) {
+        for said in reported(host, Types { kind, steps: 100, uses: 1 }, "off") {
+            assert!(said["commits"] <= 4, "{host:?} {kind} {said:?}");
+        }
+    }
+}
+
+#[test]
 fn runs_that_gain_nothing_stop_looking() {
     for host in HOSTS {
-        let looked = runs(host, 400, 1, "on", 7);
+        let looked = runs(host, Types::lists(400, 1), "on", 7);
         for rank in 0..2 {
             let looked: Vec<u64> = looked.iter().map(|ranks| ranks[rank]["commits"]).collect();
             assert!(looked[0] <= 20 && looked[6] == 0, "{host:?} {looked:?}");
