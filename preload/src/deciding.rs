@@ -33,7 +33,7 @@ use crate::timing::time;
 use crate::types::{self, mode};
 use crate::use_kind::{CompletedBy, UseKind, UseRules};
 use crate::user_buffer::UserBuffer;
-use crate::{eligible, gpu, reserve, retired, spending};
+use crate::{eligible, gpu, overhead_budget, reserve, retired};
 
 /// Result of looking up a datatype that is an argument of a call.
 #[derive(Clone, Copy)]
@@ -171,7 +171,7 @@ fn compile(entry: &'static TypeEntry) {
     }
     if let Some(_inside) = reentrancy::Inside::enter().filter(|_| !reserve::is_short()) {
         guard(|| {
-            spending::on(|| {
+            overhead_budget::on(|| {
                 for direction in Direction::BOTH {
                     // SAFETY: the entry is bound to a handle, and the program holds the type of
                     // that handle during the call, so nobody retires the entry meanwhile.
@@ -347,7 +347,7 @@ fn decided_for(
     if let Some(why) = veto(entry, given, purpose) {
         return bypassed(why);
     }
-    spending::saved(entry.saves(bytes as u64));
+    overhead_budget::saved(entry.saves(bytes as u64));
     Some(Approved { entry, bytes, plan })
 }
 
@@ -368,15 +368,15 @@ fn worked(
         let Record::Known(known) = &mut facts.record else { return Decision::Bypass(Bypass::Other) };
         match work {
             Work::Time => {
-                if let Some(evidence) = entry.evidence() {
-                    time(host, entry, evidence, given, bytes as u64, direction);
+                if let Some(measured) = entry.measured() {
+                    time(host, entry, measured, given, bytes as u64, direction);
                 }
                 *known = self::known(host, entry, purpose, bytes, direction);
             }
             Work::Compile => {
-                let evidence = entry.evidence().filter(|_| purpose.is_message());
+                let measured = entry.measured().filter(|_| purpose.is_message());
                 let both =
-                    evidence.and_then(|evidence| evidence.verdict_of_both(&host.profile.costs, bytes as u64));
+                    measured.and_then(|measured| measured.verdict_of_both(&host.profile.costs, bytes as u64));
                 let pace = if both.is_some() { Pace::OfBothRanks } else { Pace::Own };
                 // SAFETY: the entry is bound to a handle, and the program holds the type of that
                 // handle during the call, so nobody retires the entry meanwhile.
@@ -450,7 +450,7 @@ fn known(
         payloads: if call == Call::Message { entry.payloads() } else { policy(host).of(call, class) },
         verdict: match part {
             Some(bytes) if purpose.is_message() => verdict(host, entry, bytes, by),
-            Some(part) if is_timed => entry.evidence().and_then(|evidence| evidence.verdict(part, by)),
+            Some(part) if is_timed => entry.measured().and_then(|measured| measured.verdict(part, by)),
             _ => None,
         },
         is_due: false,
@@ -467,8 +467,8 @@ fn known(
 /// there is neither.
 #[inline]
 fn verdict(host: &Host, entry: &TypeEntry, bytes: u64, by: CompletedBy) -> Option<Verdict> {
-    let evidence = entry.evidence()?;
-    evidence.verdict_of_both(&host.profile.costs, bytes).or_else(|| evidence.verdict(bytes, by))
+    let measured = entry.measured()?;
+    measured.verdict_of_both(&host.profile.costs, bytes).or_else(|| measured.verdict(bytes, by))
 }
 
 /// Counts a message. Returns true if messages of its size have moved enough bytes to be timed now.
@@ -476,9 +476,9 @@ fn verdict(host: &Host, entry: &TypeEntry, bytes: u64, by: CompletedBy) -> Optio
 /// returns false until the type is compiled.
 #[inline]
 fn is_due(host: &Host, entry: &TypeEntry, bytes: u64, code: Code) -> bool {
-    entry.evidence().is_some_and(|evidence| {
-        evidence.due(bytes, settings().config.lazy_threshold)
-            && (code == Code::Ready || evidence.verdict_of_both(&host.profile.costs, bytes).is_none())
+    entry.measured().is_some_and(|measured| {
+        measured.due(bytes, settings().config.lazy_threshold)
+            && (code == Code::Ready || measured.verdict_of_both(&host.profile.costs, bytes).is_none())
     })
 }
 
@@ -517,7 +517,7 @@ fn rest(
     by_policy: bool,
 ) {
     let bytes = bytes as u64;
-    if !purpose.is_message() || entry.evidence().is_some_and(|evidence| !evidence.is_timed(bytes)) {
+    if !purpose.is_message() || entry.measured().is_some_and(|measured| !measured.is_timed(bytes)) {
         return;
     }
     let table = Policy::has(entry.payloads(), bytes);
@@ -528,8 +528,8 @@ fn rest(
     // If the type is queued for the hook, the next message must be looked at.
     let more = if entry.served.is_asked() { 0 } else { hotness::bypassed(given.datatype & host.mask, like) };
     if let Some(hook) = hook(host) {
-        hook.misses(host, &|| match entry.evidence() {
-            Some(evidence) if evidence.is_ahead(bytes) => entry.spares(bytes) / PACKED_SLOWER * (1 + more),
+        hook.misses(host, &|| match entry.measured() {
+            Some(measured) if measured.is_ahead(bytes) => entry.spares(bytes) / PACKED_SLOWER * (1 + more),
             _ => 0,
         });
     }

@@ -6,12 +6,12 @@ use std::ffi::c_int;
 use crate::guard::guard;
 use crate::hooks::{hook, hooks};
 use crate::host::{Host, first_is_gone};
+use crate::profile_cache::KEEPING;
 use crate::reentrancy::Inside;
-use crate::remembered::KEEPING;
 use crate::users::{User, World};
 use crate::{
-    comms, eligible, evidence, files, own_types, remembered, report, requests, similar, spending, types,
-    windows,
+    comms, eligible, files, measured, overhead_budget, own_types, profile_cache, report, requests, similar,
+    types, windows,
 };
 
 /// Forgets everything that is known about handles, which are about to lose their meaning, and
@@ -31,7 +31,7 @@ fn end_epoch(host: &'static Host) {
             files::end_epoch();
             eligible::end_epoch();
             if report::rank(host).is_some_and(|(rank, _)| rank < KEEPING) {
-                remembered::keep(host, &[evidence::all(), similar::serialized()].concat());
+                profile_cache::keep(host, &[measured::all(), similar::serialized()].concat());
             }
             report::write(host);
         });
@@ -45,15 +45,15 @@ pub(crate) fn initialize(host: &Host, user: User, call: impl FnOnce() -> c_int) 
     host.users.come(user, host.world_is_up());
     host.used();
     if first_is_gone() {
-        hooks().iter().for_each(|hook| hook.close());
+        hooks().iter().for_each(|hook| hook.disable());
     } else if let Some(hook) = hook(host) {
-        hook.reopen();
+        hook.enable_again();
     }
     let code = call();
     // The overhead budget grows with the time that the program has run. That time begins here,
     // because an initialization takes some tenths of a second, in which no conversion can gain
     // anything.
-    spending::begin();
+    overhead_budget::begin();
     match user {
         _ if code != 0 => host.users.failed(user),
         User::World => host.users.saw(World::Up),
@@ -92,7 +92,7 @@ pub(crate) fn finalize(host: &'static Host, user: User, call: impl FnOnce() -> c
             windows::end_epoch();
         }
         if let Some(hook) = hook(host) {
-            hook.close();
+            hook.disable();
         }
         host.unused();
         host.users.ended();

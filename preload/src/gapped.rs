@@ -39,16 +39,16 @@ pub(crate) struct Gap {
 
 /// Substitute datatype for the MPI library: number of elements, their type, and the gap in each.
 #[derive(Clone, Copy)]
-pub(crate) struct StandIn {
+pub(crate) struct Substitute {
     pub(crate) count: i64,
     pub(crate) datatype: HandleWord,
     pub(crate) gap: Gap,
 }
 
-impl StandIn {
+impl Substitute {
     /// Returns a substitute without a gap.
-    pub(crate) fn contiguous((count, datatype): (i64, HandleWord)) -> StandIn {
-        StandIn { count, datatype, gap: Gap::NONE }
+    pub(crate) fn contiguous((count, datatype): (i64, HandleWord)) -> Substitute {
+        Substitute { count, datatype, gap: Gap::NONE }
     }
 }
 
@@ -95,7 +95,7 @@ impl Gap {
         }
         let end = at.wrapping_add(self.size - self.tail);
         // SAFETY: the element and its hole may be written, as the caller promises. The hole is no
-        // shorter than the second run, as `stand_in` ensures, so the two places do not overlap.
+        // shorter than the second run, as `substitute` ensures, so the two places do not overlap.
         unsafe { end.wrapping_add(HOLE).copy_from_nonoverlapping(end, self.tail) }
     }
 
@@ -111,7 +111,7 @@ impl Gap {
         }
         let end = at.wrapping_add(self.size - self.tail);
         // SAFETY: the element and its hole may be written, as the caller promises. The hole is no
-        // shorter than the second run, as `stand_in` ensures, so the two places do not overlap.
+        // shorter than the second run, as `substitute` ensures, so the two places do not overlap.
         unsafe { end.copy_from_nonoverlapping(end.wrapping_add(HOLE), self.tail) }
     }
 }
@@ -132,12 +132,12 @@ pub(crate) fn has_wide_elements(t: &Datatype, joined: i64) -> bool {
 /// Returns a substitute datatype of `count` elements of `size` packed bytes, each in two runs of
 /// the basic type `basic` of `width` bytes. None: there is no such type, and the buffer is
 /// bypassed.
-pub(crate) fn stand_in(
+pub(crate) fn substitute(
     host: &Host,
     count: i64,
     size: i64,
     (basic, width): (HandleWord, i64),
-) -> Option<StandIn> {
+) -> Option<Substitute> {
     // The division is avoided for bytes, since it takes as long as packing a short message.
     let (n, rest) = if width == 1 { (size, 0) } else { (size / width, size % width) };
     let behind = if width == 1 { TAIL.min(n / 2) } else { 1 };
@@ -149,7 +149,7 @@ pub(crate) fn stand_in(
     let gap = Gap { size: usize::try_from(size).ok()?, tail: (behind * width) as usize };
     let key = size as u128 | u128::from(basic) << 64;
     if let Some(known) = own_types::near(key) {
-        return Some(StandIn { count, datatype: known, gap });
+        return Some(Substitute { count, datatype: known, gap });
     }
     let made = own_types::known(key).or_else(|| {
         let runs = [(basic, (n - behind).try_into().ok()?), (basic, behind.try_into().ok()?)];
@@ -159,7 +159,7 @@ pub(crate) fn stand_in(
         own_types::keep(host, key, own_types::commit(host, made??)?)
     })?;
     own_types::keep_near(key, made.handle());
-    Some(StandIn { count, datatype: made.handle(), gap })
+    Some(Substitute { count, datatype: made.handle(), gap })
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub(crate) struct HookReport {
 pub(crate) trait Hook: Sync {
     /// Returns true if the settings and the version of the library allow compiled code to move
     /// bytes inside.
-    fn may_open(&self, host: &Host) -> bool;
+    fn may_enable(&self, host: &Host) -> bool;
 
     /// Does the work that could not be done inside the library. Called at the beginning of a call
     /// of the program.
@@ -99,9 +99,9 @@ pub(crate) trait Hook: Sync {
 
     /// Disables the hook and forgets addresses and objects of the library, because the library has
     /// no user any more and may be unloaded.
-    fn close(&self);
+    fn disable(&self);
 
     /// Enables the hook again if its proof has succeeded before, because the library has a user
     /// again.
-    fn reopen(&self);
+    fn enable_again(&self);
 }

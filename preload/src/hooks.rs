@@ -1,6 +1,6 @@
 //! The assignment of hooks ([`Hook`]) to MPI libraries.
 
-use crate::door::OPEN_MPI;
+use crate::convertor_hook::OPEN_MPI;
 use crate::hook::Hook;
 use crate::host::Host;
 use crate::slow_path::{UNSEEN, watched_for};
@@ -24,7 +24,7 @@ pub(crate) fn hooks() -> [&'static dyn Hook; 1] {
 /// Returns the hook of a library if settings and version allow the hook to move anything.
 #[inline]
 pub(crate) fn allowed_hook(host: &Host) -> Option<&'static dyn Hook> {
-    hook(host).filter(|hook| hook.may_open(host))
+    hook(host).filter(|hook| hook.may_enable(host))
 }
 
 /// Tells the hook that a type was decoded or timed.

@@ -16,7 +16,7 @@ use ddtc_hosts::bypass::Bypass;
 
 use crate::deciding::{Approved, decided};
 use crate::decision::Purpose;
-use crate::gapped::{Gap, StandIn};
+use crate::gapped::{Gap, Substitute};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::outcome::{bypassed, converted};
@@ -69,7 +69,7 @@ pub(crate) unsafe fn pack(
         // type during the call.
         let committed = unsafe { entry.committed() }?;
         let t = committed.datatype();
-        let Some(StandIn { count, datatype, gap }) =
+        let Some(Substitute { count, datatype, gap }) =
             substitute(plan, purpose, host, entry, t, given.count, bytes)
         else {
             return bypassed(Bypass::NoSubstitute);
@@ -210,7 +210,7 @@ pub(crate) struct Staging {
     bytes: i64,
     datatype: HandleWord,
     /// Count and substitute datatype for the MPI library, and the gap in the packed bytes.
-    replacement: StandIn,
+    replacement: Substitute,
     origin: Origin,
 }
 
@@ -222,7 +222,7 @@ unsafe impl Send for Staging {}
 impl Staging {
     /// Returns the arguments that the MPI library gets instead of the program's buffer.
     pub(crate) fn replacement(&self) -> UserBuffer {
-        let StandIn { count, datatype, .. } = self.replacement;
+        let Substitute { count, datatype, .. } = self.replacement;
         UserBuffer { buf: self.buffer.at(), count, datatype, entry: None }
     }
 

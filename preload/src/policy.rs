@@ -7,9 +7,9 @@ use ddtc::files;
 use ddtc::process::Awaited;
 use ddtc_hosts::policy::{Call, Class, Library, Policy, file};
 
-use crate::evidence::{self, Evidence};
 use crate::host::Host;
-use crate::remembered::is_told;
+use crate::measured::{self, Measured};
+use crate::profile_cache::is_told;
 use crate::settings::{Choice, settings};
 use crate::similar::SimilarityClass;
 use crate::times::Runs;
@@ -40,7 +40,7 @@ pub(crate) struct Rules {
     pub(crate) messages: u64,
     /// Measured times of the layout, which decide about messages in place of the table. None:
     /// layouts like this one are not timed.
-    pub(crate) evidence: Option<&'static Evidence>,
+    pub(crate) measured: Option<&'static Measured>,
     /// Similarity class of the type.
     pub(crate) similar: Option<&'static SimilarityClass>,
 }
@@ -48,14 +48,14 @@ pub(crate) struct Rules {
 impl Rules {
     /// Rules for a type that is never converted.
     pub(crate) const NONE: Rules =
-        Rules { class: Class::Dense, calls: 0, messages: 0, evidence: None, similar: None };
+        Rules { class: Class::Dense, calls: 0, messages: 0, measured: None, similar: None };
 
     /// Returns the rules for a type of that similarity class.
     pub(crate) fn of(host: &Host, committed: &Committed, similar: Option<&'static SimilarityClass>) -> Rules {
         let ((class, run), policy) = (Class::and_run(committed.nest()), policy(host));
         let calls = Call::ALL.into_iter().filter(|&call| policy.of(call, class) != 0);
         let calls: u32 = calls.map(|call| 1 << call as u32).sum();
-        let measured =
+        let is_timed =
             settings().policy == Choice::Measure && class != Class::Dense && !host.layers.take(Call::Message);
         let runs = || {
             let t = committed.datatype();
@@ -64,12 +64,12 @@ impl Rules {
             Runs::new(run, matches!(class, Class::TableShort | Class::TableLong), memory / number)
         };
         let found =
-            || evidence::of(host, committed.near_hash(), runs(), similar.map(|class| &class.evidence));
-        let evidence = if measured { found() } else { None };
+            || measured::of(host, committed.near_hash(), runs(), similar.map(|class| &class.measured));
+        let measured = if is_timed { found() } else { None };
         // If the layout is timed, messages of any size may turn out to gain, whatever the table
         // says.
-        let calls = calls | if evidence.is_some() { 1 << Call::Message as u32 } else { 0 };
-        Rules { class, calls, messages: policy.set(class), evidence, similar }
+        let calls = calls | if measured.is_some() { 1 << Call::Message as u32 } else { 0 };
+        Rules { class, calls, messages: policy.set(class), measured, similar }
     }
 }
 

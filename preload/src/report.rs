@@ -20,16 +20,16 @@ use ddtc_hosts::bypass::Bypass;
 use ddtc_hosts::report::{COUNTS, Report, TypeRow};
 
 use crate::counted::{self, REFUSALS, Row, Rows, rows, short};
-use crate::evidence;
 use crate::guard::{PANICS, guard};
 use crate::hook::HookReport;
 use crate::hooks::{self, hook};
 use crate::host::{Host, others, profiling_names};
+use crate::measured;
 use crate::policy::policy;
 use crate::reentrancy::Inside;
 use crate::settings::settings;
 use crate::warn::warn;
-use crate::{check, fortran_bridge, layers, objects, outcome, reserve, spending, table, types};
+use crate::{check, fortran_bridge, layers, objects, outcome, overhead_budget, reserve, table, types};
 
 /// Returns this process's rank in the job and the number of ranks, as far as they can be known: by
 /// the world, while it is up and afterwards, or else by the launcher's variables.
@@ -279,8 +279,8 @@ fn totals(types: &[TypeRow], c: &Counters, hook: &HookReport) -> Vec<(Cow<'stati
         ("hook_types_different", hook.types_different),
         ("types_bypassed", counted::TYPES_BYPASSED.get()),
         ("types_misplaced", counted::TYPES_MISPLACED.get()),
-        ("saved_us", spending::saved_micros()),
-        ("overhead_us", spending::spent_micros()),
+        ("saved_us", overhead_budget::saved_micros()),
+        ("overhead_us", overhead_budget::spent_micros()),
         ("commits", c.commits),
         ("layouts", c.cached_layouts),
         ("compiles", c.compiles),
@@ -311,7 +311,7 @@ fn of_type(host: &'static Host, row: &Row, name: String) -> TypeRow {
     let [bytes_packed, bytes_unpacked] = row.bytes;
     let [pack_us, unpack_us] = row.nanos.map(|nanos| nanos / 1000);
     let [hook_packed, hook_unpacked] = row.inside;
-    let evidence = evidence::known(row.layout);
+    let measured = measured::known(row.layout);
     TypeRow {
         name,
         size: t.size(),
@@ -330,7 +330,7 @@ fn of_type(host: &'static Host, row: &Row, name: String) -> TypeRow {
             hook_unpacked,
         ],
         schedules: schedules.map(|(d, schedule)| format!("{d}: {}", short(schedule))).collect(),
-        timings: evidence.map(|e| e.lines(policy(host).set(row.class))).unwrap_or_default(),
+        timings: measured.map(|e| e.lines(policy(host).set(row.class))).unwrap_or_default(),
     }
 }
 

@@ -7,7 +7,7 @@
 //! move until they are freed, how many arguments their constructors have, and whether conversions
 //! gain.
 //!
-//! The classes are written to the profile cache ([`remembered`]), so that the next run of the
+//! The classes are written to the profile cache ([`profile_cache`]), so that the next run of the
 //! program begins with them. A class only decides when a type is decoded, and whether a message is
 //! converted whose own layout was not timed. Bytes are always moved by the type's own kernel.
 
@@ -18,10 +18,10 @@ use ddtc::datatype::contents::CombinerKind;
 use ddtc::process::{Awaited, Once};
 use ddtc_hosts::profile::Costs;
 
-use crate::evidence::{CLASSES, Evidence};
 use crate::host::{HandleWord, Host};
+use crate::measured::{CLASSES, Measured};
+use crate::profile_cache::{self, Row};
 use crate::relative::ADDRESSES;
-use crate::remembered::{self, Row};
 use crate::slots::spread;
 use crate::times::Times;
 use crate::use_kind::UseKind;
@@ -42,7 +42,7 @@ static ALL: [Once<Box<SimilarityClass>>; MAX_CLASSES] = [const { Once::new() }; 
 pub(crate) struct SimilarityClass {
     key: u64,
     /// Measured times of layouts of the class.
-    pub(crate) evidence: Evidence,
+    pub(crate) measured: Measured,
     /// Largest number of arguments of all constructors of a type that was seen. Each constructor
     /// counts as [`CONSTRUCTOR`] arguments more.
     arguments: AtomicU64,
@@ -88,7 +88,7 @@ pub(crate) fn class(
             blocks: blocks(combiner, arguments),
             ..SimilarityClass::new(key, CONSTRUCTOR.saturating_add(arguments))
         };
-        class.deserialize(&host.profile.costs, &remembered::of(host, kept_as(key)));
+        class.deserialize(&host.profile.costs, &profile_cache::of(host, kept_as(key)));
         class
     })
 }
@@ -183,7 +183,7 @@ impl SimilarityClass {
     const fn new(key: u64, arguments: u64) -> SimilarityClass {
         SimilarityClass {
             key,
-            evidence: Evidence::new(0),
+            measured: Measured::new(0),
             arguments: AtomicU64::new(arguments),
             blocks: 0,
             mean: AtomicU64::new(0),
@@ -197,7 +197,7 @@ impl SimilarityClass {
     /// the bytes, and the number of types decoded in vain, the mean and the runs in place of the times.
     fn serialize(&self) -> Vec<Row> {
         let least = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-        let (runs, mut rows) = self.evidence.serialize();
+        let (runs, mut rows) = self.measured.serialize();
         let mean = self.mean();
         if mean > 0 || !rows.is_empty() {
             let [bytes, host, ours, copy] = [self.arguments(), self.vain(), mean, runs].map(least);
@@ -212,7 +212,7 @@ impl SimilarityClass {
         self.arguments.fetch_max(last.bytes.into(), Relaxed);
         self.vain.store(last.host.into(), Relaxed);
         self.mean.store(last.ours.into(), Relaxed);
-        self.evidence.deserialize(costs, last.copy.into(), rows.iter().copied());
+        self.measured.deserialize(costs, last.copy.into(), rows.iter().copied());
     }
 
     /// Returns the expected gain of converting a message of `bytes` bytes.
@@ -220,16 +220,16 @@ impl SimilarityClass {
     /// Some messages must be converted by both ranks or by neither. They are judged by the runs of
     /// the layout alone, because the measured times of the two ranks differ.
     pub(crate) fn gain(&self, costs: &Costs, bytes: u64) -> Gain {
-        if let Some(nanos) = self.evidence.gain_on_both_ranks(costs, bytes) {
+        if let Some(nanos) = self.measured.gain_on_both_ranks(costs, bytes) {
             return if nanos > 0 { Gain::Nanos(nanos) } else { Gain::Nothing };
         }
-        if !self.evidence.is_decided(bytes) {
+        if !self.measured.is_decided(bytes) {
             return Gain::Unknown;
         }
         // Even if staging gains nothing, compiled code may gain inside the MPI library, where
         // nothing is staged.
-        let inside = || self.evidence.spares(bytes).filter(|_| self.evidence.is_ahead(bytes));
-        let saves = self.evidence.saves(bytes).or_else(|| costs.moves_inside.then(inside)?);
+        let inside = || self.measured.spares(bytes).filter(|_| self.measured.is_ahead(bytes));
+        let saves = self.measured.saves(bytes).or_else(|| costs.moves_inside.then(inside)?);
         saves.map_or(Gain::Nothing, Gain::Nanos)
     }
 
@@ -329,8 +329,8 @@ mod tests {
         assert_eq!(second.serialize(), class.serialize());
         assert_eq!((second.mean(), second.arguments(), second.vain()), (8000, 800, 1));
         // One size class is found to gain, and another to gain nothing.
-        second.evidence.learn_bytes(COSTS, 4000, SLOW);
-        second.evidence.learn_bytes(COSTS, 40_000, Times { bytes: 40_000, ours: 8900, ..SLOW });
+        second.measured.learn_bytes(COSTS, 4000, SLOW);
+        second.measured.learn_bytes(COSTS, 40_000, Times { bytes: 40_000, ours: 8900, ..SLOW });
         let third = later(&second);
         assert_eq!(third.serialize().len(), 3);
         assert_eq!([400, 40_000].map(|bytes| third.gain(COSTS, bytes)), [Gain::Unknown, Gain::Nothing]);
@@ -376,7 +376,7 @@ mod tests {
         // Runs as in WRF_x with 174 KB, and as in NAS_MG_x with 1 MiB.
         let class = |runs: Runs| {
             let class = SimilarityClass::new(1, 28);
-            class.evidence.deserialize(&profile::MPICH.costs, runs.word(), []);
+            class.measured.deserialize(&profile::MPICH.costs, runs.word(), []);
             class
         };
         let wrf = class(Runs::new(12, false, 600));
@@ -384,7 +384,7 @@ mod tests {
         let mg = class(Runs::new(8, false, 1040));
         assert_eq!(mg.gain(&profile::MPICH.costs, 1 << 20), Gain::Nothing);
         let times = Times { bytes: 1 << 20, host: 900_000, ours: 1000, copy: 100 };
-        mg.evidence.learn_bytes(&profile::MPICH.costs, 1 << 20, times);
+        mg.measured.learn_bytes(&profile::MPICH.costs, 1 << 20, times);
         assert_eq!(mg.gain(&profile::MPICH.costs, 1 << 20), Gain::Nothing);
     }
 

@@ -4,7 +4,7 @@ use ddtc::datatype::Datatype;
 use ddtc_hosts::profile::WireForm;
 
 use crate::decision::{Plan, Purpose};
-use crate::gapped::{self, StandIn};
+use crate::gapped::{self, Substitute};
 use crate::host::Host;
 use crate::own_types;
 use crate::table::TypeEntry;
@@ -20,7 +20,7 @@ pub(crate) fn substitute(
     t: &Datatype,
     count: i64,
     bytes: i64,
-) -> Option<StandIn> {
+) -> Option<Substitute> {
     let pieces = || {
         let WireForm::Gap { joined } = host.profile.wire_form else { return None };
         entry.wire_type.pieces(host, t, &entry.element_type, joined)
@@ -29,13 +29,13 @@ pub(crate) fn substitute(
     let elements = if let Purpose::Elements { count, .. } = purpose { count } else { count };
     let contiguous = match plan {
         Plan::Later | Plan::Direct => return None,
-        Plan::BytesWithGap => return gapped::stand_in(host, 1, bytes, (host.byte, 1)),
-        Plan::PiecesWithGap => return gapped::stand_in(host, 1, bytes, pieces()?),
-        Plan::ElementsWithGap => return gapped::stand_in(host, elements, t.size(), pieces()?),
+        Plan::BytesWithGap => return gapped::substitute(host, 1, bytes, (host.byte, 1)),
+        Plan::PiecesWithGap => return gapped::substitute(host, 1, bytes, pieces()?),
+        Plan::ElementsWithGap => return gapped::substitute(host, elements, t.size(), pieces()?),
         Plan::Packed => (bytes, host.packed),
         Plan::Uncut => entry.wire_type.message(host, t, count)?,
         Plan::Elements => (elements, entry.wire_type.element(host, t)?),
         Plan::FileElements => (count, own_types::of_bytes(host, t.size())?),
     };
-    Some(StandIn::contiguous(contiguous))
+    Some(Substitute::contiguous(contiguous))
 }

@@ -15,15 +15,15 @@ use ddtc_hosts::policy::{Call, Class};
 use crate::atomic_ref::AtomicRef;
 use crate::counted::Uses;
 use crate::element_type::ElementType;
-use crate::evidence::Evidence;
 use crate::host::{HandleWord, Host};
+use crate::measured::Measured;
+use crate::overhead_budget;
 use crate::policy::Rules;
 use crate::relative::ADDRESSES;
 use crate::reserve;
 use crate::served::Served;
 use crate::similar::SimilarityClass;
 use crate::slots::{Entry, Table};
-use crate::spending;
 use crate::wire_type::WireType;
 
 /// Value of `TypeEntry::size` for types that are always bypassed: predefined types, empty types,
@@ -63,7 +63,7 @@ pub(crate) struct TypeEntry {
     /// `Class::ALL` does not contain.
     class: AtomicU8,
     /// Measured times of the layout, or null if layouts like this one are not timed.
-    evidence: AtomicRef<Evidence>,
+    measured: AtomicRef<Measured>,
     /// Similarity class of the type, null if there is none.
     similar: AtomicRef<SimilarityClass>,
     /// Bytes that the type has moved, for its similarity class.
@@ -113,7 +113,7 @@ impl Entry for TypeEntry {
             calls: AtomicU32::new(0),
             payloads: AtomicU64::new(0),
             class: AtomicU8::new(u8::MAX),
-            evidence: AtomicRef::none(),
+            measured: AtomicRef::none(),
             similar: AtomicRef::none(),
             moved: AtomicU64::new(0),
             absolute: AtomicBool::new(false),
@@ -148,8 +148,8 @@ impl TypeEntry {
 
     /// Returns the measured times of the layout. `None`: layouts like this one are not timed.
     #[inline]
-    pub(crate) fn evidence(&self) -> Option<&'static Evidence> {
-        self.evidence.load()
+    pub(crate) fn measured(&self) -> Option<&'static Measured> {
+        self.measured.load()
     }
 
     /// Adds `bytes` to the bytes that messages of the type have moved. Called when a message is
@@ -167,7 +167,7 @@ impl TypeEntry {
         // Without measured times the policy table decides. Messages that the table converts gain at
         // least 1.3 times, and MPI libraries take a quarter of a nanosecond a byte and more for
         // them.
-        self.evidence().and_then(|evidence| evidence.saves(bytes)).unwrap_or(bytes / 16)
+        self.measured().and_then(|measured| measured.saves(bytes)).unwrap_or(bytes / 16)
     }
 
     /// Returns the minimum nanoseconds that moving a request of `bytes` bytes inside the MPI
@@ -180,7 +180,7 @@ impl TypeEntry {
             Class::BlocksShort | Class::TableShort => bytes / 4,
             _ => 0,
         };
-        self.evidence().and_then(|evidence| evidence.spares(bytes)).unwrap_or_else(untimed)
+        self.measured().and_then(|measured| measured.spares(bytes)).unwrap_or_else(untimed)
     }
 
     /// Returns true if a request of `bytes` bytes gains by being moved inside the MPI library by
@@ -188,9 +188,9 @@ impl TypeEntry {
     /// layout.
     #[inline]
     pub(crate) fn gains_inside(&self, bytes: u64) -> bool {
-        match self.evidence() {
-            Some(evidence) if evidence.is_ahead(bytes) => true,
-            Some(evidence) if evidence.is_even(bytes) => false,
+        match self.measured() {
+            Some(measured) if measured.is_ahead(bytes) => true,
+            Some(measured) if measured.is_even(bytes) => false,
             _ => self.served.gains(bytes),
         }
     }
@@ -227,7 +227,7 @@ impl TypeEntry {
             class: self.class(),
             calls: self.calls.load(Ordering::Relaxed),
             messages: self.payloads(),
-            evidence: self.evidence(),
+            measured: self.measured(),
             similar: self.similar.load(),
         }
     }
@@ -278,7 +278,7 @@ impl TypeEntry {
             matches!(self.rules().class, Class::StridedShort | Class::BlocksShort | Class::TableShort);
         // If types of the similarity class gain by conversion, this type was decoded because the
         // gain is expected to pay for decoding and for compiling, so it is compiled at once.
-        let hoped = pace == Pace::Own && self.evidence().is_some_and(|evidence| evidence.hoped() != 0);
+        let hoped = pace == Pace::Own && self.measured().is_some_and(|measured| measured.hoped() != 0);
         let bytes = if hoped { u64::MAX } else { bytes.saturating_mul(if short { 4 } else { 1 }) };
         // SAFETY: the caller promises what `committed` requires.
         let settled = unsafe { self.committed() }
@@ -286,7 +286,7 @@ impl TypeEntry {
             // not `lazy`. Then neither time nor budget is needed.
             .is_some_and(|c| {
                 c.settled(direction, 0)
-                    || !reserve::is_short() && spending::on(|| c.settled(direction, bytes))
+                    || !reserve::is_short() && overhead_budget::on(|| c.settled(direction, bytes))
             });
         let bit = 1 << direction as u8;
         // Another thread may have ended the conversion of the type since `ENDED` was tested above.
@@ -303,7 +303,7 @@ impl TypeEntry {
         self.ready.store(ENDED, Ordering::Relaxed);
         self.calls.store(0, Ordering::Relaxed);
         self.payloads.store(0, Ordering::Relaxed);
-        self.evidence.store(None);
+        self.measured.store(None);
         self.served.end();
     }
 
@@ -354,7 +354,7 @@ pub(crate) fn entry(committed: Option<Committed>, rules: Rules) -> &'static Type
     entry.class.store(class.map_or(u8::MAX, |at| at as u8), Ordering::Relaxed);
     let absolute = committed.as_ref().is_some_and(|c| c.datatype().true_lb() >= ADDRESSES);
     entry.absolute.store(absolute, Ordering::Relaxed);
-    entry.evidence.store(rules.evidence);
+    entry.measured.store(rules.measured);
     entry.similar.store(rules.similar);
     entry.moved.store(0, Ordering::Relaxed);
     entry.ready.store(0, Ordering::Relaxed);

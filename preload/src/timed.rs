@@ -1,5 +1,5 @@
 //! Timing of the packing of the MPI library and of our kernel, on a buffer of the program. The
-//! times are kept in [`crate::evidence`].
+//! times are kept in [`crate::measured`].
 
 use std::ffi::{c_int, c_void};
 use std::time::Instant;

@@ -3,17 +3,17 @@
 
 use ddtc::kind::Direction;
 
-use crate::evidence::Evidence;
 use crate::guard::guard;
 use crate::hooks::adopted;
 use crate::host::Host;
+use crate::measured::Measured;
 use crate::reentrancy::Inside;
 use crate::slow_path::{FOREIGN, GPU, OPAQUE_GPU, reasons};
 use crate::table::TypeEntry;
 use crate::timed::Timing;
 use crate::use_kind::CompletedBy;
 use crate::user_buffer::UserBuffer;
-use crate::{eligible, gpu, spending, timed, wrong_map};
+use crate::{eligible, gpu, overhead_budget, timed, wrong_map};
 
 /// Times how long the MPI library and our kernel take to pack a message that is about to be sent or
 /// received. The times serve this message and all later messages of its layout and size class. Does
@@ -24,12 +24,12 @@ use crate::{eligible, gpu, spending, timed, wrong_map};
 pub(crate) fn time(
     host: &'static Host,
     entry: &'static TypeEntry,
-    evidence: &Evidence,
+    measured: &Measured,
     UserBuffer { buf, count, datatype, .. }: UserBuffer,
     bytes: u64,
     direction: Direction,
 ) {
-    if !spending::allows(0) {
+    if !overhead_budget::allows(0) {
         return;
     }
     let eligible = eligible::timing(host);
@@ -48,19 +48,19 @@ pub(crate) fn time(
             let Some(committed) = entry.committed().filter(|_| entry.ready(Direction::Pack, u64::MAX)) else {
                 return;
             };
-            let times = match spending::on(|| timed::times(host, buf, count, datatype, committed)) {
+            let times = match overhead_budget::on(|| timed::times(host, buf, count, datatype, committed)) {
                 Timing::Same(times) => times,
                 Timing::Different => {
                     wrong_map::found(committed.datatype());
-                    return evidence.give_up(bytes);
+                    return measured.give_up(bytes);
                 }
-                Timing::Failed => return evidence.give_up(bytes),
+                Timing::Failed => return measured.give_up(bytes),
             };
-            evidence.learn_bytes(&host.profile.costs, bytes, times);
-            if evidence.wants(bytes, CompletedBy::SameCall, false) {
+            measured.learn_bytes(&host.profile.costs, bytes, times);
+            if measured.wants(bytes, CompletedBy::SameCall, false) {
                 entry.ready(direction, u64::MAX);
             }
-            if evidence.is_ahead(bytes) {
+            if measured.is_ahead(bytes) {
                 adopted(host, entry, datatype & host.mask);
             }
         }

@@ -29,11 +29,11 @@ use crate::hotness::{self, Like};
 use crate::introspect::Types;
 use crate::keyval::Keyval;
 use crate::known::{self, Description};
+use crate::overhead_budget;
 use crate::policy::Rules;
 use crate::reentrancy::Inside;
 use crate::reserve;
 use crate::settings::settings;
-use crate::spending;
 use crate::table::{self, Found, TypeEntry};
 use crate::use_kind::{CompletedBy, UseKind};
 use crate::wrong_map;
@@ -241,7 +241,7 @@ pub(crate) fn adopt(host: &'static Host, datatype: HandleWord, arguments: u64) {
     guard(|| {
         if let Some(_claim) = Claim::take(handle)
             && matches!(table::find(handle), Found::Unknown)
-            && spending::on(|| attach(host, datatype, handle, arguments)).is_some()
+            && overhead_budget::on(|| attach(host, datatype, handle, arguments)).is_some()
         {
             hotness::decoded(handle);
         }

@@ -262,11 +262,11 @@ fn files_import_one_way() {
     assert!(found.is_empty(), "files import each other:{found}");
 }
 
-/// No file outside of `door` but `hooks` imports Open MPI's convertor hook. The rest of the preload
+/// No file outside of `convertor_hook` but `hooks` imports Open MPI's convertor hook. The rest of the preload
 /// library reaches it by a trait, and `hooks` gives it for Open MPI alone.
 #[test]
 fn only_hooks_names_the_hook_of_open_mpi() {
-    let is_inside = |path: &Path| path.first().is_some_and(|first| first == "door");
+    let is_inside = |path: &Path| path.first().is_some_and(|first| first == "convertor_hook");
     let graph = graph_of("preload/src", true);
     let outside = graph.iter().filter(|(from, to)| !is_inside(from) && to.iter().any(is_inside));
     let names: Vec<String> =

@@ -19,10 +19,10 @@ use super::Host;
 use crate::atomic_ref::AtomicRef;
 use crate::guard::end_by_panics;
 use crate::loader::{Opened, loads};
+use crate::overhead_budget;
 use crate::reserve;
 use crate::scopes::{Place, find_scope};
 use crate::slow_path::unwatch_all;
-use crate::spending;
 use crate::users::World;
 
 /// Points to [`FIRST`] while all calls belong to the library that was found first, else null. Only
@@ -118,7 +118,7 @@ fn other_or_of_caller() -> Option<&'static Host> {
     }
     // If no wrapper has seen the initialization of MPI, this is one of the first calls after it, so
     // the overhead budget starts now.
-    spending::begin();
+    overhead_budget::begin();
     OTHER.load().or_else(host_of_caller)
 }
 

@@ -1,4 +1,4 @@
-/* Convertors as Open MPI 6.0 has them, over those of the host beneath: for the preload library and door.c, since nothing builds a 6.0 here. What is read and
+/* Convertors as Open MPI 6.0 has them, over those of the host beneath: for the preload library and convertors.c, since nothing builds a 6.0 here. What is read and
  * written of one lies where 6.0's header puts it, each has the function that places it, and a piece or a place that begins where the stack beneath is not ends the
  * process: what 6.0 would move there is not what was asked for. Convertors of the host's own pass. Loaded behind the preload library. */
 #define _GNU_SOURCE
@@ -194,7 +194,7 @@ int opal_convertor_clone(const void *from, void *to, int32_t stack) {
   return 0;
 }
 
-/* In 6.0 instances are a size. Of no type: what came here, for door.c. */
+/* In 6.0 instances are a size. Of no type: what came here, for convertors.c. */
 size_t since_6_instances;
 int32_t opal_datatype_copy_content_same_ddt(const void *type, size_t count, void *to, void *from) {
   if (!type) {

@@ -1,7 +1,7 @@
 /* Whether the pieces of a type are moved by the preload library after some messages of it, inside Open MPI 4.1 or 5.0. Nobody counts: calls that are counted
  * are all looked at.
  *
- * Usage: soon MESSAGES   of a vector of 67200 bytes, after some of a list, which opens the door */
+ * Usage: soon MESSAGES   of a vector of 67200 bytes, after some of a list, which enables the hook */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -14,7 +14,7 @@
 typedef int prepare_fn(void *, const void *, size_t, const void *);
 typedef void *create_fn(int32_t, int32_t);
 
-/* Where a convertor has its mover, as in door.c. */
+/* Where a convertor has its mover, as in convertors.c. */
 enum { MOVER = 0x58 };
 
 static void *named(void *scope, const char *name) {

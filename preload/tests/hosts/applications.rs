@@ -78,7 +78,7 @@ fn both_sides_of_a_transpose_are_converted() {
     }
 }
 
-/// Nobody times what collective calls move: Open MPI's door is opened once that is much.
+/// Nobody times what collective calls move: Open MPI's convertor hook is enabled once that is much.
 #[test]
 fn a_program_of_transposes_is_served_inside() {
     let as_users_have_it = |run: &mut Run| {

@@ -91,7 +91,7 @@ fn a_type_used_once_is_not_decoded() {
         let folder = scratch(&format!("once-{host:?}"));
         let file = folder.join("report.json");
         let run = |mode: &str, threshold: &str| {
-            let program = host.compile("left", &[]);
+            let program = host.compile("bypassed", &[]);
             let run = host.run(program).arg("addresses").arg("400").preload().env("DDTC_POLICY", "all");
             run.env("DDTC_MODE", mode).env("DDTC_LAZY_THRESHOLD", threshold).env("DDTC_REPORT", &file).text();
             report(&fs::read_to_string(&file).unwrap())

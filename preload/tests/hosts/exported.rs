@@ -39,7 +39,7 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
     expected.extend(["commit", "copy_content_same_ddt"].map(|name| format!("opal_datatype_{name}")));
     // What plants faults, in builds for tests alone.
     if cfg!(debug_assertions) {
-        expected.extend(["refuses", "spoils"].map(|name| format!("ddtc_door_{name}")));
+        expected.extend(["refuses", "spoils"].map(|name| format!("ddtc_hook_{name}")));
     }
     let counted = [
         "Send",

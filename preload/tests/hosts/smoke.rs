@@ -216,8 +216,8 @@ hosts! {
 /// Inside Open MPI, nothing staged; its movers and ours leave the same.
 #[test]
 fn messages_move_inside_open_mpi() {
-    let (host, folder) = (Host::OpenMpi, scratch("smoke-door"));
-    let program = host.compile("door", &["-ldl"]);
+    let (host, folder) = (Host::OpenMpi, scratch("smoke-hook"));
+    let program = host.compile("convertors", &["-ldl"]);
     let run = host.ranks(2, &program).arg("messages").arg("60").preload().env("DDTC_POLICY", "none");
     let (text, errors) = run.env("DDTC_REPORT", folder.join("report%r.json")).text();
     assert_eq!(text.trim(), "wrong 0", "{errors}");

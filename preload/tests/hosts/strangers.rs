@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::door::after;
+use crate::convertor_hook::after;
 use crate::setup::{Host, Wheel, library, release, reports, scratch};
 
 const HOSTS: [Host; 2] = [Host::OpenMpi, Host::OpenMpi4];
 
 /// Messages of a program that judges itself, beside libraries: what it says on standard error, the report of rank 0 and what both ranks count.
 fn beside(host: Host, name: &str, libraries: &[&Path]) -> (String, String, Vec<HashMap<String, u64>>) {
-    let program = host.compile("door", &["-DCONFUSES_PAIRS", "-Wno-unused-function", "-ldl"]);
+    let program = host.compile("convertors", &["-DCONFUSES_PAIRS", "-Wno-unused-function", "-ldl"]);
     let folder = scratch(&format!("strangers-{name}-{host:?}"));
     let loaded: Vec<String> = libraries.iter().map(|library| library.display().to_string()).collect();
     let run = host.ranks(2, program).arg("messages").arg("120").env("DDTC_POLICY", "none");
@@ -43,7 +43,7 @@ fn shared(host: Host, flag: &str) -> PathBuf {
 #[test]
 fn other_releases_are_as_these() {
     let (host, folder) = (Host::OpenMpi, scratch("strangers-releases"));
-    let program = host.compile("door", &["-DCONFUSES_PAIRS", "-Wno-unused-function", "-ldl"]);
+    let program = host.compile("convertors", &["-DCONFUSES_PAIRS", "-Wno-unused-function", "-ldl"]);
     for name in ["openmpi508", "openmpi509", "openmpi5010"] {
         let root = release(name);
         let one = host.run(&program).preload().env("LD_LIBRARY_PATH", root.join("lib"));
@@ -88,7 +88,7 @@ fn convertors_of_6_0_are_moved() {
     for host in HOSTS {
         let standing_in = host.compile("since6", &["-shared", "-fPIC", "-ldl"]);
         let program =
-            host.compile("door", &["-DSINCE_6", "-DCONFUSES_PAIRS", "-Wno-unused-function", "-ldl"]);
+            host.compile("convertors", &["-DSINCE_6", "-DCONFUSES_PAIRS", "-Wno-unused-function", "-ldl"]);
         let loaded = [library(), disguised(host, "6.0.0"), standing_in.clone()];
         let loaded = loaded.map(|library| library.display().to_string()).join(":");
         let run = |arguments: &[&str]| {

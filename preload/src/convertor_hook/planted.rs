@@ -13,7 +13,7 @@ static PIECES: AtomicU64 = AtomicU64::new(0);
 
 /// Makes one piece in `every` go wrong from now on, among the pieces that are compared; 0: none.
 #[unsafe(no_mangle)]
-pub extern "C" fn ddtc_door_spoils(every: u64) {
+pub extern "C" fn ddtc_hook_spoils(every: u64) {
     EVERY.store(every, Relaxed);
 }
 

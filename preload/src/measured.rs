@@ -1,4 +1,4 @@
-//! Measured times of a layout (its evidence): how long the MPI library and our kernel take to pack
+//! Measured times of a layout: how long the MPI library and our kernel take to pack
 //! it, on the program's own buffer.
 //!
 //! A policy table that must gain on every machine leaves much of the possible gain unused. How much
@@ -11,7 +11,7 @@
 //! table wants them and our kernel was not found to be as slow as the MPI library. Until then the
 //! measured times of the similarity class decide ([`crate::similar`]), and if there are none, the
 //! policy table alone. Messages about which both ranks must decide alike are decided by the
-//! layout's runs, not by times ([`Evidence::verdict_of_both`]).
+//! layout's runs, not by times ([`Measured::verdict_of_both`]).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -22,7 +22,7 @@ use ddtc_hosts::profile::Costs;
 
 use crate::decision::Verdict;
 use crate::host::Host;
-use crate::remembered;
+use crate::profile_cache;
 use crate::times::{LATER, PART, Runs, Times};
 use crate::use_kind::CompletedBy;
 
@@ -68,13 +68,13 @@ impl Class {
 /// Measured times of a layout, or of a similarity class, and the verdicts that follow from them. A
 /// value of this type is never freed. Types of equal layouts share one value, and so do layouts
 /// that differ only in distances of 64 KiB and more.
-pub(crate) struct Evidence {
+pub(crate) struct Measured {
     /// Runs of the layout, as [`Runs::word`] makes them. Their length is 0 while the runs are not
     /// known.
     runs: AtomicU64,
     /// Times of the similarity class, which decide about size classes for which the layout has none
     /// of its own. `None` in the times of a similarity class.
-    kin: Option<&'static Evidence>,
+    kin: Option<&'static Measured>,
     /// Size classes that are not timed any more, one bit for each: those that were timed, and those
     /// that could not be timed.
     timed: AtomicU64,
@@ -91,7 +91,7 @@ pub(crate) struct Evidence {
     classes: [Class; CLASSES],
 }
 
-static KNOWN: Lazy<Mutex<HashMap<u64, &'static Evidence>>> = Lazy::new(Mutex::default);
+static KNOWN: Lazy<Mutex<HashMap<u64, &'static Measured>>> = Lazy::new(Mutex::default);
 
 /// Returns the times of the layout with the hash `key` and these runs. If the layout has none yet,
 /// makes them, with the times of earlier runs from the profile cache. If [`MOST`] other layouts
@@ -100,13 +100,13 @@ pub(crate) fn of(
     host: &Host,
     key: u64,
     runs: Runs,
-    kin: Option<&'static Evidence>,
-) -> Option<&'static Evidence> {
-    if let Some(evidence) = known(key) {
-        return Some(evidence);
+    kin: Option<&'static Measured>,
+) -> Option<&'static Measured> {
+    if let Some(measured) = known(key) {
+        return Some(measured);
     }
     // The profile cache is asked before the lock is taken, because it may read a file.
-    let learnt = remembered::of(host, key);
+    let learnt = profile_cache::of(host, key);
     if let Some(kin) = kin {
         let _ = kin.runs.compare_exchange(0, runs.word(), Relaxed, Relaxed);
     }
@@ -114,25 +114,25 @@ pub(crate) fn of(
     if known.len() >= MOST && !known.contains_key(&key) {
         return kin;
     }
-    let new = || Box::leak(Box::new(Evidence { kin, ..Evidence::new(runs.word()) }));
-    let evidence: &'static Evidence = known.entry(key).or_insert_with(|| new());
+    let new = || Box::leak(Box::new(Measured { kin, ..Measured::new(runs.word()) }));
+    let measured: &'static Measured = known.entry(key).or_insert_with(|| new());
     for (class, times) in learnt {
-        evidence.learn(&host.profile.costs, class, times);
+        measured.learn(&host.profile.costs, class, times);
     }
-    Some(evidence)
+    Some(measured)
 }
 
 /// Returns the times of the layout with this hash, if some are kept.
-pub(crate) fn known(layout: u64) -> Option<&'static Evidence> {
+pub(crate) fn known(layout: u64) -> Option<&'static Measured> {
     KNOWN.lock().get(&layout).copied()
 }
 
 /// Returns all measured times of this process, each with the hash of its layout and its size class.
 pub(crate) fn all() -> Vec<(u64, usize, Times)> {
     let known = KNOWN.lock();
-    let of = |(&key, evidence): (&u64, &&'static Evidence)| {
-        let evidence: &'static Evidence = evidence;
-        evidence.timed().map(move |(class, times)| (key, class, times))
+    let of = |(&key, measured): (&u64, &&'static Measured)| {
+        let measured: &'static Measured = measured;
+        measured.timed().map(move |(class, times)| (key, class, times))
     };
     known.iter().flat_map(of).collect()
 }
@@ -143,11 +143,11 @@ fn class(bytes: u64) -> usize {
     (bytes.max(1).ilog2() as usize).min(CLASSES - 1)
 }
 
-impl Evidence {
+impl Measured {
     /// Returns a value without times for a layout with these runs, as [`Runs::word`] makes them. 0:
     /// the runs are not known.
-    pub(crate) const fn new(runs: u64) -> Evidence {
-        Evidence {
+    pub(crate) const fn new(runs: u64) -> Measured {
+        Measured {
             runs: AtomicU64::new(runs),
             kin: None,
             timed: AtomicU64::new(0),
@@ -162,9 +162,9 @@ impl Evidence {
     /// class: the layout's own times if the size class was timed or could not be timed, else those
     /// of the similarity class, unless its layouts disagree. `None`: the policy table decides.
     #[inline]
-    fn decider(&self, bytes: u64) -> Option<(&Evidence, u64)> {
+    fn decider(&self, bytes: u64) -> Option<(&Measured, u64)> {
         let bit = 1u64 << class(bytes);
-        let timed = |e: &&Evidence| e.timed.load(Relaxed) & bit != 0 && e.mixed.load(Relaxed) & bit == 0;
+        let timed = |e: &&Measured| e.timed.load(Relaxed) & bit != 0 && e.mixed.load(Relaxed) & bit == 0;
         Some(self).filter(timed).or_else(|| self.kin().filter(timed)).map(|e| (e, bit))
     }
 
@@ -174,7 +174,7 @@ impl Evidence {
 
     /// Returns the times of the similarity class, if its runs are like those of the layout too.
     #[inline]
-    fn kin(&self) -> Option<&'static Evidence> {
+    fn kin(&self) -> Option<&'static Measured> {
         self.kin.filter(|kin| self.runs().are_like(kin.runs()))
     }
 
@@ -379,7 +379,7 @@ impl Evidence {
     }
 
     /// Takes over the times of a similarity class that an earlier run has written with
-    /// [`Evidence::serialize`]. Rows past the last size class are ignored.
+    /// [`Measured::serialize`]. Rows past the last size class are ignored.
     pub(crate) fn deserialize(
         &self,
         costs: &Costs,
@@ -430,12 +430,12 @@ mod tests {
 
     #[test]
     fn layouts_that_are_alike_speak_for_each_other() {
-        let kin: &'static Evidence = Box::leak(Box::new(Evidence::new(0)));
-        let new = || Evidence { kin: Some(kin), ..Evidence::new(4) };
+        let kin: &'static Measured = Box::leak(Box::new(Measured::new(0)));
+        let new = || Measured { kin: Some(kin), ..Measured::new(4) };
         let [one, other, third] = [new(), new(), new()];
         // The messages of the three layouts count together until one of the layouts was timed, and
         // separately from then on.
-        let due = |e: &Evidence, n: u64| (0..n).filter(|_| e.due(4096, 80 << 10)).count();
+        let due = |e: &Measured, n: u64| (0..n).filter(|_| e.due(4096, 80 << 10)).count();
         assert_eq!((due(&one, 15), due(&other, 4), due(&third, 1)), (0, 0, 1));
         assert!(one.hoped() == 0 && !one.wants(4096, SameCall, false));
         let slow = Times { bytes: 4096, host: 9000, ours: 900, copy: 100 };
@@ -455,8 +455,8 @@ mod tests {
 
     #[test]
     fn layouts_of_other_runs_do_not_speak_for_each_other() {
-        let kin: &'static Evidence = Box::leak(Box::new(Evidence::new(0)));
-        let of = |run| Evidence { kin: Some(kin), ..Evidence::new(run) };
+        let kin: &'static Measured = Box::leak(Box::new(Measured::new(0)));
+        let of = |run| Measured { kin: Some(kin), ..Measured::new(run) };
         // Times of a receive of LAMMPS_full, whose type has six arrays. Messages of WRF_x are of
         // the same size class.
         of(23_925).learn_bytes(
@@ -478,19 +478,19 @@ mod tests {
     #[test]
     fn layouts_that_are_alike_speak_to_later_runs() {
         let slow = Times { bytes: 16384, host: 9000, ours: 900, copy: 100 };
-        let kin: &'static Evidence = Box::leak(Box::new(Evidence::new(0)));
-        let one = Evidence { kin: Some(kin), ..Evidence::new(4) };
+        let kin: &'static Measured = Box::leak(Box::new(Measured::new(0)));
+        let one = Measured { kin: Some(kin), ..Measured::new(4) };
         one.learn_bytes(&profile::MPICH.costs, 16384, slow);
         let little = Times { bytes: 1024, ..slow };
         one.learn_bytes(&profile::MPICH.costs, 1024, little);
-        let other = Evidence { kin: Some(kin), ..Evidence::new(4) };
+        let other = Measured { kin: Some(kin), ..Measured::new(4) };
         other.learn_bytes(&profile::MPICH.costs, 1024, Times { ours: 9000, ..little });
         kin.give_up(2 << 20);
         let (runs, told) = kin.serialize();
         assert_eq!((runs, &told[..]), (4, &[(10, Times::default()), (14, slow)][..]));
-        let later = Evidence::new(0);
+        let later = Measured::new(0);
         later.deserialize(&profile::MPICH.costs, runs, told.iter().copied().chain([(CLASSES, slow)]));
-        let verdicts = |e: &Evidence| {
+        let verdicts = |e: &Measured| {
             [1024, 16384, 2 << 20].map(|n| (e.is_decided(n), e.wants(n, SameCall, false), e.saves(n)))
         };
         assert_eq!(verdicts(&later)[..2], verdicts(kin)[..2]);
@@ -500,55 +500,55 @@ mod tests {
 
     #[test]
     fn a_class_is_timed_once_and_then_believed() {
-        let evidence = Evidence::new(64);
-        let due = |bytes, n: u64| (0..n).filter(|_| evidence.due(bytes, 80 << 10)).count();
+        let measured = Measured::new(64);
+        let due = |bytes, n: u64| (0..n).filter(|_| measured.due(bytes, 80 << 10)).count();
         assert_eq!((due(4096, 19), due(4096, 3)), (0, 3));
         // Messages of 64 KiB must have moved eight times the 64 KiB that are packed to time them. A
         // message of 2 MiB is of another class, which is counted separately, and moves enough at
         // once.
         assert_eq!((due(64 << 10, 7), due(64 << 10, 1), due(2 << 20, 1)), (0, 1, 1));
-        evidence.give_up(2 << 20);
+        measured.give_up(2 << 20);
         assert!(
             due(2 << 20, 9) == 0
-                && evidence.wants(2 << 20, SameCall, true)
-                && !evidence.wants(2 << 20, SameCall, false)
+                && measured.wants(2 << 20, SameCall, true)
+                && !measured.wants(2 << 20, SameCall, false)
         );
-        assert!(evidence.wants(5000, SameCall, true) && !evidence.wants(5000, SameCall, false));
+        assert!(measured.wants(5000, SameCall, true) && !measured.wants(5000, SameCall, false));
         let slow = Times { bytes: 4096, host: 9000, ours: 900, copy: 100 };
-        evidence.learn_bytes(&profile::INTEL.costs, 5000, slow);
+        measured.learn_bytes(&profile::INTEL.costs, 5000, slow);
         assert!(
-            evidence.wants(4096, SameCall, false)
-                && !evidence.verdict(4096, SameCall).is_some_and(|v| v.loses)
-                && !evidence.wants(8192, SameCall, false)
+            measured.wants(4096, SameCall, false)
+                && !measured.verdict(4096, SameCall).is_some_and(|v| v.loses)
+                && !measured.wants(8192, SameCall, false)
         );
-        assert_eq!((evidence.spares(8000), evidence.spares(8192)), (Some(8100 * 8000 / 4096), None));
-        assert!(evidence.is_ahead(5000) && !evidence.is_ahead(8192));
+        assert_eq!((measured.spares(8000), measured.spares(8192)), (Some(8100 * 8000 / 4096), None));
+        assert!(measured.is_ahead(5000) && !measured.is_ahead(8192));
         // A class whose kernel is fast, a class that was not timed and a class that could not be
         // timed are not even.
-        assert!([5000, 8192, 2 << 20].map(|bytes| evidence.is_even(bytes)) == [false; 3]);
+        assert!([5000, 8192, 2 << 20].map(|bytes| measured.is_even(bytes)) == [false; 3]);
         let slow = Times { bytes: 8192, host: 9000, ours: 9000, copy: 100 };
-        evidence.learn_bytes(&profile::MPICH.costs, 8192, slow);
+        measured.learn_bytes(&profile::MPICH.costs, 8192, slow);
         // A conversion must save more if a later call completes the message.
         let little = Times { bytes: 480, host: 160, ours: 10, copy: 10 };
-        evidence.learn_bytes(&profile::MPICH.costs, 480, little);
+        measured.learn_bytes(&profile::MPICH.costs, 480, little);
         assert!(
-            evidence.wants(480, SameCall, false)
-                && !evidence.wants(480, LaterCall, false)
-                && evidence.wants(480, LaterCall, true)
+            measured.wants(480, SameCall, false)
+                && !measured.wants(480, LaterCall, false)
+                && measured.wants(480, LaterCall, true)
         );
-        assert!(evidence.wants(4096, LaterCall, false) && evidence.wants(100, LaterCall, true));
+        assert!(measured.wants(4096, LaterCall, false) && measured.wants(100, LaterCall, true));
         assert!(
-            !evidence.wants(8192, SameCall, true)
-                && evidence.verdict(8192, SameCall).is_some_and(|v| v.loses)
-                && !evidence.is_ahead(8192)
+            !measured.wants(8192, SameCall, true)
+                && measured.verdict(8192, SameCall).is_some_and(|v| v.loses)
+                && !measured.is_ahead(8192)
         );
-        assert!(evidence.is_even(8192));
+        assert!(measured.is_even(8192));
         // 256 runs take Intel MPI at least 20 ns each.
         let even = Times { bytes: 16384, host: 900, ours: 5000, copy: 100 };
-        evidence.learn_bytes(&profile::INTEL.costs, 16384, even);
-        assert!(evidence.wants(16384, SameCall, true) && !evidence.wants(16384, SameCall, false));
+        measured.learn_bytes(&profile::INTEL.costs, 16384, even);
+        assert!(measured.wants(16384, SameCall, true) && !measured.wants(16384, SameCall, false));
         assert_eq!(due(8192, 1000), 0);
         // With a threshold of 0 the first message is timed.
-        assert!(Evidence::new(64).due(8, 0));
+        assert!(Measured::new(64).due(8, 0));
     }
 }

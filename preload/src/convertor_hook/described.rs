@@ -1,9 +1,9 @@
 //! Types that the hook knows only by Open MPI's descriptions of them.
 //!
 //! A [`Described`] is never freed, because convertors point to it; there are at most [`USED`] of
-//! them. A copy of the description's header, its [`StandIn`], replaces Open MPI's description in a
+//! them. A copy of the description's header, its [`HeaderCopy`], replaces Open MPI's description in a
 //! convertor that ddtc's mover serves. So the mover finds the `Described` without a search, and a
-//! clone of the convertor has the `StandIn` too.
+//! clone of the convertor has the `HeaderCopy` too.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -19,8 +19,8 @@ use super::nearness::is_near;
 use crate::atomic_ref::AtomicRef;
 use crate::counted::{self, Uses};
 use crate::cuts::{Cuts, Entry, KINDS};
+use crate::overhead_budget;
 use crate::served::Served;
-use crate::spending;
 use crate::worth::COMPILE;
 
 /// Minimum packed bytes of a request whose type is looked up by its description.
@@ -47,8 +47,8 @@ impl Way<'_> {
 
 /// A type that is known by its description. It is never freed, because convertors point to it.
 pub(crate) struct Described {
-    /// Address of the [`StandIn`] of its description; 0 until it has one.
-    stand_in: u64,
+    /// Address of the [`HeaderCopy`] of its description; 0 until it has one.
+    header_copy: u64,
     entries: Box<[Entry]>,
     bounds: [i64; 5],
     /// None: Open MPI moves all requests of the type.
@@ -70,7 +70,7 @@ impl Described {
     /// is ever served.
     fn of(view: &View<'_>, made: Option<(Datatype, Cuts)>) -> Described {
         let mut described = Described {
-            stand_in: 0,
+            header_copy: 0,
             entries: view.entries.into(),
             bounds: view.bounds,
             committed: None,
@@ -102,22 +102,22 @@ impl Described {
         View { bounds: self.bounds, entries: &self.entries }
     }
 
-    /// Returns the address of the [`StandIn`], which replaces the description of Open MPI in a
+    /// Returns the address of the [`HeaderCopy`], which replaces the description of Open MPI in a
     /// convertor.
-    pub(crate) fn stand_in(&self) -> u64 {
-        self.stand_in
+    pub(crate) fn header_copy(&self) -> u64 {
+        self.header_copy
     }
 
-    /// Returns the type whose [`StandIn`] is at the address `description`, a word that was read
-    /// from a convertor; `None` if the word is not the address of a `StandIn`, whatever else the
+    /// Returns the type whose [`HeaderCopy`] is at the address `description`, a word that was read
+    /// from a convertor; `None` if the word is not the address of a `HeaderCopy`, whatever else the
     /// word is.
     #[inline]
-    pub(crate) fn by_stand_in(description: u64) -> Option<&'static Described> {
+    pub(crate) fn by_header(description: u64) -> Option<&'static Described> {
         let distance = (description as usize).wrapping_sub(KNOWN.as_ptr().addr());
-        if !distance.is_multiple_of(size_of::<StandIn>()) {
+        if !distance.is_multiple_of(size_of::<HeaderCopy>()) {
             return None;
         }
-        KNOWN.get(distance / size_of::<StandIn>())?.described()
+        KNOWN.get(distance / size_of::<HeaderCopy>())?.described()
     }
 
     /// Returns how compiled code moves the type, if a mover of ddtc may serve it in this direction.
@@ -165,7 +165,7 @@ impl Described {
         for (direction, moved) in Direction::BOTH.into_iter().zip(self.served.take()) {
             let Some(moved) = moved else { continue };
             if committed.settled(direction, 0)
-                || spending::allows(COMPILE) && committed.settled(direction, moved)
+                || overhead_budget::allows(COMPILE) && committed.settled(direction, moved)
             {
                 committed.make_ranges(direction);
                 // Until the type is proven, received bytes are compared by packing them again.
@@ -186,11 +186,11 @@ pub(crate) fn different() -> u32 {
 
 /// A description that replaces Open MPI's in convertors, and the type that it belongs to.
 ///
-/// All `StandIn`s are elements of one array, [`KNOWN`], so that any word of a convertor can be
-/// compared with their addresses ([`Described::by_stand_in`]): a convertor that Open MPI reuses may
+/// All `HeaderCopy` values are elements of one array, [`KNOWN`], so that any word of a convertor can be
+/// compared with their addresses ([`Described::by_header`]): a convertor that Open MPI reuses may
 /// hold any number there.
 #[repr(C)]
-struct StandIn {
+struct HeaderCopy {
     /// Header of a description, as Open MPI lays it out: number of entries allocated, number of
     /// entries used, address of the entries. Written once, before a convertor points here.
     header: [AtomicU64; 3],
@@ -198,9 +198,9 @@ struct StandIn {
     described: AtomicRef<Described>,
 }
 
-impl StandIn {
-    const fn new() -> StandIn {
-        StandIn { header: [const { AtomicU64::new(0) }; 3], described: AtomicRef::none() }
+impl HeaderCopy {
+    const fn new() -> HeaderCopy {
+        HeaderCopy { header: [const { AtomicU64::new(0) }; 3], described: AtomicRef::none() }
     }
 
     #[inline]
@@ -208,11 +208,11 @@ impl StandIn {
         self.described.load()
     }
 
-    /// Makes this the `StandIn` of a type, for as long as the process lives.
+    /// Makes this the `HeaderCopy` of a type, for as long as the process lives.
     fn publish(&'static self, mut described: Box<Described>) {
-        // Open MPI reads the `StandIn` and the entries by addresses that are stored as numbers in
+        // Open MPI reads the `HeaderCopy` and the entries by addresses that are stored as numbers in
         // convertors and in the header. So the provenance of both is exposed.
-        described.stand_in = std::ptr::from_ref(self).expose_provenance() as u64;
+        described.header_copy = std::ptr::from_ref(self).expose_provenance() as u64;
         let described: &'static Described = Box::leak(described);
         let n = described.entries.len() as u64;
         let entries = described.entries.as_ptr().expose_provenance() as u64;
@@ -231,22 +231,22 @@ const USED: usize = 512;
 /// description gives the first one.
 const NEAR: usize = 32;
 
-static KNOWN: [StandIn; PLACES] = [const { StandIn::new() }; PLACES];
+static KNOWN: [HeaderCopy; PLACES] = [const { HeaderCopy::new() }; PLACES];
 /// Number of elements of [`KNOWN`] that are used. A thread that fills an element holds this lock.
 static MADE: Mutex<usize> = Mutex::new(0);
 
-fn places(view: &View<'_>) -> impl Iterator<Item = &'static StandIn> {
+fn places(view: &View<'_>) -> impl Iterator<Item = &'static HeaderCopy> {
     let first = (view.hash() >> 32) as usize;
     (first..first + NEAR).filter_map(|at| KNOWN.get(at % PLACES))
 }
 
 /// Looks up a type by its description, without a lock.
 pub(crate) fn find(wanted: &View<'_>) -> Option<&'static Described> {
-    places(wanted).map_while(StandIn::described).find(|known| known.view().is(wanted))
+    places(wanted).map_while(HeaderCopy::described).find(|known| known.view().is(wanted))
 }
 
 pub(crate) fn all() -> impl Iterator<Item = &'static Described> {
-    KNOWN.iter().filter_map(StandIn::described)
+    KNOWN.iter().filter_map(HeaderCopy::described)
 }
 
 /// Makes a type of a description, once, if fewer than [`USED`] were made. A description of which no
@@ -284,16 +284,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_address_of_a_stand_in_is_a_description_of_ours() {
+    fn only_the_address_of_a_header_is_a_description_of_ours() {
         let end = Entry { kind: crate::cuts::END, count: 1, extent: 0, ..Entry::default() };
         let view = View { bounds: [0; 5], entries: &[end] };
         make(&view, &[0; KINDS], Order::Blocks);
         let known = find(&view).unwrap();
-        let at = known.stand_in();
-        assert!(std::ptr::eq(Described::by_stand_in(at).unwrap(), known));
-        let (start, each) = (KNOWN.as_ptr().addr() as u64, size_of::<StandIn>() as u64);
+        let at = known.header_copy();
+        assert!(std::ptr::eq(Described::by_header(at).unwrap(), known));
+        let (start, each) = (KNOWN.as_ptr().addr() as u64, size_of::<HeaderCopy>() as u64);
         for other in [0, 8, at + 1, at + 8, at - 8, start - each, start + each * PLACES as u64, u64::MAX] {
-            assert!(Described::by_stand_in(other).is_none(), "{other:x}");
+            assert!(Described::by_header(other).is_none(), "{other:x}");
         }
         // A convertor that has this address reads the header of the description there.
         let [room, used, entries] = std::array::from_fn(|i| {

@@ -4,7 +4,7 @@
 //! moved before. They leave Open MPI's stack of loops in the convertor as it was. So a piece may
 //! have any length and any position, on clones and in restarted requests too. Before Open MPI reads
 //! the stack, the stack is made anew ([`give_back`]). Each call looks up the type without a lock,
-//! in the table or by the `StandIn` to which the convertor points. If the type is not found, Open
+//! in the table or by the `HeaderCopy` to which the convertor points. If the type is not found, Open
 //! MPI's mover moves the rest of the request.
 
 use std::ffi::c_int;
@@ -19,8 +19,8 @@ use super::shadow::{Piece, agrees};
 use crate::counted::{self, Uses};
 use crate::guard::guard;
 use crate::host::host;
+use crate::overhead_budget;
 use crate::slow_path::{SHADOW, watched_for};
-use crate::spending;
 use crate::table::{self, Found, TypeEntry};
 
 /// Moves the bytes of buffers as Open MPI's mover does: fills or empties each buffer as far as
@@ -146,7 +146,7 @@ pub(crate) enum Ours {
     /// Mover of a type that is in the table.
     Known(Direction),
     /// Mover of a type that is known by its description. The convertor points to the type's
-    /// `StandIn`.
+    /// `HeaderCopy`.
     Described(Direction),
 }
 
@@ -195,7 +195,7 @@ impl Ours {
             Ours::Known(_) => {
                 (description == datatype.wrapping_add(l.optimized.into())).then_some(Kept::Type(datatype))
             }
-            Ours::Described(_) => Described::by_stand_in(description).map(Kept::Described),
+            Ours::Described(_) => Described::by_header(description).map(Kept::Described),
         }
     }
 
@@ -386,7 +386,7 @@ unsafe fn moves(
             advance(layout(), convertor, way, buffers, n, bytes)
         };
         if done == 1 {
-            spending::saved(owner.spares(convertor.word(layout().size)));
+            overhead_budget::saved(owner.spares(convertor.word(layout().size)));
         }
         counted::inside(owner.uses(), ours.direction(), *bytes as u64);
         done
@@ -470,7 +470,7 @@ pub(crate) unsafe fn leave(convertor: Convertor, ours: Ours) {
     let (Some(kept), Some(set_position)) = (unsafe { ours.kept(convertor) }, placer(l)) else { return };
     // SAFETY: `ours` serves the convertor, so the convertor was prepared for the generic mover,
     // which [`proven`] returns: `ours` is stored only after the hook was enabled. The description
-    // that is written is the one that Open MPI had written before the `StandIn` replaced it.
+    // that is written is the one that Open MPI had written before the `HeaderCopy` replaced it.
     unsafe {
         if let Kept::Described(_) = kept {
             convertor.put(l.description, convertor.word(l.datatype) + u64::from(l.optimized));

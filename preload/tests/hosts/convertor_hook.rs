@@ -33,10 +33,10 @@ fn moved(folder: &Path, ranks: u32) -> [u64; 2] {
     moved
 }
 
-/// A program that prints what its ranks saw: of the bare host, with the door open in all ranks, and in every other one.
+/// A program that prints what its ranks saw: of the bare host, with the hook enabled in all ranks, and in every other one.
 fn alike(host: Host, ranks: u32, name: &str, arguments: &[&str], least: u64) {
     let program = compiled(host, name);
-    let folder = scratch(&format!("door-{name}-{host:?}-{ranks}"));
+    let folder = scratch(&format!("hook-{name}-{host:?}-{ranks}"));
     let file = folder.join("file").display().to_string();
     let arguments: Vec<&str> =
         arguments.iter().map(|&word| if word == "FILE" { file.as_str() } else { word }).collect();
@@ -56,7 +56,7 @@ fn alike(host: Host, ranks: u32, name: &str, arguments: &[&str], least: u64) {
 /// A program that judges itself, in the last line or the first.
 fn right(host: Host, ranks: u32, name: &str, arguments: &[&str], least: u64) {
     let program = compiled(host, name);
-    let folder = scratch(&format!("door-{name}-{host:?}-{ranks}"));
+    let folder = scratch(&format!("hook-{name}-{host:?}-{ranks}"));
     let (text, errors) = with(inside(host.ranks(ranks, &program), &folder), arguments).text();
     assert!(text.lines().any(|line| line.ends_with("wrong 0")), "{host:?} {name}\n{text}\n{errors}");
     let bytes = moved(&folder, ranks);
@@ -73,7 +73,7 @@ pub(crate) fn after(text: &str, word: &str) -> u64 {
 #[test]
 fn pieces_end_where_the_hosts_end() {
     for host in HOSTS {
-        let program = compiled(host, "door");
+        let program = compiled(host, "convertors");
         for seed in ["1", "2"] {
             let run =
                 with(host.run(&program), &["movers", "12000", seed]).preload().env("DDTC_POLICY", "none");
@@ -87,9 +87,9 @@ fn pieces_end_where_the_hosts_end() {
 }
 
 #[test]
-fn wrong_offsets_keep_the_door_shut() {
+fn wrong_offsets_leave_the_hook_disabled() {
     for host in HOSTS {
-        let (text, errors) = with(host.run(compiled(host, "door")), &["planted"]).preload().text();
+        let (text, errors) = with(host.run(compiled(host, "convertors")), &["planted"]).preload().text();
         assert_eq!(text.matches("right: opens").count(), 2, "{host:?}\n{text}\n{errors}");
         let (shut, tried) = (after(&text, "shut"), after(&text, " of "));
         assert!(shut == tried && tried > 100, "{host:?}\n{text}");
@@ -99,9 +99,9 @@ fn wrong_offsets_keep_the_door_shut() {
 #[test]
 fn pieces_are_compared_and_put_right() {
     for host in HOSTS {
-        let program = compiled(host, "door");
+        let program = compiled(host, "convertors");
         for (mode, spoilt) in [("messages", false), ("spoiled", true)] {
-            let folder = scratch(&format!("door-check-{mode}-{host:?}"));
+            let folder = scratch(&format!("hook-check-{mode}-{host:?}"));
             let run = inside(host.ranks(2, &program), &folder).env("DDTC_HOOK", "check");
             let (text, errors) = with(run, &[mode, "200"]).text();
             assert_eq!(text.trim(), "wrong 0", "{host:?} {mode}\n{errors}");
@@ -122,7 +122,7 @@ fn pieces_are_compared_and_put_right() {
 #[test]
 fn tools_and_reports_count_what_moves_inside() {
     for host in HOSTS {
-        let (program, folder) = (compiled(host, "door"), scratch(&format!("door-counted-{host:?}")));
+        let (program, folder) = (compiled(host, "convertors"), scratch(&format!("hook-counted-{host:?}")));
         let (text, errors) = with(inside(host.ranks(2, &program), &folder), &["counted"]).text();
         assert_eq!(text.trim(), "wrong 0", "{host:?}\n{errors}");
         // Of each type.
@@ -138,8 +138,8 @@ fn tools_and_reports_count_what_moves_inside() {
 
 #[test]
 fn a_table_moves_inside_what_it_would_pack_first() {
-    let program = compiled(Host::OpenMpi, "door");
-    let folder = scratch("door-table");
+    let program = compiled(Host::OpenMpi, "convertors");
+    let folder = scratch("hook-table");
     fs::create_dir_all(folder.join("ddtc")).unwrap();
     let version = Host::OpenMpi.release().1;
     for (row, moves) in [("", false), ("inside blocks-short 1-\ninside strided-short 1-\n", true)] {
@@ -159,11 +159,11 @@ fn a_table_moves_inside_what_it_would_pack_first() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// A program of few messages is left alone. In one of many the door pays for itself: where each would be packed first, and where what messages gain is timed although none are
+/// A program of few messages is left alone. In one of many the hook pays for itself: where each would be packed first, and where what messages gain is timed although none are
 /// packed.
 #[test]
-fn what_many_messages_miss_opens_the_door() {
-    let folder = scratch("door-opens");
+fn what_many_messages_miss_enables_the_hook() {
+    let folder = scratch("hook-opens");
     for (host, policy, bytes, rounds, opens) in [
         (Host::OpenMpi, "table", 1024, 100, false),
         (Host::OpenMpi, "table", 1024, 40_000, true),
@@ -216,7 +216,7 @@ fn remember_a_gain(folder: &Path, class: &str, run: impl Fn()) {
 /// What an earlier run has found to gain moves inside from the start: no messages are left to the host for being like one that was. Under 4.1 nothing is packed first.
 #[test]
 fn what_is_remembered_moves_inside_soon() {
-    let (program, folder) = (compiled(Host::OpenMpi4, "soon"), scratch("door-soon"));
+    let (program, folder) = (compiled(Host::OpenMpi4, "soon"), scratch("hook-soon"));
     let run = |messages| {
         let run = Host::OpenMpi4.ranks(1, &program).preload().env("DDTC_LAZY_THRESHOLD", "81920");
         let run = run.env("DDTC_POLICY", "measure").env("DDTC_PROFILE_CACHE", "1");
@@ -232,8 +232,8 @@ fn what_is_remembered_moves_inside_soon() {
 fn messages_move_inside() {
     for host in HOSTS {
         for ranks in [2, 4] {
-            right(host, ranks, "door", &["messages", "400"], 1 << 20);
-            let program = compiled(host, "door");
+            right(host, ranks, "convertors", &["messages", "400"], 1 << 20);
+            let program = compiled(host, "convertors");
             for parity in 0..2 {
                 let some = on_some(host, ranks, &program, parity).env("DDTC_POLICY", "none");
                 let (text, errors) = with(some, &["messages", "400", "alone"]).text();
@@ -271,7 +271,7 @@ fn collective_calls_threads_and_segments_move_inside() {
 #[test]
 fn pending_messages_need_no_memory() {
     for host in HOSTS {
-        let (program, folder) = (compiled(host, "pending"), scratch(&format!("door-pending-{host:?}")));
+        let (program, folder) = (compiled(host, "pending"), scratch(&format!("hook-pending-{host:?}")));
         let arguments = ["100", "1024"];
         // The kilobytes of both ranks together, in whichever order they say them.
         let more = |(text, errors): (String, String)| -> u64 {
@@ -295,7 +295,7 @@ fn files_and_windows_are_the_hosts() {
 #[test]
 fn truncated_messages_stay_in_the_receive() {
     for host in HOSTS {
-        let (program, folder) = (compiled(host, "truncated"), scratch(&format!("door-truncated-{host:?}")));
+        let (program, folder) = (compiled(host, "truncated"), scratch(&format!("hook-truncated-{host:?}")));
         let (text, errors) = with(inside(host.ranks(2, program), &folder), &["80", "11", "quiet"]).text();
         let stays = text.matches(": 0 receives changed bytes elsewhere").count();
         assert_eq!(stays, 2, "{host:?}\n{text}\n{errors}");
@@ -305,11 +305,11 @@ fn truncated_messages_stay_in_the_receive() {
 }
 
 #[test]
-fn other_hosts_and_a_shut_door_move_nothing_inside() {
+fn other_libraries_and_a_disabled_hook_move_nothing_inside() {
     for (host, variable) in
         [(Host::Mpich, "on"), (Host::MpichStandard, "on"), (Host::Intel, "on"), (Host::OpenMpi, "off")]
     {
-        let (program, folder) = (compiled(host, "messages"), scratch(&format!("door-shut-{host:?}")));
+        let (program, folder) = (compiled(host, "messages"), scratch(&format!("hook-disabled-{host:?}")));
         let (bare, _) = host.ranks(2, &program).text();
         let (text, _) = inside(host.ranks(2, &program), &folder).env("DDTC_HOOK", variable).text();
         same(&format!("{host:?} {variable}"), &text, &bare);

@@ -1,12 +1,12 @@
 /* Open MPI's convertors, moved by its own movers and by those of the preload library, in one process; and what only that host's insides see.
  *
- * Usage: door movers ROUNDS SEED   random types, cuts, positions, clones: what either leaves is compared
- *        door planted              wrong offsets of the host's structures keep the door shut
- *        door messages ROUNDS [alone]  pairs of ranks: {int, long double complex} and others, types freed early, persistent, forks; `alone`: of
+ * Usage: convertors movers ROUNDS SEED   random types, cuts, positions, clones: what either leaves is compared
+ *        convertors planted              wrong offsets of the host's structures leave the hook disabled
+ *        convertors messages ROUNDS [alone]  pairs of ranks: {int, long double complex} and others, types freed early, persistent, forks; `alone`: of
  *                                      which one may be the host's own
- *        door spoiled ROUNDS       the same while pieces that our movers moved are spoilt: for DDTC_HOOK=check, which puts them right
- *        door counted              a tool's variables count what moves inside
- *        door pass                 nanoseconds of a prepare, by the host and through the library
+ *        convertors spoiled ROUNDS       the same while pieces that our movers moved are spoilt: for DDTC_HOOK=check, which puts them right
+ *        convertors counted              a tool's variables count what moves inside
+ *        convertors pass                 nanoseconds of a prepare, by the host and through the library
  * -DSINCE_6, for the first two: see convertors.h. */
 #define _GNU_SOURCE
 #include "convertors.h"
@@ -283,7 +283,7 @@ static int is_shut(const uint32_t *planted, const char *what, int a, int b) {
 }
 
 static void planted(void) {
-  refuses = (const char *(*)(const uint32_t *))dlsym(RTLD_DEFAULT, "ddtc_door_refuses");
+  refuses = (const char *(*)(const uint32_t *))dlsym(RTLD_DEFAULT, "ddtc_hook_refuses");
   if (!refuses) { puts("there is no library of tests"); exit(3); }
   int shut = 0, tried = 0;
   static const int by[] = {-24, -16, -8, -4, 4, 8, 16, 24, 1, -1, 40};
@@ -518,7 +518,7 @@ int main(int argc, char **argv) {
   has_basics();
   const char *mode = argc > 1 ? argv[1] : "";
   if (!strcmp(mode, "messages") || !strcmp(mode, "spoiled")) {
-    if (*mode == 's') ((void (*)(uint64_t))named(RTLD_DEFAULT, "ddtc_door_spoils"))(5);
+    if (*mode == 's') ((void (*)(uint64_t))named(RTLD_DEFAULT, "ddtc_hook_spoils"))(5);
     messages(atoi(argv[2]), argc > 3);
   } else if (!strcmp(mode, "counted")) {
     counted();

@@ -20,8 +20,8 @@ use ddtc::files;
 use ddtc::process::Awaited;
 
 use crate::host::Host;
+use crate::overhead_budget;
 use crate::settings::{Choice, settings};
-use crate::spending;
 use crate::times::Times;
 use crate::warn::warn;
 
@@ -40,14 +40,14 @@ pub(crate) type Row = (u64, usize, Times);
 
 /// Text of a file with its rows in ascending order. A process looks up a few rows of up to
 /// [`MOST`], so rows are parsed only when they are looked up.
-struct Remembered {
+struct ProfileCache {
     text: String,
     /// Bytes of the first line, with its newline.
     head: usize,
 }
 
-impl Remembered {
-    const NOTHING: Remembered = Remembered { text: String::new(), head: 0 };
+impl ProfileCache {
+    const NOTHING: ProfileCache = ProfileCache { text: String::new(), head: 0 };
 
     /// Takes over the text of a file whose first line must be `head`.
     ///
@@ -55,7 +55,7 @@ impl Remembered {
     /// The number of a line that does not have the form of the file, counted from 1. If the length
     /// is not that of whole rows, or there are more than [`MOST`] rows, the number is that of the
     /// line after the last whole row that is allowed.
-    fn new(text: String, head: &str) -> Result<Remembered, usize> {
+    fn new(text: String, head: &str) -> Result<ProfileCache, usize> {
         let rest = text.strip_prefix(head).and_then(|rest| rest.strip_prefix('\n')).ok_or(1usize)?;
         let lines = rest.len() / LINE;
         // If the length is no multiple of a row's, the file was cut off, or some line has another
@@ -63,7 +63,7 @@ impl Remembered {
         if rest.len() % LINE != 0 || lines > MOST {
             return Err(lines.min(MOST) + 2);
         }
-        Ok(Remembered { head: text.len() - rest.len(), text })
+        Ok(ProfileCache { head: text.len() - rest.len(), text })
     }
 
     /// Returns the lines after the first one. They are byte arrays and not text, because in a
@@ -117,7 +117,7 @@ fn lines(mut rows: Vec<Row>) -> String {
 /// warns once in a process and returns nothing.
 pub(crate) fn of(host: &Host, layout: u64) -> Vec<(usize, Times)> {
     static SAID: AtomicBool = AtomicBool::new(false);
-    remembered(host).of(layout).unwrap_or_else(|line| {
+    cache(host).of(layout).unwrap_or_else(|line| {
         if let Some((path, _)) = place(host)
             && !SAID.swap(true, Relaxed)
         {
@@ -129,12 +129,12 @@ pub(crate) fn of(host: &Host, layout: u64) -> Vec<(usize, Times)> {
 
 /// Returns the content of the file, which is read at the first call. The time for reading it is
 /// exempt from the overhead budget.
-fn remembered(host: &Host) -> &'static Remembered {
-    static REMEMBERED: Awaited<Remembered> = Awaited::new();
+fn cache(host: &Host) -> &'static ProfileCache {
+    static REMEMBERED: Awaited<ProfileCache> = Awaited::new();
     REMEMBERED.get_or_init(|| {
         let start = Instant::now();
-        let read = place(host).as_ref().map_or(Remembered::NOTHING, |(path, head)| read(path, head));
-        spending::exempt(start.elapsed().as_nanos() as u64);
+        let read = place(host).as_ref().map_or(ProfileCache::NOTHING, |(path, head)| read(path, head));
+        overhead_budget::exempt(start.elapsed().as_nanos() as u64);
         read
     })
 }
@@ -156,7 +156,7 @@ fn find_place(host: &Host) -> Option<(PathBuf, String)> {
     let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
     let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
     let head = format!(
-        "ddtc evidence 5, {} {}, {}, machine {} {}",
+        "ddtc measured 5, {} {}, {}, machine {} {}",
         env!("CARGO_PKG_VERSION"),
         settings().config.level.name(),
         host.version,
@@ -165,7 +165,7 @@ fn find_place(host: &Host) -> Option<(PathBuf, String)> {
     );
     let mut hash = DefaultHasher::new();
     head.hash(&mut hash);
-    Some((cache.join("ddtc").join(format!("evidence-{:016x}", hash.finish())), head))
+    Some((cache.join("ddtc").join(format!("measured-{:016x}", hash.finish())), head))
 }
 
 /// Returns family, model and stepping of the processor from the `cpuid` instruction. The name of
@@ -193,20 +193,20 @@ fn processor() -> String {
 /// Reads a file whose first line must be `head`. Returns no rows if the file does not exist. If the
 /// file cannot be read, returns no rows and warns on the conditions of [`is_told`]. If the file
 /// does not have the right form, returns no rows and warns.
-fn read(path: &Path, head: &str) -> Remembered {
+fn read(path: &Path, head: &str) -> ProfileCache {
     let text = match files::read(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Remembered::NOTHING,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return ProfileCache::NOTHING,
         Err(error) => {
             if is_told(&error, settings().report.is_some()) {
                 warn(format_args!("{}: {error}; layouts are timed anew", path.display()));
             }
-            return Remembered::NOTHING;
+            return ProfileCache::NOTHING;
         }
     };
-    Remembered::new(text, head).unwrap_or_else(|line| {
+    ProfileCache::new(text, head).unwrap_or_else(|line| {
         not_ours(path, line);
-        Remembered::NOTHING
+        ProfileCache::NOTHING
     })
 }
 
@@ -236,7 +236,7 @@ pub(crate) fn keep(host: &Host, known: &[Row]) {
         return;
     }
     let Some((path, head)) = place(host) else { return };
-    let before = remembered(host);
+    let before = cache(host);
     let is_new = |&(layout, class, times): &Row| {
         let same = |&(at, old): &(usize, Times)| at == class && old.bytes == times.bytes;
         !before.of(layout).unwrap_or_default().iter().any(same)
@@ -260,21 +260,21 @@ pub(crate) fn keep(host: &Host, known: &[Row]) {
 mod tests {
     use super::*;
 
-    const HEAD: &str = "ddtc evidence 5, x";
+    const HEAD: &str = "ddtc measured 5, x";
 
     fn times(bytes: u32) -> Times {
         Times { bytes, host: u32::MAX, ours: 800, copy: 0 }
     }
 
-    fn file(lines: &str) -> Result<Remembered, usize> {
-        Remembered::new(format!("{HEAD}\n{lines}"), HEAD)
+    fn file(lines: &str) -> Result<ProfileCache, usize> {
+        ProfileCache::new(format!("{HEAD}\n{lines}"), HEAD)
     }
 
     #[test]
     fn a_home_that_cannot_be_written_is_named_in_reported_runs_alone() {
-        let folder = files::temporary_folder("ddtc-remembered").unwrap();
+        let folder = files::temporary_folder("ddtc-profile-cache").unwrap();
         std::fs::write(folder.join("home"), "").unwrap();
-        let inside_a_file = folder.join("home/evidence");
+        let inside_a_file = folder.join("home/measured");
         let error = files::replace(&inside_a_file, "").unwrap_err();
         assert_eq!((is_told(&error, false), is_told(&error, true)), (false, true));
         std::os::unix::fs::symlink(folder.join("home"), folder.join("link")).unwrap();
@@ -298,15 +298,15 @@ mod tests {
         assert_eq!((found.of(0), found.of(254)), (Ok(vec![(39, times(4))]), Ok(vec![])));
         assert_eq!(found.rows().count(), 4);
         assert_eq!(file("").unwrap().of(0), Ok(vec![]));
-        assert_eq!(Remembered::NOTHING.of(0), Ok(vec![]));
+        assert_eq!(ProfileCache::NOTHING.of(0), Ok(vec![]));
     }
 
     #[test]
     fn what_is_no_such_file_is_named_by_its_line() {
         let one = lines(vec![(255, 16, times(1))]);
-        let wrong = |text: String| Remembered::new(text, HEAD).map(|_| ()).unwrap_err();
+        let wrong = |text: String| ProfileCache::new(text, HEAD).map(|_| ()).unwrap_err();
         assert_eq!(wrong(String::new()), 1);
-        assert_eq!(wrong(format!("ddtc evidence 4, x\n{one}")), 1);
+        assert_eq!(wrong(format!("ddtc measured 4, x\n{one}")), 1);
         assert_eq!(wrong(format!("{HEAD}{one}")), 1);
         assert_eq!(wrong(format!("{HEAD}\n{one}{}", &one[1..])), 3);
         assert_eq!(wrong(format!("{HEAD}\n{}", one.repeat(MOST + 1))), MOST + 2);

@@ -41,6 +41,6 @@ fn look() {
         && let Some(host) = host()
     {
         LEFT.store(0, Ordering::Relaxed);
-        ready::open_untimed(host);
+        ready::enable_untimed(host);
     }
 }

@@ -8,9 +8,9 @@
 //! once if [`super::standing`] finds a call of the program on the stack and not Open MPI's
 //! progress. They are never freed, because convertors point to them, and their number is limited.
 //!
-//! The `StandIn`, a copy of the description's header, then replaces Open MPI's description in the
+//! The `HeaderCopy`, a copy of the description's header, then replaces Open MPI's description in the
 //! convertor. So ddtc's mover finds what was made without a search, and a clone of the convertor
-//! has the `StandIn` too. Compiled code serves no request of the type before Open MPI has moved the
+//! has the `HeaderCopy` too. Compiled code serves no request of the type before Open MPI has moved the
 //! first ones and their bytes were compared ([`super::first`]).
 
 use std::cell::UnsafeCell;
@@ -32,9 +32,9 @@ use super::standing::in_a_call_of_the_program;
 use crate::cuts::Entry;
 use crate::host::known;
 use crate::hotness;
+use crate::overhead_budget;
 use crate::relative::ADDRESSES;
 use crate::slow_path::{UNSEEN, unwatch, watch, watched_for};
-use crate::spending;
 use crate::worth::COMPILE;
 
 /// A description that waits to be compiled. If a thread holds a slot while the process forks, the
@@ -86,7 +86,7 @@ const ENTRY: u64 = 1100;
 
 /// Notes a description, if a slot is free and the overhead budget allows compiling the description.
 fn note(view: &View<'_>) {
-    if !spending::allows(COMPILE + ENTRY * view.entries.len() as u64) {
+    if !overhead_budget::allows(COMPILE + ENTRY * view.entries.len() as u64) {
         return;
     }
     let hash = view.hash();
@@ -194,18 +194,18 @@ fn is_decoded_by_uses() -> bool {
     known().is_none_or(|host| !host.layers.take(Call::Message))
 }
 
-/// Stores the `StandIn` of a type and a mover in a convertor.
+/// Stores the `HeaderCopy` of a type and a mover in a convertor.
 ///
 /// # Safety
 /// As for [`choose`]. `known` must have been found by the description of the convertor's type.
 unsafe fn store(known: &'static Described, direction: Direction, convertor: Convertor) {
     let l = layout();
     // SAFETY: the caller promises a fresh convertor of Open MPI that nobody else uses, and the
-    // layout is proven. The `StandIn` has the same entries as Open MPI's description. While a mover
+    // layout is proven. The `HeaderCopy` has the same entries as Open MPI's description. While a mover
     // only compares, Open MPI's mover keeps the stack up to date, so the function that sets the
     // position is not replaced.
     unsafe {
-        convertor.put(l.description, known.stand_in());
+        convertor.put(l.description, known.header_copy());
         if known.is_proven(direction) {
             Ours::Described(direction).store(convertor);
         } else {

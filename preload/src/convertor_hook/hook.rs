@@ -12,8 +12,8 @@ use crate::table::TypeEntry;
 pub(crate) struct Door;
 
 impl Hook for Door {
-    fn may_open(&self, host: &Host) -> bool {
-        ready::may_open(host)
+    fn may_enable(&self, host: &Host) -> bool {
+        ready::may_enable(host)
     }
 
     fn attend_in_call(&self) {
@@ -59,22 +59,22 @@ impl Hook for Door {
     }
 
     fn report(&self) -> HookReport {
-        let shut = ready::shut().map(|why| format!("nothing is moved inside the MPI library: {why}"));
+        let failure = ready::failure().map(|why| format!("nothing is moved inside the MPI library: {why}"));
         let unread = (!ready::reads_descriptions()).then(|| {
             "types whose commit is not seen are bypassed: their descriptions are not understood".to_owned()
         });
         HookReport {
-            notes: shut.into_iter().chain(unread).collect(),
+            notes: failure.into_iter().chain(unread).collect(),
             types_unseen: described::all().count() as u64,
             types_different: described::different().into(),
         }
     }
 
-    fn close(&self) {
+    fn disable(&self) {
         functions::close();
     }
 
-    fn reopen(&self) {
-        host::reopen();
+    fn enable_again(&self) {
+        host::enable_again();
     }
 }

@@ -8,7 +8,7 @@ use ddtc::kind::Direction;
 use super::described::LOOKED_AT;
 use super::host::{
     COPY, Copy, FAILED, Original, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Prepare, RAW, SET_POSITION,
-    called, generic, is_open, typed,
+    called, generic, is_enabled, typed,
 };
 use super::layout::{Convertor, OF_TYPE, layout};
 use super::lists;
@@ -89,7 +89,7 @@ unsafe fn prepare(
 #[inline(always)]
 fn is_theirs(datatype: *const c_void) -> bool {
     let handle = datatype as u64;
-    !is_open()
+    !is_enabled()
         || host::known().is_some_and(|host| host.is_named(handle))
         || match table::find(handle) {
             Found::Convert(entry) => entry.is_a_run(),
@@ -183,7 +183,7 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
 unsafe fn served(convertor: Convertor) -> Option<Ours> {
     // SAFETY: the caller promises a convertor of Open MPI, and the hook is enabled only if the
     // proof has found the layout.
-    if is_open() { unsafe { Ours::of(convertor) } } else { None }
+    if is_enabled() { unsafe { Ours::of(convertor) } } else { None }
 }
 
 /// Sets the position of a convertor in its packed bytes.
@@ -244,7 +244,7 @@ pub unsafe extern "C" fn opal_datatype_copy_content_same_ddt(
     // SAFETY: `theirs` is Open MPI's function of this name, and `copied` has the same contract,
     // which the caller keeps.
     unsafe {
-        if is_open() && copied(datatype, count, to, from) { 0 } else { theirs(datatype, count, to, from) }
+        if is_enabled() && copied(datatype, count, to, from) { 0 } else { theirs(datatype, count, to, from) }
     }
 }
 

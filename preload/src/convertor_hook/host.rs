@@ -89,7 +89,7 @@ pub(crate) use typed;
 /// has it.
 macro_rules! called {
     ($original:expr, $type:ty) => {
-        $crate::door::host::typed!($original.address(), $type)
+        $crate::convertor_hook::host::typed!($original.address(), $type)
     };
 }
 pub(crate) use called;
@@ -113,7 +113,7 @@ pub(crate) fn generic(direction: Direction) -> usize {
 
 /// Returns true while the hook is enabled.
 #[inline]
-pub(crate) fn is_open() -> bool {
+pub(crate) fn is_enabled() -> bool {
     generic(Direction::Pack) != 0
 }
 
@@ -130,11 +130,11 @@ pub(crate) fn proven(direction: Direction) -> usize {
 
 /// Enables the hook with these generic movers. If a fork leaves the child inconsistent, the hook is
 /// disabled in the child.
-pub(crate) fn open(generic: [usize; 2]) {
-    static SHUT: fn() = shut;
-    when_inconsistent(&SHUT);
+pub(crate) fn enable(generic: [usize; 2]) {
+    static DISABLE: fn() = disable;
+    when_inconsistent(&DISABLE);
     PROVEN.iter().zip(generic).for_each(|(proven, generic)| proven.store(generic, Ordering::Release));
-    // `is_open` reads the address for packing, so that address is stored last: a thread that sees
+    // `is_enabled` reads the address for packing, so that address is stored last: a thread that sees
     // the hook enabled finds both addresses.
     for direction in [Direction::Unpack, Direction::Pack] {
         GENERIC[direction as usize].store(generic[direction as usize], Ordering::Release);
@@ -142,7 +142,7 @@ pub(crate) fn open(generic: [usize; 2]) {
 }
 
 /// Disables the hook: no convertor that is prepared from now on gets a mover of ddtc.
-fn shut() {
+fn disable() {
     for direction in Direction::BOTH {
         GENERIC[direction as usize].store(0, Ordering::Release);
     }
@@ -150,7 +150,7 @@ fn shut() {
 
 /// Disables the hook and forgets the addresses of Open MPI's functions that were looked up.
 pub(super) fn close() {
-    shut();
+    disable();
     for original in
         [&PREPARE_FOR_SEND, &PREPARE_FOR_RECV, &SET_POSITION, &GENERIC_POSITION, &RAW, &COMMIT, &COPY]
     {
@@ -159,9 +159,9 @@ pub(super) fn close() {
 }
 
 /// Enables the hook again if it was enabled before. Called when the library has a user again.
-pub(crate) fn reopen() {
+pub(crate) fn enable_again() {
     let movers = [0, 1].map(|direction| PROVEN[direction].load(Ordering::Acquire));
     if movers[0] != 0 {
-        open(movers);
+        enable(movers);
     }
 }

@@ -16,7 +16,7 @@ use ddtc_hosts::policy::{Call, Class, Policy};
 use super::described::LOOKED_AT;
 use super::description::{order, understood};
 use super::functions::{FOUND, Functions, functions};
-use super::host::{is_open, open};
+use super::host::{enable, is_enabled};
 use super::layout::{layout, take_for};
 use super::nearness::is_near;
 use super::proof::{Proven, prove};
@@ -24,12 +24,12 @@ use crate::atomic_ref::AtomicRef;
 use crate::decision::HookState;
 use crate::guard::guard;
 use crate::host::Host;
+use crate::overhead_budget;
 use crate::policy::policy;
 use crate::reentrancy::Inside;
 use crate::reserve;
 use crate::settings::{HookChoice, settings};
 use crate::slow_path::{SHADOW, watch};
-use crate::spending;
 use crate::table::TypeEntry;
 use crate::times::staging;
 
@@ -51,50 +51,50 @@ const MISSED: u64 = 2 << 20;
 const ASKED: u64 = 8;
 
 /// Reason why the proof has failed; `None` if it has succeeded or was not tried.
-static SHUT: AtomicRef<&'static str> = AtomicRef::none();
+static FAILURE: AtomicRef<&'static str> = AtomicRef::none();
 
 /// Returns why the proof has failed; `None` if it has succeeded or was not tried.
-pub(crate) fn shut() -> Option<&'static str> {
-    SHUT.load().copied()
+pub(crate) fn failure() -> Option<&'static str> {
+    FAILURE.load().copied()
 }
 
 /// Returns false if the hook is enabled and types cannot be understood by their descriptions.
 pub(crate) fn reads_descriptions() -> bool {
-    !is_open() || order().is_some()
+    !is_enabled() || order().is_some()
 }
 
 /// Returns true if the hook may be enabled: the profile of the MPI library says so, as that of Open
 /// MPI does, and so do the settings.
 #[inline]
-pub(crate) fn may_open(host: &Host) -> bool {
+pub(crate) fn may_enable(host: &Host) -> bool {
     host.profile.costs.moves_inside && settings().hook != HookChoice::Off
 }
 
 /// Returns Open MPI's functions while the hook is enabled. The first call of a process makes the
 /// proof.
-fn opened(host: &'static Host) -> Option<&'static Functions> {
-    if !may_open(host) {
+fn enabled(host: &'static Host) -> Option<&'static Functions> {
+    if !may_enable(host) {
         return None;
     }
     let try_once = || {
         let start = Instant::now();
         let found = tried(host).map_err(say).ok();
-        spending::exempt(start.elapsed().as_nanos() as u64);
+        overhead_budget::exempt(start.elapsed().as_nanos() as u64);
         found
     };
     if FOUND.get().is_none() {
         // The proof uses the communicator `MPI_COMM_SELF`, so the world must be up.
         host.with_world(|| FOUND.get_or_init(try_once))?;
     }
-    functions().filter(|_| is_open())
+    functions().filter(|_| is_enabled())
 }
 
 /// Enables the hook although no type was timed. Called if the program has committed a type that was
 /// not seen, or if the time that requests would have saved inside Open MPI has reached [`MISSED`].
-pub(crate) fn open_untimed(host: &'static Host) {
-    if may_open(host) && runtime::mode() != Mode::Off {
+pub(crate) fn enable_untimed(host: &'static Host) {
+    if may_enable(host) && runtime::mode() != Mode::Off {
         by_itself(|| {
-            let _ = opened(host);
+            let _ = enabled(host);
         });
     }
 }
@@ -111,25 +111,25 @@ fn tried(host: &'static Host) -> Result<Functions, &'static str> {
     if settings().hook == HookChoice::Check {
         watch(SHADOW);
     }
-    open(generic);
+    enable(generic);
     Ok(functions)
 }
 
 fn say(why: &'static str) {
-    SHUT.store(Some(Box::leak(Box::new(why))));
+    FAILURE.store(Some(Box::leak(Box::new(why))));
 }
 
 /// Returns true if requests of a type gain enough inside to enable the hook for them: an eighth of
 /// a nanosecond a byte, which types with long runs do not gain.
-fn opens(entry: &TypeEntry) -> bool {
-    is_open() || settings().config.lazy_threshold == 0 || entry.spares(LOOKED_AT) >= LOOKED_AT / 8
+fn enables(entry: &TypeEntry) -> bool {
+    is_enabled() || settings().config.lazy_threshold == 0 || entry.spares(LOOKED_AT) >= LOOKED_AT / 8
 }
 
 /// Makes a type that was decoded or timed ready in both directions, if its requests gain enough
 /// inside Open MPI to enable the hook for them, and if it is compiled already or every type is
 /// compiled at its first use. The caller must hold an [`Inside`].
 pub(crate) fn adopted(host: &'static Host, entry: &'static TypeEntry, handle: u64) {
-    if may_open(host) && entry.rules().class != Class::Dense && opens(entry) && opened(host).is_some() {
+    if may_enable(host) && entry.rules().class != Class::Dense && enables(entry) && enabled(host).is_some() {
         make(host, entry, handle, [Some(0); 2]);
     }
 }
@@ -152,7 +152,7 @@ pub(crate) fn passes(host: &'static Host, entry: &TypeEntry, bytes: u64) {
 pub(crate) fn inside(host: &Host, entry: &TypeEntry, bytes: u64, directions: &[Direction]) -> HookState {
     if !Policy::has(policy(host).of(Call::Inside, entry.rules().class), bytes) {
         HookState::No
-    } else if !is_open() || directions.iter().any(|&direction| entry.served.by(direction).is_none()) {
+    } else if !is_enabled() || directions.iter().any(|&direction| entry.served.by(direction).is_none()) {
         HookState::NotReady
     } else {
         HookState::Ready { gains: entry.gains_inside(bytes) }
@@ -163,7 +163,7 @@ pub(crate) fn inside(host: &Host, entry: &TypeEntry, bytes: u64, directions: &[D
 /// Open MPI. Moving its bytes inside would gain more.
 pub(crate) fn offer(host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction) {
     misses(host, || staging(bytes));
-    if is_open() {
+    if is_enabled() {
         let enough = bytes.saturating_mul(if bytes >= AT_ONCE { 1 } else { BEFORE });
         entry.served.ask(direction, bytes, enough);
     }
@@ -174,13 +174,13 @@ pub(crate) fn offer(host: &'static Host, entry: &TypeEntry, bytes: u64, directio
 #[inline]
 pub(crate) fn misses(host: &'static Host, nanos: impl FnOnce() -> u64) {
     static ALL: AtomicU64 = AtomicU64::new(0);
-    if is_open() || !may_open(host) {
+    if is_enabled() || !may_enable(host) {
         return;
     }
     let nanos = nanos();
     let before = ALL.fetch_add(nanos, Ordering::Relaxed);
     if before < MISSED && before.saturating_add(nanos) >= MISSED {
-        open_untimed(host);
+        enable_untimed(host);
     }
 }
 
@@ -218,7 +218,7 @@ pub(crate) fn persists(host: &'static Host, entry: &'static TypeEntry, handle: u
 /// to the overhead budget. Does nothing inside another own call, or if memory has run out.
 pub(crate) fn by_itself(what: impl FnOnce()) {
     if let Some(_inside) = Inside::enter().filter(|_| !reserve::is_short()) {
-        guard(|| spending::on(what));
+        guard(|| overhead_budget::on(what));
     }
 }
 
@@ -238,7 +238,7 @@ fn make(host: &'static Host, entry: &'static TypeEntry, handle: u64, moved: [Opt
             in_vain |= moved > 0;
             continue;
         };
-        let Some(functions) = opened(host) else { return };
+        let Some(functions) = enabled(host) else { return };
         let size = committed.datatype().size() as u64;
         // SAFETY: `handle` is a committed type of the program, of `size` bytes, and the layout is
         // proven.
@@ -252,7 +252,7 @@ fn make(host: &'static Host, entry: &'static TypeEntry, handle: u64, moved: [Opt
         committed.make_ranges(direction);
         entry.served.serve(direction);
     }
-    if in_vain && !spending::allows(0) {
+    if in_vain && !overhead_budget::allows(0) {
         entry.served.wait_longer();
     }
 }

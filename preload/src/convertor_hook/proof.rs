@@ -577,7 +577,7 @@ struct Step {
 /// `offsets` must point to [`OFFSETS`] numbers, and MPI must be initialized.
 #[cfg(debug_assertions)]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ddtc_door_refuses(offsets: *const [u32; OFFSETS]) -> *const std::ffi::c_char {
+pub unsafe extern "C" fn ddtc_hook_refuses(offsets: *const [u32; OFFSETS]) -> *const std::ffi::c_char {
     let (Some(host), Some(_inside)) = (crate::host::host(), crate::reentrancy::Inside::enter()) else {
         return c"no host".as_ptr();
     };

@@ -10,7 +10,7 @@ const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 /// 400 messages of one type, with the report; standard error.
 fn messages(host: Host, folder: &Path, more: &[(&str, &str)]) -> (String, String) {
     let file = folder.join("report.json");
-    let run = host.run(host.compile("left", &[])).arg("gaps").arg("400").preload();
+    let run = host.run(host.compile("bypassed", &[])).arg("gaps").arg("400").preload();
     let run = run.env("DDTC_POLICY", "measure").env("DDTC_PROFILE_CACHE", "1").env("XDG_CACHE_HOME", folder);
     let run = more.iter().fold(run, |run, (name, value)| run.env(name, value));
     let out = run.env("DDTC_REPORT", &file).output();

@@ -30,7 +30,7 @@ fn calls(host: Host, args: &[&str], set: impl Fn(Run) -> Run) -> String {
     static RUNS: AtomicU32 = AtomicU32::new(0);
     let folder = scratch(&format!("left-{}", RUNS.fetch_add(1, Relaxed)));
     let file = folder.join("report.json");
-    let mut run = host.run(host.compile("left", &[]));
+    let mut run = host.run(host.compile("bypassed", &[]));
     run.command.current_dir(&folder);
     let run = args.iter().fold(run, |run, arg| run.arg(arg));
     // What moves inside the host is the host's, but it is not nothing.
@@ -123,7 +123,7 @@ fn the_first_sentence_is_that_of_the_counters() {
 fn a_report_is_text_unless_its_name_says_json() {
     let folder = scratch("text");
     for name in ["report", "report.json", "-"] {
-        let run = Host::Mpich.run(Host::Mpich.compile("left", &[])).arg("gaps").arg("40").preload();
+        let run = Host::Mpich.run(Host::Mpich.compile("bypassed", &[])).arg("gaps").arg("40").preload();
         // The old name of a variable does what the new one does, and is explained.
         let run = run.env("DDTC_REPORT", if name == "-" { name.into() } else { folder.join(name) });
         let (_, errors) = run.env("DDTC_POLICY", "all").env("DDTC_INSIDE", "off").text();
@@ -182,7 +182,7 @@ fn the_ranks_sum_says_why_nothing_was_converted() {
                 .arg(&file)
                 .arg("--")
                 .args(launcher);
-            command.arg(host.compile("left", &[])).args([kind, "50"]).current_dir(&folder);
+            command.arg(host.compile("bypassed", &[])).args([kind, "50"]).current_dir(&folder);
             command.envs(run.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
             command.env("DDTC_POLICY", "none").env("DDTC_HOOK", "off");
             run.command = command;
@@ -207,7 +207,7 @@ fn a_program_that_aborts_leaves_a_report() {
     for host in HOSTS {
         let folder = scratch(&format!("abort-{host:?}"));
         let file = folder.join("report.json");
-        let run = host.run(host.compile("left", &[])).arg("gaps").arg("100").arg("abort").preload();
+        let run = host.run(host.compile("bypassed", &[])).arg("gaps").arg("100").arg("abort").preload();
         let out = run.env("DDTC_REPORT", &file).env("DDTC_POLICY", "all").output();
         assert!(!out.status.success(), "{host:?}");
         let text =
@@ -225,7 +225,7 @@ fn a_program_that_is_killed_leaves_a_report() {
         let folder = scratch(&format!("killed-{host:?}"));
         let file = folder.join("report.json");
         let mut command =
-            host.run(host.compile("left", &[])).arg("gaps").arg("100").arg("on").preload().command;
+            host.run(host.compile("bypassed", &[])).arg("gaps").arg("100").arg("on").preload().command;
         command.env("DDTC_REPORT", &file).env("DDTC_RECORD", folder.join("record")).env("DDTC_POLICY", "all");
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         let calls = || fs::read_to_string(&file).map_or(0, |text| report(&text)["packs"]);
