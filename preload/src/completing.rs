@@ -203,10 +203,8 @@ impl Batch {
     unsafe fn end(&self, found: &Found, said: &Said) -> Completion {
         // SAFETY: the caller promises the array of handles. `found.handle` is that of a persistent
         // request that is not freed, since the program may not free the request during the call.
-        let ended = unsafe {
-            self.now(found) == self.host.request_null
-                || found.persistent && said.asks(found) && requests::inactive(self.host, found.handle)
-        };
+        let ended =
+            unsafe { requests::has_ended(self.host, self.now(found), found.persistent && said.asks(found)) };
         // A success with an empty status shows that the persistent receive was already inactive
         // before this call: an earlier call that failed as a whole has ended it without an answer.
         // Its status is lost, so the success is not that of the receive.

@@ -400,6 +400,17 @@ unsafe fn answers(host: &Host, handle: HandleWord, status: *mut c_void) -> bool 
     code == 0 && flag != 0
 }
 
+/// Returns true if an operation has ended, whatever a call has returned about it: the handle of its
+/// request is null now, or the request is persistent and inactive. `persistent` may be false for a
+/// persistent request about which the MPI library must not be asked.
+///
+/// # Safety
+/// `now` must be the null handle, or that of a request of the MPI library that is not freed.
+pub(crate) unsafe fn has_ended(host: &Host, now: HandleWord, persistent: bool) -> bool {
+    // SAFETY: if the handle is not null, the request is not freed, as the caller promises.
+    now == host.request_null || persistent && unsafe { inactive(host, now) }
+}
+
 /// Returns true if a persistent request is inactive: the MPI library says that it is complete, with
 /// an empty status.
 ///
@@ -486,15 +497,19 @@ fn drain_some(host: &'static Host) -> usize {
             // SAFETY: `at` points to the status with which `test` has completed the request. The
             // program's buffer belongs to the operation until the operation has completed.
             let _ = unsafe { operation.unpack_completed(host, at) };
-        } else if now == host.request_null || operation.persistent {
-            // SAFETY: `test` has ended the request, or the started operation of a persistent
-            // request, with an error, so the MPI library no longer writes to the staging buffer.
-            // The program's buffer belongs to the operation until the operation has completed.
+        // SAFETY: `now` is what `test` has left of the handle, and nobody else frees the request.
+        } else if unsafe { has_ended(host, now, operation.persistent) } {
+            // SAFETY: `test` has ended the operation with an error, so the MPI library no longer
+            // writes to the staging buffer. The program's buffer belongs to the operation until
+            // the operation has completed.
             unsafe { operation.staged.unpack_truncated() };
         } else {
             // The operation goes on after the error. Asking about it again would raise the same
-            // error again, and the program has given the request up, so nobody asks any more.
+            // error again, and the program has given the request up, so nobody asks any more. The
+            // MPI library keeps the request: Open MPI 5.0.11 ends the job if the operation of a
+            // freed request completes after such an error.
             operation.staged.retire();
+            continue;
         }
         if now != host.request_null {
             // SAFETY: `test` has left the handle valid. The program has given the request up, and
