@@ -40,6 +40,10 @@ pub(crate) struct Operation {
     /// True if the operation is started and not completed. Operations that are not persistent are
     /// always active.
     pub(crate) active: bool,
+    /// True if the last start may have failed, and no status shows whether it did: that of a
+    /// completed collective operation and that of an inactive request are both empty. Then only
+    /// what the marks in the staging buffers show to have come is unpacked.
+    pub(crate) is_doubtful: bool,
     /// Unique serial number in the table; 0 before the operation is in the table.
     serial: u64,
     /// Thread ([`me`]) whose present call completes or frees the request. During that call the
@@ -60,8 +64,9 @@ pub(crate) enum Asks {
 
 impl Operation {
     fn new(staged: Staged, persistent: bool, exchange: bool) -> Box<Operation> {
+        let (active, is_doubtful) = (!persistent, false);
         let mut operation =
-            Box::new(Operation { staged, persistent, exchange, active: !persistent, serial: 0, asked_by: 0 });
+            Box::new(Operation { staged, persistent, exchange, active, is_doubtful, serial: 0, asked_by: 0 });
         operation.staged.forget_handles();
         operation
     }
@@ -105,6 +110,12 @@ impl Operation {
         // SAFETY: `at` points to the status of a completed receive, as the caller promises.
         let cancelled = || self.receives() && unsafe { status::cancelled(host, at) };
         if !self.active || cancelled() {
+            return None;
+        }
+        if self.is_doubtful {
+            // SAFETY: the operation has completed or is inactive, so the MPI library does not write
+            // to the staging buffers. The caller promises the program's buffers.
+            unsafe { self.staged.unpack_truncated() };
             return None;
         }
         // SAFETY: status and program's buffer are as `Staged::unpack` requires: the caller promises
