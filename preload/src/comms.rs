@@ -131,6 +131,7 @@ pub(crate) fn accept(host: &Host, comm: HandleWord) -> Option<()> {
             (code == 0).then_some(keyval)
         };
         let keyval = KEYVAL.get(make, |keyval| free_keyval(host, keyval))?;
+        let comm_set_attr = host.f.comm_set_attr?;
         let entry = OTHERS.take();
         entry.forget();
         // If another thread has bound an entry to this communicator meanwhile, that entry stays: a
@@ -142,7 +143,7 @@ pub(crate) fn accept(host: &Host, comm: HandleWord) -> Option<()> {
         let value = std::ptr::from_ref(entry).cast_mut().cast::<c_void>();
         // SAFETY: the MPI library has just accepted the communicator, and the keyval was made above
         // or by an earlier call. The value is an entry, which is never freed.
-        if unsafe { host.f.comm_set_attr?(comm, keyval, value) } != 0 {
+        if unsafe { comm_set_attr(comm, keyval, value) } != 0 {
             // Other threads may have found the entry meanwhile. It is unbound, and not given back.
             OTHERS.unbind(entry);
             return None;

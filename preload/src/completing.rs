@@ -9,6 +9,7 @@
 //! finds the received bytes where it would find them without this library. If the handler leaves
 //! the call by an exception or a jump, all other operations stay pending.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 use ddtc_hosts::abi::Abi;
@@ -31,6 +32,50 @@ pub(crate) enum Answer {
     /// One status for each request that has completed. `count` and `indices` are outputs of the
     /// call: the number and the indices of these requests.
     Some { statuses: Statuses, count: *const c_int, indices: *const c_int },
+}
+
+/// Integer that a call which changes no request returns through a pointer of the program, such as
+/// `flag` of `MPI_Request_get_status`. The MPI library writes to an integer of ddtc instead, so that
+/// a refused call shows: it leaves that integer unchanged. The code does not show it: MPICH returns
+/// success after an error handler of the program has returned. The program's integer may have any
+/// value then.
+pub(crate) struct Output {
+    own: Cell<c_int>,
+    user: *mut c_int,
+}
+
+impl Output {
+    /// Value that no call writes: neither a flag nor a number of requests nor `MPI_UNDEFINED`.
+    const UNWRITTEN: c_int = -0x0dd7_c000;
+
+    pub(crate) fn new(user: *mut c_int) -> Output {
+        Output { own: Cell::new(Output::UNWRITTEN), user }
+    }
+
+    /// Runs `call` with a pointer to our integer, or with null if the program has passed null.
+    /// Passes what the call has written on to the program, and returns the code of the call.
+    ///
+    /// # Safety
+    /// The program's pointer must be null or point to a number.
+    pub(crate) unsafe fn written_by(&self, call: impl FnOnce(*mut c_int) -> c_int) -> c_int {
+        let code = call(if self.user.is_null() { self.user } else { self.own.as_ptr() });
+        if let Some(written) = self.get() {
+            // SAFETY: the MPI library has written our integer, so the program's pointer is not null
+            // and points to a number, as the caller promises.
+            unsafe { self.user.write(written) };
+        }
+        code
+    }
+
+    /// Returns what the call has written; `None` if it has written nothing.
+    pub(crate) fn get(&self) -> Option<c_int> {
+        Some(self.own.get()).filter(|&own| own != Output::UNWRITTEN)
+    }
+
+    /// Returns true if the call has written a flag that is set.
+    pub(crate) fn is_set(&self) -> bool {
+        self.get().is_some_and(|flag| flag != 0)
+    }
 }
 
 /// Converted operations of one call.
@@ -203,10 +248,8 @@ impl Batch {
     unsafe fn end(&self, found: &Found, said: &Said) -> Completion {
         // SAFETY: the caller promises the array of handles. `found.handle` is that of a persistent
         // request that is not freed, since the program may not free the request during the call.
-        let ended = unsafe {
-            self.now(found) == self.host.request_null
-                || found.persistent && said.asks(found) && requests::inactive(self.host, found.handle)
-        };
+        let ended =
+            unsafe { requests::has_ended(self.host, self.now(found), found.persistent && said.asks(found)) };
         // A success with an empty status shows that the persistent receive was already inactive
         // before this call: an earlier call that failed as a whole has ended it without an answer.
         // Its status is lost, so the success is not that of the receive.
@@ -312,14 +355,12 @@ impl Batch {
     ///
     /// # Safety
     /// The statuses of [`Answer::Nowhere`] must be those that the call has written, `indices` must
-    /// point to `count` indices unless `count` is 0 or less, and the program's buffers must still
-    /// belong to the operations.
+    /// be as in [`Places::new`], and the program's buffers must still belong to the operations.
     pub(crate) unsafe fn note_some(mut self, code: c_int, count: c_int, indices: *const c_int) -> c_int {
         let Answer::Nowhere(Some(all)) = self.take_answer() else { return code };
-        // SAFETY: the caller promises statuses, indices and buffers. A count of `MPI_UNDEFINED` is
-        // negative, and taken for 0.
+        // SAFETY: the caller promises statuses, indices and buffers.
         unsafe {
-            let places = Places::new(indices, usize::try_from(count).unwrap_or(0));
+            let places = Places::new(&raw const count, indices, self.count);
             self.note(|i| places.of(i).map(|k| all.get(k)));
             self.raise_some(all, code, &places)
         }
@@ -391,15 +432,10 @@ impl Batch {
         let Answer::Some { statuses: all, count, indices } = answer else { return code };
         let abi = self.abi;
         let in_status = in_status(self.host, code);
-        // SAFETY: the caller promises statuses, count, indices, handles and buffers. A count of
-        // `MPI_UNDEFINED` is negative, and taken for 0.
+        // SAFETY: the caller promises statuses, count, indices, handles and buffers.
         unsafe {
-            // The MPI library refuses a call with null pointers, but MPICH may return success for
-            // it (after an error handler of the program has returned). So the pointers are checked
-            // here.
-            let told = count.as_ref().filter(|_| !indices.is_null() && (code == 0 || in_status));
-            let n = told.map_or(0, |&count| usize::try_from(count).unwrap_or(0));
-            let places = Places::new(indices, n);
+            let max_count = if code == 0 || in_status { self.count } else { 0 };
+            let places = Places::new(count, indices, max_count);
             self.settle(|found| match (places.of(found.index), code) {
                 (Some(k), 0) => Said::Success(all.get(k)),
                 (None, 0) => Said::Pending,
@@ -482,13 +518,9 @@ impl Batch {
                     Answer::One if is_null || self.count == 1 => Said::Error,
                     Answer::Nowhere(_) | Answer::One => Said::Pending,
                     Answer::All(all) => by_status(self.abi, all, Some(found.index)),
-                    // A null pointer is an error that the MPI library raises itself.
-                    Answer::Some { count, indices, .. } if count.is_null() || indices.is_null() => {
-                        Said::Pending
-                    }
                     Answer::Some { statuses, count, indices } => {
-                        let count = usize::try_from(**count).unwrap_or(0).min(self.count);
-                        by_status(self.abi, statuses, Places::new(*indices, count).of(found.index))
+                        let places = Places::new(*count, *indices, self.count);
+                        by_status(self.abi, statuses, places.of(found.index))
                     }
                 };
                 self.end(&found, &said)
@@ -519,12 +551,21 @@ pub(crate) struct Places {
 
 impl Places {
     /// Returns the places for the first `count` of `indices`: the request with index `indices[k]`
-    /// has the status with index `k`.
+    /// has the status with index `k`. There are none if `count` is negative (`MPI_UNDEFINED`), or
+    /// if a pointer is null or `count` is larger than `max_count`. The MPI library refuses a call
+    /// with a null pointer and does not write the outputs of a call that it refuses, but MPICH may
+    /// return success for such a call (after an error handler of the program has returned).
     ///
     /// # Safety
-    /// `indices` must point to `count` numbers.
-    pub(crate) unsafe fn new(indices: *const c_int, count: usize) -> Places {
-        // SAFETY: `k` is less than `count`, and the caller promises `count` numbers.
+    /// `count` must be null or point to a number, and `indices` must be null or point to
+    /// `max_count` numbers.
+    unsafe fn new(count: *const c_int, indices: *const c_int, max_count: usize) -> Places {
+        // SAFETY: the caller promises that `count` is null or points to a number.
+        let count = unsafe { count.as_ref() }.filter(|_| !indices.is_null());
+        let count = count.and_then(|&count| usize::try_from(count).ok().filter(|&n| n <= max_count));
+        let count = count.unwrap_or(0);
+        // SAFETY: `k` is less than `count`, which is at most `max_count`, and `indices` is not null
+        // here unless `count` is 0. The caller promises `max_count` numbers.
         let by_index = (0..count).map(|k| (unsafe { *indices.add(k) } as usize, k)).collect();
         Places { by_index, count }
     }

@@ -102,8 +102,8 @@ fn unpack_roles(
 ///
 /// # Safety
 /// The arguments must be those of a call of Fortran's `MPI_PACK` or `MPI_UNPACK`. `host_call` must
-/// accept a null pointer or a pointer to an integer, and write nothing but an error code through
-/// it.
+/// accept a null pointer or a pointer to an integer, and write an error code, and nothing else,
+/// through a pointer that is not null.
 unsafe fn bridged(host: &'static Host, call: &FortranCall, host_call: impl FnOnce(*mut c_int)) {
     let bottom = |b: &Bridge, address: *mut c_void| b.bottoms.contains(&address.addr());
     let bridge = bridge(host).filter(|b| !bottom(b, call.user) && !bottom(b, call.packed));
@@ -183,13 +183,11 @@ macro_rules! moving {
                 // SAFETY: the arguments are those of the caller, who keeps the contract of
                 // `MPI_PACK` or `MPI_UNPACK`, which `call` has by their roles. `real` is null,
                 // which becomes `None`, or the Fortran function of the name that the caller has
-                // used, which takes eight references.
+                // used, which takes eight references and writes its error code.
                 unsafe {
-                    bridged(host, &call, |ierror| {
-                        if let Some(theirs) = std::mem::transmute::<*mut c_void, Option<MoveFn>>(real) {
-                            theirs(a, b, c, d, e, f, comm, ierror.cast());
-                        }
-                    });
+                    let theirs = std::mem::transmute::<*mut c_void, Option<MoveFn>>(real);
+                    let Some(theirs) = theirs else { return };
+                    bridged(host, &call, |ierror| theirs(a, b, c, d, e, f, comm, ierror.cast()));
                 }
             }
         };

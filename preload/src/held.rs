@@ -2,6 +2,7 @@
 //! [`Record`], and the handling of that memory after the call has returned or was abandoned (left
 //! by an exception, a jump or the end of its thread; see [`crate::calls`]).
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 use ddtc::process::Mutex;
@@ -78,6 +79,14 @@ impl Kept for Held {
 
 thread_local! {
     static CALLS: Calls<Held> = const { Calls::new() };
+    /// Number of the program's error handlers that have begun on this thread.
+    static HANDLERS_BEGUN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Returns the number of the program's error handlers that have begun on this thread. A call during
+/// which it has changed had an error, whatever code it has returned.
+pub(crate) fn handlers_begun() -> u64 {
+    HANDLERS_BEGUN.try_with(Cell::get).unwrap_or(0)
 }
 
 /// Keeps memory in a record while `call` is in the MPI library. Returns the code of the call, the
@@ -105,6 +114,7 @@ fn leave(record: &'static Record<Held>) -> Option<Held> {
 /// before an error handler of the program runs in that call, so that the handler finds the
 /// program's buffers and statuses as it would find them without ddtc.
 pub(crate) fn before_a_handler() {
+    let _ = HANDLERS_BEGUN.try_with(|begun| begun.set(begun.get() + 1));
     let _ = CALLS.try_with(|calls| {
         calls.inspect_innermost(|held| match held {
             // SAFETY: the call is under way, so the program's buffers and its status belong to the

@@ -287,14 +287,11 @@ impl Measured {
             self.loses.fetch_or(bit, Relaxed);
         }
         self.timed.fetch_or(bit, Relaxed);
-        if let Some(kin) = self.kin {
+        // Layouts whose runs are unlike those of the similarity class say nothing about it.
+        if let Some(kin) = self.kin() {
             if kin.timed.load(Relaxed) & bit == 0 {
-                // The similarity class takes over times only from layouts whose runs are like its
-                // own.
-                if runs.are_like(kin.runs()) {
-                    kin.runs.store(runs.word(), Relaxed);
-                    kin.learn(costs, at, times);
-                }
+                kin.runs.store(runs.word(), Relaxed);
+                kin.learn(costs, at, times);
             } else if (kin.gains.load(Relaxed) & bit != 0) != gains {
                 kin.mixed.fetch_or(bit, Relaxed);
             }
@@ -473,6 +470,13 @@ mod tests {
             Times { bytes: 16_384, host: 9000, ours: 900, copy: 400 },
         );
         assert!(!kin.is_decided(16_384) && kin.runs() == Runs::new(23_925, false, 600));
+        // Nor does it disagree with them.
+        of(12).learn_bytes(
+            &profile::MPICH.costs,
+            143_552,
+            Times { bytes: 143_552, host: 90_000, ours: 900, copy: 400 },
+        );
+        assert!(kin.is_decided(143_552));
     }
 
     #[test]

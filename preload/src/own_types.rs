@@ -86,16 +86,13 @@ pub(crate) fn of_bytes(host: &Host, size: i64) -> Option<HandleWord> {
         return Some(known.handle());
     }
     let mut handle: HandleWord = 0;
+    let bytes = c_int::try_from(size).ok()?;
     // SAFETY: `bytes` is a count and `host.byte` a named type. The new handle is written to a word,
-    // which has room for any handle. The type that is committed was just made.
-    unsafe {
-        let bytes = c_int::try_from(size).ok()?;
-        let code = host.f.type_contiguous?(bytes, host.byte, (&raw mut handle).cast());
-        if code != 0 || host.f.type_commit?((&raw mut handle).cast()) != 0 {
-            return None;
-        }
+    // which has room for any handle.
+    if unsafe { host.f.type_contiguous?(bytes, host.byte, (&raw mut handle).cast()) } != 0 {
+        return None;
     }
-    keep(host, key, OwnType::new(handle & host.mask, 1)).map(OwnType::handle)
+    keep(host, key, commit(host, handle)?).map(OwnType::handle)
 }
 
 /// Returns a structure of blocks of the MPI library's types, each with its number of elements, at
@@ -128,7 +125,7 @@ pub(crate) fn structure(host: &Host, runs: &[(HandleWord, c_int)], places: &[isi
 /// Commits a type that was just made. If that fails, frees it and returns none.
 pub(crate) fn commit(host: &Host, mut made: HandleWord) -> Option<OwnType> {
     // SAFETY: `made` is a type that was just made, in a word, which has room for any handle.
-    if unsafe { host.f.type_commit?((&raw mut made).cast()) } != 0 {
+    if host.f.type_commit.is_none_or(|commit| unsafe { commit((&raw mut made).cast()) } != 0) {
         free(host, made);
         return None;
     }

@@ -152,7 +152,8 @@ fn raise(host: &Host, comm: HandleWord, class: c_int) -> c_int {
         // the program named in the receive. The program may have freed the latter since it made the
         // request. Only MPICH and its relatives refuse messages ([`class`]). Their handles are
         // numbers of places in memory that is kept until finalization. So the call finds there the
-        // communicator, a freed one, which it refuses, or a newer one.
+        // communicator, a freed one, which it refuses (MPICH 5.0.2 raises `MPI_ERR_COMM` on
+        // `MPI_COMM_SELF`), or a newer one.
         unsafe { raise(comm, class) };
     }
     class

@@ -40,6 +40,10 @@ pub(crate) struct Operation {
     /// True if the operation is started and not completed. Operations that are not persistent are
     /// always active.
     pub(crate) active: bool,
+    /// True if the last start may have failed, and no status shows whether it did: that of a
+    /// completed collective operation and that of an inactive request are both empty. Then only
+    /// what the marks in the staging buffers show to have come is unpacked.
+    pub(crate) is_doubtful: bool,
     /// Unique serial number in the table; 0 before the operation is in the table.
     serial: u64,
     /// Thread ([`me`]) whose present call completes or frees the request. During that call the
@@ -60,8 +64,9 @@ pub(crate) enum Asks {
 
 impl Operation {
     fn new(staged: Staged, persistent: bool, exchange: bool) -> Box<Operation> {
+        let (active, is_doubtful) = (!persistent, false);
         let mut operation =
-            Box::new(Operation { staged, persistent, exchange, active: !persistent, serial: 0, asked_by: 0 });
+            Box::new(Operation { staged, persistent, exchange, active, is_doubtful, serial: 0, asked_by: 0 });
         operation.staged.forget_handles();
         operation
     }
@@ -105,6 +110,12 @@ impl Operation {
         // SAFETY: `at` points to the status of a completed receive, as the caller promises.
         let cancelled = || self.receives() && unsafe { status::cancelled(host, at) };
         if !self.active || cancelled() {
+            return None;
+        }
+        if self.is_doubtful {
+            // SAFETY: the operation has completed or is inactive, so the MPI library does not write
+            // to the staging buffers. The caller promises the program's buffers.
+            unsafe { self.staged.unpack_truncated() };
             return None;
         }
         // SAFETY: status and program's buffer are as `Staged::unpack` requires: the caller promises
@@ -400,6 +411,17 @@ unsafe fn answers(host: &Host, handle: HandleWord, status: *mut c_void) -> bool 
     code == 0 && flag != 0
 }
 
+/// Returns true if an operation has ended, whatever a call has returned about it: the handle of its
+/// request is null now, or the request is persistent and inactive. `persistent` may be false for a
+/// persistent request about which the MPI library must not be asked.
+///
+/// # Safety
+/// `now` must be the null handle, or that of a request of the MPI library that is not freed.
+pub(crate) unsafe fn has_ended(host: &Host, now: HandleWord, persistent: bool) -> bool {
+    // SAFETY: if the handle is not null, the request is not freed, as the caller promises.
+    now == host.request_null || persistent && unsafe { inactive(host, now) }
+}
+
 /// Returns true if a persistent request is inactive: the MPI library says that it is complete, with
 /// an empty status.
 ///
@@ -486,15 +508,19 @@ fn drain_some(host: &'static Host) -> usize {
             // SAFETY: `at` points to the status with which `test` has completed the request. The
             // program's buffer belongs to the operation until the operation has completed.
             let _ = unsafe { operation.unpack_completed(host, at) };
-        } else if now == host.request_null || operation.persistent {
-            // SAFETY: `test` has ended the request, or the started operation of a persistent
-            // request, with an error, so the MPI library no longer writes to the staging buffer.
-            // The program's buffer belongs to the operation until the operation has completed.
+        // SAFETY: `now` is what `test` has left of the handle, and nobody else frees the request.
+        } else if unsafe { has_ended(host, now, operation.persistent) } {
+            // SAFETY: `test` has ended the operation with an error, so the MPI library no longer
+            // writes to the staging buffer. The program's buffer belongs to the operation until
+            // the operation has completed.
             unsafe { operation.staged.unpack_truncated() };
         } else {
             // The operation goes on after the error. Asking about it again would raise the same
-            // error again, and the program has given the request up, so nobody asks any more.
+            // error again, and the program has given the request up, so nobody asks any more. The
+            // MPI library keeps the request: Open MPI 5.0.11 ends the job if the operation of a
+            // freed request completes after such an error.
             operation.staged.retire();
+            continue;
         }
         if now != host.request_null {
             // SAFETY: `test` has left the handle valid. The program has given the request up, and

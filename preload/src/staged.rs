@@ -458,8 +458,9 @@ impl Staged {
     /// without ddtc it would be in the program's buffer.
     ///
     /// # Safety
-    /// The call must have failed, or be about to run an error handler of the program. Every buffer
-    /// of the program must be what the call said. The MPI library may still write to the staging
+    /// The call or the start of the operation must have failed or may have failed, or the call must
+    /// be about to run an error handler of the program. Every buffer of the program must be what
+    /// the call said. The MPI library may still write to the staging
     /// buffers: bytes that are copied meanwhile are as unfinished as they would be in the program's
     /// buffer.
     pub(crate) unsafe fn unpack_truncated(&self) {

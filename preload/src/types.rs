@@ -303,6 +303,7 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
         // SAFETY: the entry was not bound and did not become the attribute of the type, so this
         // thread alone knows it.
         unsafe { table::retire(entry) };
+        counted::TYPES_BYPASSED.add();
         return None;
     }
     table::bind(entry, handle);

@@ -184,12 +184,13 @@ fn own_type(host: &Host, t: &Datatype, elements: &[(Named, c_int)]) -> Option<Ow
     if let Some(known) = own_types::known(key) {
         return Some(known);
     }
+    let type_extent = host.f.type_extent?;
     let mut instances = 1u16;
     while instances <= INSTANCES {
         let made = dense(host, &elements.repeat(instances.into()))?;
         let (mut lb, mut extent) = (0isize, 0isize);
         // SAFETY: `made` is a type that was just made; `lb` and `extent` are numbers to write to.
-        let code = unsafe { host.f.type_extent?(made, &raw mut lb, &raw mut extent) };
+        let code = unsafe { type_extent(made, &raw mut lb, &raw mut extent) };
         if code == 0 && extent as i64 == i64::from(instances) * t.size() {
             let committed = own_types::commit(host, made)?;
             return own_types::keep(host, key, OwnType::new(committed.handle(), instances));

@@ -234,7 +234,8 @@ impl<const LEN: usize> Matrix<LEN> {
             let (mut d, mut s) = self.place(rows.start, c);
             let mut r = rows.start;
             while r < row_end {
-                // SAFETY: a whole block lies within the rows and columns.
+                // SAFETY: a whole block lies within the rows and columns. The caller promises a
+                // machine with the instructions of `I`.
                 unsafe { I::transpose::<LEN>(d, s, self.dst_row, self.src_row) };
                 d = d.wrapping_add(block_rows * LEN);
                 s = s.wrapping_offset(self.src_row.wrapping_mul(block_rows as isize));
@@ -268,7 +269,8 @@ unsafe fn made_for<I: Code, const LEN: usize>(
     let Tiles { rows: by_rows, cols: by_cols, down } = const { tiles(LEN) };
     // One alone needs nothing of what is made ready for many, which takes some 20 ns.
     if rows <= by_rows && cols <= by_cols {
-        // SAFETY: all elements, as promised by the caller.
+        // SAFETY: these are all elements. The caller promises them, and a machine with the
+        // instructions of `I`.
         return unsafe { matrix.tile::<I>(0..rows, 0..cols) };
     }
     let (outer, inner) =
@@ -276,7 +278,9 @@ unsafe fn made_for<I: Code, const LEN: usize>(
     for a in (0..outer.0).step_by(outer.1) {
         for b in (0..inner.0).step_by(inner.1) {
             let (r, c) = if down { (b, a) } else { (a, b) };
-            // SAFETY: `r` and `c` are smaller than `rows` and `cols`, at which the ranges end at the latest: elements of the caller's.
+            // SAFETY: `r` is less than `rows` and `c` less than `cols`, and the ranges end there at
+            // the latest, so these are elements that the caller promises. The caller promises a
+            // machine with the instructions of `I` too.
             unsafe { matrix.tile::<I>(r..rows.min(r + by_rows), c..cols.min(c + by_cols)) };
         }
     }

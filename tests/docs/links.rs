@@ -49,6 +49,14 @@ fn documents_mention_no_missing_file() {
                 must_exist(&document, word.trim_end_matches('/'));
             }
         }
+        // Names of files without their folder, in sections that say which folder it is.
+        for section in text.split("\n## ") {
+            let Some((_, rest)) = section.split_once("Files of this section lie in `") else { continue };
+            let (folder, rest) = rest.split_once('`').unwrap();
+            for word in quoted(rest).iter().filter(|word| word.ends_with(".rs")) {
+                must_exist(&document, &format!("{folder}/{word}"));
+            }
+        }
         // Links: `[words](target)`, relative to the document's folder.
         let folder = document.rsplit_once('/').map_or("", |(f, _)| f);
         for rest in text.split("](").skip(1) {

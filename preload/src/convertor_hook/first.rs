@@ -97,11 +97,13 @@ unsafe fn moves(
             let (Some(way), true) = (known.way(direction), used <= BUFFERS) else { return };
             if !PLACE.taken.swap(true, Ordering::Acquire) {
                 let used = std::slice::from_raw_parts(buffers, used);
-                match alike(convertor, way, first, used, &given, &mut *PLACE.bytes.get()) {
-                    true => known.was_alike(direction, *bytes as u64),
-                    false => known.differs(),
-                }
+                // A panic must not leave the buffer taken, and counts as a difference.
+                let alike = guard(|| alike(convertor, way, first, used, &given, &mut *PLACE.bytes.get()));
                 PLACE.taken.store(false, Ordering::Release);
+                match alike {
+                    Some(true) => known.was_alike(direction, *bytes as u64),
+                    Some(false) | None => known.differs(),
+                }
             }
         });
         done

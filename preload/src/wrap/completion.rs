@@ -5,7 +5,7 @@ mod emulated;
 
 use std::ffi::{c_int, c_void};
 
-use crate::completing::{Answer, Batch, Said};
+use crate::completing::{Answer, Batch, Output, Said};
 use crate::handles::{NO_HOST, handle_at, missing, set_handle};
 use crate::held::completing;
 use crate::host::{HandleWord, host, known};
@@ -304,13 +304,14 @@ unsafe fn request_get_status(request: HandleWord, flag: *mut c_int, status: *mut
         let Some(batch) = Batch::find(host, 1, handle, Asks::Nothing) else {
             return get_status(request, flag, status);
         };
+        let flag = Output::new(flag);
         let mut own = Status::new();
         let at = batch.status(&mut own, status);
         completing(
             batch,
             Answer::Nowhere(None),
-            || get_status(request, flag, at),
-            |batch, code| batch.note_one(code, |_| (code == 0 && is_set(flag)).then_some(at)),
+            || flag.written_by(|flag| get_status(request, flag, at)),
+            |batch, code| batch.note_one(code, |_| (code == 0 && flag.is_set()).then_some(at)),
         )
     }
 }
@@ -338,14 +339,15 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_any(
         let Some(batch) = Batch::find(host, count, requests, Asks::Nothing) else {
             return get_status(count, requests, index, flag, status);
         };
+        let flag = Output::new(flag);
         let mut own = Status::new();
         let at = batch.status(&mut own, status);
         completing(
             batch,
             Answer::Nowhere(None),
-            || get_status(count, requests, index, flag, at),
+            || flag.written_by(|flag| get_status(count, requests, index, flag, at)),
             |batch, code| {
-                let any = code == 0 && is_set(flag);
+                let any = code == 0 && flag.is_set();
                 batch.note_one(code, |i| (any && is_at(index, i)).then_some(at))
             },
         )
@@ -374,13 +376,14 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_all(
         let Some(batch) = Batch::find(host, count, requests, Asks::Nothing) else {
             return get_status(count, requests, flag, statuses);
         };
+        let flag = Output::new(flag);
         let all = batch.statuses(statuses);
         let at = all.at;
         completing(
             batch,
             Answer::Nowhere(Some(all)),
-            || get_status(count, requests, flag, at),
-            |batch, code| batch.note_all(code, code == 0 && is_set(flag)),
+            || flag.written_by(|flag| get_status(count, requests, flag, at)),
+            |batch, code| batch.note_all(code, code == 0 && flag.is_set()),
         )
     }
 }
@@ -402,25 +405,23 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_some(
     };
     // SAFETY: the caller promises the arguments of `MPI_Request_get_status_some`: `requests` is
     // null or points to `incount` handles during the call, `outcount` is null or points to a
-    // number, `indices` points to `incount` numbers, and `statuses` to `incount` statuses, or it is
-    // `MPI_STATUSES_IGNORE`. After a success the MPI library has written `outcount` indices, and
-    // their statuses at `at`.
+    // number, `indices` is null or points to `incount` numbers, and `statuses` points to `incount`
+    // statuses or is `MPI_STATUSES_IGNORE`. After a success the MPI library has written `outcount`
+    // indices, and their statuses at `at`.
     unsafe {
         let Some(batch) = Batch::find(host, incount, requests, Asks::Nothing) else {
             return get_status(incount, requests, outcount, indices, statuses);
         };
+        let outcount = Output::new(outcount);
         let all = batch.statuses(statuses);
         let at = all.at;
         completing(
             batch,
             Answer::Nowhere(Some(all)),
-            || get_status(incount, requests, outcount, indices, at),
+            || outcount.written_by(|outcount| get_status(incount, requests, outcount, indices, at)),
             |batch, code| {
-                batch.note_some(
-                    code,
-                    if code == 0 { outcount.as_ref().copied().unwrap_or(0) } else { 0 },
-                    indices,
-                )
+                let count = if code == 0 { outcount.get().unwrap_or(0) } else { 0 };
+                batch.note_some(code, count, indices)
             },
         )
     }

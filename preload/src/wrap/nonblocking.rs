@@ -9,7 +9,7 @@ use crate::bindings::{covered, may_be_covered};
 use crate::completing::found;
 use crate::forms::{Form, Forms, forward};
 use crate::handles::{NO_HOST, missing};
-use crate::held::start;
+use crate::held::{handlers_begun, start};
 use crate::host::{Host, host};
 use crate::partial_element::Origin;
 use crate::requests::{self, Operation};
@@ -373,6 +373,7 @@ unsafe fn started(
 ) -> c_int {
     // SAFETY: the caller promises `count` handles, or null.
     let operations = unsafe { found(host, count, handles) };
+    let mut are_doubtful = false;
     for found in &operations {
         // An operation that the table has as active may be inactive all the same, because an
         // earlier call has ended it with an error without saying so. Then its status is empty. A
@@ -387,10 +388,26 @@ unsafe fn started(
         }
         // The operation is marked as active before the start, and stays so if the start fails. A
         // call that later completes the inactive request returns an empty status, by which no
-        // message is unpacked.
+        // message is unpacked. Collective operations have no status, so they stay doubtful until
+        // the start has succeeded.
         operation.active = true;
+        operation.is_doubtful = found.unpacks && !found.receives;
+        are_doubtful |= operation.is_doubtful;
         requests::put(found.handle, operation);
     }
+    // The program's error handler may leave `call` by a jump, so nothing may be left to drop.
     drop(operations);
-    call()
+    let handlers = handlers_begun();
+    let code = call();
+    // MPICH returns success for a refused start after an error handler of the program has returned.
+    if are_doubtful && code == 0 && handlers_begun() == handlers {
+        // SAFETY: the caller promises `count` handles, or null.
+        let operations = unsafe { found(host, count, handles) };
+        for found in operations.into_iter().filter(|found| found.unpacks && !found.receives) {
+            let Some(mut operation) = found.take() else { continue };
+            operation.is_doubtful = false;
+            requests::put(found.handle, operation);
+        }
+    }
+    code
 }

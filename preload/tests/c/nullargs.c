@@ -1,5 +1,7 @@
 /* Calls on a converted type with a null pointer where the MPI library asks for one: it returns its own error.
- * Usage: nullargs KIND, with waitany, testany or alltoallw */
+ * Usage: nullargs KIND, with waitany, testany, alltoallw, or a call that reports on requests: status,
+ * all or some. In the last three a handler of the program returns, after which MPICH returns success,
+ * and the outputs, which the refused call does not write, say that the request is complete. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,11 +12,17 @@ static void say(const char *what, int code) {
   printf("%s %s\n", what, class == MPI_SUCCESS ? "success" : class == MPI_ERR_ARG ? "argument" : "another error");
 }
 
+static void handler(MPI_Comm *comm, int *code, ...) {
+  (void)comm;
+  say("handler", *code);
+}
+
 int main(int argc, char **argv) {
   static int in[3000], out[3000];
-  int flag, index, one = 1, zero = 0;
+  int flag = 1, index, one = 1, zero = 0;
   MPI_Datatype t;
   MPI_Request request;
+  MPI_Errhandler returns;
   MPI_Init(&argc, &argv);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
@@ -33,6 +41,14 @@ int main(int argc, char **argv) {
     say("places", MPI_Alltoallw(out, &one, &zero, &t, in, &one, NULL, &t, MPI_COMM_SELF));
     say("counts", MPI_Alltoallw(out, &one, &zero, &t, in, NULL, &zero, &t, MPI_COMM_SELF));
   }
+  MPI_Comm_create_errhandler(handler, &returns);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, returns);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, returns);
+  if (!strcmp(argv[1], "status")) MPI_Request_get_status(request, &flag, NULL);
+#if MPI_VERSION * 10 + MPI_SUBVERSION >= 41
+  if (!strcmp(argv[1], "all")) MPI_Request_get_status_all(1, &request, &flag, NULL);
+  if (!strcmp(argv[1], "some")) MPI_Request_get_status_some(1, &request, &one, NULL, MPI_STATUSES_IGNORE);
+#endif
   memset(in, 0, sizeof in);
   MPI_Send(out, 1, t, 0, 1, MPI_COMM_SELF);
   say("wait", MPI_Waitany(1, &request, &index, MPI_STATUS_IGNORE));

@@ -3,7 +3,8 @@
  * still pending. After MPIX_Comm_failure_ack rank 1 waits for it again, and rank 0 sends.
  *
  * Argument: 0 to wait by MPI_Waitall, 1 by MPI_Wait, 2 by MPI_Waitsome, 3 by MPI_Test until it is
- * complete. */
+ * complete, 4 if the receive is persistent and rank 1 frees it while it is active. Then nothing that
+ * arrives for it may change the message that rank 1 sends meanwhile. */
 #include <mpi.h>
 #include <mpi-ext.h>
 #include <signal.h>
@@ -36,9 +37,47 @@ static int wait_by(int call, MPI_Request *r, MPI_Status *s) {
   }
 }
 
+static int count_wrong(const Item *items) {
+  int wrong = 0;
+  for (int i = 0; i < N; i++)
+    wrong += items[i].i != i || items[i].d[0] != i || items[i].d[1] != -i || items[i].c != 1;
+  return wrong;
+}
+
+/* Rank 1 frees an active persistent receive from any source. After rank 2 has died, a message for that
+ * receive arrives while rank 1 sends another one. */
+static void freed(int rank, Item *out, Item *in, MPI_Datatype t) {
+  int go = 1, flag;
+  MPI_Request r, sent;
+  if (rank == 0) {
+    MPI_Recv(&go, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 0; i < N; i++) in[i] = (Item){-1, {-1, -1}, 2};
+    MPI_Send(in, N, t, 1, 7, MPI_COMM_WORLD);
+    MPI_Send(&go, 1, MPI_INT, 1, 10, MPI_COMM_WORLD);
+    MPI_Recv(in, N, t, 1, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    printf("sent meanwhile: %d of %d wrong\n", count_wrong(in), N);
+    fflush(stdout);
+    MPI_Abort(MPI_COMM_WORLD, 0);
+  }
+  MPI_Recv_init(in, N, t, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &r);
+  MPI_Start(&r);
+  MPI_Request_free(&r);
+  MPI_Irecv(&flag, 1, MPI_INT, 0, 10, MPI_COMM_WORLD, &r);
+  MPI_Send(&go, 1, MPI_INT, 2, 9, MPI_COMM_WORLD);
+  /* Fails as soon as the death is known. */
+  MPI_Recv(&go, 1, MPI_INT, 2, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (int i = 0, done; i < 100; i++) MPI_Test(&r, &done, MPI_STATUS_IGNORE);
+  MPIX_Comm_failure_ack(MPI_COMM_WORLD);
+  MPI_Isend(out, N, t, 0, 8, MPI_COMM_WORLD, &sent);
+  MPI_Send(&go, 1, MPI_INT, 0, 9, MPI_COMM_WORLD);
+  MPI_Wait(&r, MPI_STATUS_IGNORE);
+  MPI_Wait(&sent, MPI_STATUS_IGNORE);
+  pause();
+}
+
 int main(int argc, char **argv) {
   static Item out[N], in[N];
-  int rank, code, class, wrong = 0, call = atoi(argv[1]), go = 1;
+  int rank, code, class, call = atoi(argv[1]), go = 1;
   MPI_Request r;
   MPI_Status s;
   MPI_Init(&argc, &argv);
@@ -54,6 +93,7 @@ int main(int argc, char **argv) {
     MPI_Recv(&go, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     raise(SIGKILL);
   }
+  if (call == 4) freed(rank, out, in, t);
   if (rank == 0) {
     MPI_Recv(&go, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Send(out, N, t, 1, 7, MPI_COMM_WORLD);
@@ -70,8 +110,7 @@ int main(int argc, char **argv) {
   MPIX_Comm_failure_ack(MPI_COMM_WORLD);
   MPI_Send(&go, 1, MPI_INT, 0, 9, MPI_COMM_WORLD);
   code = wait_by(call, &r, &s);
-  for (int i = 0; i < N; i++) wrong += in[i].i != i || in[i].d[0] != i || in[i].d[1] != -i || in[i].c != 1;
-  printf("second wait: code %d, %d of %d wrong\n", code, wrong, N);
+  printf("second wait: code %d, %d of %d wrong\n", code, count_wrong(in), N);
   fflush(stdout);
   MPI_Abort(MPI_COMM_WORLD, 0);
   return 0;
