@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let folder = files::temporary_folder("ddtc-tune")?;
     let text = measure(args, &library, &folder)?;
     let (name, policy, comments) = decide(&text)?;
-    // A record says how packed bytes were staged: under Open MPI otherwise than before (docs/PRELOAD.md, "Truncation").
+    // A record says how packed bytes were staged: under Open MPI otherwise than before (docs/records/preload.md, "Truncation").
     let staged = if name.starts_with("openmpi") { "# staged bytes have a gap\n" } else { "" };
     let comments = format!("# {}, {}\n{staged}{comments}", Machine::read(None), machine::today());
     let old = match files::read(&output) {

@@ -26,7 +26,7 @@ use ddtc::process::{Mutex, is_inconsistent};
 use crate::stack::{bounds, here};
 
 /// Maximum bytes of stack that the frames of a wrapper take, from the program's frame down to that
-/// of the MPI library (docs/PRELOAD.md, "Limits").
+/// of the MPI library (docs/records/preload.md, "Limits, in full").
 const FRAMES: usize = 4096;
 
 /// Memory that a call keeps while it is in the MPI library.

@@ -8,6 +8,7 @@ mod examples;
 mod extending;
 mod figures;
 mod findings;
+mod fitted;
 mod guide;
 mod identities;
 mod kinds;

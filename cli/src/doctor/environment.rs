@@ -13,7 +13,7 @@ use super::Findings;
 /// How the value of a variable is checked: what is wrong with it.
 type Rule = fn(&str) -> Result<(), String>;
 
-/// The variables of docs/PRELOAD.md.
+/// The variables of docs/SETTINGS.md.
 pub(super) const VARIABLES: [(&str, Rule); 12] = [
     ("DDTC_MODE", |v| v.parse::<Mode>().map(drop).map_err(|e| e.to_string())),
     ("DDTC_LAZY_THRESHOLD", |v| v.parse::<u64>().map(drop).map_err(|_| "must be a number of bytes".into())),
@@ -91,7 +91,7 @@ pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) 
             Some(Ok(())) => {}
             Some(Err(rule)) => findings.wrong(
                 &format!("{name}={shown}: {rule}; the preload library ignores it"),
-                &format!("unset {name}, or set what docs/PRELOAD.md says"),
+                &format!("unset {name}, or set what docs/SETTINGS.md says"),
             ),
             None => findings.wrong(
                 &format!("{name}: no such variable"),
@@ -129,14 +129,14 @@ mod tests {
     #[test]
     fn the_variables_are_those_of_the_document() {
         let document =
-            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/PRELOAD.md")).unwrap();
-        let table = document.split("\n## Environment\n").nth(1).unwrap().split("\n### ").next().unwrap();
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/SETTINGS.md")).unwrap();
+        let table = document.split("\n## Environment\n").nth(1).unwrap().split("\n## ").next().unwrap();
         let rows = table.lines().filter_map(|l| l.strip_prefix("| `"));
         let mut listed: Vec<&str> = rows.filter_map(|l| l.split(['`', '=']).next()).collect();
         let mut known = VARIABLES.map(|(name, _)| name).to_vec();
         listed.sort_unstable();
         known.sort_unstable();
-        assert_eq!(known, listed, "those that `ddtc doctor` checks (left) and of docs/PRELOAD.md (right)");
+        assert_eq!(known, listed, "those that `ddtc doctor` checks (left) and of docs/SETTINGS.md (right)");
     }
 
     #[test]

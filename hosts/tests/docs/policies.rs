@@ -202,7 +202,7 @@ fn the_machines_stand_side_by_side() {
 
 #[test]
 fn the_document_says_the_shipped_payloads_of_messages() {
-    let document = read("docs/PRELOAD.md");
+    let document = read("docs/SETTINGS.md");
     for (name, family) in
         [("MPICH", Family::Mpich), ("Intel MPI", Family::Intel), ("Open MPI", Family::OpenMpi)]
     {
@@ -217,6 +217,6 @@ fn the_document_says_the_shipped_payloads_of_messages() {
         let said = cell.and_then(|rest| rest.split(" |").next()).unwrap_or_default();
         // Behind a colon stands why.
         let said = said.split(": ").next().unwrap_or_default();
-        assert_eq!(said, expected, "{name}: docs/PRELOAD.md (left) and the shipped table (right)");
+        assert_eq!(said, expected, "{name}: docs/SETTINGS.md (left) and the shipped table (right)");
     }
 }

@@ -36,7 +36,7 @@ fn what_is_timed_is_said_and_kept() {
         );
         let kept = fs::read_dir(folder.join("ddtc")).unwrap().next().unwrap().unwrap().path();
         let text = fs::read_to_string(&kept).unwrap();
-        assert!(text.starts_with("ddtc evidence 5, ") && text.lines().count() == 2, "{text}");
+        assert!(text.starts_with("ddtc measured 6, ") && text.lines().count() == 2, "{text}");
         // The next run believes it: what it says is what is there.
         let other = |line: &str| match line.split_once(" 08 ") {
             Some((key, _)) => format!("{key} 08 0000000256 0000123456 0000000789 0000000012\n"),
@@ -58,7 +58,7 @@ fn what_is_timed_is_said_and_kept() {
         let (fifth, errors) = messages(host, &folder, &[]);
         assert!(errors.contains("line 1 is not of this file's form"), "{host:?} {errors}");
         assert_eq!(timed(&fifth).len(), 1, "{host:?} {fifth}");
-        assert!(fs::read_to_string(&kept).unwrap().starts_with("ddtc evidence 5, "));
+        assert!(fs::read_to_string(&kept).unwrap().starts_with("ddtc measured 6, "));
         fs::remove_dir_all(folder).unwrap();
     }
 }
