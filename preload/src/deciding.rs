@@ -109,7 +109,7 @@ pub(crate) fn known_of_type(host: &Host, datatype: HandleWord, call: Call, packs
     match table::known(host, datatype) {
         Some(entry) => record(entry, call),
         None if hotness::has(datatype & host.mask) => {
-            Record::Noted { counts: packs || policy(host).any(call), declined: true }
+            Record::Noted { counts: packs || use_rules(host).counts(call), declined: true }
         }
         None => Record::Unseen,
     }

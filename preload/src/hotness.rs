@@ -193,7 +193,7 @@ impl Slot {
     #[inline]
     fn end(&self) {
         if let Some(class) = self.class.load() {
-            class.ended(self.moved.load(Relaxed));
+            class.ended(self.moved.load(Relaxed), self.size.load(Relaxed).unsigned_abs());
         }
     }
 
@@ -478,24 +478,23 @@ fn looked_at(host: &Host, datatype: HandleWord, slot: &Slot, used: UseKind, outl
     let (cost, costs) = (outlook.saves, &host.profile.costs);
     let class = slot.class(host, datatype, used);
     let (mean, arguments) = class.map_or((0, 0), |class| (class.mean(), class.arguments()));
-    let decoding = worth::cost(arguments);
-    let (outlook, needed) = match class.map(|class| (class, class.gain(costs, outlook.bytes))) {
-        None => (outlook, decoding),
+    let (outlook, factor, compiling) = match class.map(|class| (class, class.gain(costs, outlook.bytes))) {
+        None => (outlook, 1, 0),
         Some((class, Gain::Unknown)) => {
-            let doublings = class.vain().min(MAX_DOUBLINGS);
-            (Outlook { mean, ..outlook }, decoding << doublings)
+            (Outlook { mean, ..outlook }, 1 << class.vain().min(MAX_DOUBLINGS), 0)
         }
         Some((class, Gain::Nanos(saves))) => {
             let compiling = if class.makes_new_layouts() { worth::COMPILE } else { 0 };
-            (Outlook { mean, saves, ..outlook }, MARGIN * (decoding + compiling))
+            (Outlook { mean, saves, ..outlook }, MARGIN, compiling)
         }
         // Conversions of similar types gain nothing. Only long use of this type makes it worth
         // finding out whether it differs from them.
-        Some((_, Gain::Nothing)) => (Outlook { saves: cost / NOTHING, ..outlook }, decoding),
+        Some((_, Gain::Nothing)) => (Outlook { saves: cost / NOTHING, ..outlook }, 1, 0),
     };
-    let saves = outlook.saves();
-    if saves >= needed {
-        return Some(worth::arguments(saves));
+    // Nanoseconds that decoding may take.
+    let budget = (outlook.saves() / factor).saturating_sub(compiling);
+    if budget >= worth::cost(arguments) {
+        return Some(worth::arguments(budget));
     }
     let next = slot.look_later();
     slot.rest(cost, slot.spent.load(Relaxed), next);

@@ -38,6 +38,24 @@ const PROBES: usize = 8;
 /// as 0.
 static ALL: [Once<Box<SimilarityClass>>; MAX_CLASSES] = [const { Once::new() }; MAX_CLASSES];
 
+/// Facts about the freed types of a combiner, from which its new classes start. ScaLAPACK's LU makes
+/// types of twenty classes and uses each type once or twice. If each class had to learn that by
+/// itself, one type or more of each would be decoded in vain, and decoding takes 10 to 60 us in a
+/// program that computes between its messages (Emerald Rapids).
+struct Combiner {
+    /// Running mean of the uses of one instance of a type, in units of 1 / [`ONE_USE`]; 0: no type
+    /// was freed.
+    uses: AtomicU64,
+    /// As [`SimilarityClass::vain`], for all types of the combiner.
+    vain: AtomicU64,
+}
+
+/// Facts about each combiner, by its number.
+static COMBINERS: [Combiner; 1 << 8] =
+    [const { Combiner { uses: AtomicU64::new(0), vain: AtomicU64::new(0) } }; 1 << 8];
+/// One use of one instance in [`Combiner::uses`].
+const ONE_USE: u64 = 16;
+
 /// Class of similar types, with what was learnt from them.
 pub(crate) struct SimilarityClass {
     key: u64,
@@ -48,10 +66,11 @@ pub(crate) struct SimilarityClass {
     arguments: AtomicU64,
     /// Number of blocks of a list; 0 for other combiners.
     blocks: u64,
-    /// Running mean of the bytes that a type moves until it is freed; 0: none was freed.
+    /// Running mean of the bytes that a type moves until it is freed. Before a type of the class is
+    /// freed, it is what [`Combiner::uses`] was when the class was made; 0: nothing was known then.
     mean: AtomicU64,
     /// Number of types that were decoded, and freed before they were compiled for any direction, since
-    /// the last type that was compiled for one before it was freed.
+    /// the last type that was compiled for one before it was freed. Starts from [`Combiner::vain`].
     vain: AtomicU64,
     /// True if the layout of the type that was decoded last was new, so it had to be compiled.
     makes_new: AtomicBool,
@@ -88,6 +107,7 @@ pub(crate) fn class(
             blocks: blocks(combiner, arguments),
             ..SimilarityClass::new(key, CONSTRUCTOR.saturating_add(arguments))
         };
+        class.start(size);
         class.deserialize(&host.profile.costs, &profile_cache::of(host, kept_as(key)));
         class
     })
@@ -192,6 +212,13 @@ impl SimilarityClass {
         }
     }
 
+    /// Takes over what is known of the class's combiner, for types with instances of `size` bytes.
+    fn start(&self, size: u64) {
+        let Combiner { uses, vain } = self.combiner();
+        self.mean.store(size.saturating_mul(uses.load(Relaxed)) / ONE_USE, Relaxed);
+        self.vain.store(vain.load(Relaxed), Relaxed);
+    }
+
     /// Returns the rows of this class for the profile cache: the times of each size class, and a
     /// row with a number that no size class has. That row has the number of arguments in place of
     /// the bytes, and the number of types decoded in vain, the mean and the runs in place of the times.
@@ -264,11 +291,14 @@ impl SimilarityClass {
         self.arguments.fetch_max(arguments, Relaxed);
     }
 
-    /// Records that a decoded type was freed that has moved `moved` bytes. `is_converted`: the type
-    /// was compiled for at least one direction, so buffers of it could be converted.
-    pub(crate) fn decoded_ended(&self, moved: u64, is_converted: bool) {
-        self.vain.store(if is_converted { 0 } else { self.vain() + 1 }, Relaxed);
-        self.ended(moved);
+    /// Records that a decoded type was freed. `moved` and `size` are as for
+    /// [`SimilarityClass::ended`]. `is_converted`: the type was compiled for at least one direction,
+    /// so buffers of it could be converted.
+    pub(crate) fn decoded_ended(&self, moved: u64, size: u64, is_converted: bool) {
+        for vain in [&self.vain, &self.combiner().vain] {
+            vain.store(if is_converted { 0 } else { vain.load(Relaxed) + 1 }, Relaxed);
+        }
+        self.ended(moved, size);
     }
 
     /// Returns the number of types that were decoded in vain since one was converted.
@@ -276,17 +306,29 @@ impl SimilarityClass {
         self.vain.load(Relaxed)
     }
 
-    /// Records that a type was freed that has moved `moved` bytes. A type that has moved none does
-    /// not change the mean.
-    pub(crate) fn ended(&self, moved: u64) {
-        let mean = match self.mean() {
-            _ if moved == 0 => return,
-            0 => moved,
-            // If two threads are here at once, only one of their types counts.
-            mean => mean - mean / 4 + moved / 4,
-        };
-        self.mean.store(mean, Relaxed);
+    /// Records that a type was freed that has moved `moved` bytes, with instances of `size` bytes. A
+    /// type that has moved none changes no mean.
+    pub(crate) fn ended(&self, moved: u64, size: u64) {
+        if moved > 0 {
+            add_to_mean(&self.mean, moved);
+            add_to_mean(&self.combiner().uses, moved.saturating_mul(ONE_USE) / size.max(1));
+        }
     }
+
+    /// Returns the facts about the class's combiner, whose number is part of the [`key`].
+    fn combiner(&self) -> &'static Combiner {
+        &COMBINERS[(self.key >> 32) as usize & (COMBINERS.len() - 1)]
+    }
+}
+
+/// Adds a number to a running mean, in which it counts a quarter. If two threads add at once, only
+/// one number may count.
+fn add_to_mean(mean: &AtomicU64, n: u64) {
+    let mean_now = match mean.load(Relaxed) {
+        0 => n,
+        mean => mean - mean / 4 + n / 4,
+    };
+    mean.store(mean_now, Relaxed);
 }
 
 #[cfg(test)]
@@ -324,7 +366,7 @@ mod tests {
             later.deserialize(COSTS, &rows.iter().map(|&(_, at, times)| (at, times)).collect::<Vec<_>>());
             later
         };
-        class.decoded_ended(8000, false);
+        class.decoded_ended(8000, 4000, false);
         let second = later(&class);
         assert_eq!(second.serialize(), class.serialize());
         assert_eq!((second.mean(), second.arguments(), second.vain()), (8000, 800, 1));
@@ -341,11 +383,11 @@ mod tests {
     #[test]
     fn the_mean_follows_the_types_that_end() {
         let class = SimilarityClass::new(1, 800);
-        class.ended(0);
+        class.ended(0, 8000);
         assert_eq!(class.mean(), 0);
-        class.ended(80_000);
+        class.ended(80_000, 8000);
         assert_eq!(class.mean(), 80_000);
-        (0..30).for_each(|_| class.ended(8000));
+        (0..30).for_each(|_| class.ended(8000, 8000));
         assert!((8000..8100).contains(&class.mean()), "{}", class.mean());
     }
 
@@ -354,10 +396,32 @@ mod tests {
         let class = SimilarityClass::new(1, 800);
         class.decoded(true);
         assert_eq!((class.gain(COSTS, 4000), class.makes_new_layouts()), (Gain::Unknown, true));
-        (0..3).for_each(|_| class.decoded_ended(4000, false));
+        (0..3).for_each(|_| class.decoded_ended(4000, 4000, false));
         assert_eq!((class.vain(), class.mean()), (3, 4000));
-        class.decoded_ended(4000, true);
+        class.decoded_ended(4000, 4000, true);
         assert_eq!(class.vain(), 0);
+    }
+
+    #[test]
+    fn a_class_starts_from_its_combiner() {
+        // No other test has a class of this combiner.
+        let of = |size: u64| {
+            let key = key([200, log(size), log(size), 1, 1]);
+            SimilarityClass::new(key, 54)
+        };
+        let first = of(30_000);
+        first.start(30_000);
+        assert_eq!((first.mean(), first.vain()), (0, 0));
+        first.decoded_ended(30_000, 30_000, false);
+        let second = of(500);
+        second.start(500);
+        assert_eq!((second.mean(), second.vain()), (500, 1));
+        // Types that are used twice, and one that was converted.
+        (0..20).for_each(|_| second.ended(1000, 500));
+        second.decoded_ended(1000, 500, true);
+        let third = of(8000);
+        third.start(8000);
+        assert!((14_000..=16_000).contains(&third.mean()) && third.vain() == 0, "{}", third.mean());
     }
 
     #[test]

@@ -389,7 +389,8 @@ pub(crate) unsafe fn retire(entry: &'static TypeEntry) {
     if let Some(class) = entry.similar.load() {
         let is_served = |direction| entry.is_ready(direction) || entry.served.by(direction).is_some();
         let is_converted = Direction::BOTH.into_iter().any(is_served);
-        class.decoded_ended(entry.moved.load(Ordering::Relaxed), is_converted);
+        let size = committed.as_ref().map_or(0, |c| c.datatype().size().unsigned_abs());
+        class.decoded_ended(entry.moved.load(Ordering::Relaxed), size, is_converted);
     }
     // SAFETY: for the same reason no other thread holds a reference that `served` has returned.
     unsafe { entry.served.reset() };

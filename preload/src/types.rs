@@ -283,9 +283,7 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
         hotness::costs_more(handle, arguments);
         return None;
     }
-    if committed.is_none() {
-        counted::TYPES_BYPASSED.add();
-    }
+    let is_decoded = committed.is_some();
     let (similar, moved) = hotness::class(handle).unzip();
     let rules = committed.as_ref().map_or(Rules::NONE, |c| Rules::of(host, c, similar));
     if let Some((similar, committed)) = similar.zip(committed.as_ref()) {
@@ -299,11 +297,13 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
     let code = unsafe {
         host.f.type_set_attr?(datatype, keyval, std::ptr::from_ref(entry).cast_mut().cast::<c_void>())
     };
+    if !is_decoded || code != 0 {
+        counted::TYPES_BYPASSED.add();
+    }
     if code != 0 {
         // SAFETY: the entry was not bound and did not become the attribute of the type, so this
         // thread alone knows it.
         unsafe { table::retire(entry) };
-        counted::TYPES_BYPASSED.add();
         return None;
     }
     table::bind(entry, handle);

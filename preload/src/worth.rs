@@ -13,7 +13,7 @@
 //! So two ranks that use a type alike decode it at the same message if both must convert it or neither.
 
 /// Nanoseconds that decoding a type costs, without the arguments of its constructors, if calls follow
-/// each other: 1500 on a Zen 3 (docs/records/performance.md, "A type used once"). On an Emerald Rapids a
+/// each other: 1400 on a Zen 4 (docs/records/performance.md, "A type used once"). On an Emerald Rapids a
 /// new vector, subarray or flat structure took 2200 to 4400, and one that is known 600 to 900. If the constant is too small, types that are freed soon are
 /// decoded in vain; if it is too large, a few more messages are bypassed first.
 const DECODE: u64 = 1500;
