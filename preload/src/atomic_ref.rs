@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A reference to a value that lives as long as the process, or none.
+/// Cell that holds a reference to a value that lives as long as the process, or no reference.
 ///
-/// Only references that live forever can be stored. A thread that loads one sees the value as it
-/// was when the reference was stored, or later. So loading and storing are safe without any promise
-/// by the caller.
+/// Only references that live forever can be stored. A thread that loads a reference sees the value
+/// in the state that it had when the reference was stored, or in a later state. So the caller of a
+/// load or a store need not promise anything for the access to be safe.
 #[repr(transparent)]
 pub(crate) struct AtomicRef<T: Sync + 'static>(AtomicPtr<T>);
 
@@ -16,7 +16,7 @@ impl<T: Sync + 'static> AtomicRef<T> {
         AtomicRef(AtomicPtr::new(std::ptr::null_mut()))
     }
 
-    /// Returns the reference that was stored last, if any.
+    /// Returns the reference that was stored last; `None` if the cell holds no reference.
     #[inline]
     pub(crate) fn load(&self) -> Option<&'static T> {
         // SAFETY: the pointer is null or comes from a reference that lives forever, because only
@@ -25,7 +25,7 @@ impl<T: Sync + 'static> AtomicRef<T> {
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Stores a reference, or none.
+    /// Stores a reference in the cell, or empties the cell if `value` is `None`.
     #[inline]
     pub(crate) fn store(&self, value: Option<&'static T>) {
         let value = value.map_or(std::ptr::null_mut(), |value| std::ptr::from_ref(value).cast_mut());

@@ -1,20 +1,23 @@
 //! Records of the calls that are in the MPI library, and of the memory that ddtc keeps for them
 //! meanwhile.
 //!
-//! The MPI library may run the program's code: an error handler, or a callback of an attribute.
-//! That code may leave the MPI call by a C++ exception, by `longjmp` or by the end of the thread.
-//! Then the call never returns: the call is **abandoned**. So no stack frame of ddtc between the
-//! program and the MPI library owns a staging buffer. Before a wrapper calls the MPI library, the
-//! wrapper moves the memory that it owns into a [`Record`]; after the MPI library has returned, the
-//! wrapper takes the memory out again. The record of an abandoned call is found when the thread
-//! makes its next call with a record, or when the thread ends.
+//! While a call is in the MPI library, the MPI library may run code of the program, namely an error
+//! handler or a callback of an attribute. That code may leave the MPI call by a C++ exception, by
+//! `longjmp` or by the end of the thread. Then the call never returns, and this module names the
+//! call **abandoned**. Destructors in the stack frames of an abandoned call may never run. So no
+//! stack frame of ddtc between the program and the MPI library owns a staging buffer. Instead,
+//! before a wrapper calls the MPI library, the wrapper moves the memory that it owns into a
+//! [`Record`]. After the MPI library has returned, the wrapper takes the memory out again. The
+//! record of an abandoned call is found when its thread makes its next call with a record, or when
+//! the thread ends.
 //!
-//! A record has the stack address at which the MPI library was called ([`crate::stack`]). On the
-//! thread's own stack, a call is abandoned if its address is at or below that of a new call.
-//! Addresses on different stacks, such as those of coroutines, have no order. So on any other stack
-//! than the thread's own, a call is abandoned if the address of a new call lies within the
-//! [`FRAMES`] bytes that the frames of the old call occupied. A call may return on another thread
-//! than the one that made the call, because a coroutine may move between threads.
+//! A record has the stack address at which the MPI library was called ([`crate::stack`]). Stacks
+//! grow downwards, so on the thread's own stack an earlier call is abandoned if its address is at
+//! or below the address of a new call. Addresses on different stacks, such as the stacks of
+//! coroutines, have no order. So on any other stack than the thread's own, an earlier call is
+//! abandoned if the address of a new call lies within the [`FRAMES`] bytes that the frames of the
+//! earlier call occupied. A call may return on another thread than the thread that made the call,
+//! because a coroutine may move between threads.
 
 use std::cell::{OnceCell, RefCell, UnsafeCell};
 use std::ops::Range;
@@ -25,39 +28,42 @@ use ddtc::process::{Mutex, is_inconsistent};
 
 use crate::stack::{bounds, here};
 
-/// Maximum bytes of stack that the frames of a wrapper take, from the program's frame down to that
-/// of the MPI library (docs/records/preload.md, "Limits, in full").
+/// Maximum number of bytes of stack that the frames of a wrapper take, from the frame of the
+/// program's function that calls the wrapper down to the frame of the MPI library's function
+/// (docs/records/preload.md, "Limits, in full").
 const FRAMES: usize = 4096;
 
-/// Memory that a call keeps while it is in the MPI library.
+/// Type of the memory that a wrapper's call owns while the call is in the MPI library.
 pub(crate) trait Kept: Send + Sized + 'static {
-    /// Returns the list of the empty records of threads that have ended. Other threads use these
-    /// records again.
+    /// Returns the shared list of empty records that belonged to threads which have ended. All
+    /// threads take records from this list before they make new ones.
     fn spare() -> &'static Mutex<Vec<&'static Record<Self>>>;
 
-    /// Disposes of the memory of a call that was abandoned. The MPI library may still use the
+    /// Disposes of the memory of an abandoned call. The MPI library may still read or write that
     /// memory.
     fn abandoned(self);
 }
 
-/// Place for the memory that one call keeps. A record is never freed; later calls use it again.
+/// Place for the memory that one call owns while the call is in the MPI library. A record is never
+/// freed. After the call has ended, a later call uses the record again.
 pub(crate) struct Record<T> {
-    /// Stack address at which the MPI library was called.
+    /// Stack address at which the call of this record entered the MPI library.
     place: AtomicUsize,
     state: AtomicU8,
-    /// True if the memory was inspected during the present call, before an error handler of the
-    /// program ran. The handler may have abandoned the call since.
+    /// True if [`Record::inspect`] has passed on the memory during the present call, before an
+    /// error handler of the program ran. That handler may have abandoned the call since.
     is_inspected: AtomicBool,
     kept: UnsafeCell<Option<T>>,
 }
 
-/// State of a record without memory. Only the thread that has the record in one of its lists, or
-/// has just made it, may fill it.
+/// State of a [`Record`] without memory. Only the thread that has the record in one of its lists,
+/// or that has just made the record, may fill it.
 const EMPTY: u8 = 0;
-/// State of a record with memory.
+/// State of a [`Record`] with memory that no thread is taking or inspecting.
 const FULL: u8 = 1;
-/// State of a record that one thread has changed from `FULL`. That thread alone may use or take the
-/// memory, and then changes the state to `FULL` or `EMPTY`.
+/// State of a [`Record`] whose memory one thread is taking or inspecting. That thread has changed
+/// the state from `FULL`. It alone may use or take the memory, and changes the state to `FULL` or
+/// `EMPTY` afterwards.
 const TAKEN: u8 = 2;
 
 // SAFETY: all other fields are atomic. `kept` is accessed by one thread at a time: while the state
@@ -76,7 +82,7 @@ impl<T> Record<T> {
         }
     }
 
-    /// Returns an empty record: that of a thread that has ended, or a new one.
+    /// Returns an empty record: a spare one from a thread that has ended, or else a new one.
     fn spare_or_new() -> &'static Record<T>
     where
         T: Kept,
@@ -85,13 +91,13 @@ impl<T> Record<T> {
         spare.unwrap_or_else(|| Box::leak(Box::new(Record::new())))
     }
 
-    /// Returns true if [`Calls::inspect_innermost`] has inspected the memory during the present
-    /// call.
+    /// Returns true if [`Calls::inspect_innermost`] has passed on the memory of this record during
+    /// the present call.
     pub(crate) fn is_inspected(&self) -> bool {
         self.is_inspected.load(Ordering::Relaxed)
     }
 
-    /// Returns a new record, which is in no thread's list, with this memory.
+    /// Returns a new record that contains `kept` and that is in no thread's list.
     pub(crate) fn alone(kept: T) -> &'static Record<T> {
         let record = Box::leak(Box::new(Record::new()));
         record.put(kept);
@@ -102,18 +108,19 @@ impl<T> Record<T> {
         self.place.load(Ordering::Relaxed)
     }
 
-    /// Fills a record. The record must be empty, and no other thread may fill it.
+    /// Stores `kept` in this record. The record must be empty, and no other thread may fill the
+    /// record at the same time.
     fn put(&self, kept: T) {
-        // SAFETY: the state is `EMPTY`, so no other thread takes or inspects the memory. The
-        // callers have a record that they have just made or taken from their own or the shared list
-        // of empty records, so no other thread fills it.
+        // SAFETY: the state is `EMPTY`, so no other thread takes or inspects the memory. No other
+        // thread fills the record either: the callers have just made the record, or have taken it
+        // from their own or from the shared list of empty records.
         unsafe { *self.kept.get() = Some(kept) };
         self.is_inspected.store(false, Ordering::Relaxed);
         self.state.store(FULL, Ordering::Release);
     }
 
-    /// Passes the memory to `inspect`, at most once for each call. No other thread can take the
-    /// memory meanwhile.
+    /// Calls `inspect` with the memory of this record, at most once during each call. No other
+    /// thread can take the memory while `inspect` runs.
     fn inspect(&self, inspect: impl FnOnce(&mut T)) {
         if self.is_inspected.swap(true, Ordering::Relaxed)
             || self.state.compare_exchange(FULL, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_err()
@@ -128,8 +135,8 @@ impl<T> Record<T> {
         self.state.store(FULL, Ordering::Release);
     }
 
-    /// Takes the memory out. Returns `None` if the record is empty, or if another thread is taking
-    /// or inspecting the memory.
+    /// Takes the memory out of this record. Returns `None` if the record is empty, or if another
+    /// thread is taking or inspecting the memory.
     pub(crate) fn take(&self) -> Option<T> {
         let taken = self.state.compare_exchange(FULL, TAKEN, Ordering::Acquire, Ordering::Relaxed);
         taken.ok()?;
@@ -144,16 +151,16 @@ impl<T> Record<T> {
 /// The records of one thread.
 pub(crate) struct Calls<T: Kept> {
     lists: RefCell<Lists<T>>,
-    /// Addresses of the thread's own stack, found at the first use. The inner value is `None` if
-    /// the C library does not return them.
+    /// Range of the addresses of the thread's own stack, looked up at the first use. The inner
+    /// value is `None` if the C library does not return the range.
     own: OnceCell<Option<Range<usize>>>,
 }
 
 struct Lists<T: 'static> {
-    /// Records of the calls that this thread has made and that are in the MPI library, the
-    /// innermost last. Some may be abandoned, or have returned on another thread.
+    /// Records of the calls of this thread that are in the MPI library, in the order in which the
+    /// calls began. Some of these calls may be abandoned, or may have returned on another thread.
     under_way: Vec<&'static Record<T>>,
-    /// Empty records.
+    /// Empty records for later calls of this thread.
     spare: Vec<&'static Record<T>>,
 }
 
@@ -169,9 +176,10 @@ impl<T: Kept> Calls<T> {
     }
 
     /// Moves the memory of a call into a record, before the call enters the MPI library. `place`
-    /// must be the address that [`here`] returns in the frame that calls the MPI library. The
-    /// address of a deeper frame could be below that of a call that an error handler makes inside
-    /// this one, and this call would be taken for abandoned.
+    /// must be the address that [`here`] returns in the frame that calls the MPI library. If
+    /// `place` were the address of a deeper frame, it could be below the address of a call that an
+    /// error handler makes while this call is in the MPI library. Then this call would be taken for
+    /// abandoned.
     pub(crate) fn enter(&self, place: usize, kept: T) -> &'static Record<T> {
         if !self.lists.borrow().under_way.is_empty() {
             self.remove_abandoned(place);
@@ -185,14 +193,14 @@ impl<T: Kept> Calls<T> {
     }
 
     /// Takes the memory of a call out of its record, after the MPI library has returned. Returns
-    /// `None` if the call was taken for abandoned before, as happens to a call of a coroutine whose
-    /// stack is copied to another address.
+    /// `None` if the call was taken for abandoned while it was in the MPI library. This happens to
+    /// a call of a coroutine whose stack is copied to another address.
     pub(crate) fn leave(&self, record: &'static Record<T>) -> Option<T> {
         let kept = record.take();
         let mut lists = self.lists.borrow_mut();
-        // Nearly always the innermost call returns first, so the search starts at the end. If the
-        // call was made on another thread, its record is in the list of that thread, which will
-        // find the record empty and use it again.
+        // Nearly always the innermost call returns first, so the search starts at the end of the
+        // list. If the call was made on another thread, its record is in the list of that thread.
+        // That thread will find the record empty and use it again.
         if let Some(at) = lists.under_way.iter().rposition(|r| addr_eq(*r, record)) {
             lists.under_way.remove(at);
             lists.spare.push(record);
@@ -200,10 +208,11 @@ impl<T: Kept> Calls<T> {
         kept
     }
 
-    /// Passes the memory of the innermost call to `inspect`. Called while the MPI library is about
-    /// to run the program's code. Does nothing if that call is abandoned, if its memory was
-    /// inspected before (the program's code may have abandoned the call since), or on another stack
-    /// than the thread's own, for which the innermost call is not known.
+    /// Calls `inspect` with the memory of this thread's innermost call. Is called when the MPI
+    /// library is about to run code of the program. Does nothing in three cases: the innermost call
+    /// is abandoned; its memory was inspected before, so that code of the program may have
+    /// abandoned the call since; or the thread runs on another stack than its own, where the
+    /// innermost call is not known.
     pub(crate) fn inspect_innermost(&self, inspect: impl FnOnce(&mut T)) {
         let Some(record) = self.lists.borrow().under_way.last().copied() else { return };
         if self.is_own(here()) && self.is_own(record.place()) && here() < record.place() {
@@ -211,12 +220,13 @@ impl<T: Kept> Calls<T> {
         }
     }
 
-    /// Returns true if an address is on the thread's own stack.
+    /// Returns true if the address `place` is on the thread's own stack.
     fn is_own(&self, place: usize) -> bool {
         self.own.get_or_init(bounds).as_ref().is_some_and(|own| own.contains(&place))
     }
 
-    /// Empties the records of calls that are abandoned, as a new call at the address `place` shows.
+    /// Finds the abandoned calls of this thread, which a new call at the stack address `place`
+    /// reveals. Empties their records and passes the memory to [`Kept::abandoned`].
     #[cold]
     fn remove_abandoned(&self, place: usize) {
         let is_abandoned = |record: &Record<T>| match (record.place(), self.is_own(record.place())) {
@@ -244,8 +254,9 @@ impl<T: Kept> Calls<T> {
 
 impl<T: Kept> Drop for Calls<T> {
     fn drop(&mut self) {
-        // The thread ends, so no call on its own stack returns. Calls on other stacks are kept,
-        // because their coroutines may continue on another thread.
+        // The thread ends, so no call on the thread's own stack will return. The records of calls
+        // on other stacks stay full, because the coroutines of these stacks may continue on another
+        // thread.
         let Lists { under_way, mut spare } = std::mem::replace(self.lists.get_mut(), Lists::new());
         for record in under_way {
             if self.is_own(record.place())
@@ -285,7 +296,7 @@ mod tests {
         std::mem::take(&mut *ABANDONED.lock())
     }
 
-    // A single test, because the list of abandoned numbers is global.
+    // All cases are in a single test, because the list of abandoned numbers is global.
     #[test]
     fn a_call_that_never_returned_is_found_by_the_next_one() {
         let calls = Calls::new();
@@ -299,8 +310,8 @@ mod tests {
         });
         assert_eq!(calls.leave(outer).unwrap().0, 1);
         assert!(abandoned().is_empty());
-        // Two calls that never return, one inside the other: the next call at the same depth finds
-        // both.
+        // Calls 3 and 4 never return. Call 4 is made deeper on the stack than call 3. Call 5, which
+        // is made at the depth of call 3, finds both abandoned calls.
         let jump = |n| deeper(|| deeper(|| calls.enter(here(), Number(n))));
         let outer = deeper(|| calls.enter(here(), Number(3)));
         deeper(|| deeper(|| deeper(|| calls.enter(here(), Number(4)))));
@@ -312,7 +323,8 @@ mod tests {
         let gone = jump(6);
         calls.inspect_innermost(|_| panic!("inspected"));
         assert_eq!(calls.leave(gone).unwrap().0, 6);
-        // On another stack only calls that overlap are abandoned.
+        // On another stack than the thread's own, a call is abandoned only if the new call's
+        // address lies in the frames of the old call.
         let elsewhere = |place: usize, n| {
             let record = calls.enter(here(), Number(n));
             record.place.store(place, Ordering::Relaxed);
@@ -323,7 +335,7 @@ mod tests {
         let next = calls.enter(here(), Number(9));
         assert!(abandoned().is_empty());
         assert_eq!((calls.leave(next).unwrap().0, calls.leave(apart).unwrap().0), (9, 7));
-        // A call that returns on another thread, and one whose thread ends.
+        // Call 10 returns on another thread. Call 11 is abandoned because its thread ends.
         let moved: &'static Record<Number> = calls.enter(here(), Number(10));
         std::thread::spawn(move || {
             let there = Calls::new();
@@ -333,7 +345,8 @@ mod tests {
         .join()
         .unwrap();
         assert_eq!(abandoned(), [11]);
-        // Calls on other stacks than the thread's own may go on.
+        // When `calls` is dropped as at the end of a thread, calls on other stacks than the
+        // thread's own are not abandoned.
         calls.enter(here(), Number(12));
         drop(calls);
         assert_eq!(abandoned(), [12]);

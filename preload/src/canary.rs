@@ -1,4 +1,5 @@
-//! Test whether the MPI library packs raw bytes without a header: done once, with a small datatype.
+//! Test whether the MPI library packs raw bytes without a header. It is made once, with a small
+//! datatype.
 
 use std::ffi::c_int;
 
@@ -9,8 +10,8 @@ use crate::settings::settings;
 use crate::slow_path::{CHECK, COUNT, FOREIGN, PERF, UNPROVEN, proven, watch, watched_for};
 use crate::warn::warn;
 
-/// Returns true if the MPI library packs raw bytes without a header. Tests that at the first call,
-/// with the communicator `comm`, which must be valid.
+/// Returns true if the MPI library packs raw bytes without a header. The first call of this
+/// function tests that with the communicator `comm`, which must be valid.
 pub(crate) fn packs_raw(host: &'static Host, comm: HandleWord) -> bool {
     if watched_for(UNPROVEN) {
         prove(host, comm);
@@ -18,16 +19,17 @@ pub(crate) fn packs_raw(host: &'static Host, comm: HandleWord) -> bool {
     !watched_for(FOREIGN)
 }
 
-/// Makes calls take the long path for each setting that asks for it: counting, checking, or the
-/// perf map.
+/// Sets the flags of [`crate::slow_path`] that make calls leave the short path because a setting
+/// asks for it: for counting, for checking, or for the perf map.
 fn watch_as_asked() {
     let settings = settings();
     let asked = [(settings.counting(), COUNT), (settings.check, CHECK), (settings.perf_map, PERF)];
     asked.iter().filter(|(on, _)| *on).for_each(|&(_, reason)| watch(reason));
 }
 
-/// Tests whether the MPI library packs and unpacks raw bytes without a header. If it does not, no
-/// call is converted from then on.
+/// Tests whether the MPI library packs and unpacks raw bytes without a header, and records the
+/// result in the flags that every call reads. If the test fails, ddtc converts no call from then
+/// on.
 fn prove(host: &'static Host, comm: HandleWord) {
     // SAFETY: the callers of `packs_raw` pass a communicator with which the MPI library has just
     // accepted a call, or `MPI_COMM_SELF` of a world that is initialized.
@@ -40,9 +42,9 @@ fn prove(host: &'static Host, comm: HandleWord) {
     proven();
 }
 
-/// Packs and unpacks one instance of `vector(3, 1, 2, int)` by the MPI library. Returns whether it
-/// moved exactly the raw bytes; `None` if the type could not be made, or a function or named type
-/// is missing.
+/// Packs and unpacks one instance of `vector(3, 1, 2, int)` with the MPI library's functions.
+/// Returns true if exactly the raw bytes of the three integers were packed and unpacked; `None` if
+/// the type could not be made, or if a function or the named type is missing.
 ///
 /// # Safety
 /// The communicator must be valid.

@@ -1,11 +1,13 @@
-//! Comparison of converted calls with the interpreter of datatypes and with the MPI library, for
-//! `DDTC_CHECK=1`.
+//! Comparison of converted calls with the interpreter of datatypes and with the MPI library
+//! (`DDTC_CHECK=1`).
 //!
-//! The interpreter ([`ddtc::exec::interp`]) is the definition: if the bytes that compiled code
-//! moved differ from it, they are corrected, and the difference is a fault of this library. Then
-//! the MPI library is asked to move a pattern in memory of the check ([`ddtc_hosts::places`]). If
-//! it differs from the definition, that is either a known fault of it or worth investigating. Each
-//! difference is reported with the type, the places and a C program that shows it.
+//! After a call was converted, the bytes that compiled code has packed or unpacked are compared
+//! with those of the interpreter ([`ddtc::exec::interp`]), whose result is by definition the right
+//! result. Bytes that differ are corrected, and the difference is counted as a fault of ddtc. Then
+//! the MPI library packs or unpacks a pattern in memory of the check, not of the program
+//! ([`ddtc_hosts::places`]). If its result differs from the definition, the MPI library has either
+//! a known fault or one that is worth investigating. The first differences of each kind are
+//! reported with the type, the places and a C program that shows the difference.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -20,21 +22,27 @@ use crate::host::{HandleWord, Host};
 use crate::reproducer::reproducer;
 use crate::warn::warn;
 
-/// Number of calls that were checked, including unpacks that span too much memory to be compared.
+/// Number of converted packs and unpacks that were checked, and of pieces of requests that were
+/// checked in Open MPI's convertor hook ([`crate::convertor_hook`], `DDTC_HOOK=check`). An unpack
+/// that spans more than [`MOST`] bytes is counted too, although it is not compared.
 pub(crate) static CHECKS: AtomicU64 = AtomicU64::new(0);
-/// Number of differences that are faults of this library.
+/// Number of checks in which the bytes differed by a fault of ddtc.
 pub(crate) static OURS: AtomicU64 = AtomicU64::new(0);
-/// Number of differences that a known fault of the MPI library explains.
+/// Number of checks in which a known fault of the MPI library explains that its bytes differ from
+/// the definition of the type.
 pub(crate) static KNOWN: AtomicU64 = AtomicU64::new(0);
-/// Number of other differences between the MPI library and the definition.
+/// Number of checks in which the MPI library's bytes differ from the definition of the type, and no
+/// known fault of the MPI library explains the difference.
 pub(crate) static OTHER: AtomicU64 = AtomicU64::new(0);
 
-/// Maximum span in bytes of the instances of an unpack that is compared with the definition. The
-/// comparison allocates two buffers of that size.
+/// Maximum number of bytes that the instances of an unpack may span. Longer unpacks are not
+/// compared with the definition, because the comparison allocates two buffers as long as the span.
 const MOST: i128 = 256 << 20;
-/// Maximum length in bytes of a type's text, and of a C program, that is shown in full.
+/// Maximum length in bytes up to which the report of a difference shows the type's text in full, or
+/// the C program that shows the difference.
 const MOST_TEXT: usize = 16 << 10;
-/// Maximum number of differences of each kind that are shown. All are counted.
+/// Maximum number of differences of each kind (fault of ddtc, known fault of the MPI library, any
+/// other difference) that are written to standard error. All differences are counted.
 const SHOWN: u64 = 4;
 
 /// A pack or unpack that was just converted.
@@ -49,11 +57,11 @@ pub(crate) struct Checked<'a> {
     pub(crate) comm: HandleWord,
 }
 
-/// A buffer that covers the span of all instances of an unpack and nothing else, because a type of
-/// absolute addresses lies far from displacement 0.
+/// Buffer that covers exactly the span of all instances of an unpack. The buffer does not begin at
+/// displacement 0, because the span of a type with absolute addresses lies far from there.
 struct Scratch {
     bytes: Vec<u8>,
-    /// Displacement of the first byte of the buffer.
+    /// Displacement in the type map that the first byte of `bytes` stands for.
     low: i64,
 }
 
@@ -66,7 +74,8 @@ impl Scratch {
         Some(Scratch { bytes: vec![0xA5; (high - i128::from(low)) as usize], low })
     }
 
-    /// Returns the bytes of a contiguous piece of the type map.
+    /// Returns the bytes of the buffer that stand for a contiguous piece of the type map: `len`
+    /// bytes from `displacement` on.
     fn piece(&mut self, displacement: i64, len: usize) -> &mut [u8] {
         let at = (displacement - self.low) as usize;
         &mut self.bytes[at..at + len]
@@ -74,16 +83,16 @@ impl Scratch {
 }
 
 impl Checked<'_> {
-    /// Compares the bytes that the call moved, first with the definition and then with the MPI
-    /// library. Bytes that differ from the definition are corrected.
+    /// Compares the bytes that the call has packed or unpacked with the definition, and corrects
+    /// bytes that differ. Then compares the MPI library with the definition.
     ///
     /// # Safety
-    /// The call must have been valid, and must have just returned, so that its buffers are still
-    /// what its arguments say.
+    /// The call must have been valid, and must have just returned, so that its arguments still
+    /// describe its buffers.
     pub(crate) unsafe fn compare(&self) {
         CHECKS.fetch_add(1, Relaxed);
-        // SAFETY: both functions require the same of their caller as this one does, and each is
-        // called for its own direction.
+        // SAFETY: both functions require of their caller what this function requires, and each is
+        // called only for its own direction.
         unsafe {
             match self.direction {
                 Direction::Pack => self.compare_pack(),
@@ -92,7 +101,8 @@ impl Checked<'_> {
         }
     }
 
-    /// Compares the packed bytes of a pack, and corrects them if they differ.
+    /// Compares the bytes that a pack has written with the definition, and corrects them if they
+    /// differ. Then compares the MPI library with the definition.
     ///
     /// # Safety
     /// As [`Checked::compare`], for a pack.
@@ -102,12 +112,12 @@ impl Checked<'_> {
         let mut expected = Vec::with_capacity(total);
         let _ = interp::for_each(t, self.count, &mut |displacement, len, _| {
             let piece = self.user.wrapping_offset(displacement as isize);
-            // SAFETY: the piece belongs to the type map of a buffer that the call was allowed to
-            // read.
+            // SAFETY: the piece lies in the type map of the user's buffer, which the call was
+            // allowed to read.
             expected.extend_from_slice(unsafe { std::slice::from_raw_parts(piece, len) });
         });
-        // SAFETY: the call has just packed `total` bytes to this address, so they are initialized
-        // and may be written.
+        // SAFETY: the call has just packed `total` bytes to `self.packed`, so these bytes are
+        // initialized and may be written.
         let ours = unsafe { std::slice::from_raw_parts_mut(self.packed, total) };
         self.judge(ours, &expected);
         ours.copy_from_slice(&expected);
@@ -115,8 +125,9 @@ impl Checked<'_> {
         unsafe { self.compare_theirs() };
     }
 
-    /// Compares the bytes of the user's buffer after an unpack, and corrects them if they differ.
-    /// Does nothing if the instances span more than [`MOST`] bytes.
+    /// Compares the bytes of the user's buffer after an unpack with the definition, and corrects
+    /// them if they differ. Then compares the MPI library with the definition. Does nothing if the
+    /// instances span more than [`MOST`] bytes.
     ///
     /// # Safety
     /// As [`Checked::compare`], for an unpack.
@@ -127,17 +138,17 @@ impl Checked<'_> {
         else {
             return;
         };
-        // SAFETY: the call has just read `total` packed bytes from this address.
+        // SAFETY: the call has just read `total` packed bytes from `self.packed`.
         let mut stream = unsafe { std::slice::from_raw_parts(self.packed, total) };
-        // `ours` gets the bytes of the type map from the user's buffer, `expected` the packed bytes
-        // at the same places. Both hold the same fill value in the gaps, so gaps of the user's
-        // buffer are not compared.
+        // `ours` gets the bytes that the call has unpacked to the user's buffer. `expected` gets
+        // the packed bytes at the same places, where the call should have put them. Both buffers
+        // hold the same fill value in the gaps of the type, so gaps are not compared.
         let _ = interp::for_each(t, self.count, &mut |displacement, len, _| {
             let (bytes, rest) = stream.split_at(len);
             stream = rest;
             expected.piece(displacement, len).copy_from_slice(bytes);
-            // SAFETY: the piece belongs to the type map of the user's buffer, which the call has
-            // just written.
+            // SAFETY: the piece lies in the type map of the user's buffer, which the call has just
+            // written.
             let found =
                 unsafe { std::slice::from_raw_parts(self.user.wrapping_offset(displacement as isize), len) };
             ours.piece(displacement, len).copy_from_slice(found);
@@ -145,7 +156,7 @@ impl Checked<'_> {
         if self.judge(&ours.bytes, &expected.bytes) {
             let _ = interp::for_each(t, self.count, &mut |displacement, len, _| {
                 let to = self.user.wrapping_offset(displacement as isize);
-                // SAFETY: the piece belongs to the type map of the user's buffer, to which the call
+                // SAFETY: the piece lies in the type map of the user's buffer, to which the call
                 // was allowed to write, and `expected` is separate memory.
                 unsafe { std::ptr::copy_nonoverlapping(expected.piece(displacement, len).as_ptr(), to, len) };
             });
@@ -154,7 +165,11 @@ impl Checked<'_> {
         unsafe { self.compare_theirs() };
     }
 
-    /// Compares the bytes that the MPI library moves, in memory of the check, with the definition.
+    /// Lets the MPI library pack or unpack in memory of the check, and compares the result with the
+    /// definition.
+    ///
+    /// # Safety
+    /// The call must have been valid and must have just returned.
     unsafe fn compare_theirs(&self) {
         let Checked { host, committed, datatype: handle, direction, count, comm, .. } = *self;
         let (Some(pack), Some(unpack)) = (host.counted.pack, host.counted.unpack) else { return };
@@ -163,16 +178,17 @@ impl Checked<'_> {
         // SAFETY: the functions are those of the MPI library, and the datatype and the communicator
         // are those of a call that was valid just now.
         if let Outcome::Different(different) = unsafe { instances.compare(direction) } {
-            // If other places than lost bytes inside elements differ, a fault that only loses bytes
-            // does not explain the difference.
+            // Some faults of the MPI library only lose bytes inside elements. They explain the
+            // difference only if nothing but bytes of this kind is different. Otherwise only faults
+            // by which bytes go to wrong places are considered.
             let known = if different.is_lost_bytes { faults::of } else { faults::misplaces };
             let difference = Difference { host, datatype, count, direction };
             difference.is_theirs(known(library, datatype), || different.what);
         }
     }
 
-    /// Returns true if the bytes that compiled code moved differ from the definition, and reports
-    /// the difference.
+    /// Returns true if the bytes of compiled code (`found`) differ from the definition
+    /// (`expected`), and reports the difference as a fault of ddtc.
     fn judge(&self, found: &[u8], expected: &[u8]) -> bool {
         let Some(at) = found.iter().zip(expected).position(|(a, b)| a != b) else { return false };
         let what = || {
@@ -187,7 +203,7 @@ impl Checked<'_> {
     }
 }
 
-/// A call whose bytes two implementations moved differently.
+/// A pack or unpack of `count` instances for which two implementations have given different bytes.
 pub(crate) struct Difference<'a> {
     pub(crate) host: &'a Host,
     pub(crate) datatype: &'a Datatype,
@@ -196,14 +212,15 @@ pub(crate) struct Difference<'a> {
 }
 
 impl Difference<'_> {
-    /// Reports a fault of this library: its bytes differ from the definition or, where a caller has
-    /// no definition to compare with, from the MPI library.
+    /// Reports a fault of ddtc: the result of compiled code differs from the definition or, if the
+    /// definition does not fix this part of the result (the lengths of a message's pieces), from
+    /// the result of the MPI library.
     pub(crate) fn is_ours(&self, what: impl FnOnce() -> String) {
         self.say(&OURS, "a fault of ddtc", what);
     }
 
     /// Reports that the MPI library differs from the definition. `fault` is the known fault of the
-    /// library that explains the difference, if there is one.
+    /// MPI library that explains the difference; `None` if no known fault explains it.
     pub(crate) fn is_theirs(&self, fault: Option<&Fault>, what: impl FnOnce() -> String) {
         match fault {
             Some(fault) => self.say(&KNOWN, &format!("a known fault of the host: {}", fault.text), what),

@@ -1,10 +1,11 @@
 //! Communicators that the MPI library has accepted, and facts about them.
 //!
-//! `MPI_COMM_WORLD` and `MPI_COMM_SELF` are valid from the first call that the MPI library accepted
-//! with them to the end of the epoch. Every other communicator gets an attribute, whose delete
-//! callback forgets the communicator when it is freed. So a call with a freed communicator is
-//! bypassed, and the MPI library raises its own error. The size of a communicator, this process's
-//! rank and its neighbours never change, so the MPI library is asked for them once.
+//! `MPI_COMM_WORLD` and `MPI_COMM_SELF` have entries from the first call that the MPI library
+//! accepts with them until the end of the epoch. Every other communicator gets an attribute when it
+//! gets its entry. The delete callback of this attribute removes the entry when the communicator is
+//! freed. So a call with a freed communicator is bypassed, and the MPI library raises its own
+//! error. The size of a communicator, this process's rank and its neighbours never change, so ddtc
+//! queries the MPI library for them once.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,20 +17,24 @@ use crate::host::{HandleWord, Host};
 use crate::keyval::Keyval;
 use crate::slots::{Entry, Table};
 
-/// Entry of a communicator. Entries are never freed. When a communicator is gone, its entry is used
-/// for another one.
+/// Entry of a communicator that the MPI library has accepted. Entries are never freed. When the
+/// communicator is freed, its entry is used for another communicator.
 pub(crate) struct Comm {
-    /// Handle of the communicator; 0 if there is none.
+    /// Handle of the communicator; 0 if the entry is not in use.
     handle: AtomicU64,
-    /// [`Group`](crate::group::Group) of the communicator.
+    /// The [`Group`](crate::group::Group) of the communicator: this process's rank and the number
+    /// of ranks.
     pub(crate) group: Fact,
-    /// [`Neighbours`](crate::neighbours::Neighbours) in the topology of the communicator.
+    /// The [`Neighbours`](crate::neighbours::Neighbours) of this process in the topology of the
+    /// communicator.
     pub(crate) near: Fact,
 }
 
-/// Two words that the MPI library is asked for once.
+/// Fact about a communicator that fits into two words and for which the MPI library is queried
+/// once.
 pub(crate) struct Fact {
-    /// Values of the words. Threads that ask at the same time write the same values.
+    /// Values of the two words. Threads that query the MPI library at the same time write equal
+    /// values.
     numbers: [AtomicU64; 2],
     known: AtomicU64,
 }
@@ -39,8 +44,8 @@ impl Fact {
         Fact { numbers: [const { AtomicU64::new(0) }; 2], known: AtomicU64::new(0) }
     }
 
-    /// Returns the words. If they are not known yet, they are the result of `ask`; if that is
-    /// `None`, they stay unknown.
+    /// Returns the two words of the fact. If they are not known yet, calls `ask` and keeps the
+    /// words that `ask` returns. If `ask` returns `None`, the fact stays unknown.
     #[inline]
     pub(crate) fn get(&self, ask: impl FnOnce() -> Option<[u64; 2]>) -> Option<[u64; 2]> {
         self.met().or_else(|| {
@@ -51,7 +56,7 @@ impl Fact {
         })
     }
 
-    /// Returns the words, if they are known.
+    /// Returns the two words of the fact if they are known already, otherwise `None`.
     #[inline]
     pub(crate) fn met(&self) -> Option<[u64; 2]> {
         let known = self.known.load(Ordering::Acquire) != 0;
@@ -79,7 +84,7 @@ impl Comm {
         Comm { handle: AtomicU64::new(0), group: Fact::new(), near: Fact::new() }
     }
 
-    /// Forgets all facts, so that the entry can be used for another communicator.
+    /// Forgets all facts of the entry, so that it can be used for another communicator.
     fn forget(&self) {
         self.group.forget();
         self.near.forget();
@@ -113,8 +118,9 @@ pub(crate) fn accepted(host: &Host, comm: HandleWord) -> bool {
     find(host, comm).is_some()
 }
 
-/// Notes a communicator that the MPI library has just accepted. `None` if the communicator could
-/// not be given an attribute and stays unknown.
+/// Makes an entry for a communicator that the MPI library has just accepted, unless it has one.
+/// Returns `None` if the MPI library cannot give the communicator an attribute. Then the
+/// communicator stays unknown.
 pub(crate) fn accept(host: &Host, comm: HandleWord) -> Option<()> {
     let handle = comm & host.mask;
     if handle == host.world {
@@ -134,8 +140,9 @@ pub(crate) fn accept(host: &Host, comm: HandleWord) -> Option<()> {
         let comm_set_attr = host.f.comm_set_attr?;
         let entry = OTHERS.take();
         entry.forget();
-        // If another thread has bound an entry to this communicator meanwhile, that entry stays: a
-        // communicator has one attribute, whose deletion ends one entry.
+        // If another thread has bound an entry to this communicator meanwhile, that entry stays and
+        // this one is given back. A communicator has one attribute of this keyval, whose deletion
+        // unbinds one entry.
         if !OTHERS.bind(entry, handle, true) {
             OTHERS.give_back(entry);
             return Some(());
@@ -144,7 +151,8 @@ pub(crate) fn accept(host: &Host, comm: HandleWord) -> Option<()> {
         // SAFETY: the MPI library has just accepted the communicator, and the keyval was made above
         // or by an earlier call. The value is an entry, which is never freed.
         if unsafe { comm_set_attr(comm, keyval, value) } != 0 {
-            // Other threads may have found the entry meanwhile. It is unbound, and not given back.
+            // Other threads may have found the entry meanwhile. So the entry is unbound but not
+            // given back, and no other communicator uses it.
             OTHERS.unbind(entry);
             return None;
         }
@@ -166,15 +174,16 @@ pub(crate) fn end_epoch(host: &Host) {
         named.handle.store(0, Ordering::Release);
         named.forget();
     }
-    // The entries are given back when the MPI library deletes the attributes.
+    // The entries are not given back here. The delete callback gives them back when the MPI library
+    // deletes the attributes.
     OTHERS.forget_all(|_| ());
     if let Some(keyval) = KEYVAL.take() {
         free_keyval(host, keyval);
     }
 }
 
-/// Copy callback of the attribute: gives a duplicate no attribute. The duplicate gets an entry of
-/// its own when the MPI library has accepted it in a call.
+/// Copy callback of the attribute, which gives the duplicate of a communicator no attribute. The
+/// duplicate gets an entry of its own when the MPI library has accepted the duplicate in a call.
 unsafe extern "C-unwind" fn no_copy(
     _comm: HandleWord,
     _keyval: c_int,

@@ -1,13 +1,13 @@
-//! The converted operations of one call that completes requests or reports on them.
+//! The converted operations whose requests one call completes or reports on.
 //!
-//! The handle of a request shows whether its operation has ended: the MPI library makes the handle
-//! null, or makes a persistent request inactive. The code and the statuses of the call are used
-//! only to find out how the operation has ended: with success and which status, or with an error.
+//! The handle of a request shows whether its operation has ended, because the MPI library then
+//! makes the handle null, or makes a persistent request inactive. The error code and the statuses
+//! of the call show only how the operation has ended: with success and a status, or with an error.
 //!
 //! The program's error handler runs inside the call. The operations that have ended are settled
-//! before that: their received bytes are unpacked and they are pending no longer. So the handler
-//! finds the received bytes where it would find them without this library. If the handler leaves
-//! the call by an exception or a jump, all other operations stay pending.
+//! before the handler runs: their received bytes are unpacked, and ddtc no longer treats them as
+//! pending. So the handler finds the received bytes where it would find them without ddtc. If the
+//! handler leaves the call by an exception or a jump, all other operations stay pending.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -20,65 +20,69 @@ use crate::partial_element::{RefusedMessage, raise_in_status};
 use crate::requests::{self, Asks, Completion, Found, Operations, in_status, settle};
 use crate::status::{self, Status, Statuses};
 
-/// Place where a call reports how its operations have ended.
+/// Memory in which a completion call reports how its operations have ended.
 pub(crate) enum Answer {
-    /// No place, because the call completes no request. The statuses are those of a call that
-    /// reports on an array of requests.
+    /// The call completes no request, so it reports the end of none. If it reports on an array of
+    /// requests (`MPI_Request_get_status_all` and similar calls), the value contains the statuses
+    /// of the call.
     Nowhere(Option<Statuses>),
-    /// The code and one status: the call completes one operation.
+    /// The call completes at most one operation, and reports by its error code and one status.
     One,
-    /// One status for each request of the call.
+    /// The call reports by one status for each of its requests.
     All(Statuses),
-    /// One status for each request that has completed. `count` and `indices` are outputs of the
-    /// call: the number and the indices of these requests.
+    /// The call reports by one status for each request that has completed. `count` and `indices`
+    /// are outputs of the call: the number and the indices of these requests.
     Some { statuses: Statuses, count: *const c_int, indices: *const c_int },
 }
 
 /// Integer that a call which changes no request returns through a pointer of the program, such as
-/// `flag` of `MPI_Request_get_status`. The MPI library writes to an integer of ddtc instead, so that
-/// a refused call shows: it leaves that integer unchanged. The code does not show it: MPICH returns
-/// success after an error handler of the program has returned. The program's integer may have any
-/// value then.
+/// `flag` of `MPI_Request_get_status`. The MPI library writes to an integer of ddtc instead. If the
+/// MPI library refuses the call, it leaves that integer unchanged, and ddtc sees the refusal. The
+/// error code alone does not show the refusal, because MPICH returns success after an error handler
+/// of the program has returned. The program's own integer does not show the refusal either, because
+/// it may have any value before the call.
 pub(crate) struct Output {
     own: Cell<c_int>,
     user: *mut c_int,
 }
 
 impl Output {
-    /// Value that no call writes: neither a flag nor a number of requests nor `MPI_UNDEFINED`.
+    /// Value of ddtc's integer before the call. No call writes this value, because it is neither a
+    /// flag nor a number of requests nor `MPI_UNDEFINED`.
     const UNWRITTEN: c_int = -0x0dd7_c000;
 
     pub(crate) fn new(user: *mut c_int) -> Output {
         Output { own: Cell::new(Output::UNWRITTEN), user }
     }
 
-    /// Runs `call` with a pointer to our integer, or with null if the program has passed null.
-    /// Passes what the call has written on to the program, and returns the code of the call.
+    /// Runs `call` with a pointer to ddtc's integer, or with null if the program has passed null.
+    /// Copies the integer that the call has written to the program's integer. Returns the error
+    /// code of the call.
     ///
     /// # Safety
     /// The program's pointer must be null or point to a number.
     pub(crate) unsafe fn written_by(&self, call: impl FnOnce(*mut c_int) -> c_int) -> c_int {
         let code = call(if self.user.is_null() { self.user } else { self.own.as_ptr() });
         if let Some(written) = self.get() {
-            // SAFETY: the MPI library has written our integer, so the program's pointer is not null
-            // and points to a number, as the caller promises.
+            // SAFETY: the MPI library has written ddtc's integer, so the program's pointer is not
+            // null. The caller promises that it then points to a number.
             unsafe { self.user.write(written) };
         }
         code
     }
 
-    /// Returns what the call has written; `None` if it has written nothing.
+    /// Returns the integer that the call has written, or `None` if the call has written nothing.
     pub(crate) fn get(&self) -> Option<c_int> {
         Some(self.own.get()).filter(|&own| own != Output::UNWRITTEN)
     }
 
-    /// Returns true if the call has written a flag that is set.
+    /// Returns true if the call has written a flag that is not 0.
     pub(crate) fn is_set(&self) -> bool {
         self.get().is_some_and(|flag| flag != 0)
     }
 }
 
-/// Converted operations of one call.
+/// Converted operations of one call that completes, frees or reports on their requests.
 pub(crate) struct Batch {
     pub(crate) host: &'static Host,
     pub(crate) abi: &'static Abi,
@@ -86,13 +90,13 @@ pub(crate) struct Batch {
     pub(crate) count: usize,
     /// The array of request handles, an argument of the call.
     handles: *const c_void,
-    /// Operations that are not settled yet.
+    /// Converted operations of the call that are not settled yet.
     operations: Operations,
-    /// Thread on which the call began ([`requests::me`]), if the call completes or frees requests;
-    /// else 0.
+    /// Number of the thread on which the call began ([`requests::me`]), or 0 if the call neither
+    /// completes nor frees requests.
     asker: usize,
     answer: Answer,
-    /// Messages that ddtc refuses, by the index of their request.
+    /// Errors of messages that ddtc refuses, each with the index of the message's request.
     refused: Vec<(usize, RefusedMessage)>,
 }
 
@@ -101,31 +105,33 @@ pub(crate) struct Batch {
 unsafe impl Send for Batch {}
 
 impl Drop for Batch {
-    /// Makes the operations that are not settled visible to calls of other threads again: the call
-    /// has ended or was abandoned, and these operations are as pending as before it.
+    /// Makes the operations that are not settled visible to calls of other threads again, because
+    /// the call has ended or was abandoned, and these operations are as pending as before the call.
     fn drop(&mut self) {
         requests::release_all(&self.operations, self.asker);
     }
 }
 
-/// Answer of a completion call about one operation, by the code, the outputs and the statuses of
-/// the call.
+/// Result of a completion call for one operation, found from the error code, the outputs and the
+/// statuses of the call.
 pub(crate) enum Said {
-    /// The operation has succeeded, with this status. This may be wrong: MPICH returns success
-    /// after an error handler of the program has returned.
+    /// The call reports that the operation has succeeded with this status. The report may be wrong,
+    /// because MPICH returns success after an error handler of the program has returned.
     Success(*mut c_void),
-    /// The operation has an error.
+    /// The call reports that the operation has ended with an error.
     Error,
-    /// The operation goes on.
+    /// The call reports that the operation is not complete.
     Pending,
-    /// No answer: the call has failed as a whole, or because of another operation.
+    /// The call reports nothing about the operation, because the call has failed as a whole or
+    /// because of another operation.
     Nothing,
 }
 
 impl Said {
-    /// Returns true if ddtc may ask the MPI library whether a persistent request is inactive. A
-    /// receive without an answer ([`Said::Nothing`]) may have failed, and the question would raise
-    /// the error of that receive before the program asks about it.
+    /// Returns true if ddtc may query the MPI library whether a persistent request is inactive.
+    /// ddtc must not do so for a receive about which the call has reported nothing
+    /// ([`Said::Nothing`]). That receive may have failed, and the query would raise its error
+    /// before the program completes the request.
     fn asks(&self, found: &Found) -> bool {
         match self {
             Said::Success(_) | Said::Error => true,
@@ -134,13 +140,14 @@ impl Said {
         }
     }
 
-    /// Returns the answer of a call about a single request, by the code of the call.
+    /// Returns the result for the operation of a call on a single request, by the error code of the
+    /// call.
     pub(crate) fn alone(code: c_int, status: *mut c_void) -> Said {
         if code == 0 { Said::Success(status) } else { Said::Error }
     }
 
-    /// Returns the answer about one operation of a call that completes at most one of several.
-    /// `done` is true if the call names the index of this operation.
+    /// Returns the result for one operation of a call that completes at most one of several
+    /// requests. `done` is true if the call has returned the index of this operation's request.
     pub(crate) fn any(code: c_int, done: bool, status: *mut c_void) -> Said {
         match (code, done) {
             (0, true) => Said::Success(status),
@@ -151,9 +158,9 @@ impl Said {
     }
 }
 
-/// Returns the answer about an operation by the `MPI_ERROR` of the status with index `place`, after
-/// a call that has failed. Returns [`Said::Nothing`] if the operation has no status (`place` is
-/// `None`) or the program gave no statuses.
+/// Returns the result for an operation after a call that has failed. Reads it from the `MPI_ERROR`
+/// of the status with index `place`. Returns [`Said::Nothing`] if the operation has no status
+/// (`place` is `None`) or if the program gave no statuses.
 ///
 /// # Safety
 /// If `place` is an index, and `all` is neither null nor `MPI_STATUSES_IGNORE`, `all` must have a
@@ -163,8 +170,8 @@ unsafe fn by_status(abi: &Abi, all: &Statuses, place: Option<usize>) -> Said {
         return Said::Nothing;
     };
     let at = all.get(place);
-    // SAFETY: the caller promises that `all` has this status, and it was checked above that the
-    // statuses are neither null nor the value that means none.
+    // SAFETY: the caller promises that `all` has this status. It was checked above that the address
+    // of the statuses is neither null nor `MPI_STATUSES_IGNORE`.
     match unsafe { status::error(abi, at) } {
         0 => Said::Success(at),
         pending if pending == abi.err_pending => Said::Pending,
@@ -173,8 +180,8 @@ unsafe fn by_status(abi: &Abi, all: &Statuses, place: Option<usize>) -> Said {
 }
 
 impl Batch {
-    /// Returns the converted operations of a call. Returns `None` if the call has no converted
-    /// operation and is therefore bypassed.
+    /// Returns the converted operations whose requests a call completes, frees or reports on.
+    /// Returns `None` if the call has none, and is therefore bypassed.
     ///
     /// # Safety
     /// `handles` must be null or point to `count` handles, which must stay there until the call
@@ -198,7 +205,7 @@ impl Batch {
         Some(Batch { host, abi, count, handles, operations, asker, answer, refused })
     }
 
-    /// Sets the place where the call reports how its operations have ended.
+    /// Sets the memory in which the call will report how its operations have ended.
     pub(crate) fn expect(&mut self, answer: Answer) {
         self.answer = answer;
     }
@@ -207,9 +214,10 @@ impl Batch {
         std::mem::replace(&mut self.answer, Answer::Nowhere(None))
     }
 
-    /// Returns the status to give to a call that completes at most one operation: the program's, or
-    /// `own` if the program gave `MPI_STATUS_IGNORE` and any operation of the call is a receive,
-    /// whose length ddtc reads from the status.
+    /// Returns the status that the MPI library is to write in a call that completes at most one
+    /// operation. This is the program's status `user`, or `own` if the program gave
+    /// `MPI_STATUS_IGNORE` and any operation of the call is a receive, because ddtc reads the
+    /// length of a receive from the status.
     pub(crate) fn status(&self, own: &mut Status, user: *mut c_void) -> *mut c_void {
         let needed = self.operations.iter().any(|found| found.receives);
         if needed { own.unless(self.abi, user) } else { user }
@@ -220,15 +228,16 @@ impl Batch {
         self.operations.first().copied()
     }
 
-    /// Returns the statuses to give to a call on an array of requests: the program's, or our own if
-    /// the program gave `MPI_STATUSES_IGNORE` and any operation of the call unpacks bytes. Only the
-    /// statuses show which requests have failed.
+    /// Returns the statuses that the MPI library is to write in a call on an array of requests.
+    /// These are the program's, or statuses of ddtc if the program gave `MPI_STATUSES_IGNORE` and
+    /// any operation of the call unpacks bytes, because only the statuses show which requests have
+    /// failed.
     pub(crate) fn statuses(&self, user: *mut c_void) -> Statuses {
         let needed = self.operations.iter().any(|found| found.unpacks);
         Statuses::new(self.abi, user, self.count, needed)
     }
 
-    /// Returns the present value of a request's handle in the program's array.
+    /// Returns the value that a request's handle has now in the program's array.
     ///
     /// # Safety
     /// The array of handles that [`Batch::find`] was given must still be there.
@@ -239,8 +248,8 @@ impl Batch {
         unsafe { handle_at(self.host, at) & self.host.mask }
     }
 
-    /// Returns the state of an operation: whether it has ended by its handle, and how by the answer
-    /// of the call.
+    /// Returns the state of an operation after the call. The handle of its request shows whether
+    /// the operation has ended, and `said` shows how.
     ///
     /// # Safety
     /// The array of handles that [`Batch::find`] was given must still be there. A status in `said`
@@ -251,10 +260,12 @@ impl Batch {
         let ended =
             unsafe { requests::has_ended(self.host, self.now(found), found.persistent && said.asks(found)) };
         // A success with an empty status shows that the persistent receive was already inactive
-        // before this call: an earlier call that failed as a whole has ended it without an answer.
-        // Its status is lost, so the success is not that of the receive.
+        // before this call, because an earlier call that failed as a whole has ended it without
+        // reporting on it. The receive's own status is lost, so the reported success is not that of
+        // the receive.
         let may_be_late = found.persistent && found.receives;
-        // SAFETY: `at` is the status in `said`, which is one of the call, as the caller promises.
+        // SAFETY: `at` is the status in `said`. The caller promises that it is a status of the
+        // call.
         let late = |at| may_be_late && unsafe { status::is_empty(self.abi, at) };
         match *said {
             Said::Success(at) if ended && !late(at) => Completion::Done(at),
@@ -263,7 +274,8 @@ impl Batch {
         }
     }
 
-    /// Settles one operation, and keeps the error if ddtc refuses its message.
+    /// Settles one operation by [`settle`]. If ddtc refuses the message of the operation, keeps the
+    /// error in `refused`.
     ///
     /// # Safety
     /// As [`settle`].
@@ -273,8 +285,8 @@ impl Batch {
         self.refused.extend(refused.map(|refused| (found.index, refused)));
     }
 
-    /// Settles every operation that has ended, by the answer that `said` gives about it, and makes
-    /// the other operations visible to calls of other threads again.
+    /// Settles every operation that has ended, with the result that `said` returns for the
+    /// operation. Makes the operations that have not ended visible to calls of other threads again.
     ///
     /// # Safety
     /// As [`Batch::end`]. If `said` reports a success, its status must be that of the operation.
@@ -294,8 +306,8 @@ impl Batch {
         requests::release_all(&pending, self.asker);
     }
 
-    /// Settles the operations of a call that completes at most one request. `code` is the code of
-    /// the call. Returns the code for the program.
+    /// Settles the operations of a call that completes at most one request. `code` is the error
+    /// code that the MPI library has returned. Returns the error code for the program.
     ///
     /// # Safety
     /// As [`Batch::settle`].
@@ -305,19 +317,21 @@ impl Batch {
         self.raise_one(code)
     }
 
-    /// Returns the code of a call that completes or reports at most one request: `code`, or the
-    /// error of its message, which is raised first, if ddtc has refused the message.
+    /// Returns the error code for the program, for a call that completes or reports on at most one
+    /// request. If ddtc has refused the message of that request, raises the error of the message
+    /// and returns it. Otherwise returns `code`.
     fn raise_one(self, code: c_int) -> c_int {
         let (host, refused) = (self.host, self.refused.first().map(|&(_, refused)| refused));
-        // The program's error handler may leave this call by a jump, so nothing may be left to
-        // drop.
+        // An error handler of the program may leave this call by a jump, which skips destructors.
+        // So every value with memory is dropped before the error is raised.
         drop(self);
         refused.map_or(code, |refused| refused.raise(host))
     }
 
     /// Unpacks the messages of requests that the call reports as complete but does not complete,
-    /// because the program may read the received bytes after such a report. `status` returns the
-    /// status for the index of a request that is complete, else `None`.
+    /// because the program may read the received bytes after such a report. `status` is called with
+    /// the index of a request, and returns the request's status if the call reports it as complete,
+    /// otherwise `None`.
     ///
     /// # Safety
     /// `status` must return only statuses with which the call has reported that request as
@@ -334,8 +348,8 @@ impl Batch {
         requests::release_all(&pending, self.asker);
     }
 
-    /// Handles the result of a call that reports whether all requests are complete; `done` is true
-    /// if they are. Returns the code for the program.
+    /// Unpacks the messages of a call that reports whether all its requests are complete. `done` is
+    /// true if they are. Returns the error code for the program.
     ///
     /// # Safety
     /// The statuses of [`Answer::Nowhere`] must be those that the call has written, and the
@@ -350,8 +364,8 @@ impl Batch {
         }
     }
 
-    /// Handles the result of a call that reports which requests are complete: the first `count` of
-    /// `indices`. Returns the code for the program.
+    /// Unpacks the messages of a call that reports which requests are complete: those whose indices
+    /// are the first `count` of `indices`. Returns the error code for the program.
     ///
     /// # Safety
     /// The statuses of [`Answer::Nowhere`] must be those that the call has written, `indices` must
@@ -366,9 +380,9 @@ impl Batch {
         }
     }
 
-    /// Handles the result of a call that reports at most one request as complete: that for whose
-    /// index `status` returns a status. `code` is the code of the call. Returns the code for the
-    /// program.
+    /// Unpacks the message of a call that reports at most one request as complete, namely the
+    /// request for whose index `status` returns a status. `code` is the error code of the call.
+    /// Returns the error code for the program.
     ///
     /// # Safety
     /// As [`Batch::note`].
@@ -382,9 +396,9 @@ impl Batch {
         self.raise_one(code)
     }
 
-    /// Settles the operations of a call that completes all requests (`done`) or none. If the call
-    /// has failed with `MPI_ERR_IN_STATUS`, the statuses show which requests have failed. Returns
-    /// the code for the program.
+    /// Settles the operations of a call that completes either all its requests (`done` is true) or
+    /// none of them. If the call has failed with `MPI_ERR_IN_STATUS`, the statuses show which
+    /// requests have failed. Returns the error code for the program.
     ///
     /// # Safety
     /// The statuses of [`Answer::All`] must be those of the call, the array of handles must still
@@ -408,8 +422,9 @@ impl Batch {
         }
     }
 
-    /// Returns the code of a call in which every request has a status, after the errors of refused
-    /// messages were written to these statuses and raised ([`Batch::with_refused`]).
+    /// Returns the error code for the program, for a call in which every request has a status.
+    /// Before that, writes the errors of refused messages to these statuses and raises them
+    /// ([`Batch::with_refused`]).
     ///
     /// # Safety
     /// As [`Batch::with_refused`].
@@ -421,7 +436,7 @@ impl Batch {
     }
 
     /// Settles the operations of a call that returns the indices of the requests that it has
-    /// completed. Returns the code for the program.
+    /// completed. Returns the error code for the program.
     ///
     /// # Safety
     /// The statuses, the count and the indices of [`Answer::Some`] must be those of the call, the
@@ -445,9 +460,9 @@ impl Batch {
         }
     }
 
-    /// Returns the code of a call in which only the requests at `places` have statuses, after the
-    /// errors of refused messages were written to these statuses and raised
-    /// ([`Batch::with_refused`]).
+    /// Returns the error code for the program, for a call in which only the requests at `places`
+    /// have statuses. Before that, writes the errors of refused messages to these statuses and
+    /// raises them ([`Batch::with_refused`]).
     ///
     /// # Safety
     /// As [`Batch::with_refused`].
@@ -459,11 +474,13 @@ impl Batch {
         unsafe { self.with_refused(all, code, places.count, refused) }
     }
 
-    /// Returns the code of a call on several requests, after the errors of the messages that ddtc
-    /// has refused were written to the statuses and raised. `refused` contains these messages by
-    /// the index of their status. If `code` is 0, the MPI library has reported all `count` requests
-    /// of the statuses as complete, and need not have written `MPI_ERROR`; so ddtc writes it.
-    /// Otherwise the MPI library has raised an error of its own and written every `MPI_ERROR`.
+    /// Returns the error code for the program, for a call on several requests. Before that, writes
+    /// the errors of the messages that ddtc has refused to the statuses, and raises an error.
+    /// `refused` contains the errors of these messages, each with the index of the message's
+    /// status. If `code` is 0, the MPI library has reported all `count` requests of the statuses as
+    /// complete and need not have written `MPI_ERROR`, so ddtc writes `MPI_ERROR` in all of them.
+    /// Otherwise the MPI library has raised an error of its own and written every `MPI_ERROR`, and
+    /// ddtc raises no other error.
     ///
     /// # Safety
     /// `all` must have `count` statuses, which the call has written. If `refused` is not empty,
@@ -488,15 +505,15 @@ impl Batch {
             }
             refused.iter().for_each(|(i, r)| status::set_error(abi, all.get(*i), r.class));
         }
-        // The program's error handler may leave this call by a jump, so nothing may be left to
-        // drop.
+        // An error handler of the program may leave this call by a jump, which skips destructors.
+        // So every value with memory is dropped before the error is raised.
         drop((self, all, refused));
         if code == 0 { raise_in_status(host, abi) } else { code }
     }
 
     /// Settles the operations that have ended, before an error handler of the program runs inside
-    /// the call. The code that the handler is given is not used: it may be the code of one
-    /// operation although the call will return `MPI_ERR_IN_STATUS`. So only the handles and the
+    /// the call. The error code that the handler gets is not used, because it may be the code of
+    /// one operation although the call will return `MPI_ERR_IN_STATUS`. So only the handles and the
     /// statuses show which operations have ended and how.
     ///
     /// # Safety
@@ -526,35 +543,36 @@ impl Batch {
                 self.end(&found, &said)
             };
             match end {
-                // The call may still complete this operation after the handler has returned.
+                // The operation is pending. The call may still complete it after the handler has
+                // returned.
                 Completion::Pending => self.operations.push(found),
                 // SAFETY: `Batch::end` has found that the operation has ended. The program's
                 // buffers belong to the call that is under way. The status is that of the
-                // operation. That of a persistent request may have old values, but the number of
-                // bytes in it is limited to the length of the staging buffer before anything is
+                // operation. The status of a persistent request may have old values, but the number
+                // of bytes in it is limited to the length of the staging buffer before anything is
                 // unpacked.
                 end => unsafe { self.settle_as(found, end) },
             }
         }
-        // The handler may leave the call. Then other calls complete the pending operations, so
-        // calls of other threads must find them.
+        // The handler may leave the call. Then other calls complete the pending operations. So the
+        // pending operations are made visible to calls of other threads.
         requests::release_all(&self.operations, self.asker);
     }
 }
 
-/// Indices of the statuses of a call that returns the indices of the requests that have completed,
-/// by the index of the request.
+/// Map from the index of a request to the index of its status, for a call that returns the indices
+/// of the requests that have completed.
 pub(crate) struct Places {
     by_index: std::collections::HashMap<usize, usize>,
     count: usize,
 }
 
 impl Places {
-    /// Returns the places for the first `count` of `indices`: the request with index `indices[k]`
-    /// has the status with index `k`. There are none if `count` is negative (`MPI_UNDEFINED`), or
-    /// if a pointer is null or `count` is larger than `max_count`. The MPI library refuses a call
-    /// with a null pointer and does not write the outputs of a call that it refuses, but MPICH may
-    /// return success for such a call (after an error handler of the program has returned).
+    /// Returns the map for the first `count` of `indices`: the request with index `indices[k]` has
+    /// the status with index `k`. The map is empty if `count` is negative (`MPI_UNDEFINED`) or
+    /// larger than `max_count`, or if a pointer is null. The MPI library refuses a call with a null
+    /// pointer and does not write the outputs of a refused call. Nevertheless MPICH may return
+    /// success for a refused call, after an error handler of the program has returned.
     ///
     /// # Safety
     /// `count` must be null or point to a number, and `indices` must be null or point to
@@ -564,20 +582,21 @@ impl Places {
         let count = unsafe { count.as_ref() }.filter(|_| !indices.is_null());
         let count = count.and_then(|&count| usize::try_from(count).ok().filter(|&n| n <= max_count));
         let count = count.unwrap_or(0);
-        // SAFETY: `k` is less than `count`, which is at most `max_count`, and `indices` is not null
-        // here unless `count` is 0. The caller promises `max_count` numbers.
+        // SAFETY: `k` is less than `count`, which is at most `max_count`. `indices` is not null
+        // here unless `count` is 0. The caller promises that `indices` points to `max_count`
+        // numbers.
         let by_index = (0..count).map(|k| (unsafe { *indices.add(k) } as usize, k)).collect();
         Places { by_index, count }
     }
 
-    /// Returns the index of the status of the request with this index.
+    /// Returns the index of the status of the request with the index `index`.
     pub(crate) fn of(&self, index: usize) -> Option<usize> {
         self.by_index.get(&index).copied()
     }
 }
 
-/// Returns the converted operations of an array of handles, for a call that neither completes nor
-/// frees them.
+/// Returns the converted operations whose requests are in an array of handles, for a call that
+/// neither completes nor frees the requests.
 ///
 /// # Safety
 /// `handles` must be null or point to `count` handles.
@@ -586,7 +605,7 @@ pub(crate) unsafe fn found(host: &Host, count: c_int, handles: *const c_void) ->
     requests::find_all(unsafe { each(host, count, handles) }, Asks::Nothing)
 }
 
-/// Returns an iterator over an array of handles.
+/// Returns an iterator over the `count` request handles at `handles`.
 ///
 /// # Safety
 /// `handles` must be null or point to `count` handles as long as the iterator is used.

@@ -1,8 +1,8 @@
-//! Conversion of `MPI_Pack` and `MPI_Unpack` calls by compiled code, or their bypass.
+//! Conversion of the program's `MPI_Pack` and `MPI_Unpack` calls by compiled code, or their bypass.
 //!
-//! A call is converted only if the MPI library would have succeeded: every argument that the MPI
-//! library checks is checked here, and a call that is not clearly right is bypassed, so that the
-//! MPI library raises the error. So ddtc never reports an error of the program here.
+//! A call is converted only if the MPI library's own call would succeed. So this module checks
+//! every argument that the MPI library checks. A call that is not clearly correct is bypassed, so
+//! that the MPI library raises the error, and ddtc never raises an error of the program here.
 
 use std::ffi::{c_int, c_void};
 use std::time::Instant;
@@ -28,7 +28,7 @@ use crate::table::{self, Found, TypeEntry};
 use crate::use_kind::UseKind;
 use crate::{check, comms, gpu, outcome, perf, types};
 
-/// Arguments of `MPI_Pack` or `MPI_Unpack`, by their roles.
+/// Arguments of `MPI_Pack` or `MPI_Unpack`, named by their roles.
 pub(crate) struct Call<P> {
     pub(crate) direction: Direction,
     pub(crate) user: *mut c_void,
@@ -41,7 +41,7 @@ pub(crate) struct Call<P> {
 }
 
 impl<P: Count> Call<P> {
-    /// Returns the value of the position; none if its pointer is null.
+    /// Returns the value of the argument `position`, or `None` if its pointer is null.
     ///
     /// # Safety
     /// If the pointer to the position is not null, it must point to a number.
@@ -51,7 +51,7 @@ impl<P: Count> Call<P> {
         unsafe { self.position.as_ref() }.map(|p| p.wide())
     }
 
-    /// Sets the position to the byte after the packed bytes of the call.
+    /// Sets the program's `position` to the offset after the packed bytes of the call.
     ///
     /// # Safety
     /// The pointer to the position must not be null.
@@ -63,30 +63,30 @@ impl<P: Count> Call<P> {
     }
 }
 
-/// Outcome of a call.
+/// Outcome of [`convert`] for a pack or unpack of the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Packed or unpacked; the position is moved.
+    /// Compiled code has packed or unpacked the bytes, and the program's `position` is updated.
     Done,
-    /// The call is bypassed.
+    /// The call is bypassed, and nothing is recorded about its type or communicator.
     Pass,
-    /// The call is bypassed. If the MPI library accepts it, its type and communicator are to be
-    /// learned ([`learn`]).
+    /// The call is bypassed. If the MPI library accepts the call, its type and communicator must be
+    /// recorded by [`learn`].
     PassAndLearn,
 }
 
-/// Place of the packed bytes of a call.
+/// Place of the packed bytes of a call in the packed buffer.
 #[derive(Clone, Copy)]
 struct Place<P> {
     /// Number of packed bytes.
     bytes: u64,
     packed: *mut u8,
-    /// Position after the packed bytes.
+    /// Value of the program's `position` after the call.
     position: P,
 }
 
-/// Returns the place of the packed bytes of a call. None: the packed buffer is too small, or an
-/// argument is wrong, and the MPI library raises the error.
+/// Returns the place of the packed bytes of a call. Returns `None` if the packed buffer is too
+/// small or an argument is wrong. The call is then bypassed, and the MPI library raises the error.
 ///
 /// # Safety
 /// If the pointer to the position is not null, it must point to a number.
@@ -98,14 +98,15 @@ unsafe fn place<P: Count>(entry: &'static TypeEntry, call: &Call<P>) -> Option<P
     if at < 0 || end < at || end > call.packed_size.wide() {
         return None;
     }
-    // `end` is no larger than the size of the packed buffer, which is a `P`: it fits.
+    // `end` fits into a `P`, because it is no larger than the size of the packed buffer, which is a
+    // `P`.
     let position = P::narrow(end)?;
     let packed = call.packed.cast::<u8>().wrapping_add(at as usize);
     Some(Place { bytes: (end - at) as u64, packed, position })
 }
 
-/// Gathers the facts about a pack or unpack with a decoded type. `watch`: flags of
-/// [`crate::slow_path`], the reasons why calls leave the short path.
+/// Gathers the facts on which [`decide`] decides about a pack or unpack with a decoded type.
+/// `watch` is the set of flags of [`crate::slow_path`] that make calls take the long path.
 #[inline(always)]
 fn facts<P: Count>(
     host: &'static Host,
@@ -143,16 +144,17 @@ fn facts<P: Count>(
     }
 }
 
-/// Returns the state of the code of a type for a direction.
+/// Returns `Code::Ready` if it is settled already how the bytes of the type are copied in a
+/// direction, otherwise `Code::Missing`.
 #[inline(always)]
 fn code(entry: &TypeEntry, direction: Direction) -> Code {
     if entry.is_ready(direction) { Code::Ready } else { Code::Missing }
 }
 
 /// Converts a call if its type, communicator and kernel are known and nothing requires the long
-/// path. Returns true if it did. Otherwise nothing is done, and [`convert`] is to look at the call.
-/// This path exists because for a call of some bytes, the rest of this library would take most of
-/// the time.
+/// path. Returns true if the call was converted. Otherwise nothing was done, and the caller must
+/// pass the call to [`convert`]. This short path exists because a call with few bytes would spend
+/// most of its time on the long path of ddtc.
 ///
 /// # Safety
 /// As for [`convert`].
@@ -177,18 +179,19 @@ pub(crate) unsafe fn convert_at_once<P: Count>(host: &'static Host, call: &Call<
         return false;
     }
     let count = call.count.wide() as u64;
-    // SAFETY: the buffers are what the arguments say, as the caller promises: `decide` stages only
-    // a call that the MPI library would accept. `place` has checked that the packed bytes are
+    // SAFETY: `decide` stages only a call that the MPI library would accept, so the buffers are
+    // what the arguments say, as the caller promises. `place` has checked that the packed bytes are
     // inside the packed buffer.
     if !unsafe { committed.try_raw(call.direction, call.user.cast(), count, packed) } {
         return false;
     }
-    // SAFETY: the position is not null, because `place` is none for a null position.
+    // SAFETY: the pointer to the position is not null, because `place` returns `None` for a null
+    // pointer.
     unsafe { call.moved(position) };
     true
 }
 
-/// Converts a call if that is possible.
+/// Converts a pack or unpack if that is possible, and otherwise returns that the call is bypassed.
 ///
 /// # Safety
 /// As for `MPI_Pack` and `MPI_Unpack`: if the MPI library's own call would succeed, the buffers
@@ -205,8 +208,8 @@ pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> O
     // SAFETY: as the caller promises.
     let place = unsafe { place(entry, call) };
     let mut code = code(entry, call.direction);
-    // `decide` asks for each kind of work at most once, because the result of the work is entered
-    // into the facts.
+    // The loop ends, because `decide` requires each kind of work at most once: the result of the
+    // work is entered into the facts for the next turn.
     let decision = loop {
         match decide(&facts(host, entry, call, place, code, reasons())) {
             Decision::Work(Work::Compile) => {
@@ -242,7 +245,8 @@ pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> O
     match outcome {
         Some(Outcome::Done) => {
             outcome::converted();
-            // SAFETY: the position is not null, because `place` is none for a null position.
+            // SAFETY: the pointer to the position is not null, because `place` returns `None` for a
+            // null pointer.
             unsafe { call.moved(position) };
             Outcome::Done
         }
@@ -251,12 +255,13 @@ pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> O
     }
 }
 
-/// Converts a call on the long path, which asks whether buffers are in GPU memory, counts and
-/// checks the call, and names its kernel for perf. `packed` and `count` are the place and number of
-/// its instances; `watch` has the flags of [`PACKING`] that are set.
+/// Converts a call on the long path. Unlike the short path, the long path finds out whether the
+/// buffers are in GPU memory, counts and checks the call, and gives the name of its kernel to the
+/// profiler `perf`. `count` is the number of instances, `packed` the address of their packed bytes,
+/// and `watch` contains the flags of [`PACKING`] that are set.
 ///
 /// # Safety
-/// As for [`convert`], for a call that `decide` has staged.
+/// As for [`convert`]. [`decide`] must have returned `Decision::Stage` for the call.
 #[cold]
 unsafe fn watched<P: Count>(
     host: &'static Host,
@@ -266,7 +271,8 @@ unsafe fn watched<P: Count>(
     packed: *mut u8,
     watch: u32,
 ) -> Outcome {
-    // A GPU runtime is loaded that cannot tell whether an address is in host memory.
+    // A GPU runtime is loaded that cannot distinguish addresses in host memory from those in GPU
+    // memory.
     if watch & OPAQUE_GPU != 0 {
         return bypass(Decision::Bypass(Bypass::Device));
     }
@@ -293,8 +299,8 @@ unsafe fn watched<P: Count>(
             packed,
             comm: call.comm,
         };
-        // SAFETY: the buffers are what the arguments say, as the caller promises; the bytes were
-        // just moved.
+        // SAFETY: the buffers are what the arguments say, as the caller promises. The bytes were
+        // packed or unpacked just above.
         unsafe { checked.compare() };
     }
     if watch & COUNT != 0 {
@@ -306,11 +312,13 @@ unsafe fn watched<P: Count>(
     Outcome::Done
 }
 
-/// Learns from a bypassed call that has returned with `code`, if `outcome` asks for that and the
-/// MPI library has accepted the call. `before`: the position at which the call began.
+/// Calls [`learn`] after a bypassed call if `outcome` is `PassAndLearn` and the MPI library has
+/// accepted the call. `code` is the error code that the MPI library has returned. `before` is the
+/// position at which the call began.
 ///
-/// If the position has moved, the MPI library has accepted type and communicator. The code does not
-/// show that: MPICH returns success after an error handler of the program that returns.
+/// If the position has changed, the MPI library has accepted the type and the communicator. An
+/// error code of 0 alone does not show that, because MPICH returns success after an error handler
+/// of the program has returned.
 ///
 /// # Safety
 /// If the pointer to the position is not null, it must point to a number.
@@ -328,7 +336,7 @@ pub(crate) unsafe fn passed<P: Count>(
     }
 }
 
-/// Notes why a call is bypassed, and returns its outcome.
+/// Records the reason for which a call is bypassed, and returns the outcome of the call.
 #[cold]
 fn bypass(decision: Decision) -> Outcome {
     let Decision::Bypass(why) = decision else { return Outcome::Pass };
@@ -336,9 +344,10 @@ fn bypass(decision: Decision) -> Outcome {
     if why == Bypass::FirstUse { Outcome::PassAndLearn } else { Outcome::Pass }
 }
 
-/// Handles a call with a type that is not decoded, or cannot be. Decodes the type if its uses have
-/// paid for that, and returns its entry; otherwise returns the outcome of the bypassed call.
-/// `is_known`: the type cannot be decoded, or has no bytes.
+/// Handles a call with a type that is not decoded or that cannot be converted. If the type's uses
+/// have paid for decoding, decodes the type and returns its entry. Otherwise returns the outcome of
+/// the bypassed call. `is_known` is true if the type has an entry but cannot be decoded or has no
+/// bytes.
 #[cold]
 fn undecoded<P: Count>(
     host: &'static Host,
@@ -368,9 +377,10 @@ fn undecoded<P: Count>(
     }
 }
 
-/// Learns from a call that the MPI library has accepted, if its type or communicator is new: notes
-/// or decodes the type, as after a commit ([`types::committed`]), and tries how the MPI library
-/// packs on the communicator.
+/// Records the type and the communicator of a pack or unpack that the MPI library has accepted, if
+/// they are new. The type is recorded or decoded as after a commit ([`types::committed`]). If it is
+/// not known yet whether the MPI library packs raw bytes, a test on the communicator finds that
+/// out.
 #[cold]
 pub(crate) fn learn(host: &'static Host, datatype: HandleWord, comm: HandleWord) {
     if host.abi.is_none() {

@@ -1,5 +1,5 @@
-//! Counters of the conversions that were made for the program, and of types that are bypassed. They
-//! are updated only while a report or a record is asked for; `report` writes them out.
+//! Counters of the conversions that were made for the program, and of the types that are bypassed.
+//! They are updated only if a report or a record is requested. The module `report` writes them out.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,7 +14,7 @@ use crate::relative::relative;
 use crate::settings::settings;
 use crate::slow_path::{COUNT, watched_for};
 
-/// Number of events or bytes in this process.
+/// Counter of events or bytes in this process.
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
@@ -22,7 +22,7 @@ impl Counter {
         Counter(AtomicU64::new(0))
     }
 
-    /// Adds one, and returns the number before the addition.
+    /// Adds 1 to the counter, and returns its value before the addition.
     pub(crate) fn add(&self) -> u64 {
         self.0.fetch_add(1, Relaxed)
     }
@@ -36,32 +36,38 @@ impl Counter {
     }
 }
 
-/// Calls of the program that succeeded and in which something was converted.
+/// Counter of the program's calls that have succeeded and in which at least one buffer was
+/// converted.
 pub(crate) static CALLS_CONVERTED: Counter = Counter::new();
-/// Messages that compiled code packed while conversions are counted, checked or shown to a
-/// profiler.
+/// Counter of messages that compiled code has packed. It is updated only while conversions are
+/// counted, checked or shown to a profiler.
 pub(crate) static MESSAGES_PACKED: Counter = Counter::new();
-/// Messages that compiled code unpacked under the same conditions as for [`MESSAGES_PACKED`].
+/// Counter of messages that compiled code has unpacked. It is updated under the same conditions as
+/// [`MESSAGES_PACKED`].
 pub(crate) static MESSAGES_UNPACKED: Counter = Counter::new();
-/// Staging buffers that could not be had, because of the limit on staging buffers or for lack of
-/// memory. Each message that needed one is bypassed.
+/// Counter of failed requests for a staging buffer, which fail because of the limit on staging
+/// buffers or for lack of memory. A message that needs a staging buffer and does not get it is
+/// bypassed.
 pub(crate) static OVER_STAGING_LIMIT: Counter = Counter::new();
-/// Types that are bypassed because they could not be decoded or compiled, or because the MPI
-/// library moves other bytes of them than their definition says.
+/// Counter of types that are bypassed for one of three reasons: the type could not be decoded or
+/// compiled, it could not be given an attribute, or the MPI library was found to copy other bytes
+/// than those of the type map.
 pub(crate) static TYPES_BYPASSED: Counter = Counter::new();
 
-/// Types that are bypassed because the MPI library moves other bytes of them than their definition
-/// says. If that is found when a type is decoded, [`TYPES_BYPASSED`] counts the type too; if a
-/// later pack shows it, only this counter does.
+/// Counter of types that are bypassed because the MPI library was found to copy other bytes than
+/// those of the type map. If that is found when the type is decoded, [`TYPES_BYPASSED`] counts the
+/// type too. If it is found by a later pack, only this counter counts the type.
 pub(crate) static TYPES_MISPLACED: Counter = Counter::new();
 
-/// Pieces of requests that compiled code moved in Open MPI's convertor hook, for each direction.
+/// Counters of the pieces of requests that compiled code has packed or unpacked in Open MPI's
+/// convertor hook, for each direction.
 pub(crate) static HOOK_PIECES: [Counter; 2] = [const { Counter::new() }; 2];
-/// Bytes of the pieces that [`HOOK_PIECES`] counts, for each direction.
+/// Counters of the bytes of the pieces that [`HOOK_PIECES`] counts, for each direction.
 pub(crate) static HOOK_BYTES: [Counter; 2] = [const { Counter::new() }; 2];
 
-/// Counts a piece of a request that compiled code moved in Open MPI's convertor hook. `uses`: the
-/// counts of the request's type. Does nothing unless a report or a record is asked for.
+/// Counts a piece of a request that compiled code has packed or unpacked in Open MPI's convertor
+/// hook. `uses` are the counts of the request's type. Does nothing unless a report or a record is
+/// requested.
 #[inline]
 pub(crate) fn inside(uses: &Uses, direction: Direction, bytes: u64) {
     if watched_for(COUNT) {
@@ -72,23 +78,25 @@ pub(crate) fn inside(uses: &Uses, direction: Direction, bytes: u64) {
     }
 }
 
-/// Bytes that compiled code copied from buffer to buffer in Open MPI's convertor hook.
+/// Counter of the bytes that compiled code has copied from buffer to buffer in Open MPI's convertor
+/// hook.
 pub(crate) static HOOK_BYTES_COPIED: Counter = Counter::new();
 
 /// Counts a copy of `bytes` bytes from buffer to buffer in Open MPI's convertor hook. Does nothing
-/// unless a report or a record is asked for.
+/// unless a report or a record is requested.
 pub(crate) fn copied_inside(bytes: u64) {
     if watched_for(COUNT) {
         HOOK_BYTES_COPIED.more(bytes);
     }
 }
 
-/// Conversions of one type, for each direction, since they were last added to the type's row.
+/// Counts of the conversions of one type for each direction, since the counts were last added to
+/// the type's [`Row`].
 pub(crate) struct Uses {
     calls: [AtomicU64; 2],
     bytes: [AtomicU64; 2],
     nanos: [AtomicU64; 2],
-    /// Bytes that compiled code moved in Open MPI's convertor hook.
+    /// Bytes of the type that compiled code has packed or unpacked in Open MPI's convertor hook.
     inside: [AtomicU64; 2],
 }
 
@@ -110,7 +118,7 @@ impl Uses {
         self.calls.iter().chain(&self.bytes).chain(&self.nanos).chain(&self.inside)
     }
 
-    /// Counts a call that moved `bytes` bytes in `nanos` nanoseconds.
+    /// Counts a call that packed or unpacked `bytes` bytes in `nanos` nanoseconds.
     pub(crate) fn count(&self, direction: Direction, bytes: u64, nanos: u64) {
         let d = direction as usize;
         self.calls[d].fetch_add(1, Relaxed);
@@ -118,7 +126,7 @@ impl Uses {
         self.nanos[d].fetch_add(nanos, Relaxed);
     }
 
-    /// Adds the counts to the row of the type, and sets them to 0.
+    /// Adds the counts to the type's [`Row`] and then sets them to 0.
     pub(crate) fn fold(&self, committed: &Committed) {
         if self.all().all(|n| n.load(Relaxed) == 0) {
             return;
@@ -136,7 +144,8 @@ impl Uses {
     }
 }
 
-/// Counts of one datatype of the program. Types with equal trees of constructors share a row.
+/// Counts of one datatype of the program. Types with equal trees of constructors share a row of the
+/// report.
 pub(crate) struct Row {
     pub(crate) datatype: Datatype,
     /// True if the displacements of the program's type are absolute addresses. `datatype` is then
@@ -149,13 +158,14 @@ pub(crate) struct Row {
     pub(crate) calls: [u64; 2],
     pub(crate) bytes: [u64; 2],
     pub(crate) nanos: [u64; 2],
-    /// Bytes that compiled code moved in Open MPI's convertor hook, for each direction.
+    /// Bytes of the type that compiled code has packed or unpacked in Open MPI's convertor hook,
+    /// for each direction.
     pub(crate) inside: [u64; 2],
     pub(crate) schedule: [String; 2],
 }
 
-/// Maximum number of types that have a row of their own. Further types share one row, which the
-/// totals include.
+/// Maximum number of types that have a [`Row`] of their own. All further types share one row, which
+/// is included in the totals of the report.
 const MOST_ROWS: usize = 4096;
 
 /// Rows of all types of the program.
@@ -192,19 +202,21 @@ impl Rows {
         self.rows.entry(t.clone()).or_insert_with(|| new(t))
     }
 
-    /// Returns the row that all types without a row of their own share, if there are such types.
+    /// Returns the row that all types without a row of their own share, or `None` if all types have
+    /// one.
     pub(crate) fn rest(&self) -> Option<&Row> {
         self.rest.as_ref()
     }
 
-    /// Returns the rows of one type each.
+    /// Returns the rows that each count one type, in the order in which the rows were made.
     pub(crate) fn of_types(&self) -> impl Iterator<Item = &Row> {
         self.order.iter().filter_map(|t| self.rows.get(t))
     }
 }
 
 static ROWS: Lazy<Mutex<Rows>> = Lazy::new(Mutex::default);
-/// Lines of the report about types that are bypassed: at most 16, each with its reason.
+/// Lines of the report about types that are bypassed, each with the reason. There are at most 16
+/// lines.
 pub(crate) static REFUSALS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 pub(crate) fn rows() -> Guard<'static, Rows> {
@@ -212,7 +224,8 @@ pub(crate) fn rows() -> Guard<'static, Rows> {
 }
 
 /// Counts a pack or unpack in the row of its type. Used for operations that the program may
-/// complete after it has freed the type, when the type's entry may already be another type's.
+/// complete after it has freed the type. At that time the entry of the type may already be used for
+/// another type.
 pub(crate) fn count_in_row(committed: &Committed, direction: Direction, bytes: u64, nanos: u64) {
     let mut rows = rows();
     let (row, d) = (rows.row(committed), direction as usize);
@@ -224,7 +237,7 @@ pub(crate) fn count_in_row(committed: &Committed, direction: Direction, bytes: u
     }
 }
 
-/// Counts a commit of a type, or the first use at which a type was decoded.
+/// Counts, in the row of a type, that the type was decoded at its commit or at a later use.
 pub(crate) fn adopted(committed: &Committed) {
     if settings().counting() {
         rows().row(committed).commits += 1;
@@ -236,14 +249,16 @@ pub(crate) fn refused(error: &ddtc::Error) {
     name(|| error.to_string());
 }
 
-/// Counts a type that is bypassed because the MPI library moves other bytes of it than its
-/// definition says, and records a line for the report. `why`: the difference that was found.
+/// Counts a type that is bypassed because the MPI library was found to copy other bytes than those
+/// of the type map. Records a line about the type for the report, with `why`, the difference that
+/// was found.
 pub(crate) fn bypassed_for_map(t: &Datatype, why: &str) {
     TYPES_MISPLACED.add();
     name(|| format!("{why}: {}", short(&t.to_string())));
 }
 
-/// Adds a line about a bypassed type to [`REFUSALS`], while there are fewer than 16.
+/// Adds a line about a bypassed type to [`REFUSALS`], unless there are 16 lines already or neither
+/// a report nor a record is requested.
 fn name(what: impl FnOnce() -> String) {
     if settings().counting() {
         let mut refusals = REFUSALS.lock();
@@ -253,7 +268,7 @@ fn name(what: impl FnOnce() -> String) {
     }
 }
 
-/// Returns a text, cut after 160 characters.
+/// Returns the text, shortened to 160 characters and "..." if it is longer than that.
 pub(crate) fn short(text: &str) -> String {
     const MOST: usize = 160;
     match text.char_indices().nth(MOST) {

@@ -1,11 +1,12 @@
 //! Counts of bypassed calls for the report, by reason. A call is examined after it has returned,
 //! and only while calls are counted.
 //!
-//! A call counts as bypassed if at least one of its buffers has a derived type and nothing of the
-//! call was converted. Each of its types has a reason: either the type itself rules a conversion
-//! out (its commit was not seen, it has no gaps, the policy does not convert it), or the reason is
-//! the one that was recorded when the conversion of a buffer was decided. The call counts under the
-//! reason of the type that came closest to being converted.
+//! A call counts as bypassed if at least one of its buffers has a derived type and none of its
+//! buffers was converted. Each derived type of the call has a bypass reason. If the type itself
+//! rules a conversion out (its commit was not seen, it has no gaps, or the policy does not convert
+//! it), that is the reason. Otherwise the reason is the first one that was recorded when ddtc
+//! decided about the buffers of the call. The whole call is counted under the reason of the type
+//! that came closest to being converted.
 
 use std::ffi::c_int;
 
@@ -24,7 +25,7 @@ use crate::report;
 /// Arguments of a call, as far as they decide which of its types this rank uses.
 pub(crate) struct Arguments {
     pub(crate) call: Call,
-    /// The call is a pack or unpack, which is converted whatever the policy says.
+    /// True if the call is a pack or unpack, which is converted whatever the policy says.
     pub(crate) always: bool,
     pub(crate) root: Option<c_int>,
     pub(crate) comm: Option<HandleWord>,
@@ -32,22 +33,23 @@ pub(crate) struct Arguments {
     pub(crate) types: Vec<HandleWord>,
 }
 
-/// Ends the count of a call that has returned `code`. If the call was bypassed, counts it under its
-/// reason. `given` returns the arguments of the call; it is called only if the call has succeeded.
+/// Finishes the count of a call that has returned the error code `code`. If the call was bypassed,
+/// counts it under its bypass reason. `given` returns the arguments of the call. It is called only
+/// if the call has succeeded and was not converted.
 #[cold]
 pub(crate) fn end(host: &'static Host, counted: Counted, code: c_int, given: impl FnOnce() -> Arguments) {
     let outcome = counted.outcome();
-    // A call that the MPI library has refused counts neither as converted nor as bypassed.
+    // A call that has returned an error counts neither as converted nor as bypassed.
     if code == 0 && outcome.converted {
         CALLS_CONVERTED.add();
     } else if code == 0 && host.abi.is_some() {
         let given = given();
-        // `used` asks the MPI library about the communicator. If a PMPI layer takes the call, only
-        // the layer may know the communicator, so the library is not asked, and all types count as
-        // used.
+        // `used` passes the communicator to functions of the MPI library. If a PMPI layer takes the
+        // call, the handle may be one that only the layer knows. Then the MPI library must not get
+        // the handle, and all types count as used.
         let used = if given.is_layers(host) { &given.types } else { given.used(host) };
         let why = |&datatype: &HandleWord| why(host, &given, datatype, outcome.noted);
-        // The call counts under the reason of the type that came closest to being converted.
+        // The call counts under the bypass reason of the type that came closest to being converted.
         if let Some(left) = used.iter().filter_map(why).max_by_key(|&left| closeness(left)) {
             add(left);
         }
@@ -56,7 +58,8 @@ pub(crate) fn end(host: &'static Host, counted: Counted, code: c_int, given: imp
     report::from_time_to_time(host);
 }
 
-/// Ends the count of a pack or unpack that the program has called through the Fortran binding.
+/// Finishes the count of a pack or unpack that the program has called through the Fortran binding.
+/// `code`: the error code that the call has returned.
 #[cold]
 pub(crate) fn end_packing(host: &'static Host, counted: Counted, code: c_int, datatype: HandleWord) {
     let types = vec![datatype];
@@ -69,8 +72,9 @@ pub(crate) fn end_packing(host: &'static Host, counted: Counted, code: c_int, da
     });
 }
 
-/// Returns the reason for which a type was bypassed. Returns `None` for a named type or a null
-/// handle. `noted`: the first reason that was recorded when the buffers of the call were decided.
+/// Returns the reason for which the buffer of one type of a call was bypassed. Returns `None` for a
+/// named type or a null handle. `noted`: the first bypass reason that was recorded when ddtc
+/// decided about the buffers of the call.
 fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Bypass>) -> Option<Bypass> {
     let handle = datatype & host.mask;
     if handle == 0 || handle == host.type_null || host.named(handle).is_some() {
@@ -84,8 +88,9 @@ fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Bypas
     let facts =
         Facts { purpose, is_layers: given.is_layers(host), ..Facts::of_type(given.call, false, record) };
     Some(match decide(&facts) {
-        // The commit of the type was seen, so its use was looked at. The reason that was recorded
-        // then is more exact than `Rare`.
+        // `decide` returns `Rare` here for a type whose commit was seen and that is not decoded.
+        // ddtc examined the use of the type during the call, so a reason that was recorded then is
+        // more exact than `Rare`.
         Decision::Bypass(Bypass::Rare) => noted.unwrap_or(Bypass::Rare),
         Decision::Bypass(why) => why,
         Decision::Hook => Bypass::Hook,
@@ -93,8 +98,8 @@ fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Bypas
     })
 }
 
-/// Returns how close a buffer that was bypassed for this reason came to being converted: the
-/// higher, the closer.
+/// Returns a number that ranks bypass reasons: the higher the number, the closer a buffer that was
+/// bypassed for the reason `left` came to being converted.
 fn closeness(left: Bypass) -> u8 {
     match left {
         Bypass::UnknownType | Bypass::TypeNotTaken | Bypass::Rare => 0,
@@ -118,20 +123,24 @@ fn closeness(left: Bypass) -> u8 {
 }
 
 impl Arguments {
-    /// Returns true if a PMPI layer after this library takes calls of this kind.
+    /// Returns true if a PMPI layer that comes after this library takes this call, because the
+    /// layer has a function of the call's group.
     fn is_layers(&self, host: &Host) -> bool {
         if self.always { host.layers.have(FunctionGroup::Pack) } else { host.layers.take(self.call) }
     }
 
-    /// Returns the types that this rank uses. Only the root uses the receive type of a gather and
-    /// the send type of a scatter. On an intercommunicator the root uses only that one, and the
-    /// other ranks of its group use none.
+    /// Returns the types of the call that this rank uses, which are all types except in a gather or
+    /// a scatter. There, only the root uses the receive type of the gather or the send type of the
+    /// scatter. On an intercommunicator the root uses no type but that, and the other ranks of the
+    /// root's group use no type at all. If the ranks of the communicator cannot be found out,
+    /// returns all types.
     fn used(&self, host: &'static Host) -> &[HandleWord] {
         let rooted = matches!(self.call, Call::Gather | Call::Scatter);
         let (Some(root), Some(comm), [send, receive]) = (self.root, self.comm, self.types.as_slice()) else {
             return &self.types;
         };
-        // The MPI library has accepted the communicator in this call, so it may be asked about it.
+        // The call has succeeded, so the communicator is valid and may be passed to the MPI
+        // library.
         let Some((group, role)) = rooted
             .then(|| Group::ask(host, comm))
             .flatten()

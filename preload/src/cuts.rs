@@ -1,66 +1,75 @@
-//! Ends of elements in Open MPI's description of a type: the places where Open MPI's own mover ends
-//! the pieces that it sends.
+//! Positions in packed bytes at which the basic elements of a type end according to Open MPI's
+//! description of the type. Open MPI's own mover ends the pieces that it sends at these positions.
 //!
-//! Open MPI describes a type by elements, which are blocks of one basic type, in loops. Its sender
-//! never cuts a basic element, and a receiver joins the two halves of an element in a buffer of 16
-//! bytes, whatever the size of the element. So compiled code must cut what it sends where Open MPI
-//! would cut it. The elements of a description are not those of the program's type: neighbouring
-//! elements of several types may be described as bytes.
+//! Open MPI describes a type by elements, which are blocks of one basic type, and by loops around
+//! them. Its sender never cuts a basic element. If compiled code cut one, Open MPI's receiver
+//! would join the two halves in a buffer of 16 bytes, whatever the size of the element. So compiled
+//! code must cut what it sends where Open MPI would cut it. The elements of a description are not
+//! those of the program's type, because Open MPI may describe neighbouring elements of several
+//! types as bytes.
 
-/// Entry of a description, 32 bytes: an element, the beginning of a loop, or its end.
+/// Entry of Open MPI's description of a type, 32 bytes long: an element, the beginning of a loop,
+/// or the end of a loop.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entry {
     pub(crate) flags: u16,
-    /// Number of the basic type, or [`LOOP`] or [`END`].
+    /// Kind of the entry: [`LOOP`], [`END`], or the number of the element's basic type in Open MPI.
     pub(crate) kind: u16,
-    /// Of an element, its number of blocks. Of the beginning and the end of a loop, the number of
-    /// entries of the loop, without the beginning.
+    /// If the entry is an element, its number of blocks. If the entry is the beginning or the end
+    /// of a loop, the number of entries of the loop, including its end but not its beginning.
     pub(crate) count: u32,
-    /// Of an element, the number of basic elements in a block. Of the beginning of a loop, the
-    /// number of iterations, in the lower half.
+    /// If the entry is an element, the number of basic elements in each block. If the entry is the
+    /// beginning of a loop, the number of iterations, in the lower half.
     pub(crate) length: u64,
-    /// Of the end of a loop, the packed bytes of an iteration.
+    /// If the entry is the end of a loop, the packed bytes of one iteration.
     pub(crate) extent: i64,
     pub(crate) displacement: i64,
 }
 
 const _: () = assert!(size_of::<Entry>() == 32);
 
-/// Kinds of entries that are no basic type, and the kinds of the basic types that every version
-/// has.
+/// Kind of an [`Entry`] that is the beginning of a loop.
 pub(crate) const LOOP: u16 = 0;
+/// Kind of an [`Entry`] that is the end of a loop.
 pub(crate) const END: u16 = 1;
+/// Kinds of the entries that are elements: the numbers of the basic types that every version of
+/// Open MPI has.
 const BASIC: std::ops::RangeInclusive<u16> = 4..=26;
 
-/// Number of kinds, from 0 on, for which the size of the basic type is read.
+/// Length of the table that holds the size of each basic type. The index of the table is the kind
+/// of an [`Entry`], and all kinds in [`BASIC`] are less than this number.
 pub(crate) const KINDS: usize = 27;
 
-/// Maximum depth of nested loops.
+/// Maximum depth of nested loops. A description with deeper loops is refused.
 const DEEPEST: usize = 32;
 
-/// Stretch of the packed stream: elements of one size, or the iterations of a loop.
+/// Stretch of the packed stream: neighbouring elements of the same size, or all iterations of a
+/// loop.
 #[derive(Debug, PartialEq, Eq)]
 struct Stretch {
-    /// Offset in the body that the stretch belongs to.
+    /// Number of packed bytes between the beginning of the body and the beginning of the stretch.
+    /// The body is one instance of the type, or one iteration of the loop around the stretch.
     start: u64,
-    /// Bytes of an element, or of an iteration.
+    /// Packed bytes of each element of the stretch, or of each iteration if the stretch is a loop.
     each: u64,
-    /// Stretches of an iteration; none if the stretch consists of elements.
+    /// Stretches of one iteration if the stretch is a loop; `None` if the stretch consists of
+    /// elements.
     body: Option<Box<[Stretch]>>,
 }
 
-/// Ends of the elements in the packed stream of the instances of a type.
+/// Positions at which basic elements end in the packed stream of the instances of a type.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cuts {
-    /// Bytes of an instance.
+    /// Packed bytes of one instance.
     size: u64,
     body: Box<[Stretch]>,
 }
 
 impl Cuts {
-    /// Reads a description, without the entry that ends it, of a type of `size` bytes. `sizes`:
-    /// bytes of each basic type, by its kind. None: this is no description of such a type.
+    /// Reads Open MPI's description of a type of `size` bytes. `entries`: the entries of the
+    /// description, without the last one, which only ends it. `sizes`: bytes of each basic type, by
+    /// its kind. Returns `None` if the entries do not describe a type of that size.
     pub(crate) fn of(entries: &[Entry], sizes: &[u64; KINDS], size: u64) -> Option<Cuts> {
         let (body, bytes) = body(entries, sizes, 0)?;
         (bytes == size && size > 0).then(|| Cuts { size, body: body.into() })
@@ -70,8 +79,8 @@ impl Cuts {
     #[inline]
     pub(crate) fn before(&self, position: u64) -> u64 {
         if let [Stretch { each, body: None, .. }] = &*self.body {
-            // Every instance consists of whole elements of one size, so its beginning does not
-            // matter.
+            // Every instance consists of whole elements of the same size, so the position of the
+            // instance's beginning has no effect on the result.
             return position - position % each;
         }
         let mut rest = position % self.size;
@@ -85,19 +94,20 @@ impl Cuts {
                 None => break,
             }
         }
-        // Now `rest` is the number of bytes of an element that lie before the position.
+        // Now `rest` is the number of bytes between the last end of an element and the position.
         position - rest
     }
 
-    /// Returns true if all elements are of one size.
+    /// Returns true if all elements have the same size.
     #[cfg(test)]
     fn is_even(&self) -> bool {
         matches!(&*self.body, [Stretch { body: None, .. }])
     }
 }
 
-/// Returns the stretches of a body and its bytes. Neighbouring elements of one size are one
-/// stretch. None: the entries are no description.
+/// Returns the stretches of a body (one instance, or one iteration of a loop) and the packed bytes
+/// of the body. Neighbouring elements of the same size form one stretch. Returns `None` if the
+/// entries are not a valid description.
 fn body(entries: &[Entry], sizes: &[u64; KINDS], depth: usize) -> Option<(Vec<Stretch>, u64)> {
     let (mut stretches, mut start, mut at) = (Vec::<Stretch>::new(), 0u64, 0);
     while let Some(entry) = entries.get(at) {
@@ -105,7 +115,8 @@ fn body(entries: &[Entry], sizes: &[u64; KINDS], depth: usize) -> Option<(Vec<St
             let end = at.checked_add(entry.count as usize)?;
             let (inner, bytes) =
                 body(entries.get(at + 1..end)?, sizes, depth + 1).filter(|_| depth < DEEPEST)?;
-            // The entry that ends the loop says how many bytes an iteration has.
+            // The entry that ends the loop contains the packed bytes of an iteration, which must be
+            // the number that was computed from the iteration's elements.
             let last = entries.get(end).filter(|last| last.kind == END && last.extent as u64 == bytes)?;
             if last.count != entry.count {
                 return None;
@@ -113,8 +124,8 @@ fn body(entries: &[Entry], sizes: &[u64; KINDS], depth: usize) -> Option<(Vec<St
             at = end + 1;
             let all = bytes.checked_mul(u64::from(entry.length as u32))?;
             match &inner[..] {
-                // If iterations consist of elements of one size, the loop is a stretch of such
-                // elements.
+                // If all elements of an iteration have the same size, the whole loop is one stretch
+                // of such elements.
                 [Stretch { each, body: None, .. }] => (*each, None, all),
                 _ => (bytes, Some(inner.into_boxed_slice()), all),
             }
@@ -169,7 +180,8 @@ mod tests {
         let cuts = Cuts::of(&[element(INT, 3, 2), element(INT, 1, 1)], &sizes(), 28).unwrap();
         assert!(cuts.is_even());
         assert_eq!(ends(&cuts, 12), [0, 4, 8, 12]);
-        // A loop over such elements belongs to the same stretch, too.
+        // A loop over elements of the same size is part of the stretch of the elements around it,
+        // too.
         let ring =
             [Entry { kind: LOOP, count: 2, length: 5 | 7 << 32, ..Entry::default() }, element(INT, 1, 2)];
         let end = Entry { kind: END, count: 2, extent: 8, ..Entry::default() };

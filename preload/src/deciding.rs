@@ -1,8 +1,8 @@
-//! The step between a call and [`decide`]: gathers the facts about the types and buffers of the
-//! call, asks `decide`, does the work that `decide` asks for (decoding, compiling or timing a
-//! type), and asks again.
+//! Step between a wrapper and [`decide`]: gathers the facts about the types and buffers of a call,
+//! calls `decide`, does the work that `decide` requests (decoding, compiling or timing a type), and
+//! calls `decide` again.
 //!
-//! The types of a call are looked up once, before anything else of the call is looked at
+//! The types of a call are looked up once, before ddtc examines its buffers or its communicator
 //! ([`look`]). Only calls in which every peer has a type of its own look their types up again for
 //! each peer. The decision about a buffer is made when its number of bytes is known ([`decided`]),
 //! from the table entries that the look-up found.
@@ -40,7 +40,8 @@ use crate::{eligible, gpu, overhead_budget, reserve, retired};
 pub(crate) struct Looked {
     /// Table entry of the type; `None` for a named type and for a type that is not decoded.
     pub(crate) entry: Option<&'static TypeEntry>,
-    /// True if some number of bytes of the type may be converted in this kind of call.
+    /// True if some number of bytes of the type may be converted in calls of the kind for which the
+    /// type was looked up.
     pub(crate) is_wanted: bool,
 }
 
@@ -52,9 +53,9 @@ impl Looked {
     }
 }
 
-/// Looks up the datatype of an argument, of which the call uses `count` instances. If the type is
-/// not decoded, adds the cost of this use to the type's hotness counter, and decodes the type once
-/// decoding is expected to pay.
+/// Looks up a datatype that is an argument of a call; the call uses `count` instances of it. If the
+/// type is not decoded, adds the cost of this use to the type's hotness counter, and decodes the
+/// type as soon as decoding is expected to pay.
 #[inline(always)]
 pub(crate) fn look(
     host: &'static Host,
@@ -70,8 +71,9 @@ pub(crate) fn look(
     }
 }
 
-/// As [`look`], for a type that is not a named one as far as its handle tells. The functions for
-/// rare cases are called in tail position, so that the common path need not save registers.
+/// Looks up a datatype as [`look`] does, if the value of the handle alone does not show that the
+/// type is a named one. The functions for rare cases are called in tail position, so that the
+/// common path need not save registers.
 #[inline(never)]
 fn look_derived(host: &'static Host, datatype: HandleWord, count: i64, call: Call, used: UseKind) -> Looked {
     match table::known(host, datatype) {
@@ -84,7 +86,8 @@ fn look_derived(host: &'static Host, datatype: HandleWord, count: i64, call: Cal
     }
 }
 
-/// Returns the facts about a decoded type that are known before its buffer is looked at.
+/// Returns the facts about a decoded type in a call of the kind `call`, as far as they are known
+/// before ddtc examines the buffer of the call.
 #[inline(always)]
 fn record(entry: &TypeEntry, call: Call) -> Record {
     if entry.size() <= 0 {
@@ -102,9 +105,9 @@ fn record(entry: &TypeEntry, call: Call) -> Record {
     })
 }
 
-/// Returns the facts about a type that is an argument of a call, without counting a use, decoding
-/// or compiling. `packs`: the call is a pack or unpack, which is converted whatever the policy
-/// says.
+/// Returns the facts about a type that is an argument of a call. Counts no use of the type, and
+/// neither decodes nor compiles the type. `packs`: the call is a pack or unpack, which is converted
+/// whatever the policy says.
 pub(crate) fn known_of_type(host: &Host, datatype: HandleWord, call: Call, packs: bool) -> Record {
     match table::known(host, datatype) {
         Some(entry) => record(entry, call),
@@ -115,8 +118,10 @@ pub(crate) fn known_of_type(host: &Host, datatype: HandleWord, call: Call, packs
     }
 }
 
-/// Looks up a decoded type that may first have to be compiled or made known to Open MPI's convertor
-/// hook: the call is collective or makes a persistent request, or the type is queued for the hook.
+/// Looks up a decoded type in a call in which the type may first have to be compiled or to be made
+/// ready in Open MPI's convertor hook. That may be necessary if the call is collective or makes a
+/// persistent request, if the type is queued for the hook, or if the type was decoded for this
+/// call.
 #[inline(never)]
 fn attended(
     host: &'static Host,
@@ -150,8 +155,9 @@ fn attended(
         {
             let bytes = entry.size().saturating_mul(count).max(0) as u64;
             hook.passes(host, entry, bytes);
-            // A collective call that gains by being moved inside the MPI library is bypassed here,
-            // before anything else is found out about the call.
+            // If compiled code inside the MPI library moves the messages of this collective call
+            // faster than the library's own code, the call is bypassed here, before ddtc examines
+            // its communicator and its buffers.
             known.hook = hook.inside(host, entry, bytes, &Direction::BOTH);
         }
     }
@@ -162,8 +168,9 @@ fn attended(
     Looked::new(entry, decision)
 }
 
-/// Compiles a type for both directions without waiting until its calls have moved enough bytes,
-/// because the program makes a persistent request of the type, and such a request is started often.
+/// Compiles a type for both directions when the program makes a persistent request of the type. The
+/// compilation does not wait until calls with the type have moved enough bytes, because a
+/// persistent request is usually started often.
 #[cold]
 fn compile(entry: &'static TypeEntry) {
     if mode() == Mode::Off || entry.rules().class == Class::Dense {
@@ -182,8 +189,8 @@ fn compile(entry: &'static TypeEntry) {
     }
 }
 
-/// Counts a use of a type that is not decoded. If this use makes decoding pay, decodes the type and
-/// looks it up.
+/// Counts a use of a type that is not decoded. If decoding the type is expected to pay from this
+/// use on, decodes the type and looks it up. Otherwise returns [`Looked::NOTHING`].
 #[inline(never)]
 fn noted(host: &'static Host, datatype: HandleWord, count: i64, call: Call, used: UseKind) -> Looked {
     let record = Record::Noted { counts: use_rules(host).counts(call), declined: false };
@@ -198,8 +205,8 @@ fn noted(host: &'static Host, datatype: HandleWord, count: i64, call: Call, used
     }
 }
 
-/// Returns the rules for counting uses, which depend on the settings and on the MPI library. They
-/// are found once and kept in a word.
+/// Returns the rules for counting uses of types, which depend on the settings and on the MPI
+/// library. The rules are determined once and kept in a static word.
 #[inline]
 fn use_rules(host: &Host) -> UseRules {
     static RULES: AtomicU32 = AtomicU32::new(0);
@@ -220,8 +227,8 @@ fn use_rules(host: &Host) -> UseRules {
 }
 
 /// Counts a use of `count` instances of a type that has a counter in [`hotness`], and starts
-/// decoding the type if that is expected to pay. Returns true if decoding was started; it may have
-/// failed.
+/// decoding the type if that is expected to pay. Returns true if decoding was started. In that case
+/// decoding may still have failed.
 #[inline]
 pub(crate) fn met(host: &'static Host, datatype: HandleWord, count: i64, used: UseKind) -> bool {
     if count <= 0 {
@@ -234,7 +241,7 @@ pub(crate) fn met(host: &'static Host, datatype: HandleWord, count: i64, used: U
     true
 }
 
-/// Buffer that is to be staged.
+/// Buffer that is to be staged for the MPI library.
 pub(crate) struct Approved {
     pub(crate) entry: &'static TypeEntry,
     /// Bytes of the buffer.
@@ -242,10 +249,11 @@ pub(crate) struct Approved {
     pub(crate) plan: Plan,
 }
 
-/// Decides about a buffer whose type was looked up. Returns `None` if the buffer is bypassed, or if
-/// compiled code moves it inside the MPI library. `peer`: the rank at the other end, `None` if the
-/// call does not name a single rank. `max_bytes`: the maximum number of bytes that the call of the
-/// MPI library can carry. `direction`: the direction in which the bytes are moved first.
+/// Decides whether a buffer whose type was looked up is staged. Returns `None` if the buffer is
+/// bypassed, or if compiled code moves its bytes inside the MPI library. `peer`: the rank at the
+/// other end; `None` if the call does not name a single rank. `max_bytes`: the maximum number of
+/// bytes that the call of the MPI library can carry. `direction`: the direction in which compiled
+/// code moves the bytes, or moves them first if it does both.
 #[inline]
 pub(crate) fn decided(
     host: &'static Host,
@@ -298,7 +306,8 @@ fn other(
     decided_for(host, given, peer, max_bytes, purpose, direction)
 }
 
-/// As [`decided`].
+/// Decides about a buffer as [`decided`] does. This body is inlined into one function for sends,
+/// one for receives and one for all other purposes.
 #[inline(always)]
 fn decided_for(
     host: &'static Host,
@@ -338,8 +347,9 @@ fn decided_for(
     }
     let Decision::Stage(plan) = decision else {
         if !known.converts {
-            // The type was bypassed when it was looked up. `counting` finds the reason again from
-            // the entry of the type when it counts the call.
+            // No payload of the type is converted in such calls, so the type was already bypassed
+            // when it was looked up. No reason is recorded here, because `counting` finds the
+            // reason again from the entry of the type when it counts the call.
             return None;
         }
         return bypassed(reason(host, entry, given, purpose, bytes, decision));
@@ -351,8 +361,9 @@ fn decided_for(
     Some(Approved { entry, bytes, plan })
 }
 
-/// Does the work that a decision asks for, and decides again, until the decision is no work. Each
-/// kind of work is asked for at most once, because its result is entered into the facts.
+/// Does the work on a type that [`decide`] requests, and calls `decide` again, until `decide`
+/// requests no more work. Each kind of work is requested at most once, because its result is
+/// entered into the facts.
 #[inline(never)]
 fn worked(
     host: &'static Host,
@@ -392,8 +403,10 @@ fn worked(
     }
 }
 
-/// Tells Open MPI's convertor hook about a buffer that the hook cannot move because the type is not
-/// ready there, provided that the policy and the measured times want the buffer converted.
+/// Passes a buffer to Open MPI's convertor hook, which counts it: after enough of these buffers the
+/// hook makes their type ready. Called if the hook cannot move the bytes of the buffer because the
+/// type is not ready there. Does nothing if the policy or the measured times do not want the buffer
+/// converted, or if the call makes no messages between ranks.
 #[inline(never)]
 fn offer(host: &'static Host, entry: &'static TypeEntry, purpose: Purpose, bytes: i64, direction: Direction) {
     let known = known(host, entry, purpose, bytes, direction);
@@ -404,8 +417,9 @@ fn offer(host: &'static Host, entry: &'static TypeEntry, purpose: Purpose, bytes
     }
 }
 
-/// Returns the reason for bypassing a buffer. If the reason holds for similar messages too, lets
-/// the next similar messages pass without looking at them ([`rest`]).
+/// Returns the reason for bypassing a buffer on which `decide` has returned `decision`. If the
+/// reason holds for similar messages too, starts a back-off, in which the next similar messages are
+/// bypassed without being examined ([`rest`]).
 #[inline(never)]
 fn reason(
     host: &'static Host,
@@ -426,8 +440,8 @@ fn reason(
     why
 }
 
-/// Gathers the facts about a decoded type for a buffer of `bytes` bytes, which is 0 if nothing is
-/// moved.
+/// Gathers the facts about a decoded type for a buffer of `bytes` bytes. `bytes` is 0 if the call
+/// moves nothing.
 #[inline(always)]
 fn known(
     host: &'static Host,
@@ -462,18 +476,18 @@ fn known(
     }
 }
 
-/// Returns the verdict on messages of `bytes` bytes between two ranks: the verdict of the layout
-/// alone if both ranks must decide alike, otherwise the verdict of the measured times. `None` if
-/// there is neither.
+/// Returns the verdict on converting messages of `bytes` bytes between two ranks: the verdict of
+/// the layout alone if both ranks must decide alike, otherwise the verdict of the measured times.
+/// `None` if the layout alone does not decide and there are no measured times.
 #[inline]
 fn verdict(host: &Host, entry: &TypeEntry, bytes: u64, by: CompletedBy) -> Option<Verdict> {
     let measured = entry.measured()?;
     measured.verdict_of_both(&host.profile.costs, bytes).or_else(|| measured.verdict(bytes, by))
 }
 
-/// Counts a message. Returns true if messages of its size have moved enough bytes to be timed now.
-/// Timing a type compiles it. So if both ranks must compile the type at the same message, this
-/// returns false until the type is compiled.
+/// Counts a message of `bytes` bytes. Returns true if the messages of its size class have moved
+/// enough bytes to be timed now. Timing a type compiles the type. So if both ranks must compile the
+/// type at the same message, this function returns false until the type is compiled.
 #[inline]
 fn is_due(host: &Host, entry: &TypeEntry, bytes: u64, code: Code) -> bool {
     entry.measured().is_some_and(|measured| {
@@ -482,9 +496,10 @@ fn is_due(host: &Host, entry: &TypeEntry, bytes: u64, code: Code) -> bool {
     })
 }
 
-/// Returns a reason for bypassing a buffer that [`Facts`] does not contain: the MPI library was
-/// found not to pack raw bytes, the buffer is or may be in device memory, or errors of calls
-/// without a request have taken too many staging buffers out of use.
+/// Returns a reason for bypassing a buffer, if one of the conditions holds that [`Facts`] does not
+/// contain: the MPI library was found not to pack raw bytes, the buffer is or may be in device
+/// memory, or the operation has no request and earlier errors in such calls have taken too many
+/// staging buffers out of use.
 #[inline]
 fn veto(entry: &'static TypeEntry, given: UserBuffer, purpose: Purpose) -> Option<Bypass> {
     gpu::refresh();
@@ -503,11 +518,13 @@ fn veto(entry: &'static TypeEntry, given: UserBuffer, purpose: Purpose) -> Optio
     (!purpose.has_request() && retired::is_full()).then_some(Bypass::AfterErrors)
 }
 
-/// After a message was bypassed, lets the next similar messages pass without looking at them,
-/// unless the layout is still to be timed for their size. `by_policy`: the policy or the measured
-/// times did not want this message. Then messages that complete in their own call, which cost less
-/// to convert, may still be wanted. Any other reason holds for all similar messages. Also tells
-/// Open MPI's convertor hook how much time these messages would have saved inside the MPI library.
+/// Starts a back-off after a message was bypassed: the next similar messages are bypassed without
+/// being examined. Does nothing while the layout is still to be timed for the size class of the
+/// message. `by_policy`: the message was bypassed because the policy or the measured times do not
+/// want it. Then messages that their own call completes may still be wanted, because they cost less
+/// to convert; if they are, the back-off holds only for messages that a later call completes. Any
+/// other reason holds for all similar messages. Also reports to Open MPI's convertor hook how much
+/// time the bypassed messages would have saved inside the MPI library.
 fn rest(
     host: &'static Host,
     entry: &TypeEntry,
@@ -525,7 +542,8 @@ fn rest(
         verdict(host, entry, bytes, CompletedBy::SameCall).map_or(table, |verdict| verdict.wants(table));
     let by = if by_policy && at_once { CompletedBy::LaterCall } else { CompletedBy::SameCall };
     let like = Like { count: given.count, by };
-    // If the type is queued for the hook, the next message must be looked at.
+    // If the type is queued for the hook, no back-off is started, because the next message must be
+    // examined.
     let more = if entry.served.is_asked() { 0 } else { hotness::bypassed(given.datatype & host.mask, like) };
     if let Some(hook) = hook(host) {
         hook.misses(host, &|| match entry.measured() {

@@ -1,10 +1,12 @@
-//! The single named type of all elements of a type, if there is one. A buffer that must not be cut
-//! inside an element is passed as elements of this type.
+//! Named type that all elements of a datatype have in common, if there is one. If the packed bytes
+//! of a buffer must not be cut inside an element, they are passed to the MPI library as elements of
+//! this named type.
 //!
-//! Two kinds of types are treated as if they had no such named type, so their buffers are bypassed.
-//! If the named type has gaps of its own, which pairs have, packed elements are no array of the
-//! named type. Types with parameters of Fortran (`MPI_Type_create_f90_real` and its relatives) have
-//! handles that this library has not asked for.
+//! Datatypes of two kinds are treated as if they had no common named type, so their buffers are
+//! bypassed. First, the named type may have gaps of its own, as the types of pairs have: then
+//! packed elements are not an array of the named type. Second, the elements may have a type with
+//! parameters of Fortran (`MPI_Type_create_f90_real` and the related functions), whose handle ddtc
+//! has not requested from the MPI library.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,10 +17,13 @@ use crate::host::{HandleWord, Host};
 const UNKNOWN: u64 = 0;
 const NONE: u64 = 1;
 
-/// Bits of the handle in a word. The bits above them are the size of an element in bytes.
+/// Mask of the bits of an [`ElementType`] that hold the handle of the named type. The upper 16 bits
+/// hold the size of the named type in bytes.
 const HANDLE: u64 = (1 << 48) - 1;
 
-/// Named type of all elements of a type, as a word; it is found out when it is first asked for.
+/// Named type that all elements of a datatype have in common, in one word: its handle ([`HANDLE`])
+/// and size, or [`NONE`]. The word is [`UNKNOWN`] until the first call of
+/// [`ElementType::elements`].
 pub(crate) struct ElementType(AtomicU64);
 
 impl ElementType {
@@ -30,8 +35,8 @@ impl ElementType {
         self.0.store(UNKNOWN, Ordering::Relaxed);
     }
 
-    /// Returns `bytes` packed bytes of a type as a number of elements and their named type; none if
-    /// there is no such type.
+    /// Returns the number of elements in `bytes` packed bytes of `t`, and their common named type;
+    /// `None` if the elements have no common named type that can be used.
     pub(crate) fn elements(&self, host: &Host, t: &Datatype, bytes: i64) -> Option<(i64, HandleWord)> {
         let known = match self.0.load(Ordering::Relaxed) {
             UNKNOWN => self.find(host, t),
@@ -62,10 +67,10 @@ fn only(host: &Host, t: &Datatype) -> Option<u64> {
     if named.class() == Class::Packed || named.size() != named.extent() {
         return None;
     }
-    // The MPI library's size of the type must be the usual one: the options of a compiler may have
-    // changed the sizes of Fortran's types.
+    // The size of the named type in the MPI library must be the size that ddtc assumes: options of
+    // a compiler may have changed the sizes of Fortran's types.
     let (handle, mut size) = (host.handle(named)?, 0);
-    // SAFETY: `handle` is a named type of the MPI library, and `size` a number to write to.
+    // SAFETY: `handle` is a named type of the MPI library, and `size` is a local integer.
     let code = unsafe { host.f.type_size?(handle, &raw mut size) };
     let right = code == 0 && i64::from(size) == named.size() && handle & !HANDLE == 0;
     right.then_some(handle | (size as u64) << 48)

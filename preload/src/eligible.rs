@@ -1,5 +1,6 @@
-//! Decision whether messages of this process are converted at all. Each process decides by itself,
-//! and keeps the decision until its world is finalized or the epoch ends.
+//! Decision whether any message of this process is converted. Each process decides for itself,
+//! without the other processes, and keeps the decision until its world is finalized or the epoch
+//! ends.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -11,23 +12,24 @@ use crate::reentrancy::Inside;
 use crate::settings::settings;
 use crate::warn::warn;
 
-/// Value of [`STATE`]: not decided yet.
+/// Value of [`STATE`]: it is not decided yet whether messages are converted.
 const UNKNOWN: u8 = 0;
 /// Value of [`STATE`]: messages may be converted.
 const ON: u8 = 1;
 /// Value of [`STATE`]: all messages are bypassed.
 const OFF: u8 = 2;
 
-/// The decision: [`UNKNOWN`], [`ON`] or [`OFF`].
+/// Decision whether messages are converted: [`UNKNOWN`], [`ON`] or [`OFF`].
 static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// Forgets the decision, which was made with a communicator of the world. Called when the world is
-/// finalized, and at the end of the epoch.
+/// Forgets the decision whether messages are converted, because it was made with a communicator of
+/// the world. Called when the world is finalized, and at the end of the epoch.
 pub(crate) fn end_epoch() {
     STATE.store(UNKNOWN, Ordering::Relaxed);
 }
 
-/// Returns true if messages of this process may be converted.
+/// Returns true if messages of this process may be converted. Makes the decision if it was not made
+/// yet.
 #[inline]
 pub(crate) fn messages(host: &'static Host) -> bool {
     match STATE.load(Ordering::Relaxed) {
@@ -36,18 +38,19 @@ pub(crate) fn messages(host: &'static Host) -> bool {
     }
 }
 
-/// Returns true if the MPI library's packing of messages may be timed: if messages may be
-/// converted, or if they may not but compiled code may move them inside the MPI library.
+/// Returns true if ddtc may time how the MPI library packs the types of messages. That is so if
+/// messages may be converted, or if they may not be converted but compiled code may pack them
+/// inside the MPI library by the convertor hook.
 pub(crate) fn timing(host: &'static Host) -> bool {
     messages(host) || STATE.load(Ordering::Relaxed) == OFF && allowed_hook(host).is_some()
 }
 
 /// Decides whether messages may be converted. The decision depends only on this process and is not
-/// agreed upon with other ranks, because a peer may not have this library.
+/// agreed upon with other ranks, because other ranks may run without ddtc.
 #[cold]
 fn decide(host: &'static Host) -> bool {
-    // In a process that uses only sessions, no communicator is known to try packing on. Then
-    // nothing is decided.
+    // In a process that uses only sessions, ddtc knows no communicator on which it could test
+    // packing. Then nothing is decided, and no message is converted.
     let decided = host.with_world(|| {
         let _inside = Inside::enter()?;
         let found = guard(|| supported(host) && packs_raw(host, host.myself) && size_is_enough(host));
@@ -58,8 +61,8 @@ fn decide(host: &'static Host) -> bool {
     decided.flatten().unwrap_or(false)
 }
 
-/// Returns true if the conversion of messages was tried with this release of the MPI library, and
-/// if the handles of `MPI_PACKED` and `MPI_BYTE` are known.
+/// Returns true if the conversion of messages was tested with this release of the MPI library and
+/// the handles of `MPI_PACKED` and `MPI_BYTE` are known.
 fn supported(host: &Host) -> bool {
     let known = host.profile.messages && host.packed != 0 && host.byte != 0;
     if !known && settings().report.is_some() {
@@ -68,7 +71,8 @@ fn supported(host: &Host) -> bool {
     known
 }
 
-/// Returns true if `MPI_Pack_size` of the MPI library covers 12 bytes of `MPI_PACKED`.
+/// Returns true if the MPI library's `MPI_Pack_size` returns at least 12 for 12 instances of
+/// `MPI_PACKED`.
 fn size_is_enough(host: &Host) -> bool {
     let mut size = 0;
     // SAFETY: the datatype is a named one, the communicator is `MPI_COMM_SELF` of a world that is

@@ -1,9 +1,9 @@
 //! Staging buffers for tests. Each buffer ends where inaccessible memory begins, and becomes
 //! inaccessible itself when it is dropped.
 //!
-//! They exist only in debug builds, and are used only under `DDTC_FENCES=1`, which the tests set
-//! for the programs that they run. If an MPI library writes past the end of a buffer, or touches a
-//! buffer that was freed, the program ends at once. The addresses of freed buffers stay
+//! These buffers exist only in debug builds, and are used only if `DDTC_FENCES` is 1, which the
+//! tests set for the programs that they run. If an MPI library writes past the end of a buffer, or
+//! touches a buffer that was freed, the program ends at once. The addresses of freed buffers stay
 //! inaccessible while [`GONE`] has room for them, so that nothing else is mapped there.
 
 use std::collections::VecDeque;
@@ -12,18 +12,21 @@ use std::ptr::NonNull;
 
 use ddtc::process::{Awaited, Mutex, to_stderr};
 
-/// Bytes of inaccessible memory on each side of a buffer: a multiple of every page size.
+/// Bytes of inaccessible memory at each end of a buffer's mapping. The number is a multiple of
+/// the usual page sizes of 4, 16 and 64 KiB.
 const FENCE: usize = 64 << 10;
-/// Value of the bytes between the first inaccessible memory and the buffer. Such bytes exist
-/// because the buffer ends, rather than begins, at the end of a page.
+/// Value of up to 4096 accessible bytes before a buffer. There are such bytes because the end of a
+/// buffer, not its beginning, is at the end of a page. If their value has changed when the buffer
+/// is dropped, somebody has written before the buffer.
 const BEFORE: u8 = 0xc5;
 
-/// Maximum number of freed buffers whose addresses stay inaccessible, and maximum sum of their
-/// bytes.
+/// Maximum number of freed buffers whose addresses stay inaccessible.
 const MAX_GONE: usize = 4096;
+/// Maximum sum of the bytes of the freed buffers whose addresses stay inaccessible.
 const MAX_GONE_BYTES: usize = 16 << 30;
 
-/// Mappings of freed buffers, the oldest first, and the sum of their bytes.
+/// Mappings of the freed buffers whose addresses stay inaccessible, the oldest first, and the sum
+/// of their bytes.
 static GONE: Mutex<(VecDeque<Region>, usize)> = Mutex::new((VecDeque::new(), 0));
 
 /// Address and length in bytes of a mapping.
@@ -44,8 +47,9 @@ pub(crate) struct Fenced {
 // thread.
 unsafe impl Send for Fenced {}
 
-/// Returns true if the process has a limit on its address space. Inaccessible memory counts towards
-/// that limit, so freed buffers are then unmapped at once, to leave the rest to the MPI library.
+/// Returns true if the process has a limit on its address space. Then freed buffers are unmapped at
+/// once, because inaccessible memory counts towards the limit and would be missing for the MPI
+/// library.
 fn is_limited() -> bool {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: `limit` may be written.
@@ -76,7 +80,8 @@ impl Fenced {
             unsafe { libc::mprotect(region.byte_add(FENCE), inside, libc::PROT_READ | libc::PROT_WRITE) };
         if open != 0 {
             // SAFETY: this is the memory that was just mapped, and nobody else knows it. No
-            // `Fenced` was made of it, whose `drop` would read bytes that are not accessible.
+            // `Fenced` owns it, because the `drop` of a `Fenced` would read bytes that are not
+            // accessible here.
             unsafe { libc::munmap(region, all) };
             return None;
         }
@@ -93,13 +98,13 @@ impl Fenced {
         NonNull::new(at.cast()).unwrap_or(NonNull::dangling())
     }
 
-    /// Returns the number of bytes before the buffer that are checked: all that are accessible, but
-    /// at most 4096.
+    /// Returns the number of bytes before the buffer whose value is checked when the buffer is
+    /// dropped: all accessible bytes before the buffer, but at most 4096.
     fn slack(&self) -> usize {
         (self.all - 2 * FENCE - self.bytes).min(4096)
     }
 
-    /// Returns the address of the first byte that is checked.
+    /// Returns the address of the first byte before the buffer whose value is checked on drop.
     fn before(&self) -> *mut u8 {
         self.at().as_ptr().wrapping_sub(self.slack())
     }

@@ -1,5 +1,5 @@
-//! The two forms of a call that takes counts (`int` and, with `_c`, `MPI_Count`), and the choice
-//! between them.
+//! The two forms of an MPI function with counts (counts of type `int`, and with the suffix `_c`
+//! counts of type `MPI_Count`), and the choice of the form in which the MPI library is called.
 
 use std::ffi::c_int;
 
@@ -10,24 +10,26 @@ use crate::handles::{On, missing, too_large};
 use crate::host::Host;
 use crate::table::TypeEntry;
 
-/// Maximum number of bytes of a message whose length is an `int`.
+/// Maximum number of bytes of a message whose length is passed as an `int`.
 const INT: i64 = c_int::MAX as i64;
 
 /// A function of the MPI library in its small form (`int` counts) and its large form (`MPI_Count`
-/// counts). A form is none if the MPI library has no such symbol.
+/// counts). A form is `None` if the MPI library does not have it.
 #[derive(Clone, Copy)]
 pub(crate) struct Forms<S, L> {
     pub(crate) small: Option<S>,
     pub(crate) large: Option<L>,
-    /// Call by which the policy knows the function.
+    /// Kind of call as which the policy treats the function.
     pub(crate) call: Call,
-    /// Whether a type of this call may be converted. If not, the call is here only because of its
-    /// counts: the MPI library has only the other form.
+    /// True if a type of this call may be converted. If false, ddtc handles the call only because
+    /// the MPI library lacks the form that the program has called, so that the counts must be
+    /// changed to the other form.
     pub(crate) wanted: bool,
-    /// Entries of the types of the call's first and second buffer, looked up once; none for a named
-    /// type and for a type that is not decoded.
+    /// Entries in the table of decoded types for the types of the call's first and second buffer.
+    /// They are looked up once for the whole call. `None` for a named type and for a type that is
+    /// not decoded.
     pub(crate) entries: [Option<&'static TypeEntry>; 2],
-    /// Object on which an error of the call is raised.
+    /// Communicator, file or window on which an error of the call is raised.
     pub(crate) on: On,
 }
 
@@ -37,8 +39,8 @@ impl<S: Copy, L: Copy> Forms<S, L> {
         if N::LARGE && self.large.is_some() { i64::MAX } else { INT }
     }
 
-    /// Returns true if counts of type `N` are of the large form, and the MPI library has only the
-    /// small form.
+    /// Returns true if the program calls the large form (its counts are of type `N`) and the MPI
+    /// library has only the small form, so that the counts must be narrowed to `int`.
     pub(crate) fn narrows<N: Count>(&self) -> bool {
         N::LARGE && self.large.is_none()
     }
@@ -47,9 +49,9 @@ impl<S: Copy, L: Copy> Forms<S, L> {
     /// has it, otherwise the small form.
     ///
     /// # Errors
-    /// Returns the code of the error if the small form must be called and a count does not fit into
-    /// an `int`; this error is raised on [`Forms::on`]. Returns the code of another error, which is
-    /// not raised, if the MPI library has no form that can be called.
+    /// Returns an error code if the small form must be called and a count does not fit into an
+    /// `int`; this error was already raised on [`Forms::on`]. Returns another error code, without
+    /// raising an error, if the MPI library has no form that can be called.
     pub(crate) fn choose(&self, host: &Host, large: bool, counts: &[i64]) -> Result<Form<S, L>, c_int> {
         match (self.large, self.small) {
             (Some(wide), _) if large => Ok(Form::Large(wide)),
@@ -67,8 +69,8 @@ pub(crate) enum Form<S, L> {
 }
 
 /// Calls the MPI library's function in the form that the program used, or in the small form if the
-/// MPI library has no other. Arguments in brackets are counts, arguments in braces are arrays of
-/// counts, and all others stand in parentheses.
+/// program used the large form and the MPI library lacks it. In the macro's arguments, counts stand
+/// in brackets, arrays of counts in braces, and all other arguments of the function in parentheses.
 macro_rules! forward {
     (@small [$count:expr]) => { $count as c_int };
     (@large [$count:expr]) => { $count };

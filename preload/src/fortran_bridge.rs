@@ -11,17 +11,18 @@ use crate::host::{HandleWord, Host};
 /// C type of `MPI_Type_f2c` and `MPI_Comm_f2c` of an MPI library whose handles are addresses.
 pub(crate) type FromFortran = unsafe extern "C-unwind" fn(c_int) -> HandleWord;
 
-/// Functions and addresses that are needed to convert a Fortran call under Open MPI.
+/// Functions and addresses that are needed to convert a call from Fortran under Open MPI.
 pub(crate) struct Bridge {
     pub(crate) type_f2c: FromFortran,
     pub(crate) comm_f2c: FromFortran,
-    /// Addresses that mean `MPI_BOTTOM`.
+    /// Addresses that mean `MPI_BOTTOM` if a Fortran program passes them as a buffer.
     pub(crate) bottoms: Vec<usize>,
 }
 
-/// Returns the bridge for Open MPI. `None` under any other MPI library, whose Fortran functions
-/// call the C wrappers; if Fortran's default integers do not have the 4 bytes of a C `int`; or if
-/// Open MPI lacks `PMPI_Type_f2c` or `PMPI_Comm_f2c`.
+/// Returns the bridge for Open MPI. Returns `None` under any other MPI library, because there the
+/// Fortran functions call the C wrappers. Under Open MPI, returns `None` if Fortran's default
+/// integers do not have the 4 bytes of a C `int`, if their size cannot be queried, or if Open MPI
+/// lacks `PMPI_Type_f2c` or `PMPI_Comm_f2c`.
 pub(crate) fn bridge(host: &'static Host) -> Option<&'static Bridge> {
     static BRIDGE: Awaited<Option<Bridge>> = Awaited::new();
     if !host.is_open_mpi() {
@@ -53,8 +54,8 @@ pub(crate) fn bridge(host: &'static Host) -> Option<&'static Bridge> {
         .as_ref()
 }
 
-/// Returns true if Fortran calls of the MPI library are not seen by this library: under Open MPI
-/// without a bridge.
+/// Returns true if ddtc does not see the calls that the program makes from Fortran, because the MPI
+/// library is Open MPI and there is no [`bridge`].
 pub(crate) fn unseen(host: &'static Host) -> bool {
     host.is_open_mpi() && bridge(host).is_none()
 }

@@ -1,19 +1,21 @@
-//! Staged bytes with a gap in them, for Open MPI.
+//! Substitute datatypes for Open MPI that have a gap in the staged bytes.
 //!
 //! If both ends of a message are contiguous, ob1 of Open MPI may read or write as many bytes as
 //! were sent (its RGET and PUT protocols), and never compares their number with the number that the
 //! receiver expects. A message that is longer than the receive then overwrites the memory after the
-//! receive buffer. Derived types with gaps are never moved that way, and staged bytes must not be
-//! either, on either side: the substitute datatype of a sender protects receivers that do not
-//! convert, and that of a receiver protects its staging buffer. So under Open MPI the substitute
-//! datatype of a message, or of an instance in a collective call, has two runs with a hole between
-//! them, and the second run has only a few bytes. The packed bytes are written without the hole,
-//! and then their last bytes are copied to the place after the hole.
+//! receive buffer. Open MPI never moves derived types with gaps by these protocols, and must not
+//! move staged bytes by them either. A gap in the sender's substitute datatype protects receivers
+//! that do not convert, and a gap in the receiver's substitute datatype protects its staging
+//! buffer. So under Open MPI the substitute datatype of a message, or of an instance in a
+//! collective call, has two runs with a hole between them, and the second run has only a few bytes.
+//! The packed bytes are written without the hole, and then their last bytes are copied to the place
+//! after the hole.
 //!
-//! Open MPI cuts a message of such a type into pieces at whole basic elements of the substitute
-//! datatype. These are bytes, so a piece may end anywhere inside an element of the receiver's type.
-//! A receiver that does not convert joins the two halves of such an element in a buffer of 16
-//! bytes. So a type with wider elements (`long double _Complex`) is sent as these elements, or its
+//! Open MPI cuts a message of a substitute datatype with a gap into pieces between whole basic
+//! elements of that datatype. These basic elements are usually bytes, so a piece may end anywhere
+//! inside an element of the receiver's type. If the receiver does not convert, its Open MPI joins
+//! the two halves of the element in a buffer of 16 bytes, which is too short for wider elements
+//! (`long double _Complex`). So a type with wider elements is sent as these elements, or its
 //! message is bypassed.
 
 use ddtc::datatype::{Combiner, Datatype};
@@ -22,22 +24,24 @@ use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::own_types;
 
-/// Bytes of the hole between the two runs. The second run is no longer than the hole, so that its
-/// places before and after the hole do not overlap.
+/// Length in bytes of the hole between the two runs of a substitute datatype. The second run is no
+/// longer than the hole, so that its places before and after the hole do not overlap.
 const HOLE: usize = 32;
-/// Maximum number of bytes of the second run, if the runs consist of bytes.
+/// Maximum length in bytes of the second run of a substitute datatype whose basic elements are
+/// bytes.
 const TAIL: i64 = 16;
 
-/// Place of the packed bytes in each element of a substitute datatype.
+/// Lengths that give the place of the gap in each element of a substitute datatype.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Gap {
-    /// Packed bytes of an element; 0 if there is no hole.
+    /// Number of packed bytes of an element of the substitute datatype; 0 if it has no hole.
     size: usize,
-    /// Number of these bytes that are after the hole; 0 if there is no hole.
+    /// Number of packed bytes of an element that are after its hole; 0 if the element has no hole.
     tail: usize,
 }
 
-/// Substitute datatype for the MPI library: number of elements, their type, and the gap in each.
+/// Arguments that the MPI library gets for a staging buffer: the number of elements, the substitute
+/// datatype, and the gap in each element.
 #[derive(Clone, Copy)]
 pub(crate) struct Substitute {
     pub(crate) count: i64,
@@ -46,7 +50,7 @@ pub(crate) struct Substitute {
 }
 
 impl Substitute {
-    /// Returns a substitute without a gap.
+    /// Returns a substitute without a gap, from the number of elements and their datatype.
     pub(crate) fn contiguous((count, datatype): (i64, HandleWord)) -> Substitute {
         Substitute { count, datatype, gap: Gap::NONE }
     }
@@ -60,31 +64,31 @@ impl Gap {
         self.tail == 0
     }
 
-    /// Returns the bytes of memory that `packed` packed bytes take with their holes. If there is a
-    /// gap, these are whole elements.
+    /// Returns the number of bytes that `packed` packed bytes take in a staging buffer, holes
+    /// included. If there is a gap, `packed` is the packed size of a whole number of elements.
     #[inline]
     pub(crate) fn memory(self, packed: u64) -> u64 {
         if self.is_none() { packed } else { packed + packed / self.size as u64 * HOLE as u64 }
     }
 
-    /// Returns the offset in memory of element number `element`, of `size` packed bytes each, from
-    /// element number 0.
+    /// Returns the offset in bytes from element 0 to the element with index `element` in a staging
+    /// buffer whose elements have `size` packed bytes each.
     #[inline]
     pub(crate) fn place(self, element: i64, size: i64) -> usize {
         (element * if self.is_none() { size } else { size + HOLE as i64 }) as usize
     }
 
-    /// Returns the place in memory of the last bytes of `elements` elements of `size` packed bytes:
-    /// their offset from the first element, and their number. The number is at most `max_bytes`,
-    /// and at most the bytes after the last hole.
+    /// Returns the place of the last bytes of `elements` elements of `size` packed bytes in a
+    /// staging buffer: the offset of these bytes from the first element, and their number. The
+    /// number is at most `max_bytes`, and at most the number of bytes after the last hole.
     pub(crate) fn end(self, elements: i64, size: i64, max_bytes: usize) -> (usize, usize) {
         let end = self.place(elements, size);
         let bytes = if self.is_none() { max_bytes.min(end) } else { max_bytes.min(self.tail) };
         (end - bytes, bytes)
     }
 
-    /// Opens the gap of an element that was packed at `at`: copies its last bytes to the place
-    /// after the hole.
+    /// Opens the gap of an element that was packed without its hole at `at`: copies the last bytes
+    /// of the element to the place after the hole.
     ///
     /// # Safety
     /// The element and its hole must be in memory that may be read and written.
@@ -99,11 +103,11 @@ impl Gap {
         unsafe { end.wrapping_add(HOLE).copy_from_nonoverlapping(end, self.tail) }
     }
 
-    /// Closes the gap of an element at `at`, so that it can be unpacked: copies the bytes after the
-    /// hole to the place before it. They stay after the hole, too.
+    /// Closes the gap of an element at `at`, so that the element can be unpacked: copies the bytes
+    /// after the hole to the place before the hole. The bytes after the hole keep their values.
     ///
     /// # Safety
-    /// As for [`Gap::open`].
+    /// The element and its hole must be in memory that may be read and written.
     #[inline]
     pub(crate) unsafe fn close(self, at: *mut u8) {
         if self.is_none() {
@@ -116,8 +120,9 @@ impl Gap {
     }
 }
 
-/// Returns true if a type has basic elements of more than `joined` bytes, which a receiver cannot
-/// join from two pieces of a message.
+/// Returns true if a type has basic elements of more than `joined` bytes. If the MPI library cuts a
+/// message inside such an element, a receiver that does not convert cannot join the two pieces of
+/// the element.
 pub(crate) fn has_wide_elements(t: &Datatype, joined: i64) -> bool {
     let wide = |t: &Datatype| match t.combiner() {
         Combiner::Named(named) => named.pieces().iter().any(|&(_, bytes)| bytes > joined),
@@ -129,20 +134,21 @@ pub(crate) fn has_wide_elements(t: &Datatype, joined: i64) -> bool {
     t.nodes().any(wide)
 }
 
-/// Returns a substitute datatype of `count` elements of `size` packed bytes, each in two runs of
-/// the basic type `basic` of `width` bytes. None: there is no such type, and the buffer is
-/// bypassed.
+/// Returns a substitute of `count` elements of `size` packed bytes each. The datatype of an element
+/// has two runs with a hole between them. Both runs consist of elements of the basic type `basic`,
+/// of `width` bytes each. Returns `None` if there is no such datatype; then the buffer is bypassed.
 pub(crate) fn substitute(
     host: &Host,
     count: i64,
     size: i64,
     (basic, width): (HandleWord, i64),
 ) -> Option<Substitute> {
-    // The division is avoided for bytes, since it takes as long as packing a short message.
+    // If the basic elements are bytes, the division is avoided, since it takes as long as packing a
+    // short message.
     let (n, rest) = if width == 1 { (size, 0) } else { (size / width, size % width) };
     let behind = if width == 1 { TAIL.min(n / 2) } else { 1 };
-    // An element of one basic element has no place for a gap. A second run longer than the hole
-    // would overlap itself when it is copied.
+    // An element that is a single basic element has no place for a gap. If the second run were
+    // longer than the hole, its places before and after the hole would overlap when it is copied.
     if n < 2 || rest != 0 || behind * width > HOLE as i64 {
         return None;
     }

@@ -1,17 +1,19 @@
 //! Detection of buffers in device memory, by queries to a GPU runtime if one is loaded.
 //!
-//! This module also notices other objects that are loaded: libraries of collective calls, and,
-//! through `objects`, objects that complete requests by calls that this library does not see.
+//! This module also detects other loaded objects: libraries of collective calls, and, through the
+//! module `objects`, objects that complete requests by calls that ddtc does not see.
 //!
 //! A GPU runtime may be loaded at any time. So the number of loaded objects is read again whenever
 //! the coarse clock has advanced (every few milliseconds). Loading and starting a GPU runtime takes
-//! far longer than that, so the runtime is known before it has allocated any device memory.
+//! far longer than one tick of that clock, so the runtime is known before it has allocated any
+//! device memory.
 //!
-//! A small library that completes requests may be loaded within one tick of that clock. So before a
-//! request is converted, the number of loaded objects is read in any case. Only then are the
-//! references of new objects read: that takes a millisecond (for a program with 40 objects whose
-//! symbol tables were not read before), which messages that are complete when their call returns
-//! need not pay.
+//! A small library that completes requests may be loaded within one tick of the coarse clock. So
+//! before a call that makes a request is converted, the number of loaded objects is read even if
+//! the clock has not advanced, and the references to functions in new objects are examined.
+//! Examining the references takes a millisecond (for a program with 40 objects whose symbol tables
+//! were not read before). Calls whose messages are complete when the call returns do not need this,
+//! so the references are not examined for them.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;
@@ -27,22 +29,26 @@ use crate::slow_path::{GPU, OPAQUE_GPU, TYPED_COLLECTIVES, watch};
 /// attribute and address.
 type Query = unsafe extern "C" fn(*mut c_void, c_int, u64) -> c_int;
 
+/// Number of the attribute "kind of memory" in queries about an address:
 /// `CU_POINTER_ATTRIBUTE_MEMORY_TYPE` and `HIP_POINTER_ATTRIBUTE_MEMORY_TYPE`.
 const MEMORY_TYPE: c_int = 2;
-/// `CU_MEMORYTYPE_HOST`.
+/// Kind of memory that CUDA returns for host memory: `CU_MEMORYTYPE_HOST`.
 const CUDA_HOST: u32 = 1;
 
 static CUDA: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static HIP: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Coarse clock, in nanoseconds, when the loaded objects were last checked by name.
+/// Time of the last check of the loaded objects' names, by the coarse clock in nanoseconds; -1
+/// before the first check.
 static TICK: AtomicI64 = AtomicI64::new(-1);
-/// State of the check of the loaded objects' names.
+/// Numbers of loaded and unloaded objects at the last check of the loaded objects' names.
 static NAMED: Looked = Looked::never();
-/// State of the check of the loaded objects' references to functions.
+/// Numbers of loaded and unloaded objects at the last check of the loaded objects' references to
+/// functions.
 static READ: Looked = Looked::never();
 
-/// Numbers of objects that had been loaded and unloaded when the loaded objects were last checked.
+/// Numbers of objects that had been loaded and unloaded when a check of the loaded objects was last
+/// made.
 struct Looked([AtomicU64; 2]);
 
 impl Looked {
@@ -51,9 +57,9 @@ impl Looked {
     }
 
     /// Calls `look` with the loaded objects if any object was loaded or unloaded since the last
-    /// check. The new numbers are stored only after `look` has returned, so a thread that comes
-    /// meanwhile checks the objects too. No thread waits for another, because the constructor of an
-    /// object that is being loaded may call this.
+    /// check. The new numbers are stored only after `look` has returned, so a thread that calls
+    /// this function meanwhile checks the objects too. No thread waits for another thread here,
+    /// because the constructor of an object that is being loaded may call this function.
     fn at(&self, (loads, unloads): (u64, u64), look: impl FnOnce(Vec<String>)) {
         let now = [loads, unloads];
         if self.0.iter().zip(now).any(|(known, now)| known.load(Ordering::Acquire) != now) {
@@ -87,15 +93,15 @@ pub(crate) fn refresh() {
     }
 }
 
-/// Checks the names and the references of newly loaded objects, even if the coarse clock has not
-/// advanced.
+/// Checks the file names of newly loaded objects and their references to functions, even if the
+/// coarse clock has not advanced.
 pub(crate) fn refresh_now() {
     let now = look(TICK.load(Ordering::Acquire));
     READ.at(now, |loaded| objects::look(&loaded, now.1));
 }
 
-/// Checks the names of newly loaded objects, and records `tick` as the time of the check. Returns
-/// the numbers of objects that were loaded and unloaded so far.
+/// Checks the file names of newly loaded objects, and records `tick` as the time of the check.
+/// Returns the numbers of objects that were loaded and unloaded so far.
 #[cold]
 fn look(tick: i64) -> (u64, u64) {
     let now = loads();
@@ -104,8 +110,9 @@ fn look(tick: i64) -> (u64, u64) {
     now
 }
 
-/// Records what follows from the file name of a loaded object: a GPU runtime that can be queried or
-/// not, or a library of collective calls.
+/// Recognizes a loaded object by its file name, and records its effect on conversions. The object
+/// may be a GPU runtime that can be queried about addresses, a GPU runtime that cannot, or a
+/// library of collective operations.
 fn name(object: &str) {
     let file = object.rsplit('/').next().unwrap_or("");
     if file.starts_with("libcuda.so") {
@@ -113,9 +120,9 @@ fn name(object: &str) {
     } else if file.starts_with("libamdhip64.so") {
         learn(&HIP, object, c"hipPointerGetAttribute");
     } else if file.starts_with("libze_loader.so") {
-        // Level Zero answers queries about an address only for a context, which this library does
-        // not have. If there is no device, Level Zero allocates no device memory, so every address
-        // is host memory.
+        // Level Zero answers queries about an address only for a context, which ddtc does not have.
+        // If there is no device, Level Zero allocates no device memory, so every address is host
+        // memory.
         if has_level_zero_device(Path::new("/dev")) {
             watch(OPAQUE_GPU);
         }
@@ -125,8 +132,8 @@ fn name(object: &str) {
 }
 
 /// Returns true if the folder `dev` (`/dev`) has a device that Level Zero may use: a render node,
-/// an accelerator, or under WSL the GPU of the Windows machine (`dxg`). A subfolder that exists and
-/// cannot be read counts as one with a device.
+/// an accelerator, or under WSL the GPU of the Windows machine (`dxg`). If a subfolder of devices
+/// exists and cannot be read, it is assumed to contain a device.
 fn has_level_zero_device(dev: &Path) -> bool {
     let has = |folder: &str, prefix: &[u8]| match std::fs::read_dir(dev.join(folder)) {
         Ok(mut entries) => {
@@ -157,20 +164,22 @@ fn ask(query: &AtomicPtr<c_void>, address: *const c_void) -> Option<u32> {
     // loaded.
     let query = unsafe { std::mem::transmute::<*mut c_void, Query>(query) };
     let mut kind = 0u32;
-    // SAFETY: the result of this attribute is a 32-bit value, for which `kind` has room. The
-    // functions accept any address and return an error for one that they do not know.
+    // SAFETY: the result for the attribute `MEMORY_TYPE` is a 32-bit value, for which `kind` has
+    // room. The functions accept any address and return an error for an address that they do not
+    // know.
     let code = unsafe { query((&raw mut kind).cast(), MEMORY_TYPE, address.addr() as u64) };
     (code == 0).then_some(kind)
 }
 
-/// Maximum number of members of a type with absolute addresses that the GPU runtimes are asked
-/// about. A type with more members is not taken to be in host memory.
+/// Maximum number of members of a type with absolute addresses for which the GPU runtimes are
+/// queried. If the type has more members, its buffer is not assumed to be in host memory, and is
+/// bypassed.
 const MEMBERS: usize = 16;
 
-/// Returns true if the loaded GPU runtimes call the buffer of a type host memory. If `buf` is not
-/// null, the first byte of the buffer decides. If it is null, the displacements of the type are
-/// absolute addresses, and the first byte of each member must be in host memory, because the
-/// members may be in memory of different kinds.
+/// Returns true if the loaded GPU runtimes report that the buffer of a type is in host memory. If
+/// `buf` is not null, only the first byte of the buffer is looked up. If `buf` is null, the
+/// displacements of the type are absolute addresses, and the first byte of each member must be in
+/// host memory, because the members may be in memory of different kinds.
 pub(crate) fn has_host(buf: *const c_void, t: &Datatype) -> bool {
     if !buf.is_null() {
         return is_host(buf.wrapping_byte_offset(t.true_lb() as isize));
@@ -179,11 +188,12 @@ pub(crate) fn has_host(buf: *const c_void, t: &Datatype) -> bool {
     members(t, 0, &mut found) && found.iter().all(|&at| is_host(std::ptr::without_provenance(at as usize)))
 }
 
-/// Appends to `found` the address of the first byte of each member of a type at address `at`. A
-/// member is a block that a struct, hindexed or hindexed-block constructor places by a byte
-/// displacement, at any depth. Of a contiguous type only the first element is looked at. A type of
-/// any other constructor than these, dup and resized is one member. Members without bytes are
-/// skipped. Returns false, with the list incomplete, as soon as there are more than [`MEMBERS`].
+/// Appends to `found` the address of the first byte of each member of a type at address `at`.
+/// Members are the blocks that struct, hindexed and hindexed-block constructors place by byte
+/// displacements, at any depth below one another and below dup, resized and contiguous
+/// constructors. A contiguous constructor contributes the members of its first element only. A type
+/// with any other constructor is a single member. Members without bytes are skipped. Returns false,
+/// with `found` incomplete, as soon as there are more than [`MEMBERS`] members.
 fn members(t: &Datatype, at: i64, found: &mut Vec<i64>) -> bool {
     let mut placed = |n: i64, displacement: i64, t: &Datatype| {
         n == 0 || t.size() == 0 || members(t, at.wrapping_add(displacement), found)
@@ -209,10 +219,11 @@ fn members(t: &Datatype, at: i64, found: &mut Vec<i64>) -> bool {
     }
 }
 
-/// Returns true if the loaded GPU runtimes call the memory at an address host memory.
+/// Returns true if the loaded GPU runtimes report that the memory at an address is host memory.
 pub(crate) fn is_host(address: *const c_void) -> bool {
-    // CUDA knows some host memory too (pinned memory) and says so. HIP's numbers for the kinds of
-    // memory changed between releases, so any memory that HIP knows is left to the MPI library.
+    // CUDA also knows some host memory (pinned memory), and reports it as host memory. HIP's
+    // numbers for the kinds of memory changed between releases, so all memory that HIP knows is
+    // treated as device memory, and calls with it are bypassed.
     ask(&CUDA, address).is_none_or(|kind| kind == CUDA_HOST) && ask(&HIP, address).is_none()
 }
 

@@ -1,10 +1,11 @@
-//! Ranks of a collective call, their roles, and whether this rank may convert its side of the call.
+//! Ranks of a collective call, their roles, and the decision whether this rank may convert its side
+//! of the call.
 //!
-//! Each rank decides separately: the other ranks may convert or not, or run without this library.
-//! MPI libraries choose their algorithms by count and type size. So a converted buffer goes as the
-//! same count of a substitute datatype of the same size (`own_types`), and all ranks choose the
-//! same algorithm. If an MPI library is known to choose by the local type itself, the call is
-//! bypassed.
+//! Each rank decides separately, because other ranks may decide differently or run without ddtc.
+//! All ranks must nevertheless choose the same algorithm, and MPI libraries choose it by the count
+//! and the size of the type. So a converted buffer is passed with its count unchanged and with a
+//! substitute datatype of the same size (`own_types`). If an MPI library is known to choose the
+//! algorithm by other properties of the local type, the call is bypassed.
 
 use std::ffi::c_int;
 
@@ -19,31 +20,33 @@ use crate::policy::policy;
 use crate::reentrancy::Inside;
 use crate::slow_path::{TYPED_COLLECTIVES, watched_for};
 
-/// Facts about the communicator of a collective call.
+/// Rank of this process and size of the communicator of a collective call.
 #[derive(Clone, Copy)]
 pub(crate) struct Group {
     /// This process's rank.
     rank: c_int,
-    /// Number of ranks that blocks go to and come from: the size of the communicator, or of the
-    /// remote group of an intercommunicator.
+    /// Number of ranks with which this rank exchanges blocks: the size of the communicator, or for
+    /// an intercommunicator the size of its remote group.
     pub(crate) blocks: i64,
-    /// The communicator is an intercommunicator.
+    /// True if the communicator is an intercommunicator.
     inter: bool,
 }
 
-/// Role of a rank in a call with a root.
+/// Role of a rank in a collective call that has a root, such as `MPI_Gather`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// The root. On an intracommunicator it also sends to itself or receives from itself.
+    /// The root. On an intracommunicator the root also sends to itself or receives from itself.
     Root,
-    /// Another rank, which the root sends to or receives from.
+    /// Rank other than the root, to which the root sends or from which it receives.
     Other,
-    /// Another rank of the root's group on an intercommunicator, which sends and receives nothing.
+    /// Rank other than the root, in the root's group of an intercommunicator. It sends and receives
+    /// nothing.
     Absent,
 }
 
 impl Group {
-    /// Returns the group of a call that this rank may convert; `None` if the call is bypassed.
+    /// Returns the [`Group`] of a collective call if this rank may convert the call; `None` if the
+    /// call must be bypassed.
     pub(crate) fn of(host: &'static Host, comm: HandleWord, call: Call) -> Option<Group> {
         if host.abi.is_none() || !policy(host).any(call) {
             return None;
@@ -57,17 +60,18 @@ impl Group {
         known.group.get(asked).map(Group::from)
     }
 
-    /// Returns the group of a communicator, if the MPI library was asked for it before.
+    /// Returns the [`Group`] of a communicator, if the values were read from the MPI library
+    /// before.
     #[inline]
     pub(crate) fn met(comm: &Comm) -> Option<Group> {
         comm.group.met().map(Group::from)
     }
 
-    /// Asks the MPI library for the group of a communicator; `None` if it does not answer.
+    /// Reads the [`Group`] of a communicator from the MPI library; returns `None` if that fails.
     pub(crate) fn ask(host: &'static Host, comm: HandleWord) -> Option<Group> {
         let (mut rank, mut size, mut inter) = (0, 0, 0);
         // SAFETY: `comm` is the communicator of the program's call, which the program must pass
-        // valid, and the other arguments are numbers to write to.
+        // valid. The other arguments are pointers to local integers.
         unsafe {
             if host.f.comm_test_inter?(comm, &raw mut inter) != 0
                 || host.f.comm_rank?(comm, &raw mut rank) != 0
@@ -80,14 +84,14 @@ impl Group {
         Some(Group { rank, blocks: i64::from(size), inter: inter != 0 })
     }
 
-    /// Returns the packed form: a word with the rank in its lower and `inter` in its upper half,
-    /// and the number of blocks.
+    /// Returns the group as two words. The first word has the rank in its lower half and `inter` in
+    /// its upper half, and the second word is the number of blocks.
     fn numbers(self) -> [u64; 2] {
         [u64::from(self.inter) << 32 | u64::from(self.rank as u32), self.blocks as u64]
     }
 
-    /// Returns the role of this rank in a call with this root; `None` if the MPI library would
-    /// refuse the root.
+    /// Returns the role of this rank in a collective call with the argument `root`; `None` if
+    /// `root` is not valid, so that the MPI library would refuse the call.
     pub(crate) fn role(&self, host: &Host, root: c_int) -> Option<Role> {
         let abi = host.abi?;
         let known = (0..self.blocks).contains(&i64::from(root));
@@ -100,14 +104,14 @@ impl Group {
         }
     }
 
-    /// Returns true if a rank of this role sends to the root or receives from it: every rank of an
-    /// intracommunicator, and on an intercommunicator every rank of the group that is not the
-    /// root's.
+    /// Returns true if a rank of this role sends to the root or receives from it. On an
+    /// intracommunicator every rank does so, and on an intercommunicator every rank of the group to
+    /// which the root does not belong.
     pub(crate) fn takes_part(&self, role: Role) -> bool {
         role == Role::Other || role == Role::Root && !self.inter
     }
 
-    /// Returns the index of this rank's own block.
+    /// Returns the index of this rank's own block in a buffer with one block for each rank.
     pub(crate) fn own(&self) -> i64 {
         i64::from(self.rank)
     }
@@ -119,8 +123,8 @@ impl From<[u64; 2]> for Group {
     }
 }
 
-/// Notes the communicator of a collective call that the MPI library has carried out, because the
-/// communicator is known to be valid then.
+/// Enters the communicator of a collective call into the table of known communicators. Called after
+/// the MPI library has carried out the call, because the communicator is known to be valid then.
 #[cold]
 pub(crate) fn learn(host: &'static Host, comm: HandleWord, call: Call) {
     if host.abi.is_some()
@@ -132,9 +136,10 @@ pub(crate) fn learn(host: &'static Host, comm: HandleWord, call: Call) {
     }
 }
 
-/// Returns true if all ranks of the job are on this machine, or if collective calls across nodes
-/// were tried with this MPI library. Reads the variables of Open MPI, the only library with which
-/// they were not tried.
+/// Returns true if all ranks of the job are on this machine, or if the conversion of collective
+/// calls between several machines was tested with this MPI library. Open MPI is the only MPI
+/// library with which it was not tested, so the ranks are counted by Open MPI's environment
+/// variables.
 fn one_node(host: &Host) -> bool {
     static ONE: Awaited<bool> = Awaited::new();
     *ONE.get_or_init(|| {
@@ -144,7 +149,8 @@ fn one_node(host: &Host) -> bool {
         let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
         match (number("OMPI_COMM_WORLD_SIZE"), number("OMPI_COMM_WORLD_LOCAL_SIZE")) {
             (Some(size), Some(here)) => size == here,
-            // A process without these variables was started without a launcher, so it is alone.
+            // A process without these variables was started without a launcher, so it is the only
+            // rank.
             (size, _) => size.is_none_or(|size| size == 1),
         }
     })

@@ -1,4 +1,4 @@
-//! Keeps panics inside this library: outside of it a panic would unwind through the program.
+//! Containment of panics: a panic that left this library would unwind through the program.
 //!
 //! A panic inside [`guard`] is caught. Calls of the MPI library that may run the program's code are
 //! outside of every guard, because an exception of the program must pass the frames of ddtc, and no
@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ddtc::process::Awaited;
 
-/// Number of panics that were caught. Each is a fault of ddtc.
+/// Number of panics that were caught. Each caught panic is a bug of ddtc.
 pub(crate) static PANICS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     /// Number of nested guards that this thread is in. No code in a guard runs the program's code,
-    /// so no exception and no jump skips the end of a guard.
+    /// so no exception or `longjmp` of the program skips the decrement at the end of a guard.
     static GUARDS: Cell<u32> = const { Cell::new(0) };
 }
 

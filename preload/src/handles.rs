@@ -1,15 +1,15 @@
-//! Reading and writing of handles in memory, and the error codes of calls that the MPI library
-//! cannot take.
+//! Reading and writing of MPI handles in memory, and error codes of calls that cannot be passed on
+//! to the MPI library.
 
 use std::ffi::{c_int, c_void};
 
 use crate::host::{HandleWord, Host};
 
-/// Error code of a call if no MPI library is loaded, so that none can be asked for a code: the
-/// value of `MPI_ERR_OTHER` in MPICH, which is an error in every ABI.
+/// Error code of a call if no MPI library is loaded, or if its ABI and so its error codes are not
+/// known. It is the value of `MPI_ERR_OTHER` in MPICH, which is an error code in every ABI.
 pub(crate) const NO_HOST: c_int = 15;
 
-/// Returns a handle that lies in memory, as a word. Returns 0 if the ABI of the MPI library is
+/// Returns the handle at the address `at`, as a word. Returns 0 if the ABI of the MPI library is
 /// unknown.
 ///
 /// # Safety
@@ -56,8 +56,8 @@ pub(crate) enum On {
     Win(HandleWord),
 }
 
-/// Raises and returns the error of a count that does not fit an `int`, in a call of which the MPI
-/// library has only the small form.
+/// Raises the error of a count that does not fit into an `int`, and returns its error code. Called
+/// if the MPI library has no form of the call that takes larger counts.
 pub(crate) fn too_large(host: &Host, on: On) -> c_int {
     let code = host.abi.map_or(NO_HOST, |a| a.err_value_too_large);
     let (raise, handle) = match on {

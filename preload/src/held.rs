@@ -1,6 +1,7 @@
-//! Converted calls while they are in the MPI library: the memory that each kind of call keeps in a
-//! [`Record`], and the handling of that memory after the call has returned or was abandoned (left
-//! by an exception, a jump or the end of its thread; see [`crate::calls`]).
+//! Memory that converted calls keep while they are in the MPI library, in one [`Record`] for each
+//! call. A call takes its memory out of the record after the MPI library has returned. The memory
+//! of an abandoned call (left by an exception, a jump or the end of its thread; see
+//! [`crate::calls`]) is disposed of later.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -18,22 +19,24 @@ use crate::staged::Staged;
 use crate::status::{Marked, Status};
 use crate::windows::{self, Ending, Freeing};
 
-/// Memory that a call keeps while it is in the MPI library.
+/// Memory that a converted call keeps while the MPI library carries the call out.
 enum Held {
     /// Staging buffers of a blocking call or a put, and the status if the call receives a message
     /// or reads from a file.
     Blocking { staged: Staged, status: Option<MarkedStatus> },
-    /// Operation that the call starts.
+    /// Operation for which the call makes a request.
     Starting(Box<Operation>),
-    /// Operations that the call completes or reports on.
+    /// Operations that a call such as `MPI_Wait` or `MPI_Request_get_status` completes or reports
+    /// on.
     Completing(Batch),
-    /// Operations on a window that the call completes.
+    /// One-sided operations that a call which synchronizes a window completes.
     Epoch(Ending),
-    /// Operations on a window that the call frees.
+    /// One-sided operations on the window that `MPI_Win_free` frees.
     Freeing(Freeing),
 }
 
-/// Status of a receive, marked so that ddtc can find out whether the MPI library has written it.
+/// Status of a receive or of a read from a file. The status is marked, so that ddtc can find out
+/// whether the MPI library has written it.
 #[derive(Clone, Copy)]
 struct MarkedStatus {
     marked: Marked,
@@ -42,7 +45,7 @@ struct MarkedStatus {
 }
 
 // SAFETY: `at` points to the status of a call. Only the thread that runs the call follows the
-// pointer: if the call is abandoned, nobody does.
+// pointer. If the call is abandoned, no thread follows it.
 unsafe impl Send for MarkedStatus {}
 
 impl MarkedStatus {
@@ -53,7 +56,7 @@ impl MarkedStatus {
     /// The call must be under way, or its wrapper must not have returned yet.
     unsafe fn is_written(&self, host: &Host) -> bool {
         // SAFETY: `at` points to the status that was marked. The status is the program's argument
-        // or in the wrapper's frame, so it is there until the wrapper returns.
+        // or in the wrapper's frame, so it exists until the wrapper returns.
         unsafe { self.marked.written(host, self.abi, self.at) }
     }
 }
@@ -66,10 +69,11 @@ impl Kept for Held {
 
     fn abandoned(self) {
         match self {
-            // The MPI library may still use the buffers, so they are never used again.
+            // The MPI library may still use the buffers, so ddtc never uses them for another call.
             Held::Blocking { staged, .. } => staged.retire(),
             Held::Starting(operation) => operation.staged.retire(),
-            // The operations are still in the table of requests, as pending as before the call.
+            // The operations are still in the table of requests, and pending as before the call.
+            // Dropping the batch lets calls of other threads find them again.
             Held::Completing(batch) => drop(batch),
             Held::Epoch(ending) => ending.failed(),
             Held::Freeing(freeing) => freeing.failed(),
@@ -83,47 +87,49 @@ thread_local! {
     static HANDLERS_BEGUN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns the number of the program's error handlers that have begun on this thread. A call during
-/// which it has changed had an error, whatever code it has returned.
+/// Returns the number of the program's error handlers that have begun on this thread. If this
+/// number has changed during a call, the call had an error, whatever it has returned.
 pub(crate) fn handlers_begun() -> u64 {
     HANDLERS_BEGUN.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Keeps memory in a record while `call` is in the MPI library. Returns the code of the call, the
-/// memory (`None` if the call was taken for abandoned), and true if the received bytes were
-/// unpacked for an error handler during the call.
+/// Keeps memory in a record while `call` calls the MPI library. Returns the return value of `call`;
+/// the memory, or `None` if the call was wrongly taken for abandoned; and true if an error handler
+/// of the program has run during the call, before which the received bytes were unpacked.
 #[inline]
 fn during(held: Held, call: impl FnOnce() -> c_int) -> (c_int, Option<Held>, bool) {
     let (place, mut held) = (here(), Some(held));
     let entered = CALLS.try_with(|calls| held.take().map(|held| calls.enter(place, held)));
-    // If the thread ends and its thread-local storage is destroyed already, there is no list of its
-    // calls. Then the memory is kept in a record that is in no list.
+    // If the thread is ending and its thread-local storage is already destroyed, the thread has no
+    // list of its calls. Then the memory is kept in a record that is in no list.
     let record = entered.ok().flatten().or_else(|| held.take().map(Record::alone));
     let code = call();
     let is_unpacked = record.is_some_and(Record::is_inspected);
     (code, record.and_then(leave), is_unpacked)
 }
 
-/// Takes the memory of a call out of its record ([`Calls::leave`]), also if the thread-local
-/// storage of the thread is destroyed already.
+/// Takes the memory of a call out of its record ([`Calls::leave`]). This is possible even if the
+/// thread-local storage of the thread is already destroyed.
 fn leave(record: &'static Record<Held>) -> Option<Held> {
     CALLS.try_with(|calls| calls.leave(record)).unwrap_or_else(|_| record.take())
 }
 
-/// Unpacks the received bytes of the innermost call and settles its completed operations. Called
-/// before an error handler of the program runs in that call, so that the handler finds the
-/// program's buffers and statuses as it would find them without ddtc.
+/// Unpacks the received bytes of the innermost converted call of this thread, and settles the
+/// operations that this call has completed ([`requests::settle`]). Called before an error handler
+/// of the program runs in that call, so that the handler finds the program's buffers and statuses
+/// as it would find them without ddtc.
 pub(crate) fn before_a_handler() {
     let _ = HANDLERS_BEGUN.try_with(|begun| begun.set(begun.get() + 1));
     let _ = CALLS.try_with(|calls| {
         calls.inspect_innermost(|held| match held {
             // SAFETY: the call is under way, so the program's buffers and its status belong to the
-            // call. The MPI library may still write to a staging buffer, for other receives inside
-            // a collective call. Bytes that are copied from there meanwhile are as unfinished as
-            // they would be in the program's buffer.
+            // call. If the call is collective, receives of the call that have not ended may still
+            // write to a staging buffer. Bytes that are copied from there meanwhile are as
+            // unfinished as they would be in the program's buffer.
             Held::Blocking { staged, status } => unsafe {
                 staged.unpack_truncated();
-                // A status that the MPI library has not written gets its old contents back.
+                // `is_written` restores the old contents of a status that the MPI library has not
+                // written.
                 status.iter().for_each(|status| _ = status.is_written(staged.host()));
             },
             // SAFETY: `inspect_innermost` passes only the memory of a call that is under way.
@@ -134,27 +140,28 @@ pub(crate) fn before_a_handler() {
 }
 
 impl Staged {
-    /// Runs a blocking call after whose success nothing is unpacked: one that only sends or writes
-    /// to a file, or one that is bypassed. Returns the code of the call.
+    /// Runs a blocking call after whose success nothing needs to be unpacked, because the call only
+    /// sends, only writes to a file, or is bypassed. Returns the return value of the call.
     #[inline]
     pub(crate) fn sending(self, call: impl FnOnce() -> c_int) -> c_int {
-        // SAFETY: the function for a success unpacks nothing.
+        // SAFETY: the function that runs after a success unpacks nothing.
         unsafe { self.blocking(call, |_| ()) }
     }
 
-    /// Runs a blocking collective call, and unpacks all received bytes after its success. Returns
-    /// the code of the call.
+    /// Runs a blocking collective call, and unpacks all received bytes after a success. Returns the
+    /// return value of the call.
     ///
     /// # Safety
     /// `call` must call the MPI library with the staging buffers.
     #[inline]
     pub(crate) unsafe fn collective(self, call: impl FnOnce() -> c_int) -> c_int {
-        // SAFETY: the caller promises that the staging buffers were received into. Collective calls
-        // stage no receive of a message, so `unpack` reads no status.
+        // SAFETY: the caller promises that `call` receives into the staging buffers. Collective
+        // calls stage no receive of a message, so `unpack` reads no status.
         unsafe { self.blocking(call, |staged| _ = staged.unpack(std::ptr::null_mut())) }
     }
 
-    /// Runs a blocking call, and `unpack` after its success. Returns the code of the call.
+    /// Runs a blocking call, and runs `unpack` after a success. Returns the return value of the
+    /// call.
     ///
     /// # Safety
     /// `unpack` must unpack only bytes that `call` has received.
@@ -170,7 +177,7 @@ impl Staged {
             match code {
                 0 => unpack(&staged),
                 // SAFETY: the call has failed, and the program's buffers belong to the call until
-                // the wrapper returns. Receives inside a collective call that has failed may still
+                // the wrapper returns. If the call is collective, its other receives may still
                 // write to a staging buffer; bytes that are copied meanwhile are as unfinished as
                 // they would be in the program's buffer.
                 _ => unsafe { failed(staged, is_unpacked) },
@@ -179,9 +186,9 @@ impl Staged {
         code
     }
 
-    /// Runs a receive or a read from a file. Passes a status to `call`, our own if the program
-    /// wants none, and after a success unpacks the number of bytes in that status. Returns the code
-    /// for the program.
+    /// Runs a receive or a read from a file. Passes the program's status to `call`, or a status of
+    /// ddtc if the program passes `MPI_STATUS_IGNORE`. After a success, unpacks as many bytes as
+    /// the status reports. Returns the value that the wrapper returns to the program.
     ///
     /// # Safety
     /// `status` must be null, `MPI_STATUS_IGNORE`, or point to a status. `call` must receive into
@@ -203,8 +210,8 @@ impl Staged {
         let host = self.host();
         let mut own = Status::new();
         let status = own.unless(abi, status);
-        // SAFETY: `status` is neither null nor `MPI_STATUS_IGNORE` here: it points to the program's
-        // status or to `own`.
+        // SAFETY: `status` is not `MPI_STATUS_IGNORE` here, because `unless` has replaced that by
+        // `own`, and not null. So it points to the program's status or to `own`.
         let marked = MarkedStatus { marked: unsafe { mark.set(host, abi, status) }, abi, at: status };
         let held = Held::Blocking { staged: self, status: Some(marked) };
         let (code, held, is_unpacked) = during(held, || call(status));
@@ -220,9 +227,9 @@ impl Staged {
                 drop(staged);
                 refused
             } else {
-                // The receive has failed. The code alone does not show that: MPICH returns success
-                // after an error handler of the program has returned, but has not written the
-                // status.
+                // The receive has failed. The return value alone does not show a failure, because
+                // MPICH returns success after an error handler of the program has returned. MPICH
+                // has not written the status then.
                 failed(staged, is_unpacked);
                 None
             }
@@ -231,8 +238,8 @@ impl Staged {
     }
 
     /// Runs a call that returns before its operation is complete and makes no request (`MPI_Put`).
-    /// Returns the code of the call and, after a success, the staging buffers, which must live
-    /// until the operation is complete.
+    /// Returns the return value of the call and, after a success, the staging buffers, which must
+    /// live until the operation is complete.
     pub(crate) fn putting(self, call: impl FnOnce() -> c_int) -> (c_int, Option<Staged>) {
         if self.is_empty() {
             return (self.sending(call), None);
@@ -247,12 +254,12 @@ impl Staged {
     }
 }
 
-/// Disposes of the buffers of a blocking call that ended with an error. Unpacks the received bytes,
-/// unless that was done for an error handler (`is_unpacked`). Then takes the buffers out of use,
-/// because the MPI library may still use them.
+/// Disposes of the staging buffers of a blocking call that has ended with an error. Unpacks the
+/// received bytes, unless they were already unpacked for an error handler (`is_unpacked`). Then
+/// takes the buffers out of use, because the MPI library may still use them.
 ///
 /// # Safety
-/// If `is_unpacked` is false, as [`Staged::unpack_truncated`].
+/// If `is_unpacked` is false, the caller must keep the contract of [`Staged::unpack_truncated`].
 unsafe fn failed(staged: Staged, is_unpacked: bool) {
     if !is_unpacked {
         // SAFETY: the caller promises what `unpack_truncated` requires if `is_unpacked` is false.
@@ -261,10 +268,10 @@ unsafe fn failed(staged: Staged, is_unpacked: bool) {
     staged.retire();
 }
 
-/// Runs a call that makes a request for an operation: a nonblocking call starts the operation,
-/// `_init` calls make a persistent one. `make` makes the operation from the staged buffers. If the
-/// operation is not complete when the call returns, it is put into the table of requests. Returns
-/// the code of the call.
+/// Runs a call that makes a request: a nonblocking call, which starts an operation, or an `_init`
+/// call, which makes a persistent operation. `make` makes the [`Operation`] from the staged
+/// buffers. If the operation is not complete when the call returns, it is put into the table of
+/// requests. Returns the return value of the call.
 ///
 /// # Safety
 /// If anything is staged, `request` must point to writable memory for a handle. `call` must call
@@ -281,9 +288,10 @@ pub(crate) unsafe fn start(
     }
     let operation = make(staged);
     let may_be_done = operation.may_be_done_at_once();
-    // The program's handle is set to null before the call. If it is still null after the call, the
-    // MPI library has made no request, and the old value is put back. The code alone does not show
-    // that: after an error handler of the program has returned, MPICH returns success.
+    // The program's handle is set to null before the call. If the handle is still null after the
+    // call, the MPI library has made no request, and the handle gets its old value back. The return
+    // value alone does not show that there is no request, because MPICH returns success after an
+    // error handler of the program has returned.
     // SAFETY: something is staged, so `request` points to memory for a handle, as the caller
     // promises. The old value may be anything; it is not used as a handle.
     let before = unsafe { handle_at(host, request) };
@@ -308,9 +316,10 @@ pub(crate) unsafe fn start(
     }
     let Some(Held::Starting(operation)) = held else { return code };
     if handle == host.request_null || code != 0 {
-        // No request will show when the MPI library has finished with the buffers. A handle that
-        // the call returned with an error is not used: the MPI library may have freed it already,
-        // and a later request may get the same value.
+        // Without a request ddtc cannot find out when the MPI library has finished with the staging
+        // buffers. If the call has returned a handle together with an error, the handle is not
+        // used, because the MPI library may have freed the request already, and a later request may
+        // get the same handle.
         operation.staged.retire();
         return code;
     }
@@ -328,10 +337,10 @@ pub(crate) unsafe fn start(
     code
 }
 
-/// Runs a call that completes operations or reports on them, and then `after`, which is given the
-/// operations and the code of the call and returns the code for the program. `answer` is the place
-/// where the call reports how the operations have ended. If the call was taken for abandoned,
-/// `after` does not run, and the code of the call is returned.
+/// Runs a call that completes operations or reports on them. Then runs `after` with the operations
+/// and the return value of the call; `after` returns the value for the program. `answer` is the
+/// place where the call reports how the operations have ended. If the call was wrongly taken for
+/// abandoned, `after` does not run, and the return value of the call is returned.
 pub(crate) fn completing(
     mut batch: Batch,
     answer: Answer,
@@ -345,7 +354,8 @@ pub(crate) fn completing(
     }
 }
 
-/// Runs a call that completes the operations `ending` on a window. Returns the code of the call.
+/// Runs a call that synchronizes a window and so completes the one-sided operations `ending`.
+/// Returns the return value of the call.
 ///
 /// # Safety
 /// If `call` succeeds, it must have completed these operations.
@@ -364,8 +374,8 @@ pub(crate) unsafe fn epoch(host: &'static Host, ending: Ending, call: impl FnOnc
     }
 }
 
-/// Runs a call that frees a window. After an error the operations `freeing` of the window are kept.
-/// Returns the code of the call.
+/// Runs a call that frees a window. If the call fails, the one-sided operations `freeing` of the
+/// window are kept. Returns the return value of the call.
 pub(crate) fn freeing(freeing: Freeing, call: impl FnOnce() -> c_int) -> c_int {
     let (code, held, _) = during(Held::Freeing(freeing), call);
     if code != 0 {

@@ -1,5 +1,6 @@
-//! The interface [`Hook`] to a place inside an MPI library at which compiled code moves the bytes
-//! of the library's own requests. The functions of [`crate::hooks`] find the hook of a library.
+//! Interface [`Hook`] to the hook of an MPI library: a place inside the MPI library at which
+//! compiled code packs and unpacks the bytes of the MPI library's own requests. The functions of
+//! [`crate::hooks`] return the hook of an MPI library.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,15 +11,15 @@ use crate::decision::HookState;
 use crate::host::{HandleWord, Host};
 use crate::table::TypeEntry;
 
-/// Handle of the type that a wrapper of `MPI_Type_commit` is committing, 0 if none is. A hook that
-/// sees the commits inside the library compares their types with this handle, to distinguish the
-/// commits that a wrapper makes. If two threads commit at once, a wrapper's commit may look like
-/// one that no wrapper made. The hook then searches the stack for a call of the program, and may be
-/// enabled without need.
+/// Handle of the type that ddtc's wrapper of `MPI_Type_commit` is committing, 0 if it is committing
+/// none. A hook that sees all commits inside the MPI library compares the type of each with this
+/// handle, and so distinguishes commits by the wrapper from other commits. If two threads commit at
+/// once, a commit by the wrapper may look like one of the others. Then the hook searches the stack
+/// for a call of the program, and may be enabled without need.
 static COMMITTING: AtomicU64 = AtomicU64::new(0);
 
-/// Commits a type of the program by calling `commit`. If the MPI library shows its commits to a
-/// hook, the type's handle is in [`COMMITTING`] during the call.
+/// Commits a type of the program by calling `commit`. If the hook of the MPI library sees the
+/// commits inside the MPI library, the type's handle is in [`COMMITTING`] during the call.
 #[inline]
 pub(crate) fn committing(host: &Host, datatype: HandleWord, commit: impl FnOnce() -> c_int) -> c_int {
     if !host.shows_commits() {
@@ -30,50 +31,55 @@ pub(crate) fn committing(host: &Host, datatype: HandleWord, commit: impl FnOnce(
     code
 }
 
-/// Returns true if a wrapper is committing the type of this handle.
+/// Returns true if ddtc's wrapper of `MPI_Type_commit` is committing the type of this handle.
 pub(crate) fn is_committing(datatype: u64) -> bool {
     COMMITTING.load(Relaxed) == datatype
 }
 
-/// Lines of a report about a hook.
+/// Notes and counts about a hook for ddtc's report.
 #[derive(Default)]
 pub(crate) struct HookReport {
-    /// Notes for the user.
+    /// Notes for the user, for example the reason why the hook is not enabled.
     pub(crate) notes: Vec<String>,
-    /// Number of types of which only the library's own descriptions are known.
+    /// Number of types that are known only by the MPI library's own descriptions of them, because
+    /// the program passes them to no call that ddtc sees.
     pub(crate) types_unseen: u64,
-    /// Number of types known only from descriptions whose bytes the library did not move in the way
-    /// in which compiled code would have moved them.
+    /// Number of types, among those known only by the MPI library's own descriptions, of which the
+    /// MPI library and compiled code were found to move different bytes.
     pub(crate) types_different: u64,
 }
 
-/// A hook in an MPI library. Arguments `bytes` are numbers of packed bytes, and `handle` is the
-/// handle of the type of `entry`, masked by [`Host::mask`].
+/// Hook in an MPI library: a place inside the MPI library at which compiled code can pack and
+/// unpack the bytes of the MPI library's requests. In all functions `bytes` is a number of packed
+/// bytes, and `handle` is the handle of the type of `entry`, masked by [`Host::mask`].
 pub(crate) trait Hook: Sync {
-    /// Returns true if the settings and the version of the library allow compiled code to move
-    /// bytes inside.
+    /// Returns true if the settings and the profile of the MPI library allow compiled code to move
+    /// bytes inside the MPI library.
     fn may_enable(&self, host: &Host) -> bool;
 
-    /// Does the work that could not be done inside the library. Called at the beginning of a call
-    /// of the program.
+    /// Does the work on types that could not be done during the progress of the MPI library. Called
+    /// at the beginning of a call of the program.
     fn attend_in_call(&self);
 
-    /// Notes that a type was decoded or timed.
+    /// Informs the hook that a type was decoded or timed. The hook may then let compiled code serve
+    /// the type's requests inside the MPI library.
     fn adopted(&self, host: &'static Host, entry: &'static TypeEntry, handle: u64);
 
-    /// Makes a type ready inside the library. Called if the program passes the type to a call after
-    /// enough of its requests went to the library's own mover.
+    /// Lets compiled code serve requests of a type inside the MPI library. Called when the program
+    /// passes the type to a call after the MPI library's own mover has served enough of its
+    /// requests.
     fn attend(&self, host: &'static Host, entry: &'static TypeEntry, handle: u64);
 
-    /// Makes a type ready inside the library, because the program makes a persistent request of the
-    /// type: the request is prepared once and started often.
+    /// Lets compiled code serve requests of a type inside the MPI library, because the program
+    /// makes a persistent request of the type, which is prepared once and started often.
     fn persists(&self, host: &'static Host, entry: &'static TypeEntry, handle: u64);
 
-    /// Notes that the program passes `bytes` bytes of a type to a collective call, of which the
-    /// library makes messages.
+    /// Records that the program passes `bytes` bytes of a type to a collective call, from which the
+    /// MPI library makes messages.
     fn passes(&self, host: &'static Host, entry: &TypeEntry, bytes: u64);
 
-    /// Returns whether compiled code moves a message inside the library in all these directions.
+    /// Returns whether compiled code packs or unpacks a message of `bytes` bytes inside the MPI
+    /// library, in all these directions.
     fn inside(
         &self,
         host: &'static Host,
@@ -82,26 +88,27 @@ pub(crate) trait Hook: Sync {
         directions: &[Direction],
     ) -> HookState;
 
-    /// Counts a message that is packed first because its type is not ready inside the library.
-    /// After enough of these messages the type is made ready there.
+    /// Counts a message that is packed into a staging buffer because compiled code does not serve
+    /// its type inside the MPI library yet. After enough of these messages the type is queued for
+    /// that.
     fn offer(&self, host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction);
 
-    /// Adds the nanoseconds that a message would have saved inside the library to a sum that
-    /// enables the hook once it is large enough. `nanos` is called only if the hook is allowed and
-    /// not enabled yet.
+    /// Adds, to a sum, the nanoseconds that would have been saved if compiled code had moved a
+    /// message inside the MPI library. Once the sum is large enough, the hook is enabled. `nanos`
+    /// is called only if the hook is allowed and not enabled yet.
     fn misses(&self, host: &'static Host, nanos: &dyn Fn() -> u64);
 
     /// Adds the uses that the hook has counted for its types to the counters of the process.
     fn fold_all(&self);
 
-    /// Returns the lines of a report about this hook.
+    /// Returns the notes and counts about this hook for ddtc's report.
     fn report(&self) -> HookReport;
 
-    /// Disables the hook and forgets addresses and objects of the library, because the library has
-    /// no user any more and may be unloaded.
+    /// Disables the hook and forgets addresses and objects of the MPI library. Called if the MPI
+    /// library has no user any more, so that it may be unloaded.
     fn disable(&self);
 
-    /// Enables the hook again if its proof has succeeded before, because the library has a user
-    /// again.
+    /// Enables the hook again if its proof has succeeded before. Called if the MPI library has a
+    /// user again.
     fn enable_again(&self);
 }

@@ -1,10 +1,10 @@
 //! The MPI library that the process uses: its functions, its ABI and its predefined handles.
 //!
-//! The preload library is linked with no MPI library. It finds the functions of the one that is
-//! already loaded. `RTLD_NEXT` does not suffice for that, because a Python module may have loaded
-//! libmpi with `RTLD_LOCAL`. So the scope of the object that called the wrapper is searched first,
-//! then the global scope, then the scope of every loaded object. The objects are opened by `dlopen`
-//! with `RTLD_NOLOAD`, which loads nothing.
+//! The preload library is linked with no MPI library. It finds the functions of the MPI library
+//! that is already loaded. `RTLD_NEXT` does not suffice for that, because a Python module may have
+//! loaded libmpi with `RTLD_LOCAL`. So the scope of the object that called the wrapper is searched
+//! first, then the global scope, then the scope of every loaded object. The objects are opened by
+//! `dlopen` with `RTLD_NOLOAD`, which loads nothing.
 //!
 //! The preload library calls MPI only by the `PMPI_` names, so these calls never enter its own
 //! wrappers. Calls of the program go on to a PMPI layer if there is one ([`crate::layers`]).
@@ -44,7 +44,7 @@ pub(crate) type CopyFn = unsafe extern "C-unwind" fn(
 ) -> c_int;
 pub(crate) type DeleteFn = unsafe extern "C-unwind" fn(HandleWord, c_int, *mut c_void, *mut c_void) -> c_int;
 
-/// Makes a C string of a string literal.
+/// Makes a constant C string from a string literal.
 macro_rules! c_name {
     ($name:expr) => {
         const {
@@ -67,7 +67,7 @@ macro_rules! functions {
         }
 
         impl $functions {
-            /// The profiling names of the functions.
+            /// Profiling names (`PMPI_...`) of the functions of this table.
             const PROFILING: &[&CStr] = &[$(c_name!(concat!("P", stringify!($name)))),*];
 
             /// Returns the functions that `lookup` gives for their profiling names.
@@ -96,8 +96,9 @@ macro_rules! counted {
     ($(fn $name:ident, fn $name_c:ident: $small:ident, $large:ident, $section:literal, $call:ident $completion:ident $file:ident::$by:ident
      ($($argument:ident: $role:ident),*);)*) => {
         functions! {
-            /// Functions of an MPI library that take counts, in both forms (`int` and `MPI_Count`).
-            /// `None` if the library has no such symbol.
+            /// Functions of an MPI library that take counts, each in both forms: with counts of
+            /// type `int` and with counts of type `MPI_Count`. `None` if the library has no such
+            /// symbol.
             CountedFunctions
             $(
                 $small $name ($(argument!(c_int, $role)),*);
@@ -110,8 +111,8 @@ macro_rules! counted {
 for_each_counted_call! { counted }
 
 functions! {
-    /// Functions of an MPI library that are called and have no row in `ddtc_hosts::counted_calls`.
-    /// `None` if the library has no such symbol.
+    /// Functions of an MPI library that this library wraps or calls, and that have no row in
+    /// `ddtc_hosts::counted_calls`. `None` if the MPI library has no such symbol.
     Functions
     finalize MPI_Finalize ();
     initialized MPI_Initialized (*mut c_int);
@@ -266,67 +267,73 @@ impl Functions {
     }
 }
 
-/// Description of an MPI library. The fields before `next` are those that most calls read. They lie
-/// in one cache line, because a program that computes between two calls evicts this description
-/// from the cache, and each further line would be a cache miss in every call.
+/// Data about one MPI library. The fields before `next` are those that most calls read. They lie in
+/// one cache line, because a program that computes between two calls evicts this struct from the
+/// cache, and each further line would be a cache miss in every call.
 #[repr(C, align(64))]
 pub(crate) struct Host {
-    /// Bits of a word that hold a handle; 0 without an ABI.
+    /// Mask of the bits of a [`HandleWord`] that hold a handle; 0 if [`Host::abi`] is `None`.
     pub(crate) mask: u64,
-    /// Ranges of handles that contain only named types: the first handle of each range, and the
-    /// distance from the first to the last.
+    /// Two ranges of handles that contain only handles of named types. Each is given by its first
+    /// handle and the distance from the first handle to the last.
     named_ranges: [(u64, u64); 2],
     /// `MPI_DATATYPE_NULL`.
     pub(crate) type_null: u64,
-    /// Bytes of a handle in memory; 0 without an ABI.
+    /// Bytes that a handle has in memory; 0 if [`Host::abi`] is `None`.
     pub(crate) handle_bytes: usize,
     is_open_mpi: bool,
-    /// Under Open MPI: whether a commit inside the library can be recognized as one of the
-    /// program's by the fact that the wrapper of `MPI_Type_commit` has seen it. False if a PMPI
-    /// layer takes messages; then the types are found by Open MPI's descriptions of them.
+    /// True under Open MPI if the wrapper of `MPI_Type_commit` sees the commits of the program's
+    /// types, so that they can be distinguished from the commits that Open MPI makes itself. False
+    /// if a PMPI layer takes messages. Then types are found by Open MPI's descriptions of them.
     shows_commits: bool,
-    /// Functions to which calls of the program are passed on: a PMPI layer's, or the MPI library's.
+    /// Functions to which calls of the program are passed on: the function of a PMPI layer if a
+    /// layer has it, else the function of the MPI library.
     pub(crate) next: Functions,
-    /// Functions with counts to which calls of the program are passed on, in both forms.
+    /// Functions with counts to which calls of the program are passed on, in both forms: with
+    /// counts of type `int` and with counts of type `MPI_Count`.
     pub(crate) next_counted: CountedFunctions,
     /// Functions with counts to which a wrapper jumps directly if no type of the call is to be
-    /// converted. They are those of `next_counted`, except that all are `None` while calls are
-    /// counted for a report or record, so that every call reaches the code that counts it. (If the
-    /// calls of the library are only handed on, they are those of `next_counted` in any case.)
+    /// converted. They are those of `next_counted`, except if calls are counted for a report or
+    /// record. Then all of them are `None`, so that every call reaches the code that counts it. (If
+    /// the calls of this MPI library are only handed on, they are not counted, and the functions
+    /// are always those of `next_counted`.)
     pub(crate) direct: CountedFunctions,
-    /// Functions of the MPI library under their `PMPI_` names, for calls that this library makes.
+    /// Functions of the MPI library under their `PMPI_` names, for calls that ddtc itself makes.
     pub(crate) f: Functions,
-    /// Functions of the MPI library with counts, under their `PMPI_` names, for calls that this
-    /// library makes.
+    /// Functions of the MPI library with counts, under their `PMPI_` names, for calls that ddtc
+    /// itself makes.
     pub(crate) counted: CountedFunctions,
-    /// The PMPI layers after this library.
+    /// PMPI layers between this library and the MPI library.
     pub(crate) layers: Layers,
-    /// ABI of the MPI library. `None` if nothing is to be converted: the ABI is not known,
-    /// functions that conversion needs are missing, or the calls of this library are only handed
-    /// on.
+    /// ABI of the MPI library. `None` if nothing is to be converted, because the ABI is not known,
+    /// functions that conversion needs are missing, or the calls of this MPI library are only
+    /// handed on.
     pub(crate) abi: Option<&'static Abi>,
-    /// `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
+    /// Handle `MPI_COMM_WORLD`.
     pub(crate) world: u64,
+    /// Handle `MPI_COMM_SELF`.
     pub(crate) myself: u64,
     /// `MPI_COMM_NULL`.
     pub(crate) comm_null: u64,
-    /// `MPI_REQUEST_NULL`, `MPI_PACKED` and `MPI_BYTE`.
+    /// Handle `MPI_REQUEST_NULL`.
     pub(crate) request_null: u64,
+    /// Handle `MPI_PACKED`.
     pub(crate) packed: u64,
+    /// Handle `MPI_BYTE`.
     pub(crate) byte: u64,
-    /// Family and version, parsed from `version`; `Family::Other` and 0.0.0 if the calls of the
-    /// library are only handed on.
+    /// Family and version of the MPI library, parsed from `version`; `Family::Other` and 0.0.0 if
+    /// the calls of this MPI library are only handed on.
     pub(crate) library: Library,
-    /// Properties of the library's release that decisions depend on.
+    /// Properties of this release of the MPI library that decisions about conversion depend on.
     pub(crate) profile: &'static Profile,
-    /// First line of `MPI_Get_library_version`, which names the implementation.
+    /// First line of the text from `MPI_Get_library_version`, which names the implementation.
     pub(crate) version: String,
-    /// Number of bytes from which the library copies one contiguous run faster than `memcpy`
+    /// Minimum bytes of a contiguous run that the MPI library copies faster than `memcpy` does
     /// (`costs.own_runs` of the profile), or `i64::MAX` if the policy converts everything.
     pub(crate) own_runs: i64,
-    /// Handles of the named types, sorted.
+    /// Handles of the named types with the types, sorted by handle.
     named: Vec<(u64, Named)>,
-    /// Object file and address of the library, for symbols that are looked up later.
+    /// Object file of the MPI library and an address in it, for symbols that are looked up later.
     place: Place,
     pub(crate) users: Users,
 }
@@ -334,8 +341,9 @@ pub(crate) struct Host {
 const _: () = assert!(std::mem::offset_of!(Host, next) <= 64);
 
 impl Host {
-    /// Describes the MPI library that is found in a scope. If `converts` is true, its calls may be
-    /// converted. Otherwise, or if its ABI is not known, its calls are only handed on.
+    /// Collects the data about the MPI library whose functions are found in `scope`. If `converts`
+    /// is true, its calls may be converted. If `converts` is false or the ABI is not known, its
+    /// calls are only handed on.
     fn in_scope(scope: &Opened, converts: bool) -> Host {
         let lookup = |name: &CStr| scope.symbol(name);
         let (f, counted) = (Functions::find(&lookup), CountedFunctions::find(&lookup));
@@ -396,8 +404,8 @@ impl Host {
         host
     }
 
-    /// Fills in the predefined handles, which are constants of the ABI or addresses of the MPI
-    /// library's objects.
+    /// Fills in the predefined handles, which are constants of the ABI or addresses of data objects
+    /// in the MPI library.
     fn take_handles(&mut self, abi: &'static Abi, scope: &Opened) {
         let global = Opened::global();
         let data = |name: &str| data_in([global.as_ref(), Some(scope)], name);
@@ -422,9 +430,9 @@ impl Host {
         self.byte = self.handle(Named::Byte).unwrap_or(0);
     }
 
-    /// Returns whether the world was initialized, and whether it was finalized. Any thread may ask
-    /// for both at any time (MPI 5.0, 11.4.1). If the MPI library lacks a function or returns an
-    /// error, the answers are "not initialized" and "finalized".
+    /// Returns whether the world was initialized, and whether it was finalized. Any thread may
+    /// query both at any time (MPI 5.0, 11.4.1). If the MPI library lacks one of the two functions
+    /// or the function returns an error, its result is "not initialized" or "finalized".
     fn initialized_and_finalized(&self) -> (bool, bool) {
         let (mut up, mut down) = (0, 0);
         // SAFETY: `MPI_Initialized` and `MPI_Finalized` of this library, which may be called at any
@@ -440,17 +448,18 @@ impl Host {
         self.initialized_and_finalized() == (true, false)
     }
 
-    /// Runs a call of this library's own that uses `MPI_COMM_WORLD` or `MPI_COMM_SELF`, and returns
-    /// its result; `None` if the world is not up or `MPI_Finalize` has begun. An `MPI_Finalize`
-    /// that begins meanwhile waits for the call (at most `PATIENCE` of [`crate::users`]).
+    /// Runs `call`, a call of ddtc's own that uses `MPI_COMM_WORLD` or `MPI_COMM_SELF`, and returns
+    /// its result. Returns `None` if the world is not initialized or `MPI_Finalize` has begun. If
+    /// an `MPI_Finalize` of the program begins while `call` runs, it waits until `call` has ended
+    /// (at most `PATIENCE` of [`crate::users`]).
     pub(crate) fn with_world<T>(&self, call: impl FnOnce() -> T) -> Option<T> {
         let _internal = self.users.internal()?;
         self.world_is_up().then(call)
     }
 
-    /// Returns true if the value of a handle alone shows that the handle is that of a named type.
-    /// Of MPICH's pair types such as `MPI_FLOAT_INT`, and of named types outside of the two ranges,
-    /// the value does not show this.
+    /// Returns true if the handle lies in one of the two ranges that contain only handles of named
+    /// types. So the result is false also for named types outside of these ranges, for example
+    /// MPICH's pair types such as `MPI_FLOAT_INT`.
     #[inline]
     pub(crate) fn is_named(&self, handle: u64) -> bool {
         self.named_ranges.iter().any(|&(first, span)| handle.wrapping_sub(first) <= span)
@@ -500,7 +509,7 @@ impl Host {
         Opened::loaded(&self.place.object)
     }
 
-    /// Returns true if the world or a session of the library is known to be in use.
+    /// Returns true if the world or a session of this MPI library is known to be in use.
     fn is_in_use(&self) -> bool {
         self.users.any() || self.world_is_up()
     }
@@ -510,14 +519,16 @@ impl Host {
         self.is_open_mpi
     }
 
-    /// Returns true under Open MPI if commits of the program's types can be told from those that
-    /// Open MPI makes itself, because the wrapper of `MPI_Type_commit` sees the former.
+    /// Returns true under Open MPI if commits of the program's types can be distinguished from
+    /// those that Open MPI makes itself, because the wrapper of `MPI_Type_commit` sees the
+    /// program's commits.
     #[inline]
     pub(crate) fn shows_commits(&self) -> bool {
         self.shows_commits
     }
 
-    /// Returns the function of a PMPI layer that has this Fortran name; `None` if no layer has one.
+    /// Returns the function of a PMPI layer that has the Fortran name `name`; `None` if no layer
+    /// has one. `profiling`: the same name with the letter P before it.
     pub(crate) fn layers_fortran(&self, name: &CStr, profiling: &CStr) -> Option<*mut c_void> {
         Successors::new(&self.opened()?).of_fortran(name, profiling)
     }
@@ -539,7 +550,8 @@ fn detect(f: &Functions, scope: &Opened, version: &str) -> Option<&'static Abi> 
     }
 }
 
-/// Returns the address of a data object in the first of these scopes that has it, or 0.
+/// Returns the address of a data object in the first of these scopes that defines it, or 0 if none
+/// does.
 fn data_in(scopes: [Option<&Opened>; 2], name: &str) -> u64 {
     let Ok(name) = CString::new(name) else { return 0 };
     let mut found = scopes.into_iter().flatten().map(|scope| scope.symbol(&name));

@@ -1,18 +1,18 @@
-//! Hotness counters: the time that uses of committed types which are not decoded have cost the MPI
-//! library.
+//! Hotness counters: for each committed type that is not decoded, the time that its uses have cost
+//! the MPI library.
 //!
-//! A type may be used once, and decoding it costs more than a small call. So in mode `lazy` a
-//! commit only records the handle here. Each call that could be converted adds the minimum time
-//! that it costs the unmodified library, and the type is decoded ([`crate::types::adopt`]) when
-//! [`crate::worth`] expects decoding to pay.
+//! Decoding a type costs more than a small call, and a type may be used only once. So in mode
+//! `lazy` a commit only records the handle here. Each call that could be converted adds to the
+//! type's counter the minimum time that the call costs the unmodified library. The type is decoded
+//! ([`crate::types::adopt`]) when [`crate::worth`] expects decoding to pay.
 //!
-//! The hash of a handle gives its slot in an array. If that slot belongs to another handle, the
-//! handle has a slot in a table that grows. Counts are not exact: the handle may belong to a later
-//! type than the one that was counted, and if two threads count at once, one count may be lost.
-//! Nothing depends on a count but the moment of decoding. Once decoded, a type is tied to its
-//! entry, with kernels and verdicts, by an attribute of the MPI library, and not by its handle. If
-//! a handle has a slot, a commit of it was seen and no [`MPI_Type_free`](crate::wrap) after that,
-//! so the MPI library can be asked about it.
+//! The hash of a handle selects the handle's slot in the array [`COUNTERS`]. If another handle has
+//! that slot, the handle gets a slot in the table [`OTHERS`], which grows. Counts are not exact: a
+//! handle may belong to a later type than the type that was counted under it, and if two threads
+//! count at once, one count may be lost. Counts only decide when a type is decoded. A decoded type
+//! is tied to its entry, with kernels and verdicts, by an attribute of the MPI library, and not by
+//! its handle. A handle has a slot only if a commit of it was seen and no
+//! [`MPI_Type_free`](crate::wrap) after that, so the MPI library can be queried about it.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -27,45 +27,52 @@ use crate::table::{self, Found};
 use crate::use_kind::{CompletedBy, UseKind, UseRules};
 use crate::worth::{self, BLOCK, MARGIN, MAX_DOUBLINGS, NOTHING, Outlook};
 
-/// Number of slots in the array: more than the number of types that programs use at a time, and few
-/// enough for the array to stay in a cache.
+/// Number of slots in the array [`COUNTERS`]: more than the number of types that programs usually
+/// have at a time, and few enough for the array to stay in a processor cache.
 const SLOTS: usize = 2048;
 
-/// Counter of a type that is not decoded, and back-off of every type.
+/// Slot of a committed type: the hotness counter of the type as long as it is not decoded, and the
+/// type's back-off, which is used for decoded types too.
 #[repr(align(64))]
 struct Slot {
-    /// 0 if no type has the slot.
+    /// Masked handle of the type; 0 if no type has the slot.
     handle: AtomicU64,
-    /// Bytes of an instance; 0 until a use asks for them.
+    /// Packed bytes of an instance of the type; 0 until the first counted use of the type, which
+    /// queries them from the MPI library.
     size: AtomicI64,
-    /// Nanoseconds that uses have cost the MPI library.
+    /// Nanoseconds that the counted uses of the type have cost the MPI library.
     spent: AtomicU64,
-    /// Nanoseconds that uses must have cost before the type is looked at again.
+    /// Nanoseconds that the uses of the type must have cost before ddtc decides again whether to
+    /// decode the type.
     next: AtomicU64,
-    /// Bytes that uses have moved.
+    /// Bytes that the counted uses of the type have moved.
     moved: AtomicU64,
-    /// Similarity class; null until the uses have cost enough to ask for it.
+    /// Similarity class of the type; null until the uses of the type have cost enough for a look-up
+    /// of the class.
     class: AtomicRef<SimilarityClass>,
-    /// Back-off: a number of next uses that are let pass without looking at them. The low 16 bits
-    /// ([`LEFT`]) are the number that is left, the next 16 bits the number at the start, and the
-    /// upper half says to which messages the back-off is limited ([`Like::bits`]).
+    /// Back-off: the number of next uses of the type that pass without any decision about them. The
+    /// low 16 bits ([`LEFT`]) are the number of uses that are left, and the next 16 bits are the
+    /// number at the start of the back-off. If the upper half is not 0, the back-off is limited to
+    /// the messages that it names ([`Like::bits`]).
     rest: AtomicU64,
     /// True if another handle with the hash of this slot has or had a slot in [`OTHERS`].
     is_shared: AtomicBool,
 }
 
-/// Mask of the bits of [`Slot::rest`] that are counted down.
+/// Mask of the bits of [`Slot::rest`] that count down the uses that are left in a back-off.
 const LEFT: u64 = u16::MAX as u64;
-/// Position in [`Slot::rest`] of the lowest bit of the number at the start.
+/// Position in [`Slot::rest`] of the lowest of the 16 bits that hold the number of uses at the
+/// start of a back-off.
 const USES_AT: u32 = 16;
-/// Position in [`Slot::rest`] of the lowest of the bits that [`Like::bits`] returns.
+/// Position in [`Slot::rest`] of the lowest of the bits that [`Like::bits`] returns, which limit a
+/// back-off to similar messages.
 const LIKE_AT: u32 = 32;
-/// Number of messages that are let pass without looking at them after a similar message of a
-/// decoded type was bypassed.
+/// Number of messages in the back-off that starts after a message of a decoded type was bypassed.
+/// So many of the next similar messages pass without any decision about them.
 const ALIKE_PASS: u64 = 63;
 
-/// Similar messages of one type: they have the same number of elements, and are completed by the
-/// call that begins them, or by a later one.
+/// Property by which messages of one type are similar: the number of elements, and whether the call
+/// that begins a message completes it, or a later call does.
 #[derive(Clone, Copy)]
 pub(crate) struct Like {
     pub(crate) count: i64,
@@ -73,18 +80,19 @@ pub(crate) struct Like {
 }
 
 impl Like {
-    /// Returns the bits for the upper half of [`Slot::rest`]: the number of elements, and whether a
-    /// later call completes the messages. Returns 0 if the number of elements does not fit. A
-    /// back-off whose bits are 0 is for all uses of the type.
+    /// Returns the upper half of [`Slot::rest`] for a back-off that is limited to messages like
+    /// this: the number of elements, and whether a later call completes the messages. Returns 0 if
+    /// the number of elements is not between 1 and 2^31 - 1. A back-off whose upper half is 0 is
+    /// for all uses of the type.
     fn bits(self) -> u64 {
         let later = u64::from(self.by == CompletedBy::LaterCall);
         if (1..1 << 31).contains(&self.count) { (self.count as u64) << 1 | later } else { 0 }
     }
 
-    /// Returns true if a message passes in a back-off with the bits `bits`: its number of elements
-    /// is the same, and so is the kind of call that completes it. A message that a later call
-    /// completes costs more to convert, so it also passes in a back-off for messages that their own
-    /// call completes.
+    /// Returns true if a message like this passes in a back-off whose upper half is `bits`. The
+    /// number of elements must be the same. A message that its own call completes passes only in a
+    /// back-off for messages that their own call completes. A message that a later call completes
+    /// costs more to convert, so it passes in both kinds of back-off.
     #[inline(always)]
     fn is_of(self, bits: u64) -> bool {
         match self.by {
@@ -108,8 +116,8 @@ impl Slot {
         }
     }
 
-    /// Returns the bytes of an instance of the slot's type. Asks the MPI library if they are not
-    /// known.
+    /// Returns the packed bytes of an instance of the slot's type. Queries the MPI library if the
+    /// slot does not hold them yet.
     #[inline]
     fn size(&self, host: &Host, datatype: HandleWord) -> Option<i64> {
         let known = self.size.load(Relaxed);
@@ -121,7 +129,8 @@ impl Slot {
         Some(size)
     }
 
-    /// Returns the similarity class of the slot's type. Looks it up if it is not known.
+    /// Returns the similarity class of the slot's type. Looks up the class if the slot does not
+    /// hold it yet.
     fn class(&self, host: &Host, datatype: HandleWord, used: UseKind) -> Option<&'static SimilarityClass> {
         self.class.load().or_else(|| {
             let class = similar::class(host, datatype, self.size.load(Relaxed), used);
@@ -130,8 +139,8 @@ impl Slot {
         })
     }
 
-    /// Puts off the next look at the type until its uses have cost half as much more as they have
-    /// now. Returns the cost in nanoseconds at which the type is looked at again.
+    /// Postpones the next decision about the type until its uses have cost one and a half times as
+    /// much as they have now. Returns the cost in nanoseconds at which that decision is made.
     fn look_later(&self) -> u64 {
         let spent = self.spent.load(Relaxed);
         let next = spent.saturating_add(spent / 2);
@@ -139,11 +148,11 @@ impl Slot {
         next
     }
 
-    /// Starts a back-off, on the assumption that each of the next uses costs `cost` nanoseconds as
-    /// the last one did. The number of uses that pass is limited: together they may cost at most
-    /// half of the difference between `until` and `spent`, and at most three times what the uses
-    /// before the last one have cost. `spent`: the cost of all uses so far. `until`: the cost at
-    /// which the type is to be looked at.
+    /// Starts a back-off for all uses of the type. Assumes that each of the next uses costs `cost`
+    /// nanoseconds, as the last use did. The number of uses in the back-off is limited: together
+    /// they may cost at most half of the difference between `until` and `spent`, and at most three
+    /// times what the uses before the last one have cost. `spent`: the cost of all uses so far.
+    /// `until`: the cost at which the next decision about the type is made.
     fn rest(&self, cost: u64, spent: u64, until: u64) {
         let before = spent.saturating_sub(cost).saturating_mul(3);
         if before < cost {
@@ -154,9 +163,9 @@ impl Slot {
         self.rest.store(uses << USES_AT | uses, Relaxed);
     }
 
-    /// Returns true if a use passes, and counts the back-off down. `rest`: the value of
-    /// [`Slot::rest`], whose number of uses left is not 0. `like`: the message of the use; `None`
-    /// for other uses.
+    /// Returns true if a use passes in the back-off, and then counts the back-off down by one use.
+    /// `rest`: the value of [`Slot::rest`], whose number of uses left is not 0. `like`: the
+    /// property of the use's message; `None` if the use is not a message.
     #[inline(always)]
     fn passes(&self, rest: u64, like: Option<Like>) -> bool {
         let of = rest >> LIKE_AT;
@@ -164,7 +173,8 @@ impl Slot {
             return false;
         }
         // If another thread changes the back-off at the same time, or commits a type that gets the
-        // slot, one of the changes is lost. A type is then looked at earlier or later.
+        // slot, one of the two changes is lost. Then the next decision about a type is made earlier
+        // or later, with no other effect.
         self.rest.store(rest - 1, Relaxed);
         true
     }
@@ -188,8 +198,8 @@ impl Slot {
         self.rest.store(0, Relaxed);
     }
 
-    /// Tells the similarity class how many bytes the slot's type has moved, because the type is
-    /// about to be freed.
+    /// Adds the bytes that the slot's type has moved to the statistics of its similarity class.
+    /// Called when the type is about to be freed.
     #[inline]
     fn end(&self) {
         if let Some(class) = self.class.load() {
@@ -198,7 +208,7 @@ impl Slot {
     }
 
     /// Ends the back-off, and adds the bytes of the uses that have passed in it to the bytes that
-    /// the type has moved. If the type is decoded, its table entry has that number, otherwise the
+    /// the type has moved. If the type is decoded, that sum is in its table entry, otherwise in the
     /// slot.
     fn end_rest(&self, handle: u64) {
         let count = (self.rest.load(Relaxed) >> LIKE_AT >> 1).max(1);
@@ -223,23 +233,23 @@ impl Entry for Slot {
     }
 }
 
-/// The array of slots.
+/// Array of the slots, in which the hash of a handle selects the handle's slot.
 static COUNTERS: [Slot; SLOTS] = [const { Slot::new() }; SLOTS];
 
-/// Slots of handles whose own slot in the array belongs to another type, because the program keeps
-/// many types.
+/// Table of the slots of handles that found the slot of their hash in [`COUNTERS`] taken by another
+/// handle, because the program keeps many types.
 static OTHERS: Table<Slot> = Table::new();
 
 /// True once [`OTHERS`] has had a slot.
 static HAS_OTHERS: AtomicBool = AtomicBool::new(false);
 
-/// Returns the slot of a handle's hash, which may belong to another handle.
+/// Returns the slot in [`COUNTERS`] that the hash of a handle selects. Another handle may have it.
 #[inline]
 fn home(handle: u64) -> &'static Slot {
     &COUNTERS[place_of(handle)]
 }
 
-/// Returns the slot that belongs to a handle.
+/// Returns the slot that a handle has in [`COUNTERS`] or [`OTHERS`]; `None` if it has none.
 #[inline]
 fn find(handle: u64) -> Option<&'static Slot> {
     let home = home(handle);
@@ -257,14 +267,16 @@ fn place_of(handle: u64) -> usize {
     spread(handle, 64 - SLOTS.ilog2())
 }
 
-/// Number of slots in a page of memory.
+/// Number of slots in a page of memory, which has 4096 bytes.
 const PAGE: usize = 64;
-/// Bit for each page of [`COUNTERS`] in which a slot was used. Other pages are not even read when
-/// all slots are cleared, because the first access to a page takes 2 us.
+/// Bit for each page of [`COUNTERS`] that is set once a slot of the page was used. When all slots
+/// are cleared, pages whose bit is not set are not even read, because the first access to a page
+/// takes 2 us.
 static PAGES: AtomicU32 = AtomicU32::new(0);
 const _: () = assert!(SLOTS / PAGE <= u32::BITS as usize);
 
-/// Records a handle: its type was committed, or the MPI library has accepted it as committed.
+/// Gives a slot to a handle whose type was just committed, or was accepted by the MPI library in a
+/// call that requires a committed type.
 #[inline]
 pub(crate) fn record(handle: u64) {
     let place = place_of(handle);
@@ -276,8 +288,8 @@ pub(crate) fn record(handle: u64) {
     home.begin(handle);
 }
 
-/// As [`record`], if the slot of the handle's hash is in use, or if another handle of that hash has
-/// or had a slot in [`OTHERS`].
+/// Does what [`record`] does if the slot of the handle's hash is in use, or if another handle with
+/// that hash has or had a slot in [`OTHERS`].
 #[inline(never)]
 fn record_other(handle: u64) {
     let place = place_of(handle);
@@ -299,13 +311,13 @@ fn record_other(handle: u64) {
         if OTHERS.bind(slot, handle, true) {
             HAS_OTHERS.store(true, Relaxed);
         } else {
-            // Another thread has recorded it.
+            // Another thread has given a slot to the handle in the meantime.
             OTHERS.give_back(slot);
         }
     }
 }
 
-/// Marks the page of a slot as used.
+/// Marks the page of [`COUNTERS`] that contains the slot with index `place` as used.
 #[inline(always)]
 fn use_page(place: usize) {
     let page = 1 << (place / PAGE);
@@ -314,9 +326,10 @@ fn use_page(place: usize) {
     }
 }
 
-/// Forgets a handle whose type is about to be freed, so that the MPI library is not asked about it
-/// any more. Returns false if nothing was done and the caller must call [`forget_other`] instead,
-/// because the handle may have a slot in [`OTHERS`], or its slot has a back-off.
+/// Takes the slot from a handle whose type is about to be freed, so that the MPI library is not
+/// queried about the handle any more. Returns false if nothing was done and the caller must call
+/// [`forget_other`] instead, because the handle may have a slot in [`OTHERS`], or its slot has a
+/// back-off.
 #[inline]
 pub(crate) fn forget(handle: u64) -> bool {
     let home = home(handle);
@@ -333,7 +346,8 @@ pub(crate) fn forget(handle: u64) -> bool {
     true
 }
 
-/// As [`forget`], for every handle.
+/// Does what [`forget`] does, but for any handle, also if its slot is in [`OTHERS`] or has a
+/// back-off.
 #[cold]
 pub(crate) fn forget_other(handle: u64) {
     let home = home(handle);
@@ -344,21 +358,22 @@ pub(crate) fn forget_other(handle: u64) {
         && let Some(slot) = OTHERS.find(handle)
     {
         slot.end();
-        // Other threads may still have a reference to the slot. They then add to a slot that no
-        // type has, or that the next type has.
+        // Other threads may still have a reference to the slot. They then add to counts of a slot
+        // that no type has, or that the next type has.
         OTHERS.unbind(slot);
         OTHERS.give_back(slot);
     }
 }
 
 /// Returns the similarity class of a type that is not decoded, and the bytes that its uses have
-/// moved. The use for which the type is about to be decoded is not among them.
+/// moved. These bytes do not include the use for which the type is about to be decoded.
 pub(crate) fn class(handle: u64) -> Option<(&'static SimilarityClass, u64)> {
     let slot = find(handle).filter(|_| handle != 0)?;
     slot.class.load().map(|class| (class, slot.moved.load(Relaxed)))
 }
 
-/// Ends counting for a type that was decoded: its entry counts from now on.
+/// Removes the similarity class from the slot of a type that was decoded, because the type's table
+/// entry counts its uses from now on.
 pub(crate) fn decoded(handle: u64) {
     if let Some(slot) = find(handle) {
         slot.class.store(None);
@@ -380,28 +395,29 @@ pub(crate) fn forget_all() {
     }
 }
 
-/// Returns true if a handle has a slot: a commit of the handle was seen, and the type was not freed
-/// after that. The slot stays when the type is decoded, so callers look into the table of decoded
-/// types too.
+/// Returns true if a handle has a slot, because a commit of the handle was seen and the type was
+/// not freed after that. The slot stays when the type is decoded. So only the table of decoded
+/// types shows whether the type is decoded.
 #[inline]
 pub(crate) fn has(handle: u64) -> bool {
     handle != 0 && find(handle).is_some()
 }
 
-/// Counts down the back-off of a type for a use of the type. Returns true if the use need not be
-/// looked at. `like`: the message of the use; `None` for other uses.
+/// Returns true if a use of a type passes in the type's back-off, so that no decision about the use
+/// is needed. The back-off is then counted down by one use. `like`: the property of the use's
+/// message; `None` if the use is not a message.
 #[inline(always)]
 pub(crate) fn passes(handle: u64, like: Option<Like>) -> bool {
     let home = home(handle);
     let rest = home.rest.load(Relaxed);
-    // Slots in `OTHERS` have no back-off. To find them takes a function call, for which registers
-    // would be saved in every MPI call.
+    // A back-off of a slot in `OTHERS` has no effect, because finding that slot takes a function
+    // call, for which registers would be saved in every MPI call.
     rest & LEFT != 0 && home.handle.load(Relaxed) == handle && home.passes(rest, like)
 }
 
-/// Starts a back-off after a message of a decoded type was bypassed: the next messages that are
-/// similar to it by `like` pass. Returns their number, which is 0 if the handle has no slot in the
-/// array, or if `like` does not fit into a slot.
+/// Starts a back-off after a message of a decoded type was bypassed. The next messages of the type
+/// that have the property `like` pass in it. Returns their number, which is 0 if the handle has no
+/// slot in [`COUNTERS`], or if `like` does not fit into a slot.
 pub(crate) fn bypassed(handle: u64, like: Like) -> u64 {
     let (slot, of) = (home(handle), like.bits());
     if slot.handle.load(Relaxed) != handle || of == 0 {
@@ -412,22 +428,23 @@ pub(crate) fn bypassed(handle: u64, like: Like) -> u64 {
     ALIKE_PASS
 }
 
-/// Ends the back-off of a type, so that its next use is looked at. Does not wait for any lock or
-/// thread.
+/// Ends the back-off of a type, so that a decision is made about its next use. Does not wait for
+/// any lock or thread.
 pub(crate) fn wake(handle: u64) {
     if let Some(slot) = find(handle) {
         slot.rest.store(0, Relaxed);
     }
 }
 
-/// Returns true if a handle has a slot and some call was seen to use its type.
+/// Returns true if a handle has a slot and at least one call was seen that uses the handle's type.
 pub(crate) fn is_used(handle: u64) -> bool {
     let Some(slot) = find(handle).filter(|_| handle != 0) else { return false };
     let rest = slot.rest.load(Relaxed);
     slot.size.load(Relaxed) != 0 || rest >> USES_AT & LEFT != rest & LEFT
 }
 
-/// Adds `n` to a sum, and returns the new sum. If two threads add at once, one number may be lost.
+/// Adds `n` to a sum, and returns the new sum. If two threads add to the sum at once, one of the
+/// two numbers may be lost.
 fn add(sum: &AtomicU64, n: u64) -> u64 {
     let all = sum.load(Relaxed).saturating_add(n);
     sum.store(all, Relaxed);
@@ -435,10 +452,10 @@ fn add(sum: &AtomicU64, n: u64) -> u64 {
 }
 
 /// Counts a use of `count` instances of a type that has a slot. The uses that have passed in a
-/// back-off since the last count are counted as if they were equal to this use. Returns the maximum
-/// number of arguments that the constructors of the type may have for it to be decoded now; each
-/// constructor counts as [`worth::CONSTRUCTOR`] more. Returns `None` if the type is not decoded
-/// now.
+/// back-off since the last count are counted as if they were equal to this use. Returns `None` if
+/// the type is not to be decoded now. Otherwise returns the maximum number of arguments that the
+/// constructors of the type may have together for it to be decoded now, where each constructor
+/// counts as [`worth::CONSTRUCTOR`] additional arguments.
 pub(crate) fn used(
     host: &Host,
     datatype: HandleWord,
@@ -464,15 +481,16 @@ pub(crate) fn used(
         return None;
     }
     let arguments = looked_at(host, datatype, slot, used, Outlook { moved, mean: 0, bytes, saves: cost })?;
-    // The entry of the decoded type counts this use. If the type is not decoded after all, the use
-    // is not counted.
+    // The entry of the decoded type counts the bytes of this use, so they are subtracted here. If
+    // the type is not decoded after all, they are counted nowhere.
     slot.moved.store(moved - bytes, Relaxed);
     Some(arguments)
 }
 
-/// Decides by the type's similarity class whether decoding is expected to pay, and if so returns
-/// the maximum number of arguments as [`used`] does. Otherwise the type is looked at again when its
-/// uses have cost half as much more. `outlook`: the expectation from the type's own uses alone.
+/// Decides by the type's similarity class whether decoding is expected to pay. If so, returns the
+/// maximum number of arguments, as [`used`] does. Otherwise returns `None`, and the next decision
+/// about the type is made when its uses have cost one and a half times as much as now. `outlook`:
+/// the expectation from the type's own uses alone.
 #[inline(never)]
 fn looked_at(host: &Host, datatype: HandleWord, slot: &Slot, used: UseKind, outlook: Outlook) -> Option<u64> {
     let (cost, costs) = (outlook.saves, &host.profile.costs);
@@ -487,8 +505,9 @@ fn looked_at(host: &Host, datatype: HandleWord, slot: &Slot, used: UseKind, outl
             let compiling = if class.makes_new_layouts() { worth::COMPILE } else { 0 };
             (Outlook { mean, saves, ..outlook }, MARGIN, compiling)
         }
-        // Conversions of similar types gain nothing. Only long use of this type makes it worth
-        // finding out whether it differs from them.
+        // Conversions of similar types gain nothing. Whether this type differs from them is worth
+        // finding out only if the type is used for long, so only a small part of the cost of its
+        // uses is expected to be saved.
         Some((_, Gain::Nothing)) => (Outlook { saves: cost / NOTHING, ..outlook }, 1, 0),
     };
     // Nanoseconds that decoding may take.
@@ -501,8 +520,8 @@ fn looked_at(host: &Host, datatype: HandleWord, slot: &Slot, used: UseKind, outl
     None
 }
 
-/// Records that a type is not decoded now, because its constructors have at least `arguments`
-/// arguments, which is more than its uses pay for.
+/// Records that a type is not decoded now, because its constructors together have at least
+/// `arguments` arguments, and decoding so many costs more than the uses of the type pay for.
 pub(crate) fn costs_more(handle: u64, arguments: u64) {
     let Some(slot) = find(handle) else { return };
     slot.look_later();
@@ -511,8 +530,8 @@ pub(crate) fn costs_more(handle: u64, arguments: u64) {
     }
 }
 
-/// Asks the MPI library for the bytes of an instance of a committed type of the program. Returns
-/// `None` if there are none, or if the call fails.
+/// Queries the MPI library for the packed bytes of an instance of a committed type of the program.
+/// Returns `None` if an instance has no bytes, or if the query fails.
 pub(crate) fn bytes(host: &Host, datatype: HandleWord) -> Option<i64> {
     let mut size = 0i64;
     // SAFETY: the MPI library has accepted the type as committed, and the program holds the type

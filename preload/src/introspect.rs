@@ -1,8 +1,8 @@
 //! Access to the MPI library's datatypes for `ddtc::decode`: envelopes, contents and bounds.
 //!
-//! At every node the large-count functions are used if the MPI library has them. Each derived type
-//! that `contents` returns is a new reference, which must be freed; predefined types (named, f90
-//! and value_index types) must never be freed.
+//! At every node of a type's tree of constructors, the large-count functions are used if the MPI
+//! library has them. Each derived type that `contents` returns is a new reference, which must be
+//! freed. Predefined types (named, f90 and value_index types) must never be freed.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -18,7 +18,7 @@ use crate::host::{HandleWord, Host};
 use crate::known::Description;
 use crate::worth::CONSTRUCTOR;
 
-/// The MPI library during the decoding of one datatype.
+/// Access to the MPI library's datatypes while one datatype is decoded.
 ///
 /// Every handle that is passed to a method must be the handle of a type that the MPI library has
 /// accepted and that the program or this library holds, or a handle that `contents` has returned
@@ -26,20 +26,22 @@ use crate::worth::CONSTRUCTOR;
 pub(crate) struct Types {
     host: &'static Host,
     abi: &'static Abi,
-    /// Masked handle of the type that is decoded; 0 before [`Types::decode`].
+    /// Masked handle of the type that is decoded; 0 before [`Types::decode`] is called.
     root: HandleWord,
-    /// Number of constructor arguments whose contents were asked for, each constructor counted as
-    /// [`CONSTRUCTOR`] arguments more, and the maximum of that number.
+    /// Number of arguments of all constructors whose contents were to be queried so far. Each
+    /// constructor counts as [`CONSTRUCTOR`] additional arguments.
     asked: u64,
+    /// Maximum of [`Types::asked`]. If there are more arguments, decoding fails.
     allowed: u64,
-    /// Contents of the decoded type itself, if they were asked for before [`Types::decode`] was
+    /// Contents of the decoded type itself, if they were queried before [`Types::decode`] was
     /// called.
     root_contents: Option<Contents<HandleWord>>,
 }
 
-/// How the MPI library returns derived old types in contents: [`UNKNOWN`], [`REFERENCES`] or
-/// [`DUPLICATES`]. This is found out once in a process, when a decoded type first has a derived old
-/// type. Two threads may find it out at once, with equal results.
+/// Way in which the MPI library returns the derived old types in the contents of a type:
+/// [`UNKNOWN`], [`REFERENCES`] (the old types themselves) or [`DUPLICATES`]. The way is determined
+/// once in a process, when a decoded type first has a derived old type. Two threads may determine
+/// it at once, with equal results.
 static CONTENTS: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
 const REFERENCES: u8 = 1;
@@ -66,14 +68,15 @@ impl Types {
         CONTENTS.load(Ordering::Relaxed) == REFERENCES
     }
 
-    /// Returns the minimum number of arguments of the type, if decoding was refused because that
-    /// number is larger than the maximum.
+    /// If decoding was refused because the constructors have more arguments than the maximum,
+    /// returns the number of arguments that were counted until then. The type has at least as many.
     pub(crate) fn exceeded(&self) -> Option<u64> {
         (self.asked > self.allowed).then_some(self.asked)
     }
 
-    /// Makes a vector of a vector and compares the handle in its contents with the inner vector's.
-    /// Returns true if they are equal; `None` if a call of the MPI library fails.
+    /// Makes a vector type of which the old type is another vector type, and compares the old
+    /// type's handle in its contents with the inner type's handle. Returns true if the handles are
+    /// equal; `None` if a call of the MPI library fails.
     fn hands_out_references(&mut self) -> Option<bool> {
         let f = &self.host.f;
         let (type_vector, type_free) = (f.type_vector?, f.type_free?);
@@ -104,7 +107,7 @@ impl Types {
     }
 
     /// Returns the tree of constructors of a type, with the MPI library's bounds at every node.
-    /// `contents` are the contents of the type itself, if they were asked for before.
+    /// `contents`: the contents of the type itself, if they were queried before.
     pub(crate) fn decode(
         &mut self,
         handle: HandleWord,
@@ -124,7 +127,7 @@ impl Types {
     /// release the old types that are derived.
     ///
     /// # Errors
-    /// Errors of the MPI library. More arguments than the maximum.
+    /// The errors of the MPI library, and an error if there are more arguments than the maximum.
     pub(crate) fn describe(&mut self, handle: HandleWord, description: &mut Description) -> Result<()> {
         self.ask(description.envelope())?;
         let (integers, addresses, large_counts, datatypes) = description.arrays();
@@ -136,11 +139,11 @@ impl Types {
         }
     }
 
-    /// Adds the arguments of a constructor, whose contents are about to be asked for, to the number
-    /// of arguments.
+    /// Adds the arguments of a constructor whose contents are about to be queried to the number of
+    /// arguments of the type.
     ///
     /// # Errors
-    /// More arguments than the maximum.
+    /// An error if the type now has more arguments than the maximum.
     fn ask(&mut self, envelope: &Envelope) -> Result<()> {
         let count = CONSTRUCTOR + envelope.arguments();
         self.asked = self.asked.saturating_add(count);
@@ -150,8 +153,9 @@ impl Types {
         Ok(())
     }
 
-    /// Compares the size and the true bounds of a decoded type with the MPI library's. Returns a
-    /// description of what differs.
+    /// Compares the size and the true bounds of a decoded type with those that the MPI library
+    /// returns for its handle. Returns a text that names the first difference, or `None` if there
+    /// is none.
     ///
     /// # Errors
     /// Errors of the MPI library.
@@ -174,8 +178,9 @@ impl Types {
         }))
     }
 
-    /// Returns the size of a type in bytes by the MPI library; `None` if the library has no
-    /// function for that, or if the size does not fit the type of the function's result.
+    /// Returns the size of a type in bytes, as the MPI library reports it. Returns `None` if the
+    /// MPI library has no function for that, or if the size does not fit the type of the function's
+    /// result.
     fn size(&self, handle: HandleWord) -> Result<Option<i64>> {
         let f = &self.host.f;
         let mut size = 0i64;
@@ -241,8 +246,8 @@ impl Introspect for Types {
         // needs no sharing. Both are excluded before `has_references` is called, because that call
         // makes two more types, and Intel MPI needs 0.7 ms to make room for its fourth type.
         let shared = handle != self.root && self.host.named(handle).is_none();
-        // If old types are references, the root keeps all other nodes alive while it is decoded, so
-        // no handle is given to another type meanwhile.
+        // If the contents have references to the old types, the root keeps all other nodes alive
+        // while it is decoded. So the MPI library gives none of their handles to another type.
         (shared && self.has_references()).then_some(handle)
     }
 
@@ -251,8 +256,7 @@ impl Introspect for Types {
             && let Some(type_free) = self.host.f.type_free
         {
             let mut handle = handle;
-            // SAFETY: the handle is a reference that `contents` returned, and it is given back
-            // once.
+            // SAFETY: the handle is a reference that `contents` returned, and it is freed once.
             let _ = unsafe { type_free((&raw mut handle).cast()) };
         }
     }

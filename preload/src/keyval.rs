@@ -1,9 +1,10 @@
-//! Attribute keyvals of the MPI library, each made anew in every epoch.
+//! Attribute keyvals of the MPI library. Each is made anew in every epoch, which lasts from the
+//! initialization of MPI to its finalization.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// A keyval of the current epoch, made on first use; [`NO_KEYVAL`] before that.
+/// Keyval of the MPI library in the current epoch; [`NO_KEYVAL`] until its first use makes it.
 pub(crate) struct Keyval(AtomicI64);
 
 const NO_KEYVAL: i64 = i64::MIN;
@@ -13,9 +14,9 @@ impl Keyval {
         Keyval(AtomicI64::new(NO_KEYVAL))
     }
 
-    /// Returns the keyval, made by `make` if there is none yet. No lock is held meanwhile, so two
-    /// threads may both make one. The second one is given to `free`, and the first one is returned
-    /// to both threads.
+    /// Returns the keyval. If there is none yet, calls `make` for it. No lock is held while `make`
+    /// runs, so two threads may both make a keyval. Then the keyval that is stored first is
+    /// returned to both threads, and the other keyval is passed to `free`.
     pub(crate) fn get(&self, make: impl Fn() -> Option<c_int>, free: impl Fn(c_int)) -> Option<c_int> {
         let known = self.0.load(Ordering::Acquire);
         if known != NO_KEYVAL {
@@ -31,7 +32,7 @@ impl Keyval {
         }
     }
 
-    /// Returns the keyval of the epoch that ends, if one was made, and forgets it.
+    /// Returns the keyval of the epoch that ends, if there is one, and removes it from this value.
     pub(crate) fn take(&self) -> Option<c_int> {
         let old = self.0.swap(NO_KEYVAL, Ordering::AcqRel);
         (old != NO_KEYVAL).then_some(old as c_int)

@@ -1,10 +1,11 @@
-//! Compiled types of this process by the arguments with which they were constructed, as the MPI
-//! library returns them.
+//! Map of this process from the arguments of a type's constructor, as the MPI library returns them,
+//! to the compiled type.
 //!
-//! If all old types of a datatype are named types, its envelope, contents and bounds describe it
-//! completely. A program that makes the same vector, subarray or structure again, for each step or
-//! for each message, gets the compiled type of the first one: no tree of constructors is built,
-//! compared with the MPI library or compiled.
+//! If all old types of a datatype are named types, its envelope, contents and bounds describe the
+//! datatype completely. If a program makes the same vector, subarray or structure again, for each
+//! step or for each message, ddtc takes the compiled type of the first one from this map. Then ddtc
+//! need not build a tree of constructors, compare the tree with the MPI library and compile the
+//! type.
 
 use std::ffi::c_int;
 
@@ -15,21 +16,24 @@ use ddtc::process::Mutex;
 
 use crate::host::HandleWord;
 
-/// Maximum number of constructor arguments of a type that is kept: enough for a subarray of 20
-/// dimensions or a structure of 20 members. Types with more arguments are lists of displacements,
-/// and equal lists are seldom made again.
+/// Maximum number of constructor arguments of a type in the map. It suffices for a subarray of 20
+/// dimensions (63 arguments) or a structure of 20 members (61 arguments). A type with more
+/// arguments is usually made from a long array of displacements, and equal arrays are seldom used
+/// again.
 const MAX_ARGUMENTS: usize = 64;
 
-/// Number of slots, each for one description. A description is kept in one of the two slots that
-/// its hash gives. If both are taken, the new description replaces the one in the first slot. A
-/// program has few descriptions of this kind, and if a replaced one is needed again, its type is
-/// decoded again.
+/// Number of slots of the map, each for one description of a type. A description is kept in one of
+/// the two slots that its hash gives. If both are taken, the new description replaces the one in
+/// the first slot. Replacements are rare, because a program has few descriptions of this kind, and
+/// harmless: the type of a replaced description is decoded again if it is needed again.
 const SLOTS: usize = 256;
 
-/// Description of a type with at most [`MAX_ARGUMENTS`] arguments by the MPI library.
+/// The MPI library's description of a type: envelope, bounds and contents, with at most
+/// [`MAX_ARGUMENTS`] arguments.
 pub(crate) struct Description {
     envelope: Envelope,
-    /// Lower bound and extent in bytes; none if the MPI library has no function that returns them.
+    /// Lower bound and extent in bytes; `None` if the MPI library has no function that returns
+    /// them.
     bounds: Option<(i64, i64)>,
     integers: [c_int; MAX_ARGUMENTS],
     /// Address arguments, followed by large counts.
@@ -37,7 +41,7 @@ pub(crate) struct Description {
     datatypes: [HandleWord; MAX_ARGUMENTS],
 }
 
-/// A description that is kept, and the type that was committed for it.
+/// A description in the map, and the compiled type that was committed for it.
 struct Known {
     envelope: Envelope,
     bounds: Option<(i64, i64)>,
@@ -47,9 +51,9 @@ struct Known {
     committed: Committed,
 }
 
-/// Kept types, all committed by one engine.
+/// State of the map. All its types were committed by one engine.
 struct State {
-    /// None until the first type is kept.
+    /// Engine that has committed the types; `None` until the first type is kept.
     engine: Option<Engine>,
     /// Empty until the first type is kept, then [`SLOTS`] slots.
     slots: Vec<Option<Known>>,
@@ -73,9 +77,9 @@ impl Description {
     /// ([`Description::arrays`]).
     ///
     /// # Panics
-    /// Methods that read or write the arguments panic later if there is no room for them
-    /// ([`Description::has_room`]).
-    #[inline] // Its 1.3 KB are made in place.
+    /// This function does not panic. But if there is no room for the arguments
+    /// ([`Description::has_room`]), later calls of methods that read or write the arguments panic.
+    #[inline] // So that the 1.3 KB of the value are written in place and not copied.
     pub(crate) fn new(envelope: Envelope, bounds: Option<(i64, i64)>) -> Description {
         Description {
             envelope,
@@ -123,7 +127,7 @@ impl Description {
         &self.datatypes[..self.lengths()[3]]
     }
 
-    /// Returns the contents in arrays of their own, as decoding the type needs them.
+    /// Returns a copy of the contents, in the form from which the type is decoded.
     pub(crate) fn contents(&self) -> Contents<HandleWord> {
         let (addresses, large_counts) = self.wide().split_at(self.lengths()[1]);
         Contents {
@@ -136,9 +140,9 @@ impl Description {
 
     /// Returns the two slots in which the description may be kept. The first is preferred.
     fn slots(&self) -> [usize; 2] {
-        // The multiplier is the fraction of the golden ratio in 64 bits, whose bits follow no
-        // pattern. Combining both halves of the 128-bit product lets each bit of `word` change high
-        // and low bits of the hash.
+        // The multiplier is the fractional part of the golden ratio as a 64-bit number, whose bits
+        // follow no pattern. Combining both halves of the 128-bit product lets each bit of `word`
+        // change high and low bits of the hash.
         let mix = |hash: u64, word: u64| {
             let product = u128::from(hash.rotate_left(32) ^ word) * 0x9e37_79b9_7f4a_7c15;
             product as u64 ^ (product >> 64) as u64
@@ -158,7 +162,7 @@ impl Description {
     }
 }
 
-/// Returns the type that `engine` has committed for a description, if it is kept.
+/// Returns the type that `engine` has committed for a description, if the map has such a type.
 pub(crate) fn find(description: &Description, engine: &Engine) -> Option<Committed> {
     let state = KNOWN.lock();
     state.engine.as_ref().filter(|known| known.is_same(engine))?;
@@ -167,8 +171,9 @@ pub(crate) fn find(description: &Description, engine: &Engine) -> Option<Committ
     known.map(|known| known.committed.clone())
 }
 
-/// Keeps the type that was committed for a description. Drops all types of another engine first:
-/// they would keep alive an engine whose configuration is no longer used.
+/// Puts a description and the type that was committed for it into the map. If the map has types of
+/// another engine, drops them first, because they would keep alive an engine whose configuration is
+/// no longer used.
 pub(crate) fn keep(description: &Description, committed: Committed) {
     let [slot, other] = description.slots();
     let new = Known {
@@ -193,15 +198,17 @@ pub(crate) fn keep(description: &Description, committed: Committed) {
         let slot = if slots[slot].is_some() && slots[other].is_none() { other } else { slot };
         (slots[slot].replace(new), others)
     };
-    // Dropping types may give kernels back to the arena, so the lock is not held here.
+    // Dropping types may return the memory of their kernels to the arena, so the lock of the map is
+    // not held here.
     drop(replaced);
 }
 
-/// Drops all kept types. Called at the end of an epoch, because the handles of named types in the
-/// descriptions may mean something else in the next one.
+/// Drops all types in the map. Called at the end of an epoch, because the handles of named types in
+/// the descriptions may mean something else in the next epoch.
 pub(crate) fn forget_all() {
     let gone = std::mem::replace(&mut *KNOWN.lock(), State { engine: None, slots: Vec::new() });
-    // Dropping types may give kernels back to the arena, so the lock is not held here.
+    // Dropping types may return the memory of their kernels to the arena, so the lock of the map is
+    // not held here.
     drop(gone);
 }
 
@@ -231,11 +238,11 @@ mod tests {
         (description, Engine::global().commit(&t).unwrap())
     }
 
-    // This is one test because the kept types are global to the process.
+    // All these checks are in one test, because the map is global to the process.
     #[test]
     fn what_is_kept_is_found_by_all_that_describes_it() {
-        // There are more types than slots. Each type is either found, equal to what was kept, or
-        // not found, and the last one kept in a slot is found.
+        // There are more types than slots, so some types replace others. For each description the
+        // map has the equal type or none, and at least half of the slots are in use.
         let types: Vec<_> = (1..1000).map(vector).collect();
         types.iter().for_each(|(description, committed)| keep(description, committed.clone()));
         let found = |description: &Description| find(description, Engine::global());
@@ -247,8 +254,8 @@ mod tests {
             }
         }
         assert!((SLOTS / 2..=SLOTS).contains(&kept), "{kept}");
-        // A description that differs in any part is not found, and neither is the type of another
-        // engine.
+        // The map has no type for a description that differs in any part. A type of another engine
+        // is not found either.
         let (last, t) = types.last().unwrap();
         assert!(found(last).is_some() && find(last, &Engine::default()).is_none());
         let extent = t.datatype().extent();

@@ -6,11 +6,11 @@
 //! library the program's calls would reach the layer, so this library passes them on to the layer
 //! with the program's own arguments. The handles that the program passes may be known to the layer
 //! alone. So if a layer defines one function of a group ([`Group`]), nothing of that group is
-//! converted, and the MPI library is asked nothing about the objects of the group.
+//! converted, and the MPI library is not queried about the objects of the group.
 //!
-//! The layers take effect when the MPI library is found: they are entered into the function
-//! pointers of [`crate::host::Host`] and restrict the policy. The wrappers themselves know nothing
-//! of layers.
+//! The layers take effect when the MPI library is found: their functions are stored in the function
+//! pointers of [`crate::host::Host`], and the groups that they take restrict the policy. The
+//! wrappers themselves know nothing of layers.
 
 use std::cell::{OnceCell, RefCell};
 use std::ffi::{CStr, CString, c_void};
@@ -21,7 +21,8 @@ use ddtc_hosts::policy::Call;
 
 use crate::loader::{Opened, callers, global_symbol, object_of, segments_around, symbol_after_ours};
 
-/// Groups of functions that PMPI layers after this library take.
+/// PMPI layers between this library and the MPI library, and the groups of functions that they
+/// define.
 #[derive(Default)]
 pub(crate) struct Layers {
     /// Set of groups: bit `group as u8` is set if a layer has a function of the group.
@@ -33,9 +34,9 @@ pub(crate) struct Layers {
 struct Found {
     group: Group,
     object: String,
-    /// The function that was found first.
+    /// Name of the function of the group that was found first in the layer.
     function: String,
-    /// Number of further functions.
+    /// Number of further functions of the group that the layer defines.
     others: usize,
 }
 
@@ -46,9 +47,9 @@ impl Layers {
         self.groups >> group as u8 & 1 != 0
     }
 
-    /// Returns true if calls of this kind are bypassed because of a layer. Gets are bypassed also
-    /// if a layer has messages, because a get is completed by a request, which belongs to the
-    /// messages.
+    /// Returns true if calls of this kind are bypassed because of a layer. One-sided gets are
+    /// bypassed also if a layer has functions for messages, because a request completes a get, and
+    /// requests are in the group of messages.
     pub(crate) fn take(&self, call: Call) -> bool {
         Group::of_call(call).is_some_and(|group| self.have(group))
             || call == Call::Get && self.have(Group::Messages)
@@ -64,7 +65,7 @@ impl Layers {
         }
     }
 
-    /// Returns a line of the report for each group that each layer takes.
+    /// Returns the lines about layers for the report: one line for each group of each layer.
     pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
         self.found.iter().map(|Found { group, object, function, others }| {
             let functions = and_others(function, *others);
@@ -82,19 +83,21 @@ fn and_others(function: &str, others: usize) -> String {
 }
 
 /// Symbols of which the Fortran binding of an MPI library defines at least one. An object that
-/// defines one of them is not taken for a PMPI layer.
+/// defines one of them is taken for such a binding, and not for a PMPI layer.
 const FORTRAN_BINDINGS: [&CStr; 5] =
     [c"pmpi_init_", c"pmpi_init", c"pmpi_init__", c"PMPI_INIT", c"pmpi_init_f08_"];
 
-/// Search for the functions to which calls are passed on after this library.
+/// Search for the functions to which this library passes on the program's calls: functions of PMPI
+/// layers, or functions of the MPI library.
 pub(crate) struct Successors<'a> {
     /// The scope in which the MPI library was found.
     library: &'a Opened,
     /// Address ranges of the object that defines the MPI library's `PMPI_Type_commit`.
     of_library: Vec<Range<u64>>,
-    /// File of this library.
+    /// File name of this library.
     ours: String,
-    /// Scopes of those objects on the stack from which an MPI library can be reached.
+    /// Scopes of the objects that have a frame on the stack, if a symbol of an MPI library is found
+    /// in them. They are opened when they are first needed.
     callers: OnceCell<Vec<Opened>>,
     layers: RefCell<Layers>,
 }
@@ -112,9 +115,10 @@ impl<'a> Successors<'a> {
         }
     }
 
-    /// Returns the function to which calls of a C function are passed on, given its `PMPI_` name:
-    /// the function of a layer, or if no layer has one, the MPI library's under its `PMPI_` name.
-    /// Enters a layer's function into the layers that were found.
+    /// Returns the function to which calls of a C function of MPI are passed on: the function of a
+    /// layer, or if no layer has one, the MPI library's function under its `PMPI_` name. If a layer
+    /// has the function, adds it to the layers that were found. `profiling`: the `PMPI_` name of
+    /// the function.
     pub(crate) fn of(&self, profiling: &CStr) -> *mut c_void {
         let own = self.library.symbol(profiling);
         let Some(name) = without_first_letter(profiling) else { return own };
@@ -125,15 +129,15 @@ impl<'a> Successors<'a> {
         layer
     }
 
-    /// Returns the function of a layer that has this Fortran name; `None` if no layer has one.
-    /// `profiling`: the same Fortran name with the letter P before it.
+    /// Returns the function of a layer that has the Fortran name `name`; `None` if no layer has
+    /// one. `profiling`: the same Fortran name with the letter P before it.
     pub(crate) fn of_fortran(&self, name: &CStr, profiling: &CStr) -> Option<*mut c_void> {
         let names: Vec<&CStr> = FORTRAN_BINDINGS.into_iter().chain([profiling]).collect();
         self.layer(name, std::ptr::null_mut(), &names)
     }
 
     /// Searches for layers that define Fortran's `MPI_PACK` or `MPI_UNPACK`, which this library
-    /// exports, and enters them into the layers that were found.
+    /// exports, and adds these functions to the layers that were found.
     pub(crate) fn look_for_fortran_packs(&self) {
         for name in ["pack", "unpack"] {
             let lower = ["", "_", "__", "_f08_"].map(|suffix| format!("mpi_{name}{suffix}"));
@@ -156,11 +160,12 @@ impl<'a> Successors<'a> {
         self.layers.into_inner()
     }
 
-    /// Returns the function that a call of `name` would reach without this library, if the function
-    /// is that of a layer. It is the next function of that name in the global scope, or if there is
-    /// none, the one in the scope of an object on the stack. `own`: the MPI library's function
-    /// under its `PMPI_` name. An object that itself defines one of the names in `profiling` is an
-    /// MPI library, perhaps one of another ABI, and not a layer.
+    /// Returns the function of a layer that calls of `name` would reach if this library were not
+    /// loaded; `None` if they would not reach a layer. They would reach the next function of that
+    /// name in the global scope, or if there is none, the function in the scope of an object on the
+    /// stack. `own`: the MPI library's function under its `PMPI_` name. An object that itself
+    /// defines one of the names in `profiling` is an MPI library, perhaps one of another ABI, and
+    /// not a layer.
     fn layer(&self, name: &CStr, own: *mut c_void, profiling: &[&CStr]) -> Option<*mut c_void> {
         let is_layers = |found: *mut c_void| {
             let at = found.addr() as u64;
@@ -194,15 +199,16 @@ fn has_any(object: &str, names: &[&CStr]) -> bool {
         .is_some_and(|opened| names.iter().any(|name| !opened.function(object, name).is_null()))
 }
 
-/// Returns a name without its first letter: `MPI_X` for `PMPI_X`. `None` if the name is empty.
+/// Returns a function's name without its first letter: `MPI_X` for `PMPI_X`. `None` if the name is
+/// empty.
 fn without_first_letter(profiling: &CStr) -> Option<&CStr> {
     CStr::from_bytes_with_nul(profiling.to_bytes_with_nul().get(1..)?).ok()
 }
 
 /// Returns a line for the report if another object, earlier in the loader's search order, defines
-/// functions that this library wraps. Calls of these functions reach that object first, and this
-/// library may not see them. `profiling`: the `PMPI_` names of the functions that this library
-/// wraps or calls.
+/// functions that this library wraps. Calls of these functions reach that object first, and may not
+/// reach this library. `profiling`: the `PMPI_` names of the functions that this library wraps or
+/// calls.
 pub(crate) fn hidden(profiling: impl Iterator<Item = &'static CStr>) -> Option<String> {
     let ours = object_of(Successors::new as *const c_void);
     let opened = Opened::loaded(&ours)?;
@@ -248,8 +254,8 @@ mod tests {
         let successors = Successors::new(&global);
         assert!(successors.of(c"PMPI_Nobody_has_this").is_null());
         assert!(successors.of_fortran(c"mpi_nobody_", c"pmpi_nobody_").is_none());
-        // The first letter may be any. The C library, which has `strlen`, defines no function of
-        // MPI.
+        // `without_first_letter` removes any first letter. The C library, which has `strlen`,
+        // defines no function of MPI.
         assert_eq!(without_first_letter(c"xstrlen"), Some(c"strlen"));
         assert!(!has_any(&object_of(global_symbol(c"strlen")), &[c"PMPI_Send"]));
         successors.look_for_fortran_packs();

@@ -11,7 +11,7 @@ pub(crate) fn symbol_after_ours(name: &CStr) -> *mut c_void {
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
 }
 
-/// Returns the address of a symbol in the global scope, or null.
+/// Returns the address of a symbol in the global scope, or null if the scope does not define it.
 pub(crate) fn global_symbol(name: &CStr) -> *mut c_void {
     // SAFETY: a pseudo-handle that `dlsym` accepts, and a C string.
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
@@ -30,8 +30,8 @@ fn each<F: FnMut(&libc::dl_phdr_info) -> ControlFlow<()>>(mut f: F) {
         let (f, info) = unsafe { (&mut *f.cast::<F>(), &*info) };
         c_int::from(f(info).is_break())
     }
-    // SAFETY: `one::<F>` expects a pointer to an `F`. `f` is one, and outlives this call, during
-    // which alone the callback runs.
+    // SAFETY: `one::<F>` expects a pointer to an `F`, which `f` is. The callback runs only during
+    // this call, and `f` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(one::<F>), (&raw mut f).cast()) };
 }
 
@@ -56,10 +56,10 @@ fn name(info: &libc::dl_phdr_info) -> String {
     unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy().into_owned()
 }
 
-/// Returns the file name of the object that contains an address; empty if none does. `dladdr` would
-/// return the name too, but also searches all symbols of the object, which takes 25 us in an MPI
-/// library. So `dladdr` is called only for an address in the program itself, whose name the
-/// loader's record lacks.
+/// Returns the file name of the object that contains an address; empty if no object contains it.
+/// `dladdr` would return the name too, but also searches all symbols of the object, which takes 25
+/// us in an MPI library. So `dladdr` is called only for an address in the program itself, because
+/// the loader's record of the program has no file name.
 pub(crate) fn object_of(address: *const c_void) -> String {
     let (at, mut found) = (address.addr() as u64, None);
     each(|info| {
@@ -139,8 +139,9 @@ pub(crate) fn loaded_objects() -> Vec<String> {
     names
 }
 
-/// Returns the numbers of objects that were loaded and unloaded so far. This is a cheap way to
-/// notice that an object was loaded or unloaded since.
+/// Returns the number of objects that were loaded so far, and the number of objects that were
+/// unloaded. If an earlier call has returned the same numbers, nothing was loaded or unloaded since
+/// then. This test is cheap.
 pub(crate) fn loads() -> (u64, u64) {
     let mut counts = (0, 0);
     each(|info| {
@@ -151,8 +152,8 @@ pub(crate) fn loads() -> (u64, u64) {
 }
 
 /// An open handle of a loaded object or of the global scope, closed on drop. While the handle is
-/// open, the object stays loaded even if the program closes it. So handles are dropped soon, to let
-/// the object be unloaded then.
+/// open, the object stays loaded even if the program closes it. Therefore every handle is dropped
+/// soon after it was opened.
 pub(crate) struct Opened(*mut c_void);
 
 impl Opened {
@@ -165,9 +166,10 @@ impl Opened {
         (!handle.is_null()).then(|| Opened(handle))
     }
 
-    /// Opens the program's global scope. If a symbol were looked up by `RTLD_DEFAULT`, the loader
-    /// would keep the object that defines it loaded, because this library depends on the object
-    /// from then on and is never unloaded. A look-up by this handle has no such effect.
+    /// Opens the program's global scope. If a symbol were looked up by `RTLD_DEFAULT` instead, the
+    /// loader would record that this library depends on the object that defines the symbol. Then
+    /// the object could never be unloaded, because this library is never unloaded. A look-up by the
+    /// handle of the global scope has no such effect.
     pub(crate) fn global() -> Option<Opened> {
         // SAFETY: a null name means the program itself, which is loaded, so no constructor runs.
         let handle = unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_LAZY) };
@@ -181,15 +183,16 @@ impl Opened {
         unsafe { libc::dlsym(self.0, name.as_ptr()) }
     }
 
-    /// Returns the address of a function that the object itself defines, not a dependency; null if
-    /// it defines none of this name. `object` must be the file name of the object.
+    /// Returns the address of a function that the object itself defines, not one of its
+    /// dependencies; null if the object does not define the function. `object` must be the file
+    /// name of the object.
     pub(crate) fn function(&self, object: &str, name: &CStr) -> *mut c_void {
         let found = self.symbol(name);
         if !found.is_null() && object_of(found) == object { found } else { std::ptr::null_mut() }
     }
 
     /// Returns the handle and never closes it, so the object stays loaded for good. Used for a GPU
-    /// runtime, one of whose functions is called from now on.
+    /// runtime, because ddtc calls one of the runtime's functions from now on.
     pub(crate) fn keep(self) -> *mut c_void {
         std::mem::ManuallyDrop::new(self).0
     }

@@ -1,17 +1,20 @@
-//! Measured times of a layout: how long the MPI library and our kernel take to pack
-//! it, on the program's own buffer.
+//! Measured times of a layout: the nanoseconds that the MPI library and our kernel take to pack
+//! messages of the layout from the program's own buffer.
 //!
-//! A policy table that must gain on every machine leaves much of the possible gain unused. How much
-//! a conversion of messages of a layout gains on this machine shows if the `MPI_Pack` of the MPI
-//! library and our kernel pack the same elements: the library moves bytes by the same loops in
-//! `MPI_Pack` and in messages, and the times that its protocols add are known
-//! (docs/records/performance.md, "Evidence"). So once the messages of a layout and size class have
-//! moved enough bytes to pay for the timing, both sides are timed. From then on messages of this
-//! layout and class are converted if our kernel gains more than staging costs, or if the policy
-//! table wants them and our kernel was not found to be as slow as the MPI library. Until then the
-//! measured times of the similarity class decide ([`crate::similar`]), and if there are none, the
-//! policy table alone. Messages about which both ranks must decide alike are decided by the
-//! layout's runs, not by times ([`Measured::verdict_of_both`]).
+//! A policy table must gain on every machine, so it leaves much of the possible gain unused.
+//! Measured times show how much a conversion of messages of one layout gains on this machine: the
+//! `MPI_Pack` of the MPI library and our kernel pack the same elements, and both are timed. This
+//! suffices because the MPI library moves bytes by the same loops in `MPI_Pack` and in messages,
+//! and because the times that its protocols add are known (docs/records/performance.md,
+//! "Evidence").
+//!
+//! Both sides are timed once the messages of a layout and size class have moved enough bytes to pay
+//! for the timing. From then on a message of this layout and class is converted in two cases.
+//! Either our kernel gains more than staging costs, or the policy table wants the message and our
+//! kernel was not found to be as slow as the MPI library. Before the timing, the measured times of
+//! the similarity class decide ([`crate::similar`]), and if there are none, the policy table alone.
+//! If both ranks must decide alike about a message, its layout's runs decide and not the times
+//! ([`Measured::verdict_of_both`]).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -26,28 +29,30 @@ use crate::profile_cache;
 use crate::times::{LATER, PART, Runs, Times};
 use crate::use_kind::CompletedBy;
 
-/// Minimum number of bytes that a size class must have moved before it is timed, in multiples of
-/// the bytes that are packed to time it: those of one message, at most [`PART`].
+/// Factor in the minimum number of bytes that the messages of a size class must have moved before
+/// the class is timed. It multiplies the number of bytes that are packed for the timing, which is
+/// that of one message, but at most [`PART`].
 const WORTH: u64 = 8;
-/// Factor by which a layout must have moved more bytes than otherwise before it is timed, if its
-/// similarity class decides already about messages of this size.
+/// Additional factor in the minimum number of bytes that a layout must have moved in a size class
+/// before it is timed, if the layout's similarity class decides already about messages of this
+/// size.
 const KIN: u64 = 16;
-/// Number of size classes. Class `n` has messages of 2^n to 2^(n+1) - 1 bytes. The last class has
-/// no upper bound.
+/// Number of size classes. Size class `n` holds messages of 2^n to 2^(n+1) - 1 bytes. The last size
+/// class has no upper bound.
 pub(crate) const CLASSES: usize = 40;
-/// Maximum number of layouts of which times are kept. For others the similarity class decides, or
-/// the policy table.
+/// Maximum number of layouts of which times are kept. About messages of other layouts the
+/// similarity class decides, or the policy table.
 const MOST: usize = 2048;
 
-/// Measured times of a size class.
+/// Measured times of one size class of a layout, or of a similarity class.
 struct Class {
-    /// Bytes that messages have moved before the class was timed.
+    /// Bytes that messages of the size class have moved before the class was timed.
     moved: AtomicU64,
     bytes: AtomicU32,
     host: AtomicU32,
     ours: AtomicU32,
     copy: AtomicU32,
-    /// Nanoseconds that a conversion of the shortest message of the class saves, by
+    /// Nanoseconds that a conversion of the shortest message of the size class saves, by
     /// [`Times::saves`].
     saves: AtomicU32,
 }
@@ -65,37 +70,40 @@ impl Class {
     }
 }
 
-/// Measured times of a layout, or of a similarity class, and the verdicts that follow from them. A
-/// value of this type is never freed. Types of equal layouts share one value, and so do layouts
-/// that differ only in distances of 64 KiB and more.
+/// Measured times of a layout, or of a similarity class, and the verdicts that follow from these
+/// times. A value of this type is never freed. Types of equal layouts share one value, and so do
+/// layouts that differ only in distances of 64 KiB and more.
 pub(crate) struct Measured {
-    /// Runs of the layout, as [`Runs::word`] makes them. Their length is 0 while the runs are not
-    /// known.
+    /// Summary of the layout's runs, in the form that [`Runs::word`] returns. The length of the
+    /// runs is 0 while they are not known.
     runs: AtomicU64,
-    /// Times of the similarity class, which decide about size classes for which the layout has none
-    /// of its own. `None` in the times of a similarity class.
+    /// Times of the layout's similarity class. They decide about size classes for which the layout
+    /// has no times of its own. `None` if this value itself holds the times of a similarity class.
     kin: Option<&'static Measured>,
-    /// Size classes that are not timed any more, one bit for each: those that were timed, and those
+    /// Size classes that are not timed any more, one bit for each: those that were timed and those
     /// that could not be timed.
     timed: AtomicU64,
-    /// Timed size classes for which a conversion gains, by [`Times::gains`] and without regard to
-    /// the policy table.
+    /// Timed size classes, one bit for each, for which a conversion gains by [`Times::gains`],
+    /// whatever the policy table says.
     gains: AtomicU64,
-    /// Timed size classes for which our kernel is no faster than the MPI library, or for which the
-    /// layout alone decides against a conversion ([`Times::loses`]). Their messages are bypassed
-    /// even if the policy table wants them, unless their bit in `gains` is set too.
+    /// Timed size classes, one bit for each, for which our kernel is no faster than the MPI
+    /// library, or for which the layout alone decides against a conversion ([`Times::loses`]).
+    /// Messages of these size classes are bypassed even if the policy table wants them, unless
+    /// their bit in `gains` is set too.
     loses: AtomicU64,
-    /// Size classes for which some layouts of the similarity class gain and others do not. For them
-    /// the times of the class decide nothing.
+    /// Size classes, one bit for each, for which some layouts of the similarity class gain and
+    /// others do not. The times of the similarity class decide nothing about these size classes.
+    /// Used only in the times of a similarity class.
     mixed: AtomicU64,
     classes: [Class; CLASSES],
 }
 
 static KNOWN: Lazy<Mutex<HashMap<u64, &'static Measured>>> = Lazy::new(Mutex::default);
 
-/// Returns the times of the layout with the hash `key` and these runs. If the layout has none yet,
-/// makes them, with the times of earlier runs from the profile cache. If [`MOST`] other layouts
-/// have times, returns `kin`, the times of the similarity class.
+/// Returns the times of the layout with the hash `key` and these runs. If the layout has no times
+/// yet, makes a value for them and enters the times that the profile cache has from earlier runs of
+/// the program. If [`MOST`] other layouts have times already, returns `kin`, the times of the
+/// similarity class.
 pub(crate) fn of(
     host: &Host,
     key: u64,
@@ -105,7 +113,7 @@ pub(crate) fn of(
     if let Some(measured) = known(key) {
         return Some(measured);
     }
-    // The profile cache is asked before the lock is taken, because it may read a file.
+    // The profile cache is read before the lock is taken, because reading it may read a file.
     let learnt = profile_cache::of(host, key);
     if let Some(kin) = kin {
         let _ = kin.runs.compare_exchange(0, runs.word(), Relaxed, Relaxed);
@@ -122,7 +130,7 @@ pub(crate) fn of(
     Some(measured)
 }
 
-/// Returns the times of the layout with this hash, if some are kept.
+/// Returns the times of the layout with this hash, if times of the layout are kept.
 pub(crate) fn known(layout: u64) -> Option<&'static Measured> {
     KNOWN.lock().get(&layout).copied()
 }
@@ -144,8 +152,8 @@ fn class(bytes: u64) -> usize {
 }
 
 impl Measured {
-    /// Returns a value without times for a layout with these runs, as [`Runs::word`] makes them. 0:
-    /// the runs are not known.
+    /// Returns a value without times, for a layout whose runs have the summary `runs` in the form
+    /// that [`Runs::word`] returns; 0 if the runs are not known.
     pub(crate) const fn new(runs: u64) -> Measured {
         Measured {
             runs: AtomicU64::new(runs),
@@ -158,9 +166,10 @@ impl Measured {
         }
     }
 
-    /// Returns the times that decide about messages of `bytes` bytes, and the bit of their size
-    /// class: the layout's own times if the size class was timed or could not be timed, else those
-    /// of the similarity class, unless its layouts disagree. `None`: the policy table decides.
+    /// Returns the times that decide about messages of `bytes` bytes, and the bit of the messages'
+    /// size class. They are the layout's own times if its size class was timed or could not be
+    /// timed. Otherwise they are those of the similarity class, unless the layouts of that class
+    /// disagree about this size. `None`: there are no times that decide, so the policy table does.
     #[inline]
     fn decider(&self, bytes: u64) -> Option<(&Measured, u64)> {
         let bit = 1u64 << class(bytes);
@@ -172,14 +181,16 @@ impl Measured {
         Runs::from_word(self.runs.load(Relaxed))
     }
 
-    /// Returns the times of the similarity class, if its runs are like those of the layout too.
+    /// Returns the times of the layout's similarity class; `None` if the runs of that class are of
+    /// another kind than those of the layout ([`Runs::are_like`]).
     #[inline]
     fn kin(&self) -> Option<&'static Measured> {
         self.kin.filter(|kin| self.runs().are_like(kin.runs()))
     }
 
-    /// Returns true if messages of `bytes` bytes were timed for this layout or for its similarity
-    /// class, or if they could not be timed.
+    /// Returns true if messages of `bytes` bytes were timed, or could not be timed, for this layout
+    /// or for its similarity class. Times of a size class about which the layouts of the similarity
+    /// class disagree do not count.
     #[inline]
     pub(crate) fn is_decided(&self, bytes: u64) -> bool {
         self.decider(bytes).is_some()
@@ -193,15 +204,15 @@ impl Measured {
 
     /// Returns the size classes, one bit for each, for which a conversion gains according to the
     /// similarity class and which were not timed for the layout itself. Size classes about which
-    /// the layouts of the similarity class disagree are not among them.
+    /// the layouts of the similarity class disagree are left out.
     pub(crate) fn hoped(&self) -> u64 {
         let gains = self.kin().map_or(0, |kin| kin.gains.load(Relaxed) & !kin.mixed.load(Relaxed));
         gains & !self.timed.load(Relaxed)
     }
 
-    /// Returns the verdict of the times on messages of `bytes` bytes which a call of the kind `by`
-    /// completes. The times are those of the layout, or of its similarity class. `None`: there are
-    /// no times.
+    /// Returns the verdict of the measured times on messages of `bytes` bytes which a call of the
+    /// kind `by` completes. The times are those of the layout, or else of its similarity class.
+    /// `None`: there are no times for this size.
     #[inline]
     pub(crate) fn verdict(&self, bytes: u64, by: CompletedBy) -> Option<Verdict> {
         let (e, bit) = self.decider(bytes)?;
@@ -213,17 +224,17 @@ impl Measured {
     }
 
     /// Returns the verdict of the layout's runs on messages of `bytes` bytes, if both ranks must
-    /// decide alike. Then no rank may go by its own times. `None`: each rank decides by its own
-    /// times.
+    /// decide alike about these messages, so that no rank may use its own times. `None`: each rank
+    /// decides by its own times.
     #[inline]
     pub(crate) fn verdict_of_both(&self, costs: &Costs, bytes: u64) -> Option<Verdict> {
         let gains = self.runs().gain_on_both_ranks(costs, bytes)?;
         Some(Verdict { gains, loses: !gains })
     }
 
-    /// Returns the nanoseconds that a conversion of a message of `bytes` bytes gains, 0 for no
-    /// gain, if both ranks must decide alike whether they convert the message. `None`: each rank
-    /// decides by its own times.
+    /// Returns the nanoseconds that a conversion of a message of `bytes` bytes gains, if both ranks
+    /// must decide alike about the message; 0 if the conversion gains nothing. `None`: each rank
+    /// decides about the message by its own times.
     pub(crate) fn gain_on_both_ranks(&self, costs: &Costs, bytes: u64) -> Option<u64> {
         let runs = self.runs();
         let gains = runs.gain_on_both_ranks(costs, bytes)?;
@@ -231,30 +242,31 @@ impl Measured {
     }
 
     /// Returns true if messages of `bytes` bytes which a call of the kind `by` completes are
-    /// converted according to the times, or without times to the policy table. `table`: the policy
-    /// table wants them.
+    /// converted. The measured times decide, or if there are none the policy table. `table`:
+    /// whether the policy table wants these messages.
     pub(crate) fn wants(&self, bytes: u64, by: CompletedBy, table: bool) -> bool {
         self.verdict(bytes, by).map_or(table, |verdict| verdict.wants(table))
     }
 
     /// Counts a message of `bytes` bytes, which is about to be sent or received. Returns true if
-    /// messages of its size class are to be timed now, because this layout has moved enough bytes
-    /// in them, or its similarity class has and does not decide yet. `least` is the minimum number
-    /// of bytes; if `least` is 0, a class is timed at its first message.
+    /// the message's size class is to be timed now. That is so if this layout has moved enough
+    /// bytes in messages of this size class, or if its similarity class has and does not decide
+    /// about them yet. `least` is the minimum number of bytes; if `least` is 0, a size class is
+    /// timed at its first message.
     #[inline]
     pub(crate) fn due(&self, bytes: u64, least: u64) -> bool {
         if self.is_timed(bytes) {
             return false;
         }
         let (kin, decided) = (self.kin(), self.is_decided(bytes));
-        // If the similarity class decides already, timing this layout too teaches little, so it
-        // must have moved more bytes itself.
+        // If the similarity class decides already, timing this layout too gives little new
+        // information. So the layout must have moved more bytes itself before it is timed.
         let own = self.has_moved(bytes, if decided { least.saturating_mul(KIN) } else { least });
         own || !decided && kin.is_some_and(|kin| kin.has_moved(bytes, least))
     }
 
-    /// Counts a message of `bytes` bytes. Returns true if its size class has moved enough bytes,
-    /// this message included.
+    /// Counts a message of `bytes` bytes. Returns true if the messages of its size class have moved
+    /// enough bytes for a timing, this message included. `least` is as in [`Measured::due`].
     fn has_moved(&self, bytes: u64, least: u64) -> bool {
         let before = self.classes[class(bytes)].moved.fetch_add(bytes, Relaxed);
         let worth = if least == 0 { 0 } else { least.max(WORTH * bytes.min(PART)) };
@@ -262,15 +274,15 @@ impl Measured {
     }
 
     /// Records that messages of the size class of `bytes` cannot be timed. The policy table decides
-    /// about them from now on, whatever the similarity class says.
+    /// about these messages from now on, whatever the similarity class says.
     pub(crate) fn give_up(&self, bytes: u64) {
         self.timed.fetch_or(1 << class(bytes), Relaxed);
     }
 
-    /// Records the times of a size class and the verdicts that follow from them, which decide from
-    /// now on. The similarity class takes the times over if the class has none for this size. If
-    /// the class has times and they gain where these do not, or the other way round, the class does
-    /// not decide about this size any more.
+    /// Records the times of the size class with the number `at` and the verdicts that follow from
+    /// them. From now on these verdicts decide. The similarity class takes the times over if it has
+    /// none for this size. If the similarity class has times and only one of the two gains by a
+    /// conversion, the similarity class does not decide about this size any more.
     fn learn(&self, costs: &Costs, at: usize, times: Times) {
         let (Some(class), bit) = (self.classes.get(at), 1u64 << at.min(CLASSES - 1)) else { return };
         class.bytes.store(times.bytes, Relaxed);
@@ -287,7 +299,8 @@ impl Measured {
             self.loses.fetch_or(bit, Relaxed);
         }
         self.timed.fetch_or(bit, Relaxed);
-        // Layouts whose runs are unlike those of the similarity class say nothing about it.
+        // A layout whose runs are unlike those of the similarity class neither gives the class
+        // times nor disagrees with it: `kin` returns `None` for such a layout.
         if let Some(kin) = self.kin() {
             if kin.timed.load(Relaxed) & bit == 0 {
                 kin.runs.store(runs.word(), Relaxed);
@@ -298,19 +311,21 @@ impl Measured {
         }
     }
 
-    /// Returns the nanoseconds that converting a message of `bytes` bytes saves, if its size class
-    /// was found to gain.
+    /// Returns the nanoseconds that converting a message of `bytes` bytes saves; `None` if a
+    /// conversion of messages of its size class was not found to gain.
     #[inline]
     pub(crate) fn saves(&self, bytes: u64) -> Option<u64> {
         let (e, bit) = self.decider(bytes)?;
         let gains = e.gains.load(Relaxed) & bit != 0;
         let at = class(bytes);
-        // The stored time is that of the shortest message of the class, which has `1 << at` bytes.
+        // The stored saving is that of the shortest message of the size class, which has `1 << at`
+        // bytes.
         gains.then(|| u64::from(e.classes[at].saves.load(Relaxed)).saturating_mul(bytes) >> at)
     }
 
-    /// Returns the nanoseconds that our kernel packs a message of `bytes` bytes faster than the MPI
-    /// library, if its size class was timed. So much is saved if nothing is staged.
+    /// Returns by how many nanoseconds our kernel packs a message of `bytes` bytes faster than the
+    /// MPI library; `None` if its size class was not timed. A conversion that stages nothing saves
+    /// this time.
     #[inline]
     pub(crate) fn spares(&self, bytes: u64) -> Option<u64> {
         let [part, ours, host] = self.both(bytes)?;
@@ -331,9 +346,9 @@ impl Measured {
         self.both(bytes).is_some_and(|[_, ours, host]| ours * 10 >= host * 9)
     }
 
-    /// Returns the length in bytes of the part of a message that was timed, and the nanoseconds in
-    /// which our kernel and the MPI library packed the part, for the size class of `bytes`. `None`:
-    /// there are no times.
+    /// Returns three numbers for the size class of `bytes`: the length in bytes of the part of a
+    /// message that was timed, and the nanoseconds in which our kernel and the MPI library packed
+    /// this part. `None`: there are no times.
     #[inline]
     fn both(&self, bytes: u64) -> Option<[u64; 3]> {
         let class = &self.decider(bytes)?.0.classes[class(bytes)];
@@ -351,8 +366,8 @@ impl Measured {
         self.decided().filter(|(_, times)| times.bytes > 0)
     }
 
-    /// Returns the size classes that are not timed any more, with their times. A class that could
-    /// not be timed has times of 0 bytes.
+    /// Returns the size classes that are not timed any more, with their times. A size class that
+    /// could not be timed has times of 0 bytes.
     fn decided(&self) -> impl Iterator<Item = (usize, Times)> {
         let timed = self.timed.load(Relaxed);
         let classes = self.classes.iter().enumerate().filter(move |(at, _)| timed >> at & 1 != 0);
@@ -363,9 +378,9 @@ impl Measured {
         })
     }
 
-    /// Returns the part of the times of a similarity class that is written to the profile cache:
-    /// the runs, as [`Runs::word`] makes them, and the size classes with their times. If layouts of
-    /// the class disagree about a size class, its times have 0 bytes.
+    /// Returns what the profile cache keeps of the times of a similarity class: the summary of the
+    /// runs, in the form that [`Runs::word`] returns, and the size classes with their times. A size
+    /// class about which the layouts of the similarity class disagree has times of 0 bytes.
     pub(crate) fn serialize(&self) -> (u64, Vec<(usize, Times)>) {
         let mixed = self.mixed.load(Relaxed);
         let is_mixed = |at: usize| mixed >> at & 1 != 0;
@@ -375,8 +390,9 @@ impl Measured {
         (self.runs.load(Relaxed), rows)
     }
 
-    /// Takes over the times of a similarity class that an earlier run has written with
-    /// [`Measured::serialize`]. Rows past the last size class are ignored.
+    /// Takes over the times of a similarity class that an earlier run of the program has written to
+    /// the profile cache ([`Measured::serialize`]). Rows for numbers that are larger than that of
+    /// the last size class are ignored.
     pub(crate) fn deserialize(
         &self,
         costs: &Costs,
@@ -394,9 +410,9 @@ impl Measured {
         }
     }
 
-    /// Returns the lines of the report: one for each size class that was timed, and one for each
-    /// that is converted because its similarity class gains. `table` is the set of payloads that
-    /// the policy table converts.
+    /// Returns the lines of the report about this layout: one for each size class that was timed,
+    /// and one for each size class whose messages are converted because the similarity class gains.
+    /// `table` is the set of payloads that the policy table converts.
     pub(crate) fn lines(&self, table: u64) -> Vec<String> {
         use CompletedBy::{LaterCall, SameCall};
         let timed = self.timed().map(|(at, Times { bytes, host, ours, copy })| {
@@ -430,8 +446,8 @@ mod tests {
         let kin: &'static Measured = Box::leak(Box::new(Measured::new(0)));
         let new = || Measured { kin: Some(kin), ..Measured::new(4) };
         let [one, other, third] = [new(), new(), new()];
-        // The messages of the three layouts count together until one of the layouts was timed, and
-        // separately from then on.
+        // The messages of the three layouts are counted together until one of the layouts is timed,
+        // and separately from then on.
         let due = |e: &Measured, n: u64| (0..n).filter(|_| e.due(4096, 80 << 10)).count();
         assert_eq!((due(&one, 15), due(&other, 4), due(&third, 1)), (0, 0, 1));
         assert!(one.hoped() == 0 && !one.wants(4096, SameCall, false));
@@ -441,8 +457,8 @@ mod tests {
         assert!(one.hoped() == 0 && !other.wants(8192, SameCall, false));
         assert_eq!((other.saves(4096), other.spares(4096)), (one.saves(4096), Some(8100)));
         assert_eq!((due(&other, 315), due(&other, 1)), (0, 1));
-        // A layout is decided by its own times, if there are some. Times of two layouts that
-        // disagree decide nothing about a third.
+        // If a layout has times of its own, they decide about it. If two layouts have times that
+        // disagree, these times decide nothing about a third layout.
         other.learn_bytes(&profile::INTEL.costs, 4096, Times { ours: 9000, ..slow });
         assert!(!other.wants(4096, SameCall, false) && one.wants(4096, SameCall, false));
         assert!(
@@ -454,8 +470,8 @@ mod tests {
     fn layouts_of_other_runs_do_not_speak_for_each_other() {
         let kin: &'static Measured = Box::leak(Box::new(Measured::new(0)));
         let of = |run| Measured { kin: Some(kin), ..Measured::new(run) };
-        // Times of a receive of LAMMPS_full, whose type has six arrays. Messages of WRF_x are of
-        // the same size class.
+        // Times of a receive of the benchmark LAMMPS_full, whose type consists of six arrays.
+        // Messages of the benchmark WRF_x are in the same size class, but have runs of 12 bytes.
         of(23_925).learn_bytes(
             &profile::MPICH.costs,
             143_552,
@@ -463,14 +479,16 @@ mod tests {
         );
         let decided = [12, 16_384, 0].map(|run| of(run).is_decided(173_712));
         assert_eq!(decided, [false, true, true]);
-        // A layout of unlike runs does not change the times of the similarity class either.
+        // A layout whose runs are unlike those of the similarity class gives the class no times, in
+        // a size class for which the similarity class has none.
         of(12).learn_bytes(
             &profile::MPICH.costs,
             16_384,
             Times { bytes: 16_384, host: 9000, ours: 900, copy: 400 },
         );
         assert!(!kin.is_decided(16_384) && kin.runs() == Runs::new(23_925, false, 600));
-        // Nor does it disagree with them.
+        // Times of a layout whose runs are unlike those of the similarity class do not count as a
+        // disagreement with the times of that class either.
         of(12).learn_bytes(
             &profile::MPICH.costs,
             143_552,
@@ -508,8 +526,8 @@ mod tests {
         let due = |bytes, n: u64| (0..n).filter(|_| measured.due(bytes, 80 << 10)).count();
         assert_eq!((due(4096, 19), due(4096, 3)), (0, 3));
         // Messages of 64 KiB must have moved eight times the 64 KiB that are packed to time them. A
-        // message of 2 MiB is of another class, which is counted separately, and moves enough at
-        // once.
+        // message of 2 MiB is in another size class, which is counted separately, and moves enough
+        // bytes by itself.
         assert_eq!((due(64 << 10, 7), due(64 << 10, 1), due(2 << 20, 1)), (0, 1, 1));
         measured.give_up(2 << 20);
         assert!(
@@ -527,12 +545,13 @@ mod tests {
         );
         assert_eq!((measured.spares(8000), measured.spares(8192)), (Some(8100 * 8000 / 4096), None));
         assert!(measured.is_ahead(5000) && !measured.is_ahead(8192));
-        // A class whose kernel is fast, a class that was not timed and a class that could not be
-        // timed are not even.
+        // `is_even` returns false for a size class whose kernel is fast, for one that was not
+        // timed, and for one that could not be timed.
         assert!([5000, 8192, 2 << 20].map(|bytes| measured.is_even(bytes)) == [false; 3]);
         let slow = Times { bytes: 8192, host: 9000, ours: 9000, copy: 100 };
         measured.learn_bytes(&profile::MPICH.costs, 8192, slow);
-        // A conversion must save more if a later call completes the message.
+        // A conversion must save more if the message is completed by a later call than if the call
+        // that begins it also completes it.
         let little = Times { bytes: 480, host: 160, ours: 10, copy: 10 };
         measured.learn_bytes(&profile::MPICH.costs, 480, little);
         assert!(
@@ -547,12 +566,13 @@ mod tests {
                 && !measured.is_ahead(8192)
         );
         assert!(measured.is_even(8192));
-        // 256 runs take Intel MPI at least 20 ns each.
+        // The part of 16 KiB has 256 runs of 64 bytes, each of which takes Intel MPI at least 20
+        // ns. The measured 900 ns are less, so they are replaced by 5120 ns.
         let even = Times { bytes: 16384, host: 900, ours: 5000, copy: 100 };
         measured.learn_bytes(&profile::INTEL.costs, 16384, even);
         assert!(measured.wants(16384, SameCall, true) && !measured.wants(16384, SameCall, false));
         assert_eq!(due(8192, 1000), 0);
-        // With a threshold of 0 the first message is timed.
+        // With a minimum of 0 bytes a size class is timed at its first message.
         assert!(Measured::new(64).due(8, 0));
     }
 }

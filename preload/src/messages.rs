@@ -2,10 +2,11 @@
 //!
 //! A converted message travels as `MPI_PACKED`, which matches any type, or as another substitute
 //! datatype if the MPI library needs one ([`crate::substitute`]). The peer can receive either, so
-//! the peer need not convert the message, nor have this library. Messages are converted only if the
-//! MPI library's own `MPI_Pack` writes raw bytes without a header, and only under MPI libraries
-//! with which this was tried. The conversion decides nothing about errors: communicator, rank and
-//! tag are passed to the MPI library as they are.
+//! the peer need not convert the message, and ddtc need not be loaded there. Messages are converted
+//! only if the MPI library's own `MPI_Pack` writes raw bytes without a header, and only under MPI
+//! libraries with which conversion was tried. The conversion does not check the communicator, rank
+//! and tag: they are passed to the MPI library as they are, and the MPI library reports errors in
+//! them.
 
 use std::ffi::{c_int, c_void};
 use std::time::Instant;
@@ -30,8 +31,8 @@ use crate::table::{self, Found, TypeEntry};
 use crate::user_buffer::UserBuffer;
 use crate::{check, counted, perf};
 
-/// Returns the entry of a handle whose type is converted. None if `datatype` is 0, which stands for
-/// a handle that the program may have freed.
+/// Returns the table entry of the type with this handle, if the type is converted. Returns `None`
+/// if `datatype` is 0, which stands for a handle that the program may have freed.
 fn entry_of(host: &Host, datatype: HandleWord) -> Option<&'static TypeEntry> {
     match table::find(datatype & host.mask) {
         Found::Convert(entry) if datatype != 0 => Some(entry),
@@ -39,9 +40,9 @@ fn entry_of(host: &Host, datatype: HandleWord) -> Option<&'static TypeEntry> {
     }
 }
 
-/// Packed message.
+/// Packed message, or packed origin of a one-sided operation.
 pub(crate) struct Packed {
-    /// Arguments for the MPI library.
+    /// Arguments that the MPI library gets instead of the program's buffer, count and datatype.
     pub(crate) replacement: UserBuffer,
     /// Memory of the packed bytes, which must live until the MPI library has sent them.
     pub(crate) buffer: Buffer,
@@ -51,8 +52,8 @@ pub(crate) struct Packed {
 /// maximum number of bytes that the call of the MPI library can carry.
 ///
 /// # Safety
-/// As for `MPI_Send`: if the MPI library's own call would succeed, the buffer must be what the
-/// arguments say.
+/// As for `MPI_Send`: if the MPI library's own call would succeed, the buffer must have the
+/// elements that the arguments name.
 #[inline]
 pub(crate) unsafe fn pack(
     host: &'static Host,
@@ -64,9 +65,9 @@ pub(crate) unsafe fn pack(
     let Approved { entry, bytes, plan } =
         decided(host, given, Some(peer), max_bytes, purpose, Direction::Pack)?;
     guard(|| {
-        // SAFETY: the entry belongs to a type that is an argument of this call. So it is bound to
-        // that type, and nobody retires it while the reference lives, because the program holds the
-        // type during the call.
+        // SAFETY: the entry is that of a type that is an argument of this call. So the entry is
+        // bound to that type, and nobody retires the entry while the reference lives, because the
+        // program holds the type during the call.
         let committed = unsafe { entry.committed() }?;
         let t = committed.datatype();
         let Some(Substitute { count, datatype, gap }) =
@@ -77,9 +78,9 @@ pub(crate) unsafe fn pack(
         let buffer = Buffer::get(gap.memory(bytes as u64))?;
         let packed: *mut u8 = buffer.at().cast();
         let buffers = PackBuffers { user: given.buf.cast(), count: given.count as u64, packed };
-        // SAFETY: the caller promises that the program's buffer is what the arguments say, and the
-        // entry is that of its type. The staging buffer is this call's own, and has
-        // `gap.memory(bytes)` bytes: room for the packed bytes and the gap.
+        // SAFETY: the caller promises that the program's buffer has the elements that the arguments
+        // name, and the entry is that of the buffer's type. The staging buffer is this call's own,
+        // and has `gap.memory(bytes)` bytes: room for the packed bytes and the gap.
         unsafe {
             buffers.pack(host, committed, given.datatype, Some(entry));
             gap.open(packed);
@@ -89,16 +90,16 @@ pub(crate) unsafe fn pack(
     })?
 }
 
-/// A pack or unpack that was just made, for [`PackBuffers::observe`].
+/// Data about a pack or unpack that has just ended, for [`PackBuffers::observe`].
 struct Observed {
     /// The type's handle; 0 if the program may have freed the type.
     datatype: HandleWord,
-    /// The type's entry; none if the program may have freed the type.
+    /// The type's entry; `None` if the program may have freed the type.
     entry: Option<&'static TypeEntry>,
     direction: Direction,
-    /// Packed bytes that were moved.
+    /// Number of packed bytes that were packed or unpacked.
     bytes: u64,
-    /// When the call began.
+    /// Time at which the pack or unpack began.
     start: Instant,
 }
 
@@ -110,8 +111,8 @@ pub(crate) struct PackBuffers {
 }
 
 impl PackBuffers {
-    /// Packs `user` into `packed`, and counts and checks the call if that is switched on.
-    /// `datatype` is the type's handle, or 0 if the program may have freed the handle.
+    /// Packs `user` into `packed`. Also counts and checks the pack if that is switched on.
+    /// `datatype`: the type's handle, or 0 if the program may have freed the handle.
     ///
     /// # Safety
     /// As for `Committed::pack_raw`. The entry must be that of the type.
@@ -138,8 +139,8 @@ impl PackBuffers {
         unsafe { self.observe(host, committed, observed) };
     }
 
-    /// Unpacks the whole instances in `packed` to `user`, and counts and checks the call if that is
-    /// switched on. `datatype`: as in [`PackBuffers::pack`].
+    /// Unpacks the whole instances in `packed` to `user`. Also counts and checks the unpack if that
+    /// is switched on. `datatype`: as in [`PackBuffers::pack`].
     ///
     /// # Safety
     /// As for `Committed::unpack_raw`.
@@ -161,12 +162,12 @@ impl PackBuffers {
         self.count * committed.datatype().size() as u64
     }
 
-    /// Checks and counts a call that was just made, and names its kernel for perf, each if it is
-    /// switched on.
+    /// Checks a pack or unpack that has just ended, counts it, and names its kernel for perf. Each
+    /// of the three is done only if it is switched on.
     ///
     /// # Safety
-    /// As for [`PackBuffers::pack`] or [`PackBuffers::unpack`], which must have moved the bytes
-    /// already.
+    /// As for [`PackBuffers::pack`] or [`PackBuffers::unpack`], and the bytes must already have
+    /// been packed or unpacked.
     #[cold]
     unsafe fn observe(&self, host: &'static Host, committed: &Committed, observed: Observed) {
         let Observed { datatype, entry, direction, bytes, start } = observed;
@@ -190,9 +191,9 @@ impl PackBuffers {
     }
 }
 
-/// Mark at the end of a staging buffer before a receive. If the mark is still there afterwards, the
-/// message has not filled the buffer. The 16 bytes are arbitrary, so that no message ends with them
-/// by chance. A buffer of less than 16 bytes is marked with the first of them only.
+/// Mark at the end of a staging buffer before a receive. If the mark is still there after the
+/// receive, the message has not filled the buffer. The 16 bytes are arbitrary, so that no message
+/// ends with them by chance. A buffer of n < 16 bytes is marked with the first n of these bytes.
 const UNTOUCHED: u128 = 0x9d5c_2e71_a8f3_064b_c7e9_1d38_52fa_6b90;
 
 /// Staging buffer of packed bytes that replaces the program's buffer in a call of the MPI library.
@@ -214,9 +215,9 @@ pub(crate) struct Staging {
     origin: Origin,
 }
 
-// SAFETY: a pointer to the program's buffer is among the fields. That buffer belongs to the
-// operation from its start to its completion, whichever thread completes it, so it may be used from
-// any thread.
+// SAFETY: a pointer to the program's buffer is among the fields. That buffer is reserved for the
+// operation from its start to its completion, and any thread may complete the operation. So the
+// buffer may be used from any thread.
 unsafe impl Send for Staging {}
 
 impl Staging {
@@ -226,7 +227,8 @@ impl Staging {
         UserBuffer { buf: self.buffer.at(), count, datatype, entry: None }
     }
 
-    /// Returns the bytes that the staging buffer takes of the limit on staging buffers.
+    /// Returns the number of bytes by which the staging buffer counts towards the limit on all
+    /// staging buffers.
     pub(crate) fn capacity(&self) -> usize {
         self.buffer.capacity()
     }
@@ -252,8 +254,9 @@ impl Staging {
         if self.origin == Origin::File { Mark::past(self.bytes) } else { Mark::Source }
     }
 
-    /// Packs all of the program's buffer: the bytes that are sent from it, or the bytes over which
-    /// an answer is received. Returns true if that was done, false if it panicked.
+    /// Packs all of the program's buffer into the staging buffer: the bytes that are sent from
+    /// there, or the bytes that a receive into the same buffer overwrites. Returns false if packing
+    /// panicked, else true.
     ///
     /// # Safety
     /// As for `Committed::pack_raw` with the program's buffer.
@@ -268,16 +271,16 @@ impl Staging {
         filled.is_some()
     }
 
-    /// Returns the address of the last bytes of `elements` elements that begin at `at`, and their
-    /// number, which is at most the length of the mark. An element is the whole message, or one
-    /// instance of the type; `size` is its number of packed bytes.
+    /// Returns the address of the last bytes of `elements` elements that begin at `at`, and the
+    /// number of these last bytes, which is at most the length of the mark. An element is the whole
+    /// message, or one instance of the type; `size` is its number of packed bytes.
     fn end(&self, at: *mut u8, elements: i64, size: i64) -> (*mut u8, usize) {
         let (place, bytes) = self.replacement.gap.end(elements, size, size_of_val(&UNTOUCHED));
         (at.wrapping_add(place), bytes)
     }
 
     /// Marks the end of `elements` elements before a receive of them, so that [`Staging::came`] can
-    /// tell whether all of them came. `at`, `elements` and `size`: as in [`Staging::end`].
+    /// determine whether all of them came. `at`, `elements` and `size`: as in [`Staging::end`].
     ///
     /// # Safety
     /// The elements must lie in the staging buffer, and nobody else may use the staging buffer.
@@ -288,13 +291,13 @@ impl Staging {
         unsafe { end.copy_from_nonoverlapping(UNTOUCHED.to_ne_bytes().as_ptr(), bytes) }
     }
 
-    /// Returns true if all elements have come in a receive that the MPI library reports as an
-    /// error, as it does if the message was longer than the receive: then the mark at their end is
-    /// overwritten.
+    /// Returns true if a receive that the MPI library reports as an error has brought all elements,
+    /// as it does if the message was longer than the receive. The mark at the end of the elements
+    /// is then overwritten. `at`, `elements` and `size`: as in [`Staging::end`].
     ///
     /// # Safety
     /// As for [`Staging::mark_end`]. Before the receive, `mark_end` must have been called for the
-    /// same elements, or all of their bytes written.
+    /// same elements, or all bytes of the elements must have been written.
     pub(crate) unsafe fn came(&self, at: *mut u8, elements: i64, size: i64) -> bool {
         let (end, bytes) = self.end(at, elements, size);
         // SAFETY: the place is inside the elements, and was written before the receive, as the
@@ -313,9 +316,9 @@ impl Staging {
     }
 
     /// Unpacks the staging buffer after a receive that the MPI library reports as an error, if a
-    /// message has filled it. The beginning of a message that is too long belongs to the program:
-    /// without ddtc, it would be in the program's buffer. Nothing is unpacked after a read from a
-    /// file.
+    /// message has filled the buffer. If a message is too long for the receive, the program must
+    /// get its beginning, because the beginning would be in the program's buffer without ddtc.
+    /// Nothing is unpacked after a read from a file.
     ///
     /// # Safety
     /// [`Staging::expect`] or [`Staging::fill`] must have been called before the receive. As for
@@ -382,12 +385,13 @@ impl Staging {
     }
 
     /// Unpacks exactly the bytes that were received, which may end inside an instance. If they end
-    /// inside a basic element, and the MPI library would have refused such a message of the
-    /// program's own type, returns the error.
+    /// inside a basic element, and the MPI library would have refused a message of that length that
+    /// is received with the program's own type, returns the error.
     ///
     /// # Safety
     /// `at` must point to the status of a completed and successful receive into this staging
-    /// buffer, and the program's buffer must be what the receive said.
+    /// buffer, and the program's buffer must have the elements that the arguments of the receive
+    /// name.
     pub(crate) unsafe fn unpack(&self, host: &'static Host, at: *mut c_void) -> Option<RefusedMessage> {
         guard(|| {
             // SAFETY: `at` points to a status, as the caller promises.
@@ -430,7 +434,8 @@ impl Staging {
                 let (datatype, entry) = (self.datatype, entry_of(host, self.datatype));
                 let observed =
                     Observed { datatype, entry, direction: Direction::Unpack, bytes: received, start };
-                // SAFETY: the bytes of the whole instances were just unpacked between these buffers.
+                // SAFETY: the bytes of the whole instances were just unpacked between these
+                // buffers.
                 unsafe { buffers.observe(host, &self.committed, observed) };
             }
             refused
@@ -438,9 +443,9 @@ impl Staging {
     }
 }
 
-/// Makes a staging buffer for a buffer that is to be converted; packs nothing yet. `peer`: none if
-/// the call does not name a single rank. `max_bytes`: maximum number of bytes that the call of the
-/// MPI library can carry.
+/// Makes a staging buffer for a buffer of a call, if the buffer is to be converted. Packs nothing
+/// yet. `peer`: the rank that the call names; `None` if it does not name a single rank.
+/// `max_bytes`: maximum number of bytes that the call of the MPI library can carry.
 ///
 /// # Safety
 /// As for `MPI_Recv`.
@@ -456,9 +461,9 @@ pub(crate) unsafe fn stage(
     let direction = if matches!(purpose, Purpose::Send(_)) { Direction::Pack } else { Direction::Unpack };
     let Approved { entry, bytes, plan } = decided(host, given, peer, max_bytes, purpose, direction)?;
     guard(|| {
-        // SAFETY: the entry belongs to a type that is an argument of this call. So it is bound to
-        // that type, and nobody retires it while the reference lives, because the program holds the
-        // type during the call.
+        // SAFETY: the entry is that of a type that is an argument of this call. So the entry is
+        // bound to that type, and nobody retires the entry while the reference lives, because the
+        // program holds the type during the call.
         let committed = unsafe { entry.committed() }?.clone();
         let UserBuffer { buf, count, datatype, .. } = given;
         let t = committed.datatype();
@@ -467,7 +472,8 @@ pub(crate) unsafe fn stage(
         };
         let buffer = Buffer::get(replacement.gap.memory(bytes as u64))?;
         let (user, count) = (buf.cast(), count as u64);
-        // A file call may still bypass the buffer, when it knows where the file ends.
+        // A file call may still bypass the buffer after it has found where the file ends, so the
+        // buffer is not counted as converted here.
         if !matches!(purpose, Purpose::File { .. }) {
             converted();
         }

@@ -6,56 +6,60 @@ use crate::comms::{self, Comm};
 use crate::host::{HandleWord, Host};
 use crate::parts::Parts;
 
-/// Bits of a number of neighbours in the packed form, which is an `int`.
+/// Mask of a number of neighbours in the packed form of [`Neighbours`]. The number is an `int`.
 const COUNT: u64 = c_int::MAX as u64;
-/// Position of the number of destinations in the first word of the packed form. The number of
-/// sources is in the lowest bits.
+/// Position of the number of destinations in the first word of the packed form of [`Neighbours`].
+/// The number of sources is in the lowest bits of the same word.
 const DESTINATIONS: u32 = 32;
-/// Bit in the first word of the packed form: `absent` is `None`.
+/// Bit in the first word of the packed form of [`Neighbours`] that is set if `absent` is `None`.
 const MANY: u64 = 1 << 63;
 
-/// Numbers of blocks that a neighbourhood call receives and sends.
+/// Numbers of blocks that a process receives and sends in a neighbourhood collective call.
 #[derive(Clone, Copy)]
 pub(crate) struct Neighbours {
     pub(crate) sources: i64,
     pub(crate) destinations: i64,
-    /// A bit for each block whose neighbour is `MPI_PROC_NULL`, so that no process writes or reads
-    /// the block; `None` if there are more blocks than bits. Such blocks exist only at the edges of
-    /// a Cartesian grid, where sources and destinations are the same processes.
+    /// Set of the blocks whose neighbour is `MPI_PROC_NULL`, so that no process reads or writes
+    /// them: bit `i` is set if block `i` is such a block. `None` if there are more than 64 blocks
+    /// in a Cartesian grid. Only the edges of a Cartesian grid have such blocks, and there the
+    /// sources and the destinations are the same processes.
     absent: Option<u64>,
 }
 
 impl Neighbours {
-    /// Returns the neighbours in a communicator that the MPI library has accepted before. The MPI
-    /// library is asked for them once. `None` if the communicator is not known or has no topology.
+    /// Returns the neighbours in a communicator that the MPI library has accepted before. Queries
+    /// the MPI library for them only at the first call for the communicator. Returns `None` if the
+    /// communicator is not known or has no topology.
     pub(crate) fn known(host: &Host, comm: HandleWord) -> Option<Neighbours> {
         let near = &comms::find(host, comm)?.near;
         near.get(|| Neighbours::of(host, comm).map(Neighbours::numbers)).map(Neighbours::from)
     }
 
-    /// Returns the neighbours in a communicator, if the MPI library was asked for them before.
+    /// Returns the neighbours in a communicator if the MPI library was queried for them before,
+    /// otherwise `None`.
     #[inline]
     pub(crate) fn met(comm: &Comm) -> Option<Neighbours> {
         comm.near.met().map(Neighbours::from)
     }
 
-    /// Returns the packed form: a word with both numbers of neighbours and [`MANY`], and a word
-    /// with the bits of `absent`.
+    /// Returns the packed form of the neighbours: a word with both numbers of neighbours and the
+    /// bit [`MANY`], and a word with the bits of `absent`.
     fn numbers(self) -> [u64; 2] {
         let many = if self.absent.is_none() { MANY } else { 0 };
         let counts = self.sources as u64 | (self.destinations as u64) << DESTINATIONS;
         [counts | many, self.absent.unwrap_or(0)]
     }
 
-    /// Asks the MPI library for the neighbours in a communicator that it has accepted or that the
-    /// program has passed to the call. `None` if the communicator has no topology, or if the MPI
-    /// library does not answer.
+    /// Queries the MPI library for the neighbours in a communicator that it has accepted before, or
+    /// that the program has passed to the present call. Returns `None` if the communicator has no
+    /// topology, or if a query fails.
     pub(crate) fn of(host: &Host, comm: HandleWord) -> Option<Neighbours> {
         let (abi, f) = (host.abi?, &host.f);
         let [graph, cart, dist_graph] = abi.topologies;
         let mut topology = 0;
-        // SAFETY: `comm` is a communicator that the program gives to the MPI library in the same
-        // call, and the other arguments are numbers to write to.
+        // SAFETY: `comm` is a communicator that the program passes to the MPI library in the
+        // present call. The other arguments are a rank, numbers that the MPI library has returned,
+        // or local integers to write to.
         unsafe {
             if f.topo_test?(comm, &raw mut topology) != 0 {
                 return None;
@@ -101,20 +105,21 @@ impl Neighbours {
         }
     }
 
-    /// Returns true if it is known of every block whether its neighbour is a process.
+    /// Returns true if ddtc knows for every block whether its neighbour is a process or
+    /// `MPI_PROC_NULL`.
     pub(crate) fn told_apart(&self) -> bool {
         self.absent.is_some()
     }
 
-    /// Returns true if source and destination of block `i` are processes. The answer is meaningful
-    /// only if [`Neighbours::told_apart`] is true.
+    /// Returns true if the neighbour of block `i` is a process, as source and as destination. The
+    /// result is meaningful only if [`Neighbours::told_apart`] returns true.
     pub(crate) fn there(&self, i: usize) -> bool {
         let bit = self.absent.unwrap_or(0).checked_shr(i as u32).unwrap_or(0);
         bit & 1 == 0
     }
 
-    /// Returns `blocks` equal parts of `count` elements, without those of neighbours that are
-    /// `MPI_PROC_NULL`.
+    /// Returns the parts of a buffer of `blocks` blocks with `count` elements each, without the
+    /// blocks whose neighbour is `MPI_PROC_NULL`.
     pub(crate) fn those_there(&self, blocks: i64, count: i64) -> Parts {
         let parts = Parts::Equal { blocks, count };
         if self.absent == Some(0) { parts } else { parts.only(|i| self.there(i)) }

@@ -1,7 +1,8 @@
 //! Arrays of counts and displacements that the MPI library gets in collective calls: the program's
 //! arrays, or replacements. An array is replaced if the parts of a buffer were packed together into
-//! a staging buffer, if the call is widened to its large form, or if the MPI library has only the
-//! small form of a call that the program made in the large one.
+//! a staging buffer, or if the call is widened to its large form, whose counts are `MPI_Count`. It
+//! is also replaced if the program made the call in the large form and the MPI library has only the
+//! small form, whose counts are `int`.
 
 use std::ffi::{c_int, c_void};
 
@@ -11,29 +12,31 @@ use crate::forms::Forms;
 use crate::parts::Parts;
 use crate::staged::{Kept, Staged};
 
-/// An array of counts or displacements for the MPI library.
+/// An array of counts or displacements for a call of the MPI library.
 pub(crate) enum Numbers<N> {
-    /// The program's array, in the form in which the MPI library is called.
+    /// The program's own array, whose numbers have the type that this call of the MPI library
+    /// expects.
     UserBuffer(*const N),
-    /// An array for the small form of a call.
+    /// An array that ddtc has made, for a call in the small form, whose counts are `int`.
     Small(Vec<c_int>),
-    /// An array for the large form of a call.
+    /// An array that ddtc has made, for a call in the large form, whose counts are `MPI_Count`.
     Large(Vec<i64>),
 }
 
-/// Address of an array for the MPI library, whose memory the staged call or the program owns. The
-/// stack frame of the call must not own the array, because the call may be abandoned by a jump or
-/// an exception while the MPI library still reads the array.
+/// Address of an array of counts or displacements for the MPI library. The staged call or the
+/// program owns the memory of the array. The stack frame of the call must not own it, because the
+/// program may leave the call by a jump or an exception while the MPI library still reads the
+/// array.
 #[derive(Clone, Copy)]
 pub(crate) struct KeptNumbers(*const c_void);
 
 impl KeptNumbers {
-    /// Returns the address as the small form of a call takes it.
+    /// Returns the address of the array for a call in the small form, whose counts are `int`.
     pub(crate) fn small(self) -> *const c_int {
         self.0.cast()
     }
 
-    /// Returns the address as the large form of a call takes it.
+    /// Returns the address of the array for a call in the large form, whose counts are `MPI_Count`.
     pub(crate) fn large(self) -> *const i64 {
         self.0.cast()
     }
@@ -41,7 +44,7 @@ impl KeptNumbers {
 
 impl<N: Count> Numbers<N> {
     /// Moves the array into `staged`, where it lives as long as the operation, unless it is the
-    /// program's own. Returns its address.
+    /// program's own array. Returns the address of the array.
     pub(crate) fn kept_by(self, staged: &mut Staged) -> KeptNumbers {
         match self {
             Numbers::UserBuffer(at) => KeptNumbers(at.cast()),
@@ -60,9 +63,10 @@ impl<N: Count> Numbers<N> {
 }
 
 impl<N: Count> Numbers<N> {
-    /// Returns an array of a call for the MPI library: narrowed to `int` if the program made the
-    /// call in the large form and the MPI library has only the small one, else the program's own
-    /// array. `None` if a number does not fit an `int`.
+    /// Returns the array that the MPI library gets for the program's array `given`: an array
+    /// narrowed to `int` if the program made the call in the large form and the MPI library has
+    /// only the small one, else the program's own array. Returns `None` if a number does not fit an
+    /// `int`.
     ///
     /// # Safety
     /// The array `given` must have `parts` elements, or be null.
@@ -82,14 +86,16 @@ impl<N: Count> Numbers<N> {
     }
 }
 
-/// Addresses of counts and displacements, whose memory the staged call or the program owns.
+/// Addresses of the arrays of counts and displacements of a buffer. The staged call or the program
+/// owns the memory of the arrays.
 #[derive(Clone, Copy)]
 pub(crate) struct KeptVector {
     pub(crate) counts: KeptNumbers,
     pub(crate) displs: KeptNumbers,
 }
 
-/// Counts and displacements of the parts of a buffer.
+/// Arrays of counts and displacements of the parts of a buffer, for a collective call of the MPI
+/// library.
 pub(crate) struct Vector<N> {
     pub(crate) counts: Numbers<N>,
     pub(crate) displs: Numbers<N>,
@@ -97,13 +103,13 @@ pub(crate) struct Vector<N> {
     given: (*const N, *const N),
     /// Number of elements of each array.
     parts: usize,
-    /// Whether the MPI library is called in the small form.
+    /// Whether the MPI library is called in the small form, whose counts are `int`.
     small: bool,
 }
 
 impl<N: Count> Vector<N> {
-    /// Returns the arrays of a call for the MPI library. `None` if a number does not fit, as in
-    /// [`Numbers::of`].
+    /// Returns the arrays that the MPI library gets for the program's arrays `counts` and `displs`.
+    /// Returns `None` if they must be narrowed to `int` and a number does not fit.
     ///
     /// # Safety
     /// Each of the arrays must have `parts` elements, or be null.
@@ -115,15 +121,15 @@ impl<N: Count> Vector<N> {
     ) -> Option<Vector<N>> {
         let given = (counts, displs);
         let (small, n) = (!(N::LARGE && forms.large.is_some()), usize::try_from(parts).unwrap_or(0));
-        // SAFETY: the caller promises of both arrays what `Numbers::of` requires.
+        // SAFETY: the caller promises for both arrays what `Numbers::of` requires.
         let (counts, displs) =
             unsafe { (Numbers::of(forms, counts, parts)?, Numbers::of(forms, displs, parts)?) };
         Some(Vector { counts, displs, given, parts: n, small })
     }
 
-    /// Returns the parts of the buffer with their places in a staging buffer, one after the other.
-    /// `None` if an array is null or empty, if a count is negative, or if the total number of
-    /// elements does not fit the form in which the MPI library is called.
+    /// Returns the parts of the buffer with their places in a staging buffer, where they follow
+    /// each other. Returns `None` if an array is null or empty, if a count is negative, or if the
+    /// total number of elements does not fit the form in which the MPI library is called.
     ///
     /// # Safety
     /// As [`Vector::of`]: the program's arrays must still have their elements.

@@ -1,6 +1,7 @@
-//! Outcomes of calls, for the report: something of a call was converted, or the call was bypassed
-//! for a reason. An outcome is recorded when a buffer of the call is decided, and counted when the
-//! call ends. Both happen only while calls are counted.
+//! Outcomes of the program's MPI calls, for the report: at least one buffer of the call was
+//! converted, or the call was bypassed for a reason. An outcome is recorded when ddtc decides about
+//! a buffer of the call, and it is counted when the call ends. Both happen only while calls are
+//! counted.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,19 +29,20 @@ pub(crate) fn add(why: Bypass) {
 pub(crate) struct Outcome {
     /// True if at least one buffer of the call was converted.
     pub(crate) converted: bool,
-    /// First reason that was recorded for a buffer of the call that was bypassed.
+    /// First reason that was recorded for bypassing a buffer of the call.
     pub(crate) noted: Option<Bypass>,
 }
 
 thread_local! {
-    /// Outcome of the call that this thread is in, and the stack address at which its count began.
-    /// Stacks grow downwards, so a call that begins at that address or above it was not made inside
-    /// the earlier call: the program has abandoned the earlier call (by an exception or `longjmp`).
+    /// Outcome of the call that this thread is in, and the stack address at which the count of that
+    /// call began. Stacks grow downwards. So if a call begins at that address or above it, it was
+    /// not made inside the earlier call, and the program has left the earlier call by an exception
+    /// or `longjmp`.
     static NOW: Cell<Option<(usize, Outcome)>> = const { Cell::new(None) };
 }
 
-/// Call of the program that is being counted. While it lives, MPI calls that the MPI library makes
-/// inside the call begin no count of their own.
+/// Call of the program that is being counted. While this value lives, MPI calls that the MPI
+/// library makes inside the call begin no count of their own.
 pub(crate) struct Counted(());
 
 impl Counted {
@@ -76,7 +78,7 @@ impl Drop for Counted {
 }
 
 /// Records the reason for which a buffer of the current call is bypassed, unless the call has a
-/// reason already. Returns `None`, so that callers can return the result of this function.
+/// reason already. Always returns `None`, so that callers can return the result of this function.
 #[inline]
 pub(crate) fn bypassed<T>(why: Bypass) -> Option<T> {
     if watched_for(COUNT) {

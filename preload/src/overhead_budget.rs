@@ -1,10 +1,12 @@
-//! Overhead budget: whether there is time to take measurements.
+//! Overhead budget: the time that ddtc may spend on measurements and on other work that saves no
+//! time by itself.
 //!
-//! The time for decoding, compiling and timing types is counted here. Decoding and compiling begin when
-//! the uses of a type have paid for them ([`crate::worth`]), whatever the budget says. Timing, and work
-//! for types that only Open MPI's convertor hook has seen, must stay within a part of the time that the
-//! program has run and of the time that its conversions have saved. Work that has begun is finished,
-//! so one measurement may exceed the budget.
+//! The time for decoding, compiling and timing types is counted here. Decoding and compiling begin
+//! when the uses of a type have paid for them ([`crate::worth`]), whatever the budget is. Timing,
+//! and work for types that only Open MPI's convertor hook has seen, must fit into the budget. The
+//! budget is a part of the time that the program has run, plus a fixed amount ([`AHEAD`]), plus the
+//! time that conversions have saved. Work that has begun is finished, so one measurement may exceed
+//! the budget.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -14,22 +16,23 @@ use ddtc::process::Awaited;
 use crate::reserve;
 use crate::settings::settings;
 
-/// Inverse of the part of the program's time that may be spent. An 80th is 1.25 %, which is less
-/// than the usual difference between the times of two runs of one program.
+/// Inverse of the part of the program's run time that may be spent. An 80th is 1.25 %, which is
+/// less than the usual difference between the times of two runs of one program.
 const PART: u64 = 80;
 /// Nanoseconds that may be spent as soon as the program starts, because the first compile of a
 /// process takes 60 us and more.
 const AHEAD: u64 = 250_000;
 
-/// Nanoseconds that were spent so far.
+/// Nanoseconds that were spent so far on work whose time [`on`] counts, such as decoding, compiling
+/// and timing types.
 static SPENT: AtomicU64 = AtomicU64::new(0);
 /// Lower bound of the nanoseconds that conversions have saved.
 static SAVED: AtomicU64 = AtomicU64::new(0);
-/// Nanoseconds of work that is done once in a process. They are added to the budget, so that
-/// conversions need not make up for that work if [`SPENT`] includes its time.
+/// Nanoseconds of work that is done once in a process. They are added to the budget, because
+/// [`SPENT`] may include them and conversions need not make up for that work.
 static EXEMPT: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the time of the first call of this function.
+/// Returns the time at which this function was called first.
 fn began() -> Instant {
     static BEGAN: Awaited<Instant> = Awaited::new();
     *BEGAN.get_or_init(Instant::now)
@@ -70,9 +73,10 @@ pub(crate) fn exempt(nanos: u64) {
     EXEMPT.fetch_add(nanos, Relaxed);
 }
 
-/// Does work and counts its time. The time is taken from the wall clock, because reading the clock
-/// of the thread is a system call of 0.7 us (Zen 4), about as long as decoding a small type. If
-/// other processes take the core away, more time is counted and less is converted.
+/// Runs `work` and counts its time as spent. The time is taken from the wall clock, because reading
+/// the clock of the thread is a system call of 0.7 us (Zen 4), about as long as decoding a small
+/// type takes. If other processes take the core away meanwhile, more time is counted as spent, so
+/// less is timed and converted later.
 pub(crate) fn on<T>(work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let made = work();
@@ -80,12 +84,13 @@ pub(crate) fn on<T>(work: impl FnOnce() -> T) -> T {
     made
 }
 
-/// Returns the microseconds that were spent so far.
+/// Returns the microseconds that were spent so far on work whose time [`on`] counts, such as
+/// decoding, compiling and timing types.
 pub(crate) fn spent_micros() -> u64 {
     SPENT.load(Relaxed) / 1000
 }
 
-/// Returns the microseconds that conversions have saved so far, at least.
+/// Returns a lower bound of the microseconds that conversions have saved so far.
 pub(crate) fn saved_micros() -> u64 {
     SAVED.load(Relaxed) / 1000
 }

@@ -1,19 +1,21 @@
 //! Messages that end inside a basic element.
 //!
-//! No correct program sends such a message (MPI 5.0, 3.3.1), and MPI libraries treat it
-//! differently. A converted message arrives as packed bytes, of which the MPI library accepts any
-//! number. So this module says what the MPI library would say of the program's own type, by what
-//! unmodified MPI libraries do:
+//! No correct program sends a message that ends inside a basic element of the receiver's type (MPI
+//! 5.0, 3.3.1), and MPI libraries treat it differently. A converted message arrives as packed
+//! bytes, and the MPI library accepts any number of packed bytes. So this module finds out how the
+//! MPI library would have treated the message if it had received the program's own type. The rules
+//! are those that unmodified MPI libraries were seen to follow:
 //!
 //! * Open MPI receives all bytes and succeeds.
-//! * MPICH refuses the message with `MPI_ERR_TYPE`, and only whole elements are received. It does
-//!   so if the message comes in one piece. Of longer messages, from a length that depends on its
-//!   transport, it receives all bytes; this module refuses those too.
-//! * Intel MPI refuses the message if all elements of the receiver's type are of one basic type:
-//!   with `MPI_ERR_TRUNCATE`, or with `MPI_ERR_TYPE` if the message was matched before. Otherwise
-//!   it receives all bytes.
+//! * MPICH refuses the message with `MPI_ERR_TYPE` and receives only the whole elements, if the
+//!   message comes in one piece. Of a longer message MPICH receives all bytes, from a length on
+//!   that depends on its transport. This module refuses longer messages too.
+//! * Intel MPI refuses the message if all elements of the receiver's type are of one basic type.
+//!   The error is `MPI_ERR_TRUNCATE`, or `MPI_ERR_TYPE` if the message was matched before. If the
+//!   elements are of several basic types, Intel MPI receives all bytes.
 //!
-//! The profile of the MPI library says which of these it does ([`PartialElement`]).
+//! [`PartialElement`] in the profile of the MPI library contains the rule that this library
+//! follows.
 
 use std::ffi::{c_int, c_void};
 
@@ -25,38 +27,40 @@ use ddtc_hosts::profile::PartialElement;
 use crate::host::{HandleWord, Host};
 use crate::status;
 
-/// Error of a message that the MPI library would have refused.
+/// Error of a received message that the MPI library would have refused if ddtc had not converted
+/// it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RefusedMessage {
-    /// Class of the error.
+    /// Error class (`MPI_ERR_TYPE` or `MPI_ERR_TRUNCATE`) of the refused message.
     pub(crate) class: c_int,
-    /// Communicator on which the error is raised.
+    /// Communicator on which the error of the refused message is raised.
     comm: HandleWord,
 }
 
-/// Origin of received bytes, on which their errors depend.
+/// Origin of received bytes. If they end inside a basic element, the error depends on this origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Message that is received on this communicator.
+    /// A message whose receive names this communicator.
     Named(HandleWord),
-    /// Message that was matched before: the receive names no communicator.
+    /// A message that was matched before (`MPI_Mprobe`), so that its receive names no communicator.
     Matched,
-    /// File. The bytes that are read may end anywhere.
+    /// A file. The bytes that are read from a file may end anywhere, and this is no error.
     File,
 }
 
-/// Bytes of the longest basic element, `MPI_COMPLEX32`.
+/// Number of bytes of the longest basic element, `MPI_COMPLEX32`.
 const LONGEST: u64 = 32;
 
-/// Returns how many of the first `bytes` packed bytes of an instance belong to whole elements.
-/// `bytes` is less than the size of an instance.
+/// Returns how many of the first `bytes` packed bytes of an instance of `t` belong to whole basic
+/// elements. `bytes` must be less than the size of an instance.
 fn whole(t: &Datatype, bytes: u64) -> u64 {
     let mut ends = (0..LONGEST).map_while(|k| bytes.checked_sub(k));
     ends.find(|&n| elements(t, n).is_some()).unwrap_or(bytes)
 }
 
-/// Returns true if Intel MPI knows that all elements of a type are of one basic type. It compares
-/// the members of a structure with each other, and does not look into members that differ.
+/// Returns true if Intel MPI treats all elements of a type as elements of one basic type. Intel MPI
+/// compares the members of a structure with each other. If two members are different types, it does
+/// not find out whether their elements are of one basic type.
 fn of_one_type(t: &Datatype) -> bool {
     let mut node = t;
     loop {
@@ -81,8 +85,9 @@ fn of_one_type(t: &Datatype) -> bool {
     }
 }
 
-/// Returns the class of the error that an MPI library of this rule raises for a receive of type
-/// `t`; none if it refuses nothing.
+/// Returns the class of the error that an MPI library with the rule `rule` raises for a receive
+/// with the type `t`, if the received bytes end inside a basic element. Returns `None` if the MPI
+/// library refuses no such message.
 fn class(rule: PartialElement, abi: &Abi, t: &Datatype, origin: Origin) -> Option<c_int> {
     match (rule, origin) {
         (_, Origin::File) | (PartialElement::Received, _) => None,
@@ -92,12 +97,13 @@ fn class(rule: PartialElement, abi: &Abi, t: &Datatype, origin: Origin) -> Optio
     }
 }
 
-/// Examines the end of a message that ends inside an instance. Returns how many bytes of that
-/// instance are to be unpacked, and the error if the MPI library would have refused the message.
+/// Examines the end of a message that ends inside an instance of the type `t`. Returns how many
+/// bytes of that instance must be unpacked, and the error if the MPI library would have refused the
+/// message.
 ///
-/// `bytes`: received bytes of the last instance. `before`: bytes of the instances before it. If a
-/// message that is received on a communicator is refused, the number of bytes in its status is set
-/// to that of the whole elements.
+/// `bytes` is the number of received bytes of the last instance, and `before` the number of bytes
+/// of the instances before it. If the refused message was received on a named communicator, the
+/// number of bytes in its status is set to that of the whole elements.
 ///
 /// # Safety
 /// `at` must point to the status of the receive.
@@ -126,34 +132,35 @@ pub(crate) unsafe fn examine(
 }
 
 impl RefusedMessage {
-    /// Returns the error for a request that is not persistent. An MPI library that may have
-    /// forgotten the communicator of such a request raises its error on the communicator of the
-    /// world.
+    /// Returns the error as it is raised for a request that is not persistent. Some MPI libraries
+    /// may have forgotten the communicator of a completed request. They raise the error on
+    /// `MPI_COMM_WORLD`.
     pub(crate) fn of_request(self, host: &Host) -> RefusedMessage {
         let forgotten = host.profile.forgets_communicator;
         RefusedMessage { comm: if forgotten { host.world } else { self.comm }, ..self }
     }
 
-    /// Raises the error in a call about this message alone, and returns its code.
+    /// Raises the error in a call on the request of this message alone, and returns the error
+    /// class.
     pub(crate) fn raise(self, host: &Host) -> c_int {
         raise(host, self.comm, self.class)
     }
 }
 
-/// Raises the error of a call about several messages, whose statuses have the error of each.
-/// Returns its code.
+/// Raises `MPI_ERR_IN_STATUS` in a call on several requests, and returns it. The errors of the
+/// single messages must be in their statuses already.
 pub(crate) fn raise_in_status(host: &Host, abi: &Abi) -> c_int {
     raise(host, if host.profile.forgets_communicator { host.world } else { host.myself }, abi.err_in_status)
 }
 
 fn raise(host: &Host, comm: HandleWord, class: c_int) -> c_int {
     if let Some(raise) = host.f.comm_call_errhandler {
-        // SAFETY: `comm` is a communicator that the MPI library has defined itself, or the one that
-        // the program named in the receive. The program may have freed the latter since it made the
-        // request. Only MPICH and its relatives refuse messages ([`class`]). Their handles are
-        // numbers of places in memory that is kept until finalization. So the call finds there the
-        // communicator, a freed one, which it refuses (MPICH 5.0.2 raises `MPI_ERR_COMM` on
-        // `MPI_COMM_SELF`), or a newer one.
+        // SAFETY: `comm` is a predefined communicator, or the communicator that the program named
+        // in the receive. The program may have freed the named communicator since it made the
+        // request. Only MPICH and libraries derived from it refuse messages ([`class`]). Their
+        // handles are numbers of places in memory that is kept until finalization. So the call
+        // finds at that place the named communicator, a freed communicator, which the call refuses
+        // (MPICH 5.0.2 raises `MPI_ERR_COMM` on `MPI_COMM_SELF`), or a newer communicator.
         unsafe { raise(comm, class) };
     }
     class

@@ -1,4 +1,5 @@
-//! Buffers of collective calls: the parts of the program's buffer, packed one after the other.
+//! Staging buffers of collective calls, in which the parts of the program's buffer are packed one
+//! after the other.
 
 use std::ffi::c_void;
 
@@ -13,30 +14,32 @@ use crate::partial_element::Origin;
 use crate::use_kind::CompletedBy;
 use crate::user_buffer::UserBuffer;
 
-/// Places of the parts of a buffer, in elements of its type.
+/// Parts of a buffer of a collective call, with places and lengths in elements of the buffer's
+/// type.
 pub(crate) enum Parts {
-    /// `blocks` parts of `count` elements each, one after the other. All of them are one run of
-    /// elements.
+    /// `blocks` parts of `count` elements each, one after the other. All parts together are one run
+    /// of elements.
     Equal { blocks: i64, count: i64 },
     /// Parts that each have a place and a length of their own. `total`: number of elements of the
     /// packed buffer, some of which may belong to no part.
     Own { parts: Vec<Part>, total: i64 },
 }
 
-/// One part of a buffer.
+/// One part of a buffer of a collective call.
 #[derive(Clone, Copy)]
 pub(crate) struct Part {
-    /// First element in the program's buffer, in extents of the type.
+    /// Place of the part's first element in the program's buffer, in extents of the type.
     pub(crate) at: i64,
-    /// Number of elements.
+    /// Number of elements of the part.
     pub(crate) count: i64,
-    /// First element in the packed buffer.
+    /// Place of the part's first element in the packed buffer, in elements.
     pub(crate) packed: i64,
 }
 
 impl Parts {
-    /// Returns parts of these places and lengths, packed one after the other. None: a length is
-    /// negative, or the number of all elements does not fit into 64 bits.
+    /// Returns parts with the given places and lengths in elements, packed one after the other.
+    /// Returns `None` if a length is negative, or if the number of all elements does not fit into
+    /// 64 bits.
     pub(crate) fn own(places: impl Iterator<Item = (i64, i64)>) -> Option<Parts> {
         let mut total = 0i64;
         let parts = places.map(|(at, count)| {
@@ -47,13 +50,13 @@ impl Parts {
         Some(Parts::Own { parts: parts.collect::<Option<_>>()?, total })
     }
 
-    /// Returns only those parts for whose number `there` returns true; the packed buffer keeps its
-    /// length. The others have no process at the other end, so nobody reads or writes them.
+    /// Removes the parts for whose index `there` returns false. These parts have no process at the
+    /// other end, so nobody reads or writes them. The packed buffer keeps its length.
     pub(crate) fn only(self, there: impl Fn(usize) -> bool) -> Parts {
         match self {
             Parts::Equal { blocks, count } => {
-                // If there are too many elements, the total is negative, and then the buffer is
-                // bypassed.
+                // If there are too many elements for 64 bits, the total is negative, and then the
+                // buffer is bypassed.
                 let total = blocks.checked_mul(count).unwrap_or(-1);
                 let n = if total < 0 { 0 } else { usize::try_from(blocks).unwrap_or(0) };
                 let parts = (0..n).filter(|&i| there(i)).map(|i| Part::equal(i, count)).collect();
@@ -70,8 +73,8 @@ impl Parts {
         }
     }
 
-    /// Returns the number of elements of the packed buffer. None: it does not fit into 64 bits, or
-    /// a length is negative.
+    /// Returns the number of elements of the packed buffer. Returns `None` if this number does not
+    /// fit into 64 bits, or if the length of equal parts is negative.
     pub(crate) fn total(&self) -> Option<i64> {
         match self {
             Parts::Equal { blocks, count } => blocks.checked_mul(*count).filter(|_| *count >= 0),
@@ -83,15 +86,15 @@ impl Parts {
     fn average(&self) -> i64 {
         match self {
             Parts::Equal { count, .. } => *count,
-            // Parts that were left out do not count.
+            // Parts that [`Parts::only`] has removed do not count.
             Parts::Own { parts, .. } => {
                 parts.iter().map(|p| p.count).sum::<i64>() / parts.len().max(1) as i64
             }
         }
     }
 
-    /// Returns the first element in the packed buffer of each part that has its own place; nothing
-    /// for equal parts.
+    /// Returns the place of each part in the packed buffer, in elements, if the parts have places
+    /// of their own; nothing for equal parts.
     pub(crate) fn each_packed(&self) -> impl Iterator<Item = i64> {
         let parts = if let Parts::Own { parts, .. } = self { parts.as_slice() } else { &[] };
         parts.iter().map(|p| p.packed)
@@ -104,8 +107,8 @@ impl Parts {
         }
     }
 
-    /// Calls `f` for all parts. Equal parts are one run of elements, and are passed as a single
-    /// part.
+    /// Calls `f` for all parts. Equal parts are one run of elements, so `f` is called once for all
+    /// of them together.
     fn each(&self, mut f: impl FnMut(Part)) {
         match self {
             Parts::Equal { blocks, count } => f(Part { at: 0, count: blocks * count, packed: 0 }),
@@ -113,7 +116,7 @@ impl Parts {
         }
     }
 
-    /// Calls `f` for every part that has elements, and separately for each of several equal parts.
+    /// Calls `f` once for each part that has elements, also if the parts are equal.
     fn each_apart(&self, f: impl FnMut(Part)) {
         let parts = (0..).map_while(|i| self.part(i)).filter(|part| part.count > 0);
         parts.for_each(f);
@@ -121,23 +124,24 @@ impl Parts {
 }
 
 impl Part {
-    /// Returns part number `i` of parts of `count` elements each.
+    /// Returns the part with index `i`, if all parts have `count` elements and follow each other.
     fn equal(i: usize, count: i64) -> Part {
         Part { at: i as i64 * count, count, packed: i as i64 * count }
     }
 }
 
-/// Parts of a receive buffer that are there before the call, because of `MPI_IN_PLACE`.
+/// Parts of a receive buffer that contain the program's data before the call, because the program
+/// has passed `MPI_IN_PLACE`.
 #[derive(Clone, Copy)]
 pub(crate) enum Own {
     Nothing,
-    /// The part with this index.
+    /// Only the part with this index.
     Part(usize),
     All,
 }
 
-/// Makes a staging buffer for all parts together, if they are to be converted. `beside` and
-/// `completed_by`: as in [`Purpose::Elements`].
+/// Makes one staging buffer for all parts of a collective call's buffer, if the buffer is to be
+/// converted. `beside` and `completed_by`: as in [`Purpose::Elements`].
 ///
 /// # Safety
 /// As for the collective call.
@@ -151,13 +155,13 @@ pub(crate) unsafe fn stage_parts(
 ) -> Option<Box<Staging>> {
     let all = UserBuffer { count: parts.total()?, ..given };
     let purpose = Purpose::Elements { call, count: given.count, part: parts.average(), beside, completed_by };
-    // SAFETY: as the caller promises. An `Origin` is looked at only for messages and files, so any
+    // SAFETY: as the caller promises. The `Origin` has an effect only on messages and files, so any
     // value does for a collective call.
     unsafe { stage(host, all, None, i64::MAX, Origin::Matched, purpose) }
 }
 
 impl Staging {
-    /// Packs the parts that are in the program's buffer before the call.
+    /// Packs the parts of a receive buffer that contain the program's data before the call.
     ///
     /// # Safety
     /// As for `Committed::pack_raw` with these parts. The staging buffer must be that of `parts`.
@@ -190,7 +194,8 @@ impl Staging {
         });
     }
 
-    /// Packs or unpacks one part: element by element if each has a gap, otherwise at once.
+    /// Packs or unpacks one part: element by element if each element has a gap, otherwise all
+    /// elements at once.
     ///
     /// # Safety
     /// As for `Committed::pack_raw` or `Committed::unpack_raw` with the part, according to
@@ -221,8 +226,8 @@ impl Staging {
         }
     }
 
-    /// Packs the parts that are in place, and marks the ends of the others, before a call that
-    /// receives parts.
+    /// Prepares the staging buffer before a call that receives parts: packs the parts that contain
+    /// the program's data before the call, and marks the ends of all other parts.
     ///
     /// # Safety
     /// As for [`Staging::fill_own`]. Nobody else may use the staging buffer.
@@ -235,16 +240,16 @@ impl Staging {
         }
     }
 
-    /// Unpacks the parts that came completely, after a call that the MPI library reports as an
-    /// error.
+    /// Unpacks the parts that were received completely, after a call that the MPI library reports
+    /// as an error.
     ///
     /// # Safety
     /// As for `Committed::unpack_raw` with every part, after [`Staging::expect_parts`].
     pub(crate) unsafe fn unpack_parts_that_came(&self, host: &'static Host, parts: &Parts) {
         let _ = guard(|| {
             parts.each_apart(|part| {
-                // SAFETY: as the caller promises. Every part has a mark at its end, or was packed
-                // in place.
+                // SAFETY: as the caller promises. Every part has a mark at its end, unless it was
+                // packed over the mark.
                 unsafe {
                     if self.came(self.buffers(part).packed, part.count, self.size()) {
                         self.move_part(host, part, Direction::Unpack);
@@ -263,7 +268,7 @@ impl Staging {
     }
 }
 
-/// Returns true if an address means `MPI_IN_PLACE`.
+/// Returns true if the address of a buffer means `MPI_IN_PLACE`.
 pub(crate) fn in_place(host: &Host, buf: *const c_void) -> bool {
     host.abi.is_some_and(|a| buf.addr() == a.in_place)
 }

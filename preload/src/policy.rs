@@ -15,8 +15,8 @@ use crate::similar::SimilarityClass;
 use crate::times::Runs;
 use crate::warn::warn;
 
-/// Returns the policy for the MPI library of this process. Calls that a PMPI layer takes are never
-/// converted.
+/// Returns the policy for the MPI library of this process. The policy never converts calls that a
+/// PMPI layer intercepts.
 #[inline]
 pub(crate) fn policy(host: &Host) -> &'static Policy {
     static POLICY: Awaited<Policy> = Awaited::new();
@@ -29,19 +29,20 @@ pub(crate) fn policy(host: &Host) -> &'static Policy {
     })
 }
 
-/// Rules of the policy for a type.
+/// Rules of the policy for one datatype.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules {
     pub(crate) class: Class,
-    /// Calls in which any payload is converted: bit `call as u32` for each [`Call`].
+    /// Set of the calls in which payloads of some size are converted: bit `call as u32` is set for
+    /// each such [`Call`].
     pub(crate) calls: u32,
-    /// Payloads that are converted in messages according to the table, as [`Policy::has`] reads
-    /// them.
+    /// Set of the payload sizes that the policy's table converts in messages, in the encoding that
+    /// [`Policy::has`] reads.
     pub(crate) messages: u64,
-    /// Measured times of the layout, which decide about messages in place of the table. None:
-    /// layouts like this one are not timed.
+    /// Measured times of the type's layout, which decide about messages in place of the table;
+    /// `None` if layouts of this kind are not timed.
     pub(crate) measured: Option<&'static Measured>,
-    /// Similarity class of the type.
+    /// Similarity class of the type, if it has one.
     pub(crate) similar: Option<&'static SimilarityClass>,
 }
 
@@ -50,7 +51,7 @@ impl Rules {
     pub(crate) const NONE: Rules =
         Rules { class: Class::Dense, calls: 0, messages: 0, measured: None, similar: None };
 
-    /// Returns the rules for a type of that similarity class.
+    /// Returns the rules for a type of the similarity class `similar`.
     pub(crate) fn of(host: &Host, committed: &Committed, similar: Option<&'static SimilarityClass>) -> Rules {
         let ((class, run), policy) = (Class::and_run(committed.nest()), policy(host));
         let calls = Call::ALL.into_iter().filter(|&call| policy.of(call, class) != 0);
@@ -66,8 +67,8 @@ impl Rules {
         let found =
             || measured::of(host, committed.near_hash(), runs(), similar.map(|class| &class.measured));
         let measured = if is_timed { found() } else { None };
-        // If the layout is timed, messages of any size may turn out to gain, whatever the table
-        // says.
+        // If the layout is timed, the measured times may show that messages of any size gain from
+        // conversion, whatever the table says. So the bit for messages is set.
         let calls = calls | if measured.is_some() { 1 << Call::Message as u32 } else { 0 };
         Rules { class, calls, messages: policy.set(class), measured, similar }
     }
@@ -85,9 +86,9 @@ fn choose(host: &Host) -> Policy {
     }
 }
 
-/// Returns the table of this MPI library in the user's file of tables, if the file has one. If the
-/// file cannot be read or parsed, says so on standard error; a home folder that cannot be read is
-/// named only in a run with a report.
+/// Returns the table of this MPI library in the user's file of tables, if the file has one. Writes
+/// a warning to standard error if the file cannot be read or parsed. If the reason is a home folder
+/// that cannot be read, there is a warning only in a run with a report.
 fn tuned(path: &Path, library: &Library) -> Option<Policy> {
     let text = match files::read(path) {
         Ok(text) => text,

@@ -1,10 +1,12 @@
 //! Staging buffers for messages. They are reused, because it takes longer to get fresh pages than
 //! to pack into them.
 //!
-//! Sizes are powers of two. A freed buffer waits in the list of its size. All lists together have a
-//! limit in bytes. Short buffers wait first with the thread that freed them, two of each size: one
-//! for what a call sends, and one for what it receives. The bytes of all buffers, in use and
-//! waiting, stay within a cap (`DDTC_STAGING_MIB`); a message that would need more is bypassed.
+//! The sizes of buffers are powers of two, and all buffers of one size form a size class. A buffer
+//! that is no longer in use waits to be used again. Short buffers wait first with the thread that
+//! used them, two of each size class: one for what a call sends, and one for what it receives. All
+//! other buffers wait in the list of their size class, from which every thread takes buffers. All
+//! lists together have a limit in bytes. The bytes of all buffers, in use and waiting, stay within
+//! a cap (`DDTC_STAGING_MIB`). A message that would need more is bypassed.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -22,30 +24,31 @@ use crate::outcome::bypassed;
 use crate::reserve;
 use crate::settings::settings;
 
-/// Smallest size of a buffer, as a power of two: 256 bytes.
+/// Binary logarithm of the smallest size of a buffer: 256 bytes.
 const LEAST: u32 = 8;
-/// Number of sizes: from 256 bytes to 2^40 bytes.
+/// Number of size classes of buffers: from 256 bytes to 2^40 bytes.
 const SIZES: usize = 33;
-/// Number of sizes of which buffers wait with a thread: up to 64 KiB each, less than 256 KiB
+/// Number of size classes whose buffers may wait with a thread. They are the smallest ones, up to
+/// 64 KiB. Buffers that wait with one thread, two of each of these classes, take less than 256 KiB
 /// together.
 const OWN: usize = 9;
-/// Maximum number of bytes that wait in the lists.
+/// Maximum number of bytes of the buffers that wait in [`LISTS`].
 const WAITING: usize = 64 << 20;
 
 /// Bytes of all buffers, in use or waiting.
 static HELD: AtomicUsize = AtomicUsize::new(0);
-/// Bytes of the buffers that wait in the lists.
+/// Bytes of the buffers that wait in [`LISTS`].
 static IDLE: AtomicUsize = AtomicUsize::new(0);
 
 static LISTS: [Mutex<Vec<Block>>; SIZES] = [const { Mutex::new(Vec::new()) }; SIZES];
 
 struct Block(NonNull<u8>);
 
-// SAFETY: a block is plain memory, and only its owner has the pointer.
+// SAFETY: a block is plain memory, and only the owner of the `Block` has its address.
 unsafe impl Send for Block {}
 
-/// Blocks that wait with a thread. They go to the lists when the thread ends. In the child of a
-/// fork, the thread that forked keeps its blocks.
+/// Blocks that wait with a thread, two for each of the first [`OWN`] size classes. When the thread
+/// ends, they go to [`LISTS`]. In the child of a fork, the thread that forked keeps its blocks.
 struct Own([[Cell<Option<Block>>; 2]; OWN]);
 
 thread_local! {
@@ -53,19 +56,20 @@ thread_local! {
 }
 
 impl Own {
-    /// Takes a buffer of a size that waits with this thread, if there is one.
+    /// Takes a block of the size class `size` that waits with this thread, if there is one.
     #[inline]
     fn take(size: usize) -> Option<Block> {
         MINE.try_with(|mine| mine.0.get(size)?.iter().find_map(Cell::take)).ok()?
     }
 
-    /// Leaves a buffer with this thread. If both places of its size are taken, returns the buffer
-    /// that has waited longest. If no buffer of this size can wait with the thread, returns
-    /// `block`.
+    /// Lets a block of the size class `size` wait with this thread. If two blocks of this class
+    /// wait with the thread already, returns the block that has waited longest. If blocks of this
+    /// class do not wait with threads, returns `block`.
     #[inline]
     fn leave(block: Block, size: usize) -> Option<Block> {
         let mut left = Some(block);
-        // Late in the end of a thread its values are gone, so no buffer waits with it.
+        // While a thread ends, its thread-local values are dropped at some point. After that, no
+        // block can wait with the thread.
         let _ = MINE.try_with(|mine| {
             for place in mine.0.get(size).into_iter().flatten() {
                 left = place.replace(left.take());
@@ -77,7 +81,8 @@ impl Own {
         left
     }
 
-    /// Takes all blocks out, and calls `then` with each block and its size.
+    /// Takes out all blocks that wait with the thread, and calls `then` with each block and its
+    /// size class.
     fn empty(&self, then: impl Fn(Block, usize)) {
         for (size, places) in self.0.iter().enumerate() {
             places.iter().filter_map(Cell::take).for_each(|block| then(block, size));
@@ -87,16 +92,18 @@ impl Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        // In an inconsistent process the lists may be locked forever, so the blocks are freed.
+        // In an inconsistent process the lists may be locked forever, so the blocks are freed and
+        // not put into the lists.
         self.empty(if is_inconsistent() { |block, size| free(&block, size) } else { list_or_free });
     }
 }
 
-/// Staging buffer. When it is dropped, its memory waits for its next use.
+/// Staging buffer. When the buffer is dropped, its memory waits for the next use or is freed.
 pub(crate) struct Buffer {
     block: Block,
     size: usize,
-    /// Memory of its own, for this use alone, if tests have switched on fences.
+    /// Memory between two inaccessible regions, which is used for this buffer alone. `None` unless
+    /// tests have switched on fences.
     #[cfg(debug_assertions)]
     fenced: Option<Fenced>,
 }
@@ -105,16 +112,16 @@ fn list(size: usize) -> Guard<'static, Vec<Block>> {
     LISTS[size].lock()
 }
 
-/// Returns the layout of a buffer of a size. Buffers of 4 KiB and more are aligned to 4096 bytes,
-/// and shorter buffers to 64 bytes.
+/// Returns the memory layout of the buffers of the size class with index `size`. Buffers of 4096
+/// bytes and more are aligned to 4096 bytes, and shorter buffers to 64 bytes.
 fn layout(size: usize) -> Option<Layout> {
     let bytes = 1usize << (size + LEAST as usize);
     Layout::from_size_align(bytes, if bytes < 4096 { 64 } else { 4096 }).ok()
 }
 
 impl Buffer {
-    /// Returns a buffer of at least `bytes` bytes. None: it would exceed the cap, or memory has run
-    /// out.
+    /// Returns a buffer of at least `bytes` bytes. Returns `None` if the buffer would exceed the
+    /// cap on all buffers, or if memory has run out.
     pub(crate) fn get(bytes: u64) -> Option<Buffer> {
         let size = bytes.max(1).checked_next_power_of_two()?.ilog2().saturating_sub(LEAST) as usize;
         if size >= SIZES || reserve::is_short() {
@@ -153,8 +160,8 @@ impl Buffer {
         Some(Buffer { block: Block(fenced.at()), size, fenced: Some(fenced) })
     }
 
-    /// Counts a buffer of a size as held, if the cap has room for it. If not, frees waiting buffers
-    /// first.
+    /// Adds the bytes of a buffer of the size class `size` to [`HELD`], if the cap allows that. If
+    /// it does not, frees waiting buffers and tries once more.
     fn charge(size: usize) -> Option<Layout> {
         let layout = layout(size)?;
         let cap = settings().staging_bytes;
@@ -173,7 +180,8 @@ impl Buffer {
     fn fresh(size: usize) -> Option<Buffer> {
         let layout = Buffer::charge(size)?;
         // SAFETY: the layout is not empty. The memory comes from the system's allocator directly,
-        // and not from [`crate::reserve`]: a message for which there is no memory is bypassed.
+        // and not from [`crate::reserve`], because ddtc can do without it: a message for which
+        // there is no memory is bypassed.
         match NonNull::new(unsafe { System.alloc(layout) }) {
             Some(at) => Some(Buffer::of(Block(at), size)),
             None => {
@@ -183,12 +191,12 @@ impl Buffer {
         }
     }
 
-    /// Returns the bytes that the buffer takes of the cap.
+    /// Returns the number of bytes by which the buffer counts towards the cap on all buffers.
     pub(crate) fn capacity(&self) -> usize {
         layout(self.size).map_or(0, |l| l.size())
     }
 
-    /// Returns the memory of the buffer.
+    /// Returns the address of the buffer's memory.
     #[inline]
     pub(crate) fn at(&self) -> *mut c_void {
         self.block.0.as_ptr().cast()
@@ -204,12 +212,14 @@ fn refused() -> Option<Buffer> {
 fn free(block: &Block, size: usize) {
     if let Some(layout) = layout(size) {
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: `fresh` has allocated the block with this layout, and the caller owned it.
+        // SAFETY: `fresh` has allocated the block with this layout. The caller owned the block and
+        // does not use it any more.
         unsafe { System.dealloc(block.0.as_ptr(), layout) };
     }
 }
 
-/// Frees all waiting buffers, except those that wait with other threads.
+/// Frees the buffers that wait in [`LISTS`] and with this thread. Buffers that wait with other
+/// threads stay.
 fn trim() {
     let _ = MINE.try_with(|mine| mine.empty(|block, size| free(&block, size)));
     for size in 0..SIZES {
@@ -234,8 +244,9 @@ impl Drop for Buffer {
     }
 }
 
-/// Lets a buffer wait in the list of its size. If the lists have no room for it, frees waiting
-/// buffers of other sizes, which were used before this one; if there are none, frees this buffer.
+/// Lets a block wait in the list of its size class. If the limit on all lists has no room for it,
+/// first frees blocks of other size classes, which were used before this block. If no such block
+/// waits, frees `block`.
 fn list_or_free(block: Block, size: usize) {
     let bytes = layout(size).map_or(0, |l| l.size());
     if bytes > WAITING {
@@ -243,7 +254,7 @@ fn list_or_free(block: Block, size: usize) {
     }
     let take = |idle: usize| idle.checked_add(bytes).filter(|&sum| sum <= WAITING);
     while IDLE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
-        // The largest go first, so that few buffers are freed.
+        // The largest blocks are freed first, so that few have to be freed.
         let other = (0..SIZES).rev().filter(|&other| other != size);
         let Some((old, other)) = other.filter_map(|other| Some((list(other).pop()?, other))).next() else {
             return free(&block, size);
@@ -268,7 +279,7 @@ mod tests {
         let again = Buffer::get(513).unwrap();
         assert_eq!((again.at(), HELD.load(Ordering::Relaxed)), (at, 1024));
         let cap = settings().staging_bytes as u64;
-        // A buffer takes only address space here, since nothing is written to it.
+        // These buffers take only address space, since nothing is written to them.
         let large = Buffer::get(cap / 2).unwrap();
         assert!(Buffer::get(cap).is_none() && Buffer::get(u64::MAX).is_none());
         assert_eq!(counted::OVER_STAGING_LIMIT.get(), 1);
@@ -276,11 +287,12 @@ mod tests {
         // Waiting buffers are freed to make room.
         assert!(HELD.load(Ordering::Relaxed) == 1024 && Buffer::get(cap).is_some());
         assert_eq!((HELD.load(Ordering::Relaxed), IDLE.load(Ordering::Relaxed)), (0, 0));
-        // Three buffers wait, two of them with the thread that ends.
+        // Three buffers of one size wait: two with the thread until it ends, and one in the lists.
         let three = || drop([Buffer::get(300), Buffer::get(300), Buffer::get(300)]);
         let left = std::thread::spawn(move || (three(), IDLE.load(Ordering::Relaxed)).1).join().unwrap();
         assert_eq!((left, IDLE.load(Ordering::Relaxed), HELD.load(Ordering::Relaxed)), (512, 1536, 1536));
-        // The buffer that was used last waits, whatever waited before it, up to the limit.
+        // The buffer that was used last always waits, and waiting buffers of other sizes are freed
+        // for it. A buffer longer than the limit never waits.
         drop([Buffer::get(WAITING as u64), Buffer::get(WAITING as u64 / 2)]);
         assert_eq!(IDLE.load(Ordering::Relaxed), WAITING / 2);
         drop(Buffer::get(WAITING as u64));

@@ -1,7 +1,7 @@
 //! Profile cache: the measured times of earlier runs, in one file for each machine and MPI library.
-//! A process reads the file once. At the end the first [`KEEPING`] ranks of a job write it: several
-//! ranks, because the types that one rank sends are received by others, so each rank has timed
-//! different types.
+//! A process reads the file once. At the end of a job its first [`KEEPING`] ranks write the file.
+//! Several ranks write it, because the messages that one rank sends are received by other ranks, so
+//! each rank has timed different types.
 //!
 //! Times from another machine, another version of the MPI library or another version of this
 //! library are of no use. So the first line of the file names machine and versions, and the name of
@@ -25,24 +25,25 @@ use crate::settings::{Choice, settings};
 use crate::times::Times;
 use crate::warn::warn;
 
-/// Maximum number of rows of a file. If there are more, the rows of the run that writes the file
-/// are kept first. Each process that uses a type twice reads the whole file; 850 rows take 40 us
-/// (Zen 3).
+/// Maximum number of rows of a profile cache. If there are more, those of the run that writes the
+/// file are kept first. There is a limit because each process that uses a type twice reads the
+/// whole file; 850 rows take 40 us (Zen 3).
 const MOST: usize = 2048;
-/// Bytes of a row's line, with the newline.
+/// Length in bytes of the line of a row in the file, with its newline.
 const LINE: usize = 64;
-/// Bytes at the start of a line that hold the hash of the layout.
+/// Number of bytes at the start of a row's line that hold the hash of the row's layout.
 const LAYOUT: usize = 16;
 
-/// Hash of a layout or key of a similarity class, then a size class, and the measured times of that
-/// size class.
+/// Row of a profile cache: the hash of a layout or the key of a similarity class, then a size
+/// class, and the measured times of that size class.
 pub(crate) type Row = (u64, usize, Times);
 
-/// Text of a file with its rows in ascending order. A process looks up a few rows of up to
-/// [`MOST`], so rows are parsed only when they are looked up.
+/// Text of the file of a profile cache, whose rows are in ascending order. A process looks up only
+/// few of its rows, of which there are up to [`MOST`], so a row is parsed only when it is looked
+/// up.
 struct ProfileCache {
     text: String,
-    /// Bytes of the first line, with its newline.
+    /// Length in bytes of the file's first line, with its newline.
     head: usize,
 }
 
@@ -66,16 +67,17 @@ impl ProfileCache {
         Ok(ProfileCache { head: text.len() - rest.len(), text })
     }
 
-    /// Returns the lines after the first one. They are byte arrays and not text, because in a
-    /// damaged file a multi-byte character may extend over the end of a line.
+    /// Returns the lines of the rows, which are all lines after the first. They are byte arrays and
+    /// not text, because in a damaged file a multi-byte character may extend over the end of a
+    /// line.
     fn lines(&self) -> &[[u8; LINE]] {
         self.text.as_bytes()[self.head..].as_chunks().0
     }
 
-    /// Returns the size classes and times of a layout.
+    /// Returns the size classes and times that the file has for a layout.
     ///
     /// # Errors
-    /// The number of a line of that layout which cannot be parsed, counted from 1.
+    /// The number of a line of this layout that cannot be parsed, counted from 1.
     fn of(&self, layout: u64) -> Result<Vec<(usize, Times)>, usize> {
         let (name, lines) = (format!("{layout:016x}"), self.lines());
         let from = lines.partition_point(|line| &line[..LAYOUT] < name.as_bytes());
@@ -89,9 +91,11 @@ impl ProfileCache {
     }
 }
 
-/// Parses a line `LAYOUT CLASS BYTES HOST OURS COPY`: a hash in hexadecimal digits, the binary
-/// logarithm of the size class, the bytes of the part that was timed, and the nanoseconds of three
-/// ways to move it ([`Times`]). All lines have the same length. Returns `None` for any other line.
+/// Parses a line of the form `LAYOUT CLASS BYTES HOST OURS COPY`. The words are a hash in
+/// hexadecimal digits, the binary logarithm of the size class, the bytes of the part that was
+/// timed, and three times in nanoseconds: those in which the MPI library and our kernel pack the
+/// part, and that of a copy of the packed bytes ([`Times`]). All lines have one length. Returns
+/// `None` for any other line.
 fn row(line: &[u8; LINE]) -> Option<Row> {
     let line = std::str::from_utf8(line).ok()?.strip_suffix('\n')?;
     let mut words = line.split(' ');
@@ -102,7 +106,7 @@ fn row(line: &[u8; LINE]) -> Option<Row> {
     words.next().is_none().then_some((layout, class, times))
 }
 
-/// Returns the text of the lines for these rows, in ascending order.
+/// Returns the text of the file's lines for these rows, in ascending order.
 fn lines(mut rows: Vec<Row>) -> String {
     rows.sort_unstable_by_key(|&(layout, class, _)| (layout, class));
     let mut text = String::with_capacity(rows.len() * LINE);
@@ -127,8 +131,8 @@ pub(crate) fn of(host: &Host, layout: u64) -> Vec<(usize, Times)> {
     })
 }
 
-/// Returns the content of the file, which is read at the first call. The time for reading it is
-/// exempt from the overhead budget.
+/// Returns the content of the profile cache's file, which is read at the first call of this
+/// function. The time for reading it is exempt from the overhead budget.
 fn cache(host: &Host) -> &'static ProfileCache {
     static REMEMBERED: Awaited<ProfileCache> = Awaited::new();
     REMEMBERED.get_or_init(|| {
@@ -139,15 +143,16 @@ fn cache(host: &Host) -> &'static ProfileCache {
     })
 }
 
-/// Returns the path of the file and its first line. Returns `None` if no profile cache is used.
+/// Returns the path of the profile cache's file and the file's first line. Returns `None` if no
+/// profile cache is used.
 fn place(host: &Host) -> &'static Option<(PathBuf, String)> {
     static PLACE: Awaited<Option<(PathBuf, String)>> = Awaited::new();
     PLACE.get_or_init(|| find_place(host))
 }
 
-/// As [`place`], without keeping the result. No profile cache is used if `DDTC_PROFILE_CACHE=0` or a
-/// policy other than `measure` is set, or if neither `XDG_CACHE_HOME` nor `HOME` is an absolute
-/// path.
+/// Determines the path and the first line that [`place`] returns. No profile cache is used if
+/// `DDTC_PROFILE_CACHE=0` or a policy other than `measure` is set, or if neither `XDG_CACHE_HOME`
+/// nor `HOME` is an absolute path.
 fn find_place(host: &Host) -> Option<(PathBuf, String)> {
     if !settings().profile_cache || settings().policy != Choice::Measure {
         return None;
@@ -190,9 +195,9 @@ fn processor() -> String {
     named.and_then(|line| line.split_once(':')).map_or("", |(_, name)| name.trim()).to_owned()
 }
 
-/// Reads a file whose first line must be `head`. Returns no rows if the file does not exist. If the
-/// file cannot be read, returns no rows and warns on the conditions of [`is_told`]. If the file
-/// does not have the right form, returns no rows and warns.
+/// Reads the file of a profile cache, whose first line must be `head`. Returns no rows if the file
+/// does not exist. If the file cannot be read, returns no rows and warns on the conditions of
+/// [`is_told`]. If the file does not have the right form, returns no rows and warns.
 fn read(path: &Path, head: &str) -> ProfileCache {
     let text = match files::read(path) {
         Ok(text) => text,
@@ -210,15 +215,16 @@ fn read(path: &Path, head: &str) -> ProfileCache {
     })
 }
 
-/// Returns true if the user is warned of an error of a file in the home folder. Home folders that
-/// cannot be read or written are usual on compute nodes, so there is a warning only in a run with a
-/// report (`reported`). A file that breaks a rule of [`files`], for example a link, always gets a
-/// warning, because somebody else may have put it there.
+/// Returns true if the user is warned of this error, which reading or writing a file in the home
+/// folder has returned. Home folders that cannot be read or written are usual on compute nodes, so
+/// there is a warning only in a run with a report (`reported`). A file that breaks a rule of
+/// [`files`], for example a link, always gets a warning, because somebody else may have put it
+/// there.
 pub(crate) fn is_told(error: &std::io::Error, reported: bool) -> bool {
     reported || error.kind() == std::io::ErrorKind::InvalidInput
 }
 
-/// Warns of a file of which a line does not have the right form.
+/// Warns that a line of a profile cache's file does not have the right form.
 fn not_ours(path: &Path, line: usize) {
     warn(format_args!("{}: line {line} is not of this file's form; layouts are timed anew", path.display()));
 }
@@ -226,10 +232,10 @@ fn not_ours(path: &Path, line: usize) {
 /// Number of ranks of a job that write the profile cache: ranks 0 to `KEEPING - 1`.
 pub(crate) const KEEPING: i32 = 4;
 
-/// Writes the times that this process knows to the file, if any are new. Only the first [`KEEPING`]
-/// ranks of a job call this. Rows of other layouts that are in the file by then are kept, as far as
-/// [`MOST`] allows. If two processes write at the same moment, the rows of one may be lost; a later
-/// run measures them again.
+/// Writes the times that this process knows to the file of the profile cache, if any of them are
+/// new. Only the first [`KEEPING`] ranks of a job call this function. Rows of other layouts that
+/// are in the file by then are kept, as far as [`MOST`] allows. If two processes write at the same
+/// moment, the rows of one may be lost; a later run measures these times again.
 pub(crate) fn keep(host: &Host, known: &[Row]) {
     // A process that has timed nothing returns before the file is read.
     if known.is_empty() {
@@ -310,7 +316,7 @@ mod tests {
         assert_eq!(wrong(format!("{HEAD}{one}")), 1);
         assert_eq!(wrong(format!("{HEAD}\n{one}{}", &one[1..])), 3);
         assert_eq!(wrong(format!("{HEAD}\n{}", one.repeat(MOST + 1))), MOST + 2);
-        // A damaged line of the right length is found when it is looked up.
+        // A damaged line that has the right length is found only when it is looked up.
         for (from, to) in [(" 16 ", " 1x "), ("16", "\u{e9}"), ("\n", "0"), ("0800 ", "0800x")] {
             let found = file(&format!("{one}{}", one.replace(from, to))).unwrap();
             assert_eq!(found.of(255), Err(3), "{from:?}");

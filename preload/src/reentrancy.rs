@@ -1,27 +1,28 @@
-//! Distinguishes ddtc's own calls of the MPI library from the program's.
+//! Distinction between ddtc's own calls of the MPI library and the program's.
 
 use std::cell::Cell;
 
 use crate::stack::here;
 
 thread_local! {
-    /// Stack address of ddtc's outermost own call, or 0. A call at that address or above it is the
-    /// program's: ddtc's own call was abandoned.
+    /// Stack address of the outermost of this thread's calls of the MPI library that ddtc makes
+    /// itself; 0 if it makes none. A call at that address or above it is the program's, because
+    /// then ddtc's own call was abandoned, for example by a jump.
     static INSIDE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Guard during which this thread's calls of the MPI library are ddtc's own.
+/// Guard during whose lifetime this thread's calls of the MPI library are ddtc's own.
 pub(crate) struct Inside(());
 
 impl Inside {
-    /// Begins ddtc's own calls; `None` if this thread is making calls of ddtc already, or if its
+    /// Makes a guard; `None` if this thread is making calls of ddtc's own already, or if its
     /// thread-local variables are gone.
     #[inline(always)] // The address must be that of the frame that calls the MPI library.
     pub(crate) fn enter() -> Option<Inside> {
         let place = here();
         let enter = |inside: &Cell<usize>| {
-            // An inner call makes no `Inside`, because dropping it would end the outer call's
-            // section.
+            // An inner call makes no guard, because dropping it would end the section of the outer
+            // call.
             (inside.get() <= place).then(|| {
                 inside.set(place);
                 Inside(())
@@ -37,8 +38,8 @@ impl Drop for Inside {
     }
 }
 
-/// Returns true if this thread is making calls of ddtc's own to the MPI library. Late in the end of
-/// a thread, when its thread-local variables are gone, this is true too.
+/// Returns true if this thread is making calls of ddtc's own to the MPI library. Also returns true
+/// late in the end of a thread, when its thread-local variables are gone.
 #[inline]
 pub(crate) fn is_inside() -> bool {
     INSIDE.try_with(|inside| inside.get() != 0 && here() < inside.get()).unwrap_or(true)
@@ -56,7 +57,7 @@ mod tests {
         assert!(inside.is_some() && deeper(is_inside) && deeper(|| Inside::enter().is_none()));
         drop(inside);
         assert!(!deeper(is_inside));
-        // A jump out of one of ddtc's own calls runs no destructor.
+        // Does what a jump out of one of ddtc's own calls does: no destructor runs.
         deeper(|| std::mem::forget(Inside::enter()));
         assert!(!is_inside());
         assert!(deeper(|| deeper(is_inside)));

@@ -1,29 +1,33 @@
-//! Types of absolute addresses (`MPI_Get_address` with `MPI_BOTTOM`) in the form in which the
-//! report groups them: by the distances between their pieces, and not by their addresses.
+//! Relative forms of types whose displacements are absolute addresses (`MPI_Get_address` with
+//! `MPI_BOTTOM`). The report groups these types by the distances between their pieces, and not by
+//! the addresses of the pieces.
 //!
-//! A program makes such a type for each of its objects, and each rank has other addresses. As they
-//! are, each of these types would have a row of its own in the report.
+//! A program makes a type of absolute addresses for each of its objects, and the addresses differ
+//! from rank to rank. Without the relative form, each of these types would have a row of its own in
+//! the report.
 
 use ddtc::datatype::{Combiner, Datatype};
 
-/// Minimum true lower bound of a type whose displacements are taken for addresses. `MPI_BOTTOM` is
-/// the null pointer in every MPI library, so the buffer does not show whether they are. MPI
-/// libraries refuse a null buffer also with derived types, if the true lower bound (MPICH, Intel
-/// MPI) or true extent (Open MPI) is 0. No memory is mapped below this address.
+/// Minimum true lower bound in bytes of a type whose displacements are taken for addresses.
+/// `MPI_BOTTOM` is the null pointer in every MPI library, so a null buffer does not show whether
+/// the displacements are addresses. MPI libraries refuse a null buffer also with derived types, if
+/// the true lower bound (MPICH, Intel MPI) or true extent (Open MPI) is 0. No memory is mapped
+/// below this address.
 pub(crate) const ADDRESSES: i64 = 64 << 10;
-/// Minimum true lower bound of a type that is made relative. Programs that are not
-/// position-independent begin at this address. Also the minimum distance between two pieces that is
-/// not kept.
+/// Minimum true lower bound in bytes of a type that is made relative. Programs that are not
+/// position-independent begin at this address. The relative form keeps the distance between
+/// two pieces only if it is less than this number of bytes.
 const FAR: i64 = 4 << 20;
-/// Bytes of a page. A piece whose distance from the one before it is not kept begins at the next
-/// multiple of this.
+/// Bytes of a page. If the distance between two pieces is not kept, the second piece begins at the
+/// first multiple of this number after the first piece.
 const PAGE: i64 = 4096;
-/// Maximum number of constructors around the one with the addresses.
+/// Maximum number of constructors around the constructor whose displacements are addresses.
 const DEPTH: u32 = 16;
 
-/// Returns a type of absolute addresses as a type whose smallest displacement is 0, and whose
-/// pieces that are far apart follow each other. None: the type has no absolute addresses, or its
-/// addresses are in a constructor that is not handled here.
+/// Returns the relative form of a type whose displacements are absolute addresses: the smallest
+/// displacement is 0, and pieces that are far apart ([`FAR`]) follow each other. Returns `None` if
+/// the displacements are not absolute addresses, or if the addresses are in a constructor that is
+/// not handled here.
 pub(crate) fn relative(t: &Datatype) -> Option<Datatype> {
     if t.true_lb() < FAR { None } else { moved(t, DEPTH) }
 }
@@ -54,20 +58,22 @@ fn moved(t: &Datatype, depth: u32) -> Option<Datatype> {
     made.ok()
 }
 
-/// Returns the bytes from the displacement of a block of `n` elements to its end.
+/// Returns the bytes from the displacement of a block of `n` elements to the end of the block.
 fn end(n: i64, t: &Datatype) -> i64 {
     (n - 1).max(0).saturating_mul(t.extent()).saturating_add(t.true_ub())
 }
 
-/// Returns the displacements, reduced so that the smallest is 0. Distances of less than [`FAR`]
-/// from the end of the blocks before are kept.
+/// Returns the displacements of the relative form, of which the smallest is 0. The distance of a
+/// block from the end of the blocks before it is kept if it is less than [`FAR`]. Otherwise the
+/// block begins at the next multiple of [`PAGE`]. `ends`: the bytes from each displacement to the
+/// end of its block.
 fn places(displacements: &[i64], ends: impl Iterator<Item = i64>) -> Option<Vec<i64>> {
     let mut order: Vec<(i64, i64, usize)> =
         displacements.iter().zip(ends).enumerate().map(|(i, (&d, end))| (d, end, i)).collect();
     order.sort_unstable();
     let mut places = vec![0; displacements.len()];
-    // The number that is subtracted from a displacement, and the end of the blocks so far, as
-    // given.
+    // `by`: the number that is subtracted from a displacement. `last`: the address at which the
+    // blocks so far end, before anything is subtracted.
     let (mut by, mut last) = (order.first()?.0, order.first()?.0);
     for (d, end, i) in order {
         if d.saturating_sub(last) >= FAR {
@@ -94,8 +100,8 @@ mod tests {
         };
         assert_eq!(at(0x7fff_1234_5678), at(0x5555_0000_1230));
         assert_eq!(at(0x7fff_1234_5678), "struct([1,3],[0,8],[int,double])");
-        // Some parts are on the heap and some on the stack: their distance from each other does not
-        // count.
+        // One piece is on the heap and the other on the stack. The distance between the pieces
+        // has no effect on the relative form.
         let apart = |heap: i64, stack: i64| text(&format!("hindexed([2,1],[{stack},{heap}],int)")).unwrap();
         assert_eq!(apart(0x5555_0000_0000, 0x7fff_0000_0000), apart(0x5555_1000_0040, 0x7ffe_0000_0340));
         assert_eq!(apart(0x5555_0000_0000, 0x7fff_0000_0000), "hindexed([2,1],[4096,0],int)");

@@ -1,8 +1,10 @@
-//! Writes what was done for the program, at the end of each epoch, before an abort, and every few seconds.
+//! Reports of what ddtc did for the program. They are written at the end of each epoch, before an
+//! abort, and every few seconds in between.
 //!
-//! `DDTC_REPORT` names a report per process ([`ddtc_hosts::report`]), `DDTC_RECORD` a corpus of the
-//! program's types. Nothing is communicated: a preload library in one rank of many must not wait
-//! for the others, so every rank writes its own file.
+//! `DDTC_REPORT` names the file of a report for each process ([`ddtc_hosts::report`]), and
+//! `DDTC_RECORD` names the file of a corpus of the program's types. Every rank writes its own
+//! files, and the ranks do not communicate for this, because a preload library that is perhaps
+//! loaded in only one of many ranks must not wait for the others.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -31,14 +33,17 @@ use crate::settings::settings;
 use crate::warn::warn;
 use crate::{check, fortran_bridge, layers, objects, outcome, overhead_budget, reserve, table, types};
 
-/// Returns this process's rank in the job and the number of ranks, as far as they can be known: by
-/// the world, while it is up and afterwards, or else by the launcher's variables.
+/// Returns this process's rank in the job and the number of ranks, or `None` if the rank is not
+/// known. The numbers come from `MPI_COMM_WORLD` while it can be used, and afterwards from its last
+/// answer. If there is no answer yet, they come from the launcher's environment variables; if these
+/// give only the rank, the number of ranks is taken to be 2.
 pub(crate) fn rank(host: &Host) -> Option<(i32, i32)> {
-    /// What the world said when it was last asked.
+    /// Rank and size that `MPI_COMM_WORLD` had at the last successful query.
     static KNOWN: Mutex<Option<(i32, i32)>> = Mutex::new(None);
     let asked = host.with_world(|| {
         let (mut rank, mut size) = (0, 0);
-        // SAFETY: the world is valid during this call; numbers to write to.
+        // SAFETY: `with_world` runs this closure only while the world is initialized. The other
+        // arguments are pointers to local integers.
         let codes = unsafe {
             (host.f.comm_rank?(host.world, &raw mut rank), host.f.comm_size?(host.world, &raw mut size))
         };
@@ -54,26 +59,30 @@ pub(crate) fn rank(host: &Host) -> Option<(i32, i32)> {
     Some((rank, number(&["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"]).unwrap_or(2)))
 }
 
-/// Says whether another MPI program started this process by `MPI_Comm_spawn`. It has ranks of its own
-/// then, which are also ranks of that program.
+/// Returns true if another MPI program started this process by `MPI_Comm_spawn`. Then the process
+/// has a rank in a world of its own, and a process of the other program has the same rank.
 ///
-/// The first answer is kept, since the communicator of the parent may be freed later.
+/// The result of the first call is kept, because the program may free the communicator of the
+/// parent later.
 fn is_spawned(host: &Host) -> bool {
     static SPAWNED: Awaited<bool> = Awaited::new();
     *SPAWNED.get_or_init(|| {
         let mut parent: u64 = 0;
-        // SAFETY: room for a handle of either width, and the world is initialized.
+        // SAFETY: `parent` has room for a handle of any ABI, and `with_world` runs this closure
+        // only while the world is initialized.
         let ask = || Some(unsafe { host.f.comm_get_parent?((&raw mut parent).cast()) });
         host.with_world(ask).flatten() == Some(0) && parent & host.mask != host.comm_null
     })
 }
 
-/// What a name ends in to ask for JSON.
+/// Suffix of a report's name by which the user selects the JSON format.
 const JSON: &str = ".json";
 
-/// Returns the file of this process: `%r` is its rank, `%p` its process id; without `%r` the ranks
-/// of a larger job append theirs. A process that was spawned appends its process id, unless the
-/// name has it. What is appended stands before `.json`.
+/// Returns the path of this process's file for the name that the user has given. `%r` in the name
+/// is replaced by the rank, or by `pid` and the process id if the rank is not known, and `%p` is
+/// replaced by the process id. If the job has several ranks and the name has no `%r`, the rank is
+/// appended. If the process was spawned by another MPI program and the name has no `%p`, the
+/// process id is appended. A suffix `.json` stays at the end of the path.
 fn file(name: &Path, place: Option<(i32, i32)>, spawned: bool) -> PathBuf {
     let name = name.to_string_lossy();
     let (text, ending) = name.strip_suffix(JSON).map_or((&*name, ""), |text| (text, JSON));
@@ -90,25 +99,29 @@ fn file(name: &Path, place: Option<(i32, i32)>, spawned: bool) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// When a report is written.
+/// Occasion on which a report is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Moment {
-    /// At the end of an epoch.
+    /// End of an epoch.
     End,
-    /// Before the program ends itself.
+    /// Before the program ends without finalizing, as by `MPI_Abort`, or while sessions that may
+    /// never be finalized are still open.
     Abort,
-    /// Now and then, for a program that is killed: to files alone.
+    /// Every few seconds, in case the program is killed later. Then reports are written only to
+    /// files, not to standard error.
     Between,
 }
 
-/// Writes report and record at the end of an epoch, if asked for. Counts go on: a later epoch writes the sums again.
+/// Writes the report and the record at the end of an epoch, if the user has asked for them. The
+/// counts are not reset, so a later epoch writes the sums of all epochs so far.
 pub(crate) fn write(host: &'static Host) {
     if settings().counting() {
         let _ = written(host, Moment::End).map_err(said);
     }
 }
 
-/// Writes them for a program that is about to end without finalizing.
+/// Writes the report and the record with the counts so far, if the user has asked for them. Called
+/// if the program is about to end without finalizing, or may do so.
 #[cold]
 pub(crate) fn so_far(host: &'static Host) {
     if settings().counting()
@@ -122,17 +135,23 @@ pub(crate) fn so_far(host: &'static Host) {
     }
 }
 
-/// The first time between the first call and a report of what was so far. Each is twice as far from the first call as the one before, up to [`OFTEN`].
+/// Time after the first counted call at which the first report in between is written. Each further
+/// report in between is written at twice the time of the report before, until reports are [`OFTEN`]
+/// apart.
 const FIRST: Duration = Duration::from_millis(250);
-/// The time between two reports.
+/// Maximum time from one report in between to the next one, unless [`SHARE`] requires a longer
+/// pause.
 const OFTEN: Duration = Duration::from_secs(3);
-/// How many times as long as it took to write one nothing is written: the program's time is its own.
+/// Minimum pause after a report in between, as a multiple of the time that it took to write the
+/// report. So writing takes at most about 2 % of the program's time.
 const SHARE: u32 = 50;
 
-/// Writes them if the last ones are some seconds old: a program that is killed leaves those. Called where calls are counted.
+/// Writes the report and the record if the last ones are some seconds old, so that a program that
+/// is killed later leaves recent ones. Called after calls were counted.
 pub(crate) fn from_time_to_time(host: &'static Host) {
     static BEGAN: Awaited<Instant> = Awaited::new();
-    /// Nanoseconds after that; while one is written, the end of time.
+    /// Time at which the next report is due, in nanoseconds after `BEGAN`. It is `u64::MAX` while a
+    /// thread writes a report, and for good after a report could not be written.
     static NEXT: AtomicU64 = AtomicU64::new(FIRST.as_nanos() as u64);
     let began = BEGAN.get_or_init(|| {
         is_spawned(host);
@@ -140,7 +159,8 @@ pub(crate) fn from_time_to_time(host: &'static Host) {
     });
     let (now, next) = (began.elapsed(), NEXT.load(Relaxed));
     if host.abi.is_none() {
-        // Nothing is known of it, and the report is that of the library whose calls are converted.
+        // ddtc does not know the ABI of this MPI library, so it converts none of its calls. The
+        // report is about the MPI library whose calls are converted.
         return;
     }
     if now.as_nanos() < u128::from(next) || NEXT.compare_exchange(next, u64::MAX, Relaxed, Relaxed).is_err() {
@@ -152,7 +172,8 @@ pub(crate) fn from_time_to_time(host: &'static Host) {
             written(host, Moment::Between).is_ok()
         })
     });
-    // What cannot be written is said at the end.
+    // If a file cannot be written, no further report is tried before the end, and the error is
+    // reported only then.
     if well != Some(false) {
         let after = began.elapsed();
         let pause = now.min(OFTEN).max((after - now) * SHARE);
@@ -223,7 +244,8 @@ fn report(host: &'static Host, place: Option<(i32, i32)>, moment: Moment) -> Rep
     }
 }
 
-/// Returns the rows of single types, those of most bytes first.
+/// Returns the rows of all types that have a row of their own, in descending order of the bytes
+/// that compiled code has packed and unpacked.
 #[inline(never)]
 fn sorted(rows: &Rows) -> Vec<&Row> {
     let mut sorted: Vec<&Row> = rows.of_types().collect();
@@ -231,7 +253,8 @@ fn sorted(rows: &Rows) -> Vec<&Row> {
     sorted
 }
 
-/// Returns what else a user should know.
+/// Returns the notes of the report, which name circumstances that a user should know of, such as
+/// calls that are not converted and why.
 #[inline(never)]
 fn notes(host: &'static Host, unseen: bool, hook: &HookReport) -> Vec<String> {
     let mut notes = Vec::new();
@@ -250,7 +273,8 @@ fn notes(host: &'static Host, unseen: bool, hook: &HookReport) -> Vec<String> {
     notes
 }
 
-/// Returns the numbers of the process by name.
+/// Returns the name and the value of each total of this process. Bypass reasons are included if
+/// they have occurred.
 #[inline(never)]
 fn totals(types: &[TypeRow], c: &Counters, hook: &HookReport) -> Vec<(Cow<'static, str>, u64)> {
     let mut sums = [0; COUNTS.len()];
@@ -301,7 +325,7 @@ fn totals(types: &[TypeRow], c: &Counters, hook: &HookReport) -> Vec<(Cow<'stati
     totals.into_iter().chain(reasons).map(|(name, n)| (name.into(), n)).collect()
 }
 
-/// Returns what a report says of a type.
+/// Returns the row of one type in the report.
 #[inline(never)]
 fn of_type(host: &'static Host, row: &Row, name: String) -> TypeRow {
     let t = &row.datatype;
@@ -334,16 +358,18 @@ fn of_type(host: &'static Host, row: &Row, name: String) -> TypeRow {
     }
 }
 
-/// Name of the row of all types that have none of their own.
+/// Name of the row that all types without a row of their own share.
 const REST: &str = "other types: more than have rows";
 
-/// Returns a type's text.
+/// Returns the name of a type's row in the report: the type as text, cut after 160 characters, with
+/// a prefix if the displacements of the program's type are absolute addresses.
 fn named(row: &Row) -> String {
     let kind = if row.absolute { "at addresses: " } else { "" };
     format!("{kind}{}", short(&row.datatype.to_string()))
 }
 
-/// The program's types as a corpus file, most used first.
+/// Returns the text of a corpus file with the program's types, in descending order of the bytes
+/// that compiled code has packed and unpacked.
 fn corpus(host: &Host, rows: &Rows) -> String {
     let mut out = format!("# Types of process {} under {}.\n", std::process::id(), host.version);
     for (i, r) in sorted(rows).into_iter().enumerate() {

@@ -1,12 +1,12 @@
-//! C program for a datatype and a call, which shows without this library how the MPI library moves
-//! the bytes.
+//! C program that packs or unpacks one datatype by the MPI library alone. It shows without ddtc
+//! which bytes the MPI library copies, and where to.
 
 use ddtc::datatype::Datatype;
 use ddtc::datatype::c::{HostBounds, constructors};
 use ddtc::kind::Direction;
 
-/// Returns a C program that packs or unpacks `count` instances of `t` by the MPI library and prints
-/// the bytes that were written.
+/// Returns the text of a C program that packs or unpacks `count` instances of `t` by the MPI
+/// library and prints the bytes that the MPI library has written.
 pub(crate) fn reproducer(t: &Datatype, count: u64, direction: Direction) -> String {
     let mut types = String::new();
     let root = constructors(t, HostBounds::Omitted, &mut types);

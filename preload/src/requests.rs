@@ -1,16 +1,17 @@
 //! Table of the converted operations whose requests the MPI library has not completed yet.
 //!
 //! The key of an operation is the handle of its request. A handle identifies a request only while
-//! the request is pending: MPI libraries give all small sends one handle, and they reuse the value
-//! of a freed handle at once. So the table contains pending operations, and persistent ones until
-//! their requests are freed.
+//! the request is pending, because MPI libraries give one shared handle to all sends that are
+//! complete at once, and give the handle of a freed request to a new request at once. So the table
+//! contains only pending operations, and persistent operations until their requests are freed.
 //!
-//! An operation stays in the table while a call asks the MPI library to complete its request,
-//! because the program may leave that call, which then never returns (see [`crate::calls`]). Within
-//! the call the MPI library may complete the request and give its handle to a new request of
-//! another thread, for which ddtc has perhaps staged nothing. So calls of other threads do not find
-//! an operation while a call is completing it, and the completing call itself finds the operation
-//! again by a serial number after the MPI library has returned.
+//! An operation stays in the table while a call lets the MPI library complete its request. The
+//! reason is that the program's error handler may leave that call by an exception or a jump, so
+//! that the call never returns (see [`crate::calls`]). Within the call the MPI library may complete
+//! the request and give its handle to a new request of another thread, for which ddtc has perhaps
+//! staged nothing. So calls of other threads do not find an operation while a call is completing
+//! it, and the completing call itself finds the operation again by a serial number after the MPI
+//! library has returned.
 //!
 //! No lock is held during a call of the MPI library.
 
@@ -34,31 +35,33 @@ use crate::status::{self, Status};
 pub(crate) struct Operation {
     pub(crate) staged: Staged,
     pub(crate) persistent: bool,
-    /// True for a send and a receive under one request (`MPI_Isendrecv`). Either or both may be
-    /// converted.
+    /// True if the operation is a send and a receive under one request (`MPI_Isendrecv`). The send,
+    /// the receive or both may be converted.
     exchange: bool,
     /// True if the operation is started and not completed. Operations that are not persistent are
     /// always active.
     pub(crate) active: bool,
-    /// True if the last start may have failed, and no status shows whether it did: that of a
-    /// completed collective operation and that of an inactive request are both empty. Then only
-    /// what the marks in the staging buffers show to have come is unpacked.
+    /// True if the last start of a persistent collective operation may have failed. No status shows
+    /// the failure: the status is empty after the operation has completed and also while the
+    /// request is inactive. When a doubtful operation completes, only those bytes are unpacked that
+    /// have arrived according to the marks in the staging buffers.
     pub(crate) is_doubtful: bool,
     /// Unique serial number in the table; 0 before the operation is in the table.
     serial: u64,
-    /// Thread ([`me`]) whose present call completes or frees the request. During that call the
-    /// handle may already belong to another request. 0 if there is no such call.
+    /// Thread ([`me`]) that is in a call which completes or frees the request; 0 if no thread is in
+    /// such a call. During the call the MPI library may already have given the handle to another
+    /// request.
     asked_by: usize,
 }
 
-/// Effect of a call on its requests.
+/// Effect of an MPI call on the requests whose handles it is passed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asks {
-    /// The call does not change its requests.
+    /// The call changes no request (`MPI_Request_get_status`).
     Nothing,
-    /// The call completes requests. A persistent request keeps its handle.
+    /// The call completes requests (`MPI_Wait`). A persistent request keeps its handle.
     Completes,
-    /// The call frees requests.
+    /// The call frees requests (`MPI_Request_free`).
     Frees,
 }
 
@@ -71,7 +74,8 @@ impl Operation {
         operation
     }
 
-    /// Returns an operation that is not persistent. Its call starts it.
+    /// Returns an operation that is not persistent. The call that makes the operation also starts
+    /// it.
     pub(crate) fn once(staged: Staged) -> Box<Operation> {
         Operation::new(staged, false, false)
     }
@@ -86,8 +90,8 @@ impl Operation {
         Operation::new(staged, false, true)
     }
 
-    /// Returns true if the operation receives a message, whose length its completion reads from a
-    /// status.
+    /// Returns true if the operation receives a message. The completion of the operation then reads
+    /// the length of the message from a status.
     pub(crate) fn receives(&self) -> bool {
         self.staged.receives()
     }
@@ -114,25 +118,28 @@ impl Operation {
         }
         if self.is_doubtful {
             // SAFETY: the operation has completed or is inactive, so the MPI library does not write
-            // to the staging buffers. The caller promises the program's buffers.
+            // to the staging buffers. The program's buffer still belongs to the operation, as the
+            // caller promises.
             unsafe { self.staged.unpack_truncated() };
             return None;
         }
-        // SAFETY: status and program's buffer are as `Staged::unpack` requires: the caller promises
-        // both.
+        // SAFETY: `at` points to the status of the completion, and the program's buffer still
+        // belongs to the operation. The caller promises both, and `Staged::unpack` requires both.
         unsafe { self.staged.unpack(at) }
     }
 
-    /// Returns true if ddtc must ask the MPI library, right after the start, whether the operation
-    /// is complete already. MPI libraries give all sends and collective operations that are
-    /// complete at once one shared handle, so a complete operation cannot be in the table. A
-    /// receive or an exchange has a handle of its own until the program completes it.
+    /// Returns true if ddtc must call `MPI_Request_get_status` right after the start, to find out
+    /// whether the operation is complete already. MPI libraries give one shared handle to all sends
+    /// and collective operations that are complete at once, so an operation that is complete
+    /// already cannot be put into the table. A receive or an exchange has a handle of its own until
+    /// the program completes it.
     pub(crate) fn may_be_done_at_once(&self) -> bool {
         !(self.persistent || self.exchange || self.receives())
     }
 }
 
-/// Copy of those properties of an operation in the table that a call needs. Owns nothing.
+/// Copy of those properties of an operation in the table that a call about the request needs. A
+/// `Found` owns nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Found {
     /// Index of the operation's request among the handles of the call.
@@ -141,9 +148,9 @@ pub(crate) struct Found {
     serial: u64,
     pub(crate) persistent: bool,
     pub(crate) active: bool,
-    /// As [`Operation::receives`].
+    /// True if the operation receives a message ([`Operation::receives`]).
     pub(crate) receives: bool,
-    /// As [`Operation::unpacks`].
+    /// True if the completion of the operation unpacks bytes ([`Operation::unpacks`]).
     pub(crate) unpacks: bool,
 }
 
@@ -206,10 +213,10 @@ impl Hasher for HandleHasher {
 #[derive(Default)]
 struct RequestTable {
     live: HashMap<u64, Box<Operation>, BuildHasherDefault<HandleHasher>>,
-    /// Operations whose handle the MPI library has given to another operation meanwhile, by serial
-    /// number. The call that has completed such an operation takes the operation out after the MPI
-    /// library has returned. If the program completed the operation by a call that ddtc does not
-    /// see, the operation stays here.
+    /// Operations whose handle the MPI library has given to another operation while they were in
+    /// the table, by serial number. The call that has completed such an operation takes the
+    /// operation out after the MPI library has returned. If the program completed the operation by
+    /// a call that ddtc does not see, the operation stays here.
     displaced: HashMap<u64, Box<Operation>>,
     /// Requests that the program freed while they were active.
     freed: Vec<Freed>,
@@ -221,13 +228,14 @@ struct RequestTable {
 struct Freed {
     handle: u64,
     operation: Box<Operation>,
-    /// True while a thread asks the MPI library about the request. If the program leaves that call
-    /// by an exception or a jump, the flag stays true, and nobody asks about the request again.
+    /// True while a thread calls the MPI library to find out whether the request is complete. If
+    /// the program leaves that call by an exception or a jump, the flag stays true, and no thread
+    /// makes such a call for the request again.
     asked: bool,
 }
 
-/// Number of operations in the table, without the displaced ones and with the freed ones. Written
-/// under the lock of [`TABLE`], read without the lock.
+/// Number of operations in the table: those in `live` and in `freed` of [`RequestTable`], without
+/// those in `displaced`. Written under the lock of [`TABLE`], read without the lock.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 /// Number of requests in the table that the program freed while they were active. Written under the
 /// lock of [`TABLE`], read without the lock.
@@ -247,7 +255,7 @@ impl RequestTable {
     }
 }
 
-/// Converted operations of one call. Most calls have one.
+/// Converted operations whose requests are passed to one call. Most calls have one of them.
 pub(crate) type Operations = SmallVec<[Found; 2]>;
 
 /// Returns true if the table has any request that is pending, persistent, or was freed while
@@ -262,9 +270,9 @@ thread_local! {
     static ARRIVED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns the number of calls of this thread that had a request in the table without anything
-/// staged. [`crate::bindings`] makes requests of this kind, to find out whether the calls of a
-/// Fortran binding arrive in this library.
+/// Returns the number of calls of this thread that were passed a request whose operation in the
+/// table has nothing staged. [`crate::bindings`] makes requests of this kind, to find out whether
+/// the calls of a Fortran binding reach ddtc's wrappers.
 pub(crate) fn arrived() -> u64 {
     ARRIVED.try_with(Cell::get).unwrap_or(0)
 }
@@ -343,10 +351,10 @@ pub(crate) fn put(handle: u64, mut operation: Box<Operation>) {
     table.count();
 }
 
-/// Takes an operation that has ended out of the table and unpacks what it has received. A
+/// Takes an operation that has ended out of the table and unpacks the bytes that it has received. A
 /// persistent operation is put back as inactive. An operation whose message is refused before its
-/// request is completed ([`Completion::Seen`]) is put back as active. Returns the error if the MPI
-/// library would have refused the message.
+/// request is completed ([`Completion::Seen`]) is put back as active. Does nothing for
+/// [`Completion::Pending`]. Returns the error if the MPI library would have refused the message.
 ///
 /// # Safety
 /// The status in `end` must be that of the operation's completion. If `end` is
@@ -384,10 +392,10 @@ pub(crate) unsafe fn settle(host: &'static Host, found: Found, end: Completion) 
     refused
 }
 
-/// Returns true if the MPI library says that a request is complete (`MPI_Request_get_status`), and
-/// leaves the request as it is. Must not be called for pending receives: under MPICH and Intel MPI
-/// the question raises the error of a receive that failed, under Intel MPI by the error handler of
-/// another communicator.
+/// Returns true if a request is complete according to `MPI_Request_get_status` of the MPI library.
+/// The request does not change. Must not be called for a pending receive: if the receive has
+/// failed, MPICH and Intel MPI raise its error in `MPI_Request_get_status`, and Intel MPI calls the
+/// error handler of another communicator.
 ///
 /// # Safety
 /// `handle` must be that of a request of the MPI library that is not freed.
@@ -397,8 +405,9 @@ pub(crate) unsafe fn complete(host: &Host, handle: HandleWord) -> bool {
     unsafe { answers(host, handle, (&raw mut own).cast()) }
 }
 
-/// Returns true if the MPI library says that a request is complete, and writes `status`. Otherwise
-/// as [`complete`].
+/// Returns true if a request is complete according to `MPI_Request_get_status` of the MPI library,
+/// and then writes the request's status to `status`. Like [`complete`], this function must not be
+/// called for a pending receive.
 ///
 /// # Safety
 /// As [`complete`]. `status` must point to writable memory for a status.
@@ -412,8 +421,8 @@ unsafe fn answers(host: &Host, handle: HandleWord, status: *mut c_void) -> bool 
 }
 
 /// Returns true if an operation has ended, whatever a call has returned about it: the handle of its
-/// request is null now, or the request is persistent and inactive. `persistent` may be false for a
-/// persistent request about which the MPI library must not be asked.
+/// request is null now, or the request is persistent and inactive. For a persistent request that
+/// must not be passed to [`inactive`], the caller sets `persistent` to false.
 ///
 /// # Safety
 /// `now` must be the null handle, or that of a request of the MPI library that is not freed.
@@ -422,8 +431,8 @@ pub(crate) unsafe fn has_ended(host: &Host, now: HandleWord, persistent: bool) -
     now == host.request_null || persistent && unsafe { inactive(host, now) }
 }
 
-/// Returns true if a persistent request is inactive: the MPI library says that it is complete, with
-/// an empty status.
+/// Returns true if a persistent request is inactive: `MPI_Request_get_status` of the MPI library
+/// then reports it as complete, with an empty status.
 ///
 /// # Safety
 /// As [`complete`].
@@ -435,8 +444,8 @@ pub(crate) unsafe fn inactive(host: &Host, handle: HandleWord) -> bool {
     unsafe { answers(host, handle, at) && host.abi.is_some_and(|abi| status::is_empty(abi, at)) }
 }
 
-/// Records that the program has freed an active request. The MPI library is not asked to free the
-/// request before the request has completed ([`drain`], [`finish`]).
+/// Records that the program has freed an active request. ddtc frees the request in the MPI library
+/// only after the request has completed ([`drain`]), or before finalization ([`finish`]).
 pub(crate) fn free(found: Found) {
     let Some(operation) = found.take() else { return };
     let mut table = table();
@@ -445,16 +454,18 @@ pub(crate) fn free(found: Found) {
     table.count();
 }
 
-/// Unpacks and releases those freed requests that have completed. Returns the number of freed
-/// requests that are still pending. The MPI library may raise the error of a freed request
-/// meanwhile, so the program's error handler may run.
+/// Looks for requests that the program freed while they were active and that have completed since.
+/// Unpacks the received bytes of these requests, and frees the requests in the MPI library. Returns
+/// the number of freed requests that are still pending. The MPI library may raise the error of a
+/// freed request during this call, so the program's error handler may run.
 #[inline]
 pub(crate) fn drain(host: &'static Host) -> usize {
     if FREED.load(Ordering::Acquire) == 0 { 0 } else { drain_some(host) }
 }
 
-/// Marks the first freed request from index `from` on that no thread asks about as asked, and
-/// returns its index, handle and serial number.
+/// Finds the first request in `RequestTable::freed` from index `from` on whose `asked` is false, so
+/// that no other thread calls the MPI library about it. Sets `asked`, and returns the index, the
+/// handle and the serial number.
 fn next_freed(from: usize) -> Option<(usize, u64, u64)> {
     let mut table = table();
     let freed = &mut table.as_mut()?.freed;
@@ -463,9 +474,9 @@ fn next_freed(from: usize) -> Option<(usize, u64, u64)> {
     Some((at, next.handle, next.operation.serial))
 }
 
-/// Records the answer of the MPI library about the freed request with this serial number. If the
-/// request is pending, other threads may ask about it again; else it is taken out of the table and
-/// its operation returned.
+/// Records whether the freed request with this serial number is pending, according to the MPI
+/// library. If the request is pending, another thread may call the MPI library about it again.
+/// Otherwise the request is taken out of the table, and its operation is returned.
 fn answered(serial: u64, is_pending: bool) -> Option<Box<Operation>> {
     let mut table = table();
     let table = table.as_mut()?;
@@ -479,11 +490,12 @@ fn answered(serial: u64, is_pending: bool) -> Option<Box<Operation>> {
     Some(freed.operation)
 }
 
-/// As [`drain`], if there are freed requests.
+/// Does the work of [`drain`] if there are freed requests.
 #[cold]
 fn drain_some(host: &'static Host) -> usize {
     let (Some(_), Some(test)) = (host.abi, host.f.test) else {
-        // Calls of this library are not converted, so the freed requests belong to another one.
+        // ddtc converts no calls of this MPI library, so the freed requests are those of another
+        // MPI library in the process.
         return 0;
     };
     let mut own = Status::new();
@@ -503,20 +515,21 @@ fn drain_some(host: &'static Host) -> usize {
         };
         from = place;
         if code == 0 {
-            // If the message is refused, there is no call to report that: the program has given the
-            // request up.
+            // If ddtc refuses the message, no call can return the error to the program, because the
+            // program has given the request up.
             // SAFETY: `at` points to the status with which `test` has completed the request. The
             // program's buffer belongs to the operation until the operation has completed.
             let _ = unsafe { operation.unpack_completed(host, at) };
-        // SAFETY: `now` is what `test` has left of the handle, and nobody else frees the request.
+        // SAFETY: `now` is the handle as `test` has left it, so it is null or the handle of a
+        // request that is not freed, and no other thread frees the request.
         } else if unsafe { has_ended(host, now, operation.persistent) } {
             // SAFETY: `test` has ended the operation with an error, so the MPI library no longer
             // writes to the staging buffer. The program's buffer belongs to the operation until
             // the operation has completed.
             unsafe { operation.staged.unpack_truncated() };
         } else {
-            // The operation goes on after the error. Asking about it again would raise the same
-            // error again, and the program has given the request up, so nobody asks any more. The
+            // The operation goes on after the error. Testing it again would raise the same error
+            // again, and the program has given the request up, so no thread tests it any more. The
             // MPI library keeps the request: Open MPI 5.0.11 ends the job if the operation of a
             // freed request completes after such an error.
             operation.staged.retire();
@@ -531,7 +544,7 @@ fn drain_some(host: &'static Host) -> usize {
     pending
 }
 
-/// Frees a request in the MPI library.
+/// Frees a request in the MPI library by its `MPI_Request_free`.
 ///
 /// # Safety
 /// The handle must be that of a request of the MPI library that is not freed, and nobody else may
@@ -544,7 +557,8 @@ unsafe fn release(host: &Host, handle: u64) {
     }
 }
 
-/// Time that finalization waits for freed requests. Their messages may never come.
+/// Maximum time that finalization waits for requests that the program freed while they were active.
+/// The wait is limited because their messages may never arrive.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Completes the requests that the program freed while they were active. Called before the MPI
@@ -584,13 +598,13 @@ fn give_up(host: &'static Host) {
     }
 }
 
-/// Forgets all operations. Called after the MPI library was finalized for its last user: handles
-/// have no meaning any more, and operations that were never completed belong to nobody.
+/// Forgets all operations. Called after the MPI library was finalized for its last user. From then
+/// on the handles of requests have no meaning, and no call can complete the remaining operations.
 pub(crate) fn end_epoch() {
     if let Some(table) = table().take() {
         RequestTable::default().count();
-        // A session that ddtc has not seen opened may go on, and its operations may still use their
-        // staging buffers. So the buffers are never freed.
+        // A session whose opening ddtc has not seen may go on, and its operations may still use
+        // their staging buffers. So the buffers are never freed.
         std::mem::forget(table);
     }
 }

@@ -1,31 +1,32 @@
-//! Memory for work that this library has begun, for the case that the system gives it none. A
-//! program that runs short of memory must end by a failed allocation of its own, or of its MPI
-//! library, or not at all.
+//! Reserve of memory for ddtc's own allocations, for the case that the system has no memory left. A
+//! program that runs short of memory must not end because an allocation of ddtc fails. Only a
+//! failed allocation of the program itself or of its MPI library may end it.
 //!
-//! Rust ends a process whose allocation fails. So allocations of this library that fail are served
-//! from a piece of address space that was set aside when the MPI library was found, and that takes
-//! no memory until it is used. After the first such allocation nothing more is begun: no type is
-//! decoded, compiled or timed, and nothing is staged. So all later calls are bypassed, and work
-//! that is under way needs little memory. The piece is not filled up again.
+//! Rust ends a process whose allocation fails. So if an allocation of ddtc from the system fails,
+//! it is served from the reserve: a piece of address space that is set aside when the MPI library
+//! is found, and that takes no memory until it is used. After the first such allocation ddtc begins
+//! nothing new: it decodes, compiles and times no type, and stages nothing. So all later calls are
+//! bypassed, and work that is under way needs little memory. Parts of the reserve are never taken
+//! back.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-/// Bytes of the piece. Decoding and compiling a type of 10^5 blocks takes less.
+/// Size of the reserve in bytes. Decoding and compiling a type of 10^5 blocks takes less.
 const BYTES: usize = 16 << 20;
 
-/// Returns true if memory has run out, so that nothing new is begun.
+/// Returns true if an allocation of ddtc from the system has failed. Then ddtc begins nothing new.
 #[inline]
 pub(crate) fn is_short() -> bool {
     RESERVE.short.load(Ordering::Relaxed)
 }
 
 struct Reserve {
-    /// Beginning of the piece; null if none is set aside.
+    /// Address of the first byte of the reserve; null if no reserve is set aside.
     base: AtomicPtr<u8>,
-    /// Bytes of the piece that are given away.
+    /// Number of bytes at the beginning of the reserve that are given away.
     used: AtomicUsize,
-    /// Whether an allocation has failed.
+    /// True if an allocation of ddtc from the system has failed.
     short: AtomicBool,
 }
 
@@ -39,8 +40,8 @@ impl Reserve {
 #[global_allocator]
 static RESERVE: Reserve = Reserve::new();
 
-/// Sets the piece aside, once. If even that fails, a failed allocation ends the process, as it does
-/// in any Rust program.
+/// Sets the reserve aside, once. If the system refuses the address space, there is no reserve, and
+/// a failed allocation ends the process, as it does in any Rust program.
 pub(crate) fn set_aside() {
     if !RESERVE.base.load(Ordering::Acquire).is_null() {
         return;
@@ -55,15 +56,16 @@ pub(crate) fn set_aside() {
     }
     let null = std::ptr::null_mut();
     if RESERVE.base.compare_exchange(null, at.cast(), Ordering::AcqRel, Ordering::Acquire).is_err() {
-        // SAFETY: these pages were mapped above and are used by nobody, because another thread's
-        // are kept.
+        // SAFETY: this call has mapped these pages, and nobody uses them, because another thread
+        // has stored its own pages in `base` first.
         unsafe { libc::munmap(at, BYTES) };
     }
 }
 
 impl Reserve {
-    /// Returns a part of the piece that was not given away before; null if there is no room for it,
-    /// no piece, or if the alignment is larger than a page. Notes that memory has run out.
+    /// Returns a part of the reserve that was not given away before. Returns null if no reserve is
+    /// set aside, if it has no room, or if the alignment is larger than a page. Records that an
+    /// allocation from the system has failed.
     #[cold]
     fn take(&self, layout: Layout) -> *mut u8 {
         self.short.store(true, Ordering::Relaxed);
@@ -79,7 +81,7 @@ impl Reserve {
         }
     }
 
-    /// Returns true if an address lies in the piece.
+    /// Returns true if an address lies in the reserve.
     #[inline]
     fn has(&self, pointer: *mut u8) -> bool {
         let base = self.base.load(Ordering::Relaxed);
@@ -87,29 +89,30 @@ impl Reserve {
     }
 }
 
-// SAFETY: memory is the system's, or a part of the piece. A part is given away once and never
-// reused. It is aligned, because its offset is a multiple of the alignment, which is at most a
-// page, and the piece begins with a page. Each call finds out by the address which of the two a
-// block is.
+// SAFETY: each block comes from the system or is a part of the reserve. A part of the reserve is
+// given away once and never reused. The part is aligned, because its offset is a multiple of the
+// alignment, which is at most a page, and the reserve begins at the start of a page. Each method
+// finds out by the address of a block whether the block comes from the system or from the reserve.
 unsafe impl GlobalAlloc for Reserve {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller promises: this method has the same contract.
+        // SAFETY: `System.alloc` has the same contract as this method, and the caller keeps it.
         let own = unsafe { System.alloc(layout) };
         if own.is_null() { self.take(layout) } else { own }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller promises: this method has the same contract.
+        // SAFETY: `System.alloc_zeroed` has the same contract as this method, and the caller keeps
+        // it.
         let own = unsafe { System.alloc_zeroed(layout) };
-        // The pages of the piece were zero when they were mapped, and no part of them is given away
-        // twice.
+        // The pages of the reserve were zero when they were mapped, and no part of them is given
+        // away twice.
         if own.is_null() { self.take(layout) } else { own }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         if !self.has(pointer) {
-            // SAFETY: as the caller promises; the block is not in the piece, so it came from the
-            // system.
+            // SAFETY: `System.dealloc` has the same contract as this method, and the caller keeps
+            // it. The block is not in the reserve, so it came from the system.
             unsafe { System.dealloc(pointer, layout) };
         }
     }
@@ -117,23 +120,23 @@ unsafe impl GlobalAlloc for Reserve {
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let of_system = !self.has(pointer);
         if of_system {
-            // SAFETY: as the caller promises; the block is not in the piece, so it came from the
-            // system.
+            // SAFETY: `System.realloc` has the same contract as this method, and the caller keeps
+            // it. The block is not in the reserve, so it came from the system.
             let own = unsafe { System.realloc(pointer, layout, size) };
             if !own.is_null() {
                 return own;
             }
         }
         // SAFETY: the alignment is that of a valid layout, and the caller promises that `size`,
-        // rounded up to it, does not overflow `isize`.
+        // rounded up to a multiple of the alignment, does not overflow `isize`.
         let new = self.take(unsafe { Layout::from_size_align_unchecked(size, layout.align()) });
         if !new.is_null() {
-            // SAFETY: both blocks have at least as many bytes as are copied. Nobody else has the
-            // new one, so they do not overlap.
+            // SAFETY: both blocks have at least as many bytes as are copied. The new block was just
+            // allocated, so it does not overlap the old one.
             unsafe { std::ptr::copy_nonoverlapping(pointer, new, size.min(layout.size())) };
             if of_system {
-                // SAFETY: the block came from the system, whose `realloc` has failed and left it as
-                // it was.
+                // SAFETY: the old block came from the system, whose `realloc` has failed and left
+                // the block as it was.
                 unsafe { System.dealloc(pointer, layout) };
             }
         }
@@ -150,7 +153,7 @@ mod tests {
         let piece = Reserve::new();
         let layout = |size, align| Layout::from_size_align(size, align).unwrap();
         assert!(piece.take(layout(8, 8)).is_null(), "none is set aside");
-        // Nothing is written, so any address will do.
+        // The test writes nothing to the reserve, so any address will do.
         let base = 0x7000_0000_0000 as *mut u8;
         piece.base.store(base, Ordering::Relaxed);
         let places = [(3, 1), (8, 8), (1, 1), (100, 4096)]

@@ -1,19 +1,20 @@
-//! Retired staging buffers: the MPI library may still use them, and nothing will ever show that it
-//! has finished with them.
+//! Retired staging buffers: the MPI library may still use them, and nothing will ever show that the
+//! MPI library has finished with them.
 //!
-//! The handle of a request shows whether its operation goes on. A call without a request shows
-//! nothing: after an error the receives inside the call may still be pending, and they may complete
-//! at any later time. So the staging buffers of a call that ended with an error, or that the
-//! program left by an exception or a jump, are never used again and never freed. Finalization does
-//! not free them either, since another session may go on.
+//! The handle of a request shows whether the operation of the request has ended. A call without a
+//! request has no such handle: after an error the receives inside the call may still be pending,
+//! and they may complete at any later time. So the staging buffers of a call that ended with an
+//! error, or that the program left by an exception or a jump, are never used again and never freed.
+//! Finalization of MPI does not free them either, because another session may still be open.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Maximum bytes of retired buffers up to which calls without a request are converted. Above that
-/// they are bypassed, because each further error would retire more.
+/// Maximum bytes of all retired buffers with which calls without a request are converted. If more
+/// bytes are retired, these calls are bypassed, because each further error would retire more
+/// buffers.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Bytes of all retired buffers.
+/// Sum of the bytes of all retired staging buffers.
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Takes `owner`, which owns `bytes` bytes of staging buffers, out of use until the process ends.
@@ -23,7 +24,8 @@ pub(crate) fn retire<T>(owner: T, bytes: usize) {
     std::mem::forget(owner);
 }
 
-/// Returns true if so many bytes are retired that calls without a request are bypassed.
+/// Returns true if calls without a request must be bypassed, because the retired staging buffers
+/// have more than [`MAX_BYTES`] bytes.
 #[inline]
 pub(crate) fn is_full() -> bool {
     BYTES.load(Ordering::Relaxed) > MAX_BYTES

@@ -1,4 +1,4 @@
-//! Packing or unpacking in the direction of a call.
+//! Function that packs or unpacks, according to a direction.
 
 use ddtc::committed::Committed;
 use ddtc::kind::Direction;
@@ -15,7 +15,7 @@ pub(crate) unsafe fn run(
     count: u64,
     packed: *mut u8,
 ) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller keeps the contract of the function that is called for this direction.
     unsafe {
         match direction {
             Direction::Pack => committed.pack_raw(user, count, packed),

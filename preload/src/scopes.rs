@@ -1,15 +1,15 @@
 //! Search for functions by name in the dynamic linker's scopes: the scope of the object that has
 //! called a wrapper, the global scope, and the scopes of all loaded objects.
 //!
-//! A search keeps no object loaded: if a program closes a library that it has opened, the library
-//! must be unloaded.
+//! A search keeps none of the objects loaded that it looks into. Otherwise, if the program closes a
+//! library that it has opened, the library would not be unloaded.
 
 use std::ffi::{CStr, CString, c_void};
 
 use crate::loader::{Opened, callers, loaded_objects, object_of, symbol_after_ours};
 
-/// Returns the first scope in which `name` is found, of these: the scope of the calling object, the
-/// global scope, and the scopes of all other loaded objects but this library.
+/// Returns the first scope in which `name` is found. The scopes are searched in this order: that of
+/// the calling object, the global scope, and those of all other loaded objects except ddtc.
 pub(crate) fn find_scope(name: &CStr) -> Option<Opened> {
     let ours = own_object();
     let has = |scope: Option<Opened>| scope.filter(|scope| !scope.symbol(name).is_null());
@@ -38,8 +38,8 @@ impl Place {
         Place { object: object_of(commit), commit: commit.addr() }
     }
 
-    /// Returns true if an object with the same file is loaded at the same address. That may be
-    /// another copy of the library, which was loaded after the first one had been unloaded.
+    /// Returns true if an object with the same file is loaded at the same address. This object may
+    /// be another copy of the MPI library, which was loaded after the first copy had been unloaded.
     pub(crate) fn is_loaded(&self) -> bool {
         object_of(std::ptr::without_provenance(self.commit)) == self.object
     }
@@ -50,10 +50,10 @@ fn own_object() -> String {
     object_of(own_object as *const c_void)
 }
 
-/// Returns a function of another loaded object that has the name of a wrapper, or null if there is
-/// none. The objects after this library in the dynamic linker's list, which is the order in which
-/// names are looked for, are asked first. The objects before this library are asked last, because
-/// they may be tools whose functions call this library's.
+/// Returns the function `name` of another loaded object than ddtc, or null if no other object has
+/// such a function. The objects after ddtc in the dynamic linker's list, which is the order in
+/// which symbols are searched, come first. The objects before ddtc come last, because they may be
+/// tools whose functions call ddtc's functions.
 pub(crate) fn behind(name: &str) -> *mut c_void {
     let Ok(name) = CString::new(name) else { return std::ptr::null_mut() };
     let ours = own_object();
@@ -69,10 +69,10 @@ pub(crate) fn behind(name: &str) -> *mut c_void {
     found.unwrap_or(std::ptr::null_mut())
 }
 
-/// Returns the function of this name that the caller of a wrapper would have reached without this
-/// library, or null: the next function in the global scope, which may be a PMPI layer's; if there
-/// is none, the function in the scope of the calling object; if there is none there, that of any
-/// other object.
+/// Returns the function of this name that the caller of a wrapper would have reached without ddtc,
+/// or null if there is none. This is the next function in the global scope, which may be a PMPI
+/// layer's. If the global scope has none, it is the function in the scope of the calling object,
+/// and if that scope has none, the function of any other object.
 pub(crate) fn next(name: &CStr) -> *mut c_void {
     let found = symbol_after_ours(name);
     if !found.is_null() {
@@ -81,18 +81,19 @@ pub(crate) fn next(name: &CStr) -> *mut c_void {
     let ours = own_object();
     let caller = caller(&ours).and_then(|caller| Opened::loaded(&caller));
     let found = caller.map_or(std::ptr::null_mut(), |scope| scope.symbol(name));
-    // If the caller has ended with a jump to the wrapper, it is not on the stack and was not found.
+    // If the calling function has ended with a jump to the wrapper (a tail call), it is not on the
+    // stack, so its object was not found.
     if found.is_null() { behind(name.to_str().unwrap_or_default()) } else { found }
 }
 
-/// Returns true if the program's calls of a function reach this library, because the global scope
-/// finds its function first.
+/// Returns true if the program's calls of a function reach ddtc, because the global scope finds
+/// ddtc's function of this name first.
 pub(crate) fn ours(name: &CStr) -> bool {
     Opened::global().is_some_and(|scope| object_of(scope.symbol(name)) == own_object())
 }
 
-/// Returns the object that called into this library: the first object on the stack that is not
-/// `ours`.
+/// Returns the object that has called a function of ddtc: the first object on the stack that is not
+/// `ours`, the file of ddtc.
 fn caller(ours: &str) -> Option<String> {
     callers(ours).into_iter().next()
 }

@@ -1,11 +1,11 @@
 //! State of a datatype in Open MPI's convertor hook: whether compiled code moves the bytes of
 //! requests of the type, and how many bytes went to the MPI library's own movers.
 //!
-//! In progress of the MPI library nothing is decoded or compiled. So a request of a type that is
-//! not ready is left to the MPI library's mover, its bytes are counted, and once there are enough
-//! of them the type is queued. It is made ready when the program next passes it to a call. A type
-//! that is known only by Open MPI's description of it is made ready at the next call of the
-//! program.
+//! While the MPI library makes progress, nothing is decoded or compiled. So a request of a type
+//! that is not ready is left to the MPI library's mover, and its bytes are counted. Once the MPI
+//! library has moved enough bytes of the type, the type is queued. It is made ready when the
+//! program next passes it to a call. A type that is known only by Open MPI's description of it is
+//! made ready at the next call of the program, whatever the call's arguments are.
 
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
@@ -14,46 +14,51 @@ use ddtc::kind::Direction;
 
 use crate::cuts::Cuts;
 
-/// Bit of the state: compiled code moves requests of this direction.
+/// Returns the bit of a type's state that is set if compiled code moves requests of this direction.
 const fn ready(direction: Direction) -> u8 {
     1 << direction as u8
 }
 
-/// Bit of the state: the type is queued to be made ready for this direction.
+/// Returns the bit of a type's state that is set if the type is queued to be made ready for this
+/// direction.
 const fn asked(direction: Direction) -> u8 {
     4 << direction as u8
 }
 
-/// Bit of the state: the MPI library moves all requests of the type, for good.
+/// Bit of a type's state that is set if the MPI library moves all requests of the type, for good.
 const REFUSED: u8 = 16;
-/// Bit of the state: the MPI library moves long requests of the type ([`LONG`]).
+/// Bit of a type's state that is set if the MPI library moves the type's long requests ([`LONG`]).
 const SHORT: u8 = 32;
-/// Bit of the state: the type is queued for a compiled copy from buffer to buffer.
+/// Bit of a type's state that is set if the type is queued for a compiled copy from buffer to
+/// buffer.
 const COPIES_ASKED: u8 = 64;
-/// Bit of the state: the MPI library copies from buffer to buffer, for good.
+/// Bit of a type's state that is set if the MPI library makes all copies from buffer to buffer, for
+/// good.
 const COPIES_REFUSED: u8 = 128;
 
-/// Minimum bytes of a long request. Only types of single short blocks less than a page apart have
-/// such a limit: for them the MPI library is as fast, because the processor prefetches the memory
-/// for its loop as well. Compiled code took 0.9 of the library's time at 384 KiB, and 1.2 at 1.5
-/// MiB and 3 MiB (Sapphire Rapids, two ranks).
+/// Minimum packed bytes of a request that is left to the MPI library because it is long. This limit
+/// applies only to types of single short blocks that lie less than a page apart. For long requests
+/// of these types the MPI library is as fast as compiled code, because the processor prefetches the
+/// memory for both loops. Compiled code took 0.9 of the MPI library's time at 384 KiB, and 1.2 at
+/// 1.5 MiB and 3 MiB (Sapphire Rapids, two ranks).
 const LONG: u64 = 1 << 20;
 
-/// Maximum number of times that the bytes which queue a type are doubled: to about a thousand times
-/// as many.
+/// Maximum number of times that the number of bytes after which a type is queued is doubled. After
+/// 10 doublings it is about a thousand times as large.
 const MOST_WAITS: u8 = 10;
 
-/// State of one type in the hook.
+/// State of one type in Open MPI's convertor hook.
 pub(crate) struct Served {
     state: AtomicU8,
-    /// Bytes of requests that the MPI library's mover moved since the type was last taken from the
-    /// queue, for each direction.
+    /// Bytes of requests, for each direction, that the MPI library's mover has moved since the type
+    /// was last taken from the queue.
     left: [AtomicU64; 2],
-    /// Number of times that the type was taken from the queue in vain, because the overhead budget
-    /// was used up; at most [`MOST_WAITS`].
+    /// Number of times that the type was taken from the queue and was not made ready, because the
+    /// overhead budget was used up; at most [`MOST_WAITS`].
     waits: AtomicU8,
     /// Places in the packed stream at which elements of the MPI library's own description of the
-    /// type end, so that pieces that are sent may end there; null until they are found.
+    /// type end. A piece of a message that is sent must end at one of them. Null until the places
+    /// are found.
     cuts: AtomicPtr<Cuts>,
     /// Bytes that the MPI library copied from buffer to buffer.
     copied: AtomicU64,
@@ -61,8 +66,8 @@ pub(crate) struct Served {
     copies: AtomicPtr<LayoutCopy>,
 }
 
-// `by` and `copies` hand out references to these values to all threads. The compiler does not check
-// that they may be shared, because raw pointers to them are stored.
+// `by` and `copies` return references to these values to all threads. Since the fields are raw
+// pointers, the compiler does not check that the values may be shared; this check does.
 const _: () = {
     const fn are_shared<T: Send + Sync>() {}
     are_shared::<Cuts>();
@@ -81,12 +86,12 @@ impl Served {
         }
     }
 
-    /// Returns everything to its initial state and frees the cuts and the copy, so that the value
-    /// can stand for another type.
+    /// Returns all fields to their initial state and frees the cuts and the compiled copy, so that
+    /// this value can be used for another type.
     ///
     /// # Safety
     /// During this call no thread may hold a reference that [`Served::by`] or [`Served::copies`]
-    /// has returned, or call one of these functions.
+    /// has returned, or call one of these two functions.
     pub(crate) unsafe fn reset(&self) {
         self.state.store(0, Ordering::Relaxed);
         self.waits.store(0, Ordering::Relaxed);
@@ -107,8 +112,8 @@ impl Served {
         }
     }
 
-    /// Returns the places at which elements end, and pieces that are sent may end, if compiled code
-    /// moves requests of the type in this direction.
+    /// Returns the places at which pieces of a message that are sent may end, if compiled code
+    /// moves requests of the type in this direction; `None` if the MPI library moves them.
     #[inline]
     pub(crate) fn by(&self, direction: Direction) -> Option<&Cuts> {
         if self.state.load(Ordering::Acquire) & ready(direction) == 0 {
@@ -120,8 +125,9 @@ impl Served {
     }
 
     /// Counts a request of `bytes` bytes that is left to the MPI library's mover. Queues the type
-    /// once these requests have `enough` bytes, or twice as many for each time that the type was
-    /// taken from the queue in vain. Returns true if this call has queued it.
+    /// once these requests have `enough` bytes. This number is doubled for each time that the type
+    /// was taken from the queue and was not made ready. Returns true if this call has queued the
+    /// type.
     #[inline]
     pub(crate) fn ask(&self, direction: Direction, bytes: u64, enough: u64) -> bool {
         if self.state.load(Ordering::Relaxed) & (asked(direction) | REFUSED) != 0 {
@@ -137,11 +143,11 @@ impl Served {
         is_due
     }
 
-    /// Doubles the bytes after which the type is queued again. Called if the type was taken from
-    /// the queue but could not be made ready, because the overhead budget was used up.
+    /// Doubles the number of bytes after which the type is queued again. Called if the type was
+    /// taken from the queue but could not be made ready, because the overhead budget was used up.
     pub(crate) fn wait_longer(&self) {
-        // If two threads add at once, one of the additions may be lost. Only the moment at which
-        // the type is queued depends on the number.
+        // If two threads add at once, one addition may be lost. That does no harm, because only the
+        // moment at which the type is queued depends on the number.
         self.waits.store((self.waits.load(Ordering::Relaxed) + 1).min(MOST_WAITS), Ordering::Relaxed);
     }
 
@@ -154,9 +160,9 @@ impl Served {
             && state & REFUSED == 0
     }
 
-    /// Returns the compiled copy of instances from buffer to buffer, if there is one. Otherwise
-    /// counts `bytes` bytes that the MPI library copies, and queues the type once they are
-    /// `enough`.
+    /// Returns the compiled copy of instances from buffer to buffer, if it was made. Otherwise
+    /// counts `bytes` bytes that the MPI library copies, and queues the type once the MPI library
+    /// has copied `enough` bytes.
     #[inline]
     pub(crate) fn copies(&self, bytes: u64, enough: u64) -> Option<&LayoutCopy> {
         // SAFETY: the pointer is null or was made by `copy_by` from a box. Only `reset` frees the
@@ -174,14 +180,14 @@ impl Served {
         made
     }
 
-    /// Takes the type from the queue for compiled copies. Returns true if it was queued and has no
-    /// copy yet.
+    /// Takes the type from the queue for compiled copies. Returns true if the type was queued and
+    /// has no compiled copy yet.
     pub(crate) fn take_copies(&self) -> bool {
         self.state.fetch_and(!COPIES_ASKED, Ordering::Relaxed) & COPIES_ASKED != 0
             && self.copies.load(Ordering::Acquire).is_null()
     }
 
-    /// Sets the compiled copy from buffer to buffer. `None`: copies stay with the MPI library for
+    /// Sets the compiled copy from buffer to buffer. `None`: the MPI library makes these copies for
     /// good.
     pub(crate) fn copy_by(&self, copies: Option<LayoutCopy>) {
         let Some(copies) = copies else {
@@ -197,8 +203,8 @@ impl Served {
         }
     }
 
-    /// Returns true if nothing is left to be found out about requests of the type: both directions
-    /// are ready, or the type is refused.
+    /// Returns true if the type needs no more preparation, because compiled code moves its requests
+    /// in both directions, or because the MPI library moves all of them for good.
     pub(crate) fn is_settled(&self) -> bool {
         let (state, both) =
             (self.state.load(Ordering::Relaxed), ready(Direction::Pack) | ready(Direction::Unpack));
@@ -215,8 +221,9 @@ impl Served {
         })
     }
 
-    /// Returns true if a request of `bytes` bytes gains by compiled code as far as its length
-    /// decides: it is not long, or long requests of the type gain too.
+    /// Returns true if the length of a request, `bytes` bytes, does not exclude it from compiled
+    /// code: the request is not long ([`LONG`]), or the type's long requests gain by compiled code
+    /// too.
     #[inline]
     pub(crate) fn gains(&self, bytes: u64) -> bool {
         bytes < LONG || self.state.load(Ordering::Relaxed) & SHORT == 0
@@ -233,8 +240,8 @@ impl Served {
         self.state.fetch_or(REFUSED, Ordering::Relaxed);
     }
 
-    /// Ends all use of compiled code for the type: requests that are under way are continued by the
-    /// MPI library's movers, and copies are left to it.
+    /// Ends all use of compiled code for the type. Requests that are under way are continued by the
+    /// MPI library's movers, and copies from buffer to buffer are left to the MPI library.
     pub(crate) fn end(&self) {
         let both = ready(Direction::Pack) | ready(Direction::Unpack);
         let ended = |state: u8| Some((state | REFUSED | COPIES_REFUSED) & !both);
@@ -243,8 +250,8 @@ impl Served {
         self.copies.store(std::ptr::null_mut(), Ordering::Release);
     }
 
-    /// Keeps the places at which elements end, as `find` finds them, unless they are known already.
-    /// Returns `None` if `find` does.
+    /// Keeps the places at which elements end, which `find` returns, unless they are known already.
+    /// Returns `None` if `find` returns `None`.
     pub(crate) fn keep(&self, find: impl FnOnce() -> Option<Cuts>) -> Option<()> {
         if !self.cuts.load(Ordering::Acquire).is_null() {
             return Some(());
@@ -310,7 +317,7 @@ mod tests {
         served.serve(Direction::Pack);
         assert!(served.by(Direction::Pack).is_some());
         served.end();
-        // Does the same as another thread that had begun to make the type ready before it was
+        // Does what another thread does that had begun to make the type ready before the type was
         // ended.
         served.serve(Direction::Unpack);
         assert!(Direction::BOTH.into_iter().all(|direction| served.by(direction).is_none()));

@@ -12,18 +12,18 @@ use ddtc_hosts::variables::{RENAMED, explanation};
 
 use crate::warn::warn;
 
-/// Value of `DDTC_POLICY`: the way in which it is decided whether a buffer is converted.
+/// Value of `DDTC_POLICY`: the rule that decides whether a buffer is converted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// By the measured times of the layout for messages of the size. Until there are times, by the
-    /// user's policy table, or by the shipped table if the user has none.
+    /// Value `measure`: the measured times of a layout and size class decide. Until there are
+    /// measured times, the user's policy table decides, or the shipped table if the user has none.
     #[default]
     Measure,
-    /// By the user's policy table, or by the shipped table if the user has none.
+    /// Value `table`: the user's policy table decides, or the shipped table if the user has none.
     Table,
-    /// Every layout that is not dense is converted, for any number of bytes.
+    /// Value `all`: every layout that is not dense is converted, for any number of bytes.
     All,
-    /// Nothing but the program's own packs and unpacks is converted (`none`).
+    /// Value `none`: nothing is converted except the program's own packs and unpacks.
     Off,
 }
 
@@ -41,16 +41,18 @@ impl FromStr for Choice {
     }
 }
 
-/// Value of `DDTC_HOOK`: the code that moves the bytes of requests inside Open MPI.
+/// Value of `DDTC_HOOK`: selects the code that packs and unpacks the bytes of requests inside Open
+/// MPI.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum HookChoice {
-    /// Open MPI's own code.
+    /// Value `off`: Open MPI's own code packs and unpacks.
     Off,
-    /// Compiled code in Open MPI's convertor hook, if a test at run time has shown that the hook
-    /// works with this Open MPI.
+    /// Value `on`: compiled code in Open MPI's convertor hook packs and unpacks, if a test at run
+    /// time has shown that the hook works with this Open MPI.
     #[default]
     On,
-    /// As `On`, and each piece is compared with the piece that Open MPI's own code makes.
+    /// Value `check`: as `On`, and each piece is also compared with the piece that Open MPI's own
+    /// code makes.
     Check,
 }
 
@@ -70,36 +72,40 @@ impl FromStr for HookChoice {
 /// Settings that the user asked for.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    /// `DDTC_MODE`, `DDTC_LAZY_THRESHOLD`, `DDTC_TARGET`.
+    /// `DDTC_MODE`, `DDTC_LAZY_THRESHOLD` and `DDTC_TARGET`: the configuration of the engine.
     pub(crate) config: Config,
     /// `DDTC_CHECK`: whether packed and unpacked bytes are compared with those of the interpreter
     /// and of the MPI library.
     pub(crate) check: bool,
-    /// `DDTC_REPORT`: the file for the report; `-` is standard error, and the report is JSON if the
-    /// name ends in `.json`.
+    /// `DDTC_REPORT`: the file to which the report is written. `-` means standard error. The report
+    /// is JSON if the name of the file ends in `.json`.
     pub(crate) report: Option<PathBuf>,
-    /// `DDTC_RECORD`: the file for the record.
+    /// `DDTC_RECORD`: the file to which the record is written, a corpus of the program's types with
+    /// the counts of their uses.
     pub(crate) record: Option<PathBuf>,
-    /// `DDTC_PERF_MAP`: whether compiled code is made known to the profiler `perf`.
+    /// `DDTC_PERF_MAP`: whether the names of compiled code are written for the profiler `perf`.
     pub(crate) perf_map: bool,
-    /// `DDTC_POLICY`.
+    /// `DDTC_POLICY`: the rule that decides whether a buffer is converted.
     pub(crate) policy: Choice,
-    /// `DDTC_PROFILE_CACHE`: whether measured times are kept in the profile cache for later runs.
+    /// `DDTC_PROFILE_CACHE`: whether measured times are kept in the profile cache for later runs of
+    /// programs.
     pub(crate) profile_cache: bool,
-    /// `DDTC_HOOK`.
+    /// `DDTC_HOOK`: the code that packs and unpacks inside Open MPI.
     pub(crate) hook: HookChoice,
-    /// `DDTC_STAGING_MIB`, which is in MiB: the maximum number of bytes of staging buffers.
+    /// `DDTC_STAGING_MIB`: the maximum number of bytes of all staging buffers together. The
+    /// variable is in MiB, and this field is in bytes.
     pub(crate) staging_bytes: usize,
 }
 
 impl Settings {
-    /// Returns true if conversions are counted: a report or a record is asked for.
+    /// Returns true if conversions are counted, because the user has requested a report or a
+    /// record.
     pub(crate) fn counting(&self) -> bool {
         self.report.is_some() || self.record.is_some()
     }
 }
 
-/// Returns the settings.
+/// Returns the settings, which are read from the environment at the first call.
 pub(crate) fn settings() -> &'static Settings {
     static SETTINGS: Awaited<Settings> = Awaited::new();
     SETTINGS.get_or_init(|| {
@@ -111,7 +117,8 @@ pub(crate) fn settings() -> &'static Settings {
     })
 }
 
-/// Returns the value of a variable, which may be set under its old name alone.
+/// Returns the value of the environment variable `name`. If it is not set, returns the value of the
+/// variable's old name, if the variable was renamed.
 fn by_either_name(get: Get<'_>, name: &str) -> Option<OsString> {
     let old = || RENAMED.into_iter().find(|&(_, new)| new == name).and_then(|(old, _)| get(old));
     get(name).or_else(old)
@@ -122,7 +129,7 @@ fn by_either_name(get: Get<'_>, name: &str) -> Option<OsString> {
 type Get<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 fn read(get: Get<'_>) -> Settings {
-    // Types are compiled lazily by default, because a program may use a type only once.
+    // The default mode compiles types lazily, because a program may use a type only once.
     let mut config = Config { mode: Mode::Lazy, ..Config::default() };
     config.mode = parsed(get, "DDTC_MODE", config.mode);
     config.lazy_threshold = parsed(get, "DDTC_LAZY_THRESHOLD", config.lazy_threshold);
@@ -147,8 +154,8 @@ fn read(get: Get<'_>) -> Settings {
     }
 }
 
-/// Returns the parsed value of a variable, or `default` if the variable is not set. If the value is
-/// wrong, prints one line to warn of it and returns `default`.
+/// Returns the parsed value of an environment variable, or `default` if the variable is not set. If
+/// the value is wrong, prints one line to warn of the value and returns `default`.
 fn parsed<T: FromStr<Err: Display>>(get: Get<'_>, name: &str, default: T) -> T {
     let Some(text) = text(get, name) else { return default };
     text.parse().unwrap_or_else(|error: T::Err| {
@@ -157,15 +164,16 @@ fn parsed<T: FromStr<Err: Display>>(get: Get<'_>, name: &str, default: T) -> T {
     })
 }
 
-/// Returns the value of a variable that must be text. If the value is not valid Unicode, prints one
-/// line to warn of it and returns `None`.
+/// Returns the value of an environment variable that must be text. If the value is not valid
+/// Unicode, prints one line to warn of the value and returns `None`.
 fn text(get: Get<'_>, name: &str) -> Option<String> {
     let refused = |value: OsString| warn(format_args!("{name}={}: {NO_TEXT}; ignored", cut(&value)));
     get(name)?.into_string().map_err(refused).ok()
 }
 
-/// Returns the value of a variable that must be `0` or `1`, or `default` if the variable is not
-/// set. If the value is wrong, prints one line to warn of it and returns `default`.
+/// Returns whether the value of an environment variable is `1` and not `0`, or `default` if the
+/// variable is not set. If it has any other value, prints one line to warn of the value and returns
+/// `default`.
 fn flag(get: Get<'_>, name: &str, default: bool) -> bool {
     match text(get, name).as_deref() {
         None => default,

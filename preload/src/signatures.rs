@@ -1,10 +1,11 @@
-//! C types of the arguments of MPI functions, by the roles that the table of calls
-//! (`ddtc_hosts::counted_calls`) gives them.
+//! C types of the arguments of MPI functions. They are named by the roles that the table of calls
+//! (`ddtc_hosts::counted_calls`) gives to the arguments.
 
 use std::ffi::{c_int, c_void};
 
-/// A handle of the MPI library as an argument of a call, for every ABI: handles are 4 or 8 bytes
-/// wide. Bits above that width are undefined and must be cleared with `Host::mask`.
+/// A handle of the MPI library as an argument of a call, in the same form for every ABI. Handles
+/// are 4 or 8 bytes wide, depending on the ABI. The bits above that width are undefined and must be
+/// cleared with `Host::mask`.
 pub(crate) type HandleWord = u64;
 /// A buffer that the call reads.
 pub(crate) type In = *const c_void;
@@ -21,13 +22,16 @@ pub(crate) type Displacement = isize;
 
 /// An array of datatypes, each as wide as the MPI library's handles.
 pub(crate) type Types = *const c_void;
-/// An array of displacements in bytes. They are `MPI_Aint` in both forms of a call.
+/// An array of displacements in bytes. The elements are `MPI_Aint` in the small form of a call,
+/// whose counts are `int`, and in the large form, whose counts are `MPI_Count`.
 pub(crate) type ByteDispls = *const isize;
-/// An array of displacements in the form of a call whose counts are `N`: `int` in the small form,
-/// and `MPI_Aint` in the large one, which is as wide as `MPI_Count` on the targets of this library.
+/// An array of displacements of a call whose counts are `N`. In the small form of the call, `N` is
+/// `int`. In the large form the displacements are `MPI_Aint`, and `N` is `MPI_Count`. Both are
+/// equally wide on the targets of ddtc.
 pub(crate) type Displs<N> = *const N;
 
-/// Expands to the C type of an argument of a role, in the form of a call whose counts are `$n`.
+/// Expands to the C type of an argument with the given role, in that form of the call whose counts
+/// are `$n`.
 macro_rules! argument {
     ($n:ty, Count) => { $n };
     ($n:ty, Size) => { $n };

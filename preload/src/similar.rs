@@ -1,11 +1,12 @@
-//! Similarity classes: types of the same combiner and kind of use, and of approximately the same size
-//! and extent. The types of a class that were freed show what to expect of its next types.
+//! Similarity classes: types of the same combiner and kind of use, and of approximately the same
+//! size and extent. The types of a class that were freed show what to expect from the next types of
+//! the class.
 //!
 //! Programs that make new types for every step (lists of particles, boundaries of a moving mesh)
-//! make few that are equal to an earlier one. Each moves too few bytes to be decoded, timed and
-//! compiled for its own use alone. Three facts are kept of each class: how many bytes its types
-//! move until they are freed, how many arguments their constructors have, and whether conversions
-//! gain.
+//! make few types that are equal to an earlier one. Each type moves too few bytes for decoding,
+//! timing and compiling to pay for that type alone. So three facts are kept of each class: how many
+//! bytes its types move until they are freed, how many arguments their constructors have, and
+//! whether conversions gain time.
 //!
 //! The classes are written to the profile cache ([`profile_cache`]), so that the next run of the
 //! program begins with them. A class only decides when a type is decoded, and whether a message is
@@ -27,15 +28,16 @@ use crate::times::Times;
 use crate::use_kind::UseKind;
 use crate::worth::CONSTRUCTOR;
 
-/// Maximum number of classes. Types that belong to none are judged by their own uses.
+/// Maximum number of similarity classes. Types that get no class are judged by their own uses.
 const MAX_CLASSES: usize = 256;
-/// Number of slots in which a class may be, from the slot of its hash on. With only one slot for
-/// each hash, and 70 classes, one class of eight would find its slot taken.
+/// Number of successive slots of [`ALL`] in which a class may be. The hash of the class selects the
+/// first of them. If each class had only one slot, and there were 70 classes, one class in eight
+/// would find its slot taken.
 const PROBES: usize = 8;
 
-/// All classes. A class is allocated when it is first asked for. If the classes themselves were
-/// static, they would take space in the library's file, because some of their fields do not begin
-/// as 0.
+/// All similarity classes. A class is allocated when it is first needed. If the classes themselves
+/// were static, they would take space in the library's file, because the initial values of some of
+/// their fields are not 0.
 static ALL: [Once<Box<SimilarityClass>>; MAX_CLASSES] = [const { Once::new() }; MAX_CLASSES];
 
 /// Facts about the freed types of a combiner, from which its new classes start. ScaLAPACK's LU makes
@@ -56,40 +58,44 @@ static COMBINERS: [Combiner; 1 << 8] =
 /// One use of one instance in [`Combiner::uses`].
 const ONE_USE: u64 = 16;
 
-/// Class of similar types, with what was learnt from them.
+/// Class of similar types, with statistics about its types.
 pub(crate) struct SimilarityClass {
     key: u64,
     /// Measured times of layouts of the class.
     pub(crate) measured: Measured,
-    /// Largest number of arguments of all constructors of a type that was seen. Each constructor
-    /// counts as [`CONSTRUCTOR`] arguments more.
+    /// Maximum number of arguments that all constructors of one type of the class have together, as
+    /// far as it is known. Each constructor counts as [`CONSTRUCTOR`] additional arguments.
     arguments: AtomicU64,
-    /// Number of blocks of a list; 0 for other combiners.
+    /// Number of blocks in an instance, if the types have a list-like combiner (indexed, indexed
+    /// block or struct); 0 for other combiners.
     blocks: u64,
-    /// Running mean of the bytes that a type moves until it is freed. Before a type of the class is
-    /// freed, it is what [`Combiner::uses`] was when the class was made; 0: nothing was known then.
+    /// Running mean of the bytes that a type of the class moves until it is freed. Until a type that
+    /// has moved bytes is freed, the mean follows from [`Combiner::uses`] as they were when the class
+    /// was made; 0 if nothing was known then.
     mean: AtomicU64,
-    /// Number of types that were decoded, and freed before they were compiled for any direction, since
-    /// the last type that was compiled for one before it was freed. Starts from [`Combiner::vain`].
+    /// Number of types that were decoded in vain, because they were freed before they were compiled
+    /// for any direction. Counts from the last decoded type that was freed after it was compiled, and
+    /// starts from [`Combiner::vain`].
     vain: AtomicU64,
-    /// True if the layout of the type that was decoded last was new, so it had to be compiled.
+    /// True if the type of the class that was decoded last had a layout that was not compiled yet.
     makes_new: AtomicBool,
 }
 
-/// Expectation of what a conversion of a message gains.
+/// Expectation of what a conversion of a message gains, from the similarity class of its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gain {
-    /// Not known: no type of the class was timed, or some of them gain and others do not.
+    /// The gain is not known, because no type of the class was timed, or because some types of the
+    /// class gain and others do not.
     Unknown,
-    /// This number of nanoseconds.
+    /// A conversion is expected to save this number of nanoseconds.
     Nanos(u64),
-    /// No time.
+    /// A conversion is expected to save no time.
     Nothing,
 }
 
-/// Returns the class of a type that the MPI library has accepted as committed. `size`: bytes of an
-/// instance. `used`: the kind of the use at hand. `None`: all slots for the class are taken, or the
-/// MPI library does not return the envelope.
+/// Returns the similarity class of a type that the MPI library has accepted as committed. `size`:
+/// bytes of an instance. `used`: the kind of the use at hand. Returns `None` if all slots for the
+/// class are taken, or if the MPI library does not return the envelope or the extent of the type.
 pub(crate) fn class(
     host: &Host,
     datatype: HandleWord,
@@ -113,12 +119,13 @@ pub(crate) fn class(
     })
 }
 
-/// Returns the absolute extent of a type in bytes, as the MPI library says. It is 0 for types of absolute
-/// addresses, whose extent depends on where the program's objects lie.
+/// Returns the absolute value of a type's extent in bytes, as the MPI library reports it. Returns 0
+/// for types whose displacements are absolute addresses, because their extent depends on where the
+/// program's objects lie.
 fn extent(host: &Host, datatype: HandleWord) -> Option<u64> {
     let (mut lb, mut extent) = (0isize, 0isize);
-    // SAFETY: a type that the MPI library has accepted as committed and the program holds, and two numbers
-    // to write to.
+    // SAFETY: the MPI library has accepted the type as committed, the program holds the type, and
+    // both numbers may be written.
     let code = unsafe { host.f.type_extent?(datatype, &raw mut lb, &raw mut extent) };
     let is_absolute = lb as i64 >= ADDRESSES;
     (code == 0).then(|| if is_absolute { 0 } else { (extent as i64).unsigned_abs() })
@@ -132,7 +139,8 @@ fn log(n: u64) -> u64 {
 /// this is the binary logarithm of the number of bytes for each argument. For structures of few
 /// members it is the number of arguments itself, with a bit set that no logarithm has. The number
 /// of members of a structure is usually fixed in the source of the program, so it distinguishes
-/// structures (LAMMPS_full receives 6 arrays, WRF_x as many bytes from 9 subarrays).
+/// structures. For example, LAMMPS_full receives 6 arrays, and WRF_x receives as many bytes from 9
+/// subarrays.
 fn shape(combiner: CombinerKind, size: u64, arguments: u64) -> u64 {
     const OF_MEMBERS: u64 = 1 << 7;
     match combiner {
@@ -141,7 +149,7 @@ fn shape(combiner: CombinerKind, size: u64, arguments: u64) -> u64 {
     }
 }
 
-/// Number of bits of a [`key`].
+/// Number of bits of a [`key`]: a leading 1 and five words of 8 bits.
 const KEY_BITS: u32 = 41;
 
 /// Returns the key of a class, which is never 0. `words`: combiner, logarithms of size and extent,
@@ -150,8 +158,8 @@ fn key(words: [u64; 5]) -> u64 {
     words.into_iter().fold(1, |key, word| key << 8 | word)
 }
 
-/// Returns the class of a key. If there is none, makes it with `new`, unless all slots for it are
-/// taken.
+/// Returns the class of a key. If there is no class of that key, makes it with `new`, unless all
+/// slots for the class are taken.
 fn find(
     all: &'static [Once<Box<SimilarityClass>>; MAX_CLASSES],
     key: u64,
@@ -170,14 +178,14 @@ fn find(
     slots().map(&mut make).find(|class| class.key == key).map(Box::as_ref)
 }
 
-/// Returns the rows for the profile cache of all classes.
+/// Returns the rows of all similarity classes for the profile cache.
 pub(crate) fn serialized() -> Vec<Row> {
     let rows = ALL.iter().filter_map(Once::get).flat_map(|class| class.serialize());
     rows.map(|(key, at, times)| (kept_as(key), at, times)).collect()
 }
 
-/// Returns the key of a class in the profile cache. It also contains a hash of the program's path,
-/// because the program decides how long types are used.
+/// Returns the key under which a class is stored in the profile cache. It also contains a hash of
+/// the program's path, because the program decides how long types are used.
 fn kept_as(key: u64) -> u64 {
     static PROGRAM: Awaited<u64> = Awaited::new();
     let program = PROGRAM.get_or_init(|| {
@@ -188,7 +196,8 @@ fn kept_as(key: u64) -> u64 {
     program << KEY_BITS | key
 }
 
-/// Returns the number of blocks of a list whose constructor has that number of arguments.
+/// Returns the number of blocks of a type with a list-like combiner (indexed, indexed block or
+/// struct) whose constructor has `arguments` arguments; 0 for other combiners.
 fn blocks(combiner: CombinerKind, arguments: u64) -> u64 {
     use CombinerKind as C;
     match combiner {
@@ -219,9 +228,10 @@ impl SimilarityClass {
         self.vain.store(vain.load(Relaxed), Relaxed);
     }
 
-    /// Returns the rows of this class for the profile cache: the times of each size class, and a
-    /// row with a number that no size class has. That row has the number of arguments in place of
-    /// the bytes, and the number of types decoded in vain, the mean and the runs in place of the times.
+    /// Returns the rows of this class for the profile cache: a row with the times of each size
+    /// class, and one further row, whose number [`CLASSES`] no size class has. The further row has
+    /// the number of arguments in place of the bytes. In place of the three times it has the number
+    /// of types decoded in vain, the mean and the runs.
     fn serialize(&self) -> Vec<Row> {
         let least = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         let (runs, mut rows) = self.measured.serialize();
@@ -233,7 +243,8 @@ impl SimilarityClass {
         rows.into_iter().map(|(at, times)| (self.key, at, times)).collect()
     }
 
-    /// Takes over the rows that an earlier run has written.
+    /// Takes over the rows that an earlier run of the program has written for this class to the
+    /// profile cache.
     fn deserialize(&self, costs: &Costs, rows: &[(usize, Times)]) {
         let Some((_, last)) = rows.iter().find(|(at, _)| *at == CLASSES) else { return };
         self.arguments.fetch_max(last.bytes.into(), Relaxed);
@@ -244,8 +255,9 @@ impl SimilarityClass {
 
     /// Returns the expected gain of converting a message of `bytes` bytes.
     ///
-    /// Some messages must be converted by both ranks or by neither. They are judged by the runs of
-    /// the layout alone, because the measured times of the two ranks differ.
+    /// Some messages must be converted by both ranks or by neither. The gain of these messages is
+    /// computed from the runs of the layout alone, because the measured times of the two ranks
+    /// differ.
     pub(crate) fn gain(&self, costs: &Costs, bytes: u64) -> Gain {
         if let Some(nanos) = self.measured.gain_on_both_ranks(costs, bytes) {
             return if nanos > 0 { Gain::Nanos(nanos) } else { Gain::Nothing };
@@ -253,46 +265,50 @@ impl SimilarityClass {
         if !self.measured.is_decided(bytes) {
             return Gain::Unknown;
         }
-        // Even if staging gains nothing, compiled code may gain inside the MPI library, where
+        // Even if staging gains nothing, compiled code may gain time inside the MPI library, where
         // nothing is staged.
         let inside = || self.measured.spares(bytes).filter(|_| self.measured.is_ahead(bytes));
         let saves = self.measured.saves(bytes).or_else(|| costs.moves_inside.then(inside)?);
         saves.map_or(Gain::Nothing, Gain::Nanos)
     }
 
-    /// Returns the number of blocks of `count` instances, if the types are lists.
+    /// Returns the number of blocks of `count` instances, if the types of the class have a
+    /// list-like combiner; otherwise 0.
     pub(crate) fn blocks(&self, count: u64) -> u64 {
         self.blocks.saturating_mul(count)
     }
 
-    /// Returns the number of arguments of the constructors of a type, as far as that is known.
+    /// Returns the maximum number of arguments that all constructors of one type of the class have
+    /// together, as far as it is known.
     pub(crate) fn arguments(&self) -> u64 {
         self.arguments.load(Relaxed)
     }
 
-    /// Returns the mean number of bytes that a type moves until it is freed; 0: none was freed.
+    /// Returns the mean number of bytes that a type of the class moves until it is freed; 0 if no
+    /// type that has moved bytes was freed.
     pub(crate) fn mean(&self) -> u64 {
         self.mean.load(Relaxed)
     }
 
-    /// Records that a type was decoded. `is_new`: its layout was new.
+    /// Records that a type of the class was decoded. `is_new`: its layout was not compiled yet.
     pub(crate) fn decoded(&self, is_new: bool) {
         self.makes_new.store(is_new, Relaxed);
     }
 
-    /// Returns true if the layout of the type that was decoded last was new.
+    /// Returns true if the type of the class that was decoded last had a layout that was not
+    /// compiled yet.
     pub(crate) fn makes_new_layouts(&self) -> bool {
         self.makes_new.load(Relaxed)
     }
 
-    /// Records that a type was not decoded, because its constructors have at least `arguments`
-    /// arguments.
+    /// Records that a type of the class was not decoded, because its constructors have at least
+    /// `arguments` arguments together.
     pub(crate) fn costs_more(&self, arguments: u64) {
         self.arguments.fetch_max(arguments, Relaxed);
     }
 
-    /// Records that a decoded type was freed. `moved` and `size` are as for
-    /// [`SimilarityClass::ended`]. `is_converted`: the type was compiled for at least one direction,
+    /// Records that a decoded type of the class was freed after it had moved `moved` bytes, with
+    /// instances of `size` bytes. `is_converted`: the type was compiled for at least one direction,
     /// so buffers of it could be converted.
     pub(crate) fn decoded_ended(&self, moved: u64, size: u64, is_converted: bool) {
         for vain in [&self.vain, &self.combiner().vain] {
@@ -301,13 +317,14 @@ impl SimilarityClass {
         self.ended(moved, size);
     }
 
-    /// Returns the number of types that were decoded in vain since one was converted.
+    /// Returns the number of types of the class that were decoded in vain since a decoded type was
+    /// compiled and freed.
     pub(crate) fn vain(&self) -> u64 {
         self.vain.load(Relaxed)
     }
 
-    /// Records that a type was freed that has moved `moved` bytes, with instances of `size` bytes. A
-    /// type that has moved none changes no mean.
+    /// Records that a type of the class was freed after it had moved `moved` bytes, with instances
+    /// of `size` bytes. A type that has moved no bytes does not change the means.
     pub(crate) fn ended(&self, moved: u64, size: u64) {
         if moved > 0 {
             add_to_mean(&self.mean, moved);
@@ -370,7 +387,8 @@ mod tests {
         let second = later(&class);
         assert_eq!(second.serialize(), class.serialize());
         assert_eq!((second.mean(), second.arguments(), second.vain()), (8000, 800, 1));
-        // One size class is found to gain, and another to gain nothing.
+        // Converting messages of one size class is found to gain time, and converting messages of
+        // another to gain nothing.
         second.measured.learn_bytes(COSTS, 4000, SLOW);
         second.measured.learn_bytes(COSTS, 40_000, Times { bytes: 40_000, ours: 8900, ..SLOW });
         let third = later(&second);
@@ -428,8 +446,10 @@ mod tests {
     fn structures_are_alike_by_their_members() {
         use CombinerKind as C;
         let of = |combiner, arguments| shape(combiner, 143_552, arguments);
-        // With 6 and with 9 members the logarithm of the bytes for each argument is equal, so only
-        // the number of members tells the structures apart. Lists may have any length.
+        // A structure of 6 members has 19 arguments, and a structure of 9 members has 28. The
+        // logarithm of the bytes for each argument is equal for both. So only the number of
+        // arguments distinguishes them. It does not distinguish indexed types or structures of many
+        // members.
         assert!(of(C::Struct, 19) != of(C::Struct, 28) && of(C::Indexed, 19) == of(C::Indexed, 28));
         assert_eq!(of(C::Struct, 1000), of(C::Indexed, 1000));
         assert!((0..1000).all(|n| of(C::Struct, n) < 256));
@@ -437,7 +457,7 @@ mod tests {
 
     #[test]
     fn messages_of_both_ranks_are_judged_by_their_runs() {
-        // Runs as in WRF_x with 174 KB, and as in NAS_MG_x with 1 MiB.
+        // The first class has runs as in WRF_x with 174 KB, the second as in NAS_MG_x with 1 MiB.
         let class = |runs: Runs| {
             let class = SimilarityClass::new(1, 28);
             class.measured.deserialize(&profile::MPICH.costs, runs.word(), []);

@@ -1,13 +1,13 @@
-//! Hash table from a handle of the MPI library to the record of its object. A lookup takes one
-//! hash, a few loads and no lock.
+//! Hash table that maps a handle of the MPI library to ddtc's record of the handle's object. A
+//! lookup takes one hash, a few loads and no lock.
 //!
-//! Slots hold pointers to entries, which are never freed, only reused, and each entry contains the
-//! handle that it is bound to. So a reader that races with a change of other handles finds either
-//! the right entry or none, never that of another handle. If it finds none, the call is bypassed,
-//! which is always correct. A handle is bound only while its object lives: an attribute of the MPI
-//! library on the object unbinds the handle when the object dies, before the library can give the
-//! handle to another object. Changes take a lock that is never held across a call of the MPI
-//! library.
+//! Slots hold pointers to entries. Entries are never freed, only reused, and each entry contains
+//! the handle that it is bound to. So a reader that races with a change of other handles finds
+//! either the entry of its handle or none, never the entry of another handle. If it finds none, the
+//! call is bypassed, which is always correct. A handle is bound only while its object lives: ddtc
+//! puts an attribute on the object, and the attribute's delete callback unbinds the handle when the
+//! object dies, before the MPI library can give the handle to another object. Changes take a lock
+//! that is never held across a call of the MPI library.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,46 +15,47 @@ use ddtc::process::{Guard, Mutex};
 
 use crate::atomic_ref::AtomicRef;
 
-/// Record of an object of the MPI library.
+/// Record of an object of the MPI library, which a [`Table`] finds by the object's handle.
 pub(crate) trait Entry: Sync + 'static {
-    /// Returns an entry that stands for no object.
+    /// Returns an entry that is bound to no handle.
     fn new() -> Self;
-    /// Returns the handle that the entry is bound to, or 0. Only the table of the entry may change
-    /// the handle.
+    /// Returns the handle that the entry is bound to, or 0 if it is bound to none. Only the table
+    /// of the entry may change the handle.
     fn handle(&self) -> &AtomicU64;
 }
 
-/// Entries of one kind of objects.
+/// Table of the entries for one kind of objects of the MPI library.
 pub(crate) struct Table<E: Entry> {
     slots: AtomicRef<Slots<E>>,
     state: Mutex<State<E>>,
 }
 
-/// Array of slots with open addressing and linear probing, of which at most a quarter is used.
+/// Slots of a hash table with open addressing and linear probing. At most a quarter of the slots is
+/// in use.
 struct Slots<E: Entry> {
     shift: u32,
     slots: Box<[AtomicRef<E>]>,
 }
 
-/// State of a table besides its slots, for threads that change the table. Its lock puts all changes
-/// in one order.
+/// Part of a table that is used only by threads that change the table. Its lock puts all changes of
+/// the table in one order.
 struct State<E: Entry> {
     /// Number of entries that are bound to a handle.
     bound: usize,
     /// Binary logarithm of the number of slots.
     bits: u32,
-    /// Entries that stand for no object.
+    /// Entries that are bound to no handle and may be taken for another object.
     free: Vec<&'static E>,
 }
 
-/// Returns the slot of a word among `1 << (64 - shift)` slots, by Fibonacci hashing. That spreads
-/// handles evenly, both those that are small integers and those that are addresses.
+/// Returns the slot of a word among `1 << (64 - shift)` slots, by Fibonacci hashing. This hash
+/// spreads handles evenly, both handles that are small integers and handles that are addresses.
 #[inline]
 pub(crate) fn spread(word: u64, shift: u32) -> usize {
     (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize
 }
 
-/// Number of entries that are allocated at once.
+/// Number of entries that are allocated together when no entry is free.
 const CHUNK: usize = 64;
 
 impl<E: Entry> Slots<E> {
@@ -156,11 +157,11 @@ impl<E: Entry> Table<E> {
     }
 
     /// Binds an entry that the caller owns to a handle, so that readers find it from now on.
-    /// Returns true if the entry is bound; nothing changes if it was bound before. If another entry
-    /// is bound to the handle, `keep` decides. If `keep` is true, the old entry stays and this
-    /// returns false. If `keep` is false, the old entry is stale and is unbound: the MPI library
-    /// has given the handle to a new object without running the delete callback of the old object's
-    /// attribute.
+    /// Returns true if the entry is bound. If it was bound before, nothing changes. If another
+    /// entry is bound to the handle, `keep` decides. If `keep` is true, the old entry stays and
+    /// this function returns false. If `keep` is false, the old entry is stale and is unbound: the
+    /// MPI library has given the handle to a new object without running the delete callback of the
+    /// old object's attribute.
     pub(crate) fn bind(&'static self, entry: &'static E, handle: u64, keep: bool) -> bool {
         let mut state = self.state();
         if entry.handle().load(Ordering::Relaxed) != 0 {
@@ -174,8 +175,8 @@ impl<E: Entry> Table<E> {
         let slots = match old {
             Some(slots) if (state.bound + 1) * 4 <= slots.slots.len() => slots,
             _ => {
-                // The old array is not freed, because readers may still be in it. All old arrays
-                // together are smaller than the new one.
+                // The old array of slots is not freed, because other threads may still read it. All
+                // old arrays together are smaller than the new array.
                 state.bits += u32::from(old.is_some());
                 let new: &'static Slots<E> = Box::leak(Box::new(Slots::new(state.bits)));
                 for slot in old.map_or(&[][..], |o| &o.slots) {
@@ -213,7 +214,7 @@ impl<E: Entry> Table<E> {
         }
     }
 
-    /// Unbinds every entry and calls `then` for each, under the lock.
+    /// Unbinds every entry and calls `then` for it. The lock of the table is held all the while.
     pub(crate) fn forget_all(&'static self, then: impl Fn(&'static E)) {
         let mut state = self.state();
         for entry in self.bound() {
@@ -222,8 +223,8 @@ impl<E: Entry> Table<E> {
         }
     }
 
-    /// Calls `f` for every bound entry under the lock, so that no entry is bound or unbound
-    /// meanwhile.
+    /// Calls `f` for every bound entry. The lock of the table is held meanwhile, so that no entry
+    /// is bound or unbound.
     pub(crate) fn each(&'static self, f: impl Fn(&'static E)) {
         let _state = self.state();
         self.bound().into_iter().for_each(f);
@@ -274,7 +275,8 @@ mod tests {
         assert!(!known(7));
         let entries: Vec<_> = (0..5000u64).map(|i| (0x8c00_0000 + i, bound(0x8c00_0000 + i))).collect();
         assert!(entries.iter().all(|&(h, e)| PLAIN.find(h).is_some_and(|found| std::ptr::eq(found, e))));
-        // Every second entry is retired. The others must still be found, although gaps were closed.
+        // Every second entry is retired. All other entries must still be found, although the gaps
+        // in the array were closed.
         for &(_, e) in entries.iter().step_by(2) {
             retire(e);
         }
@@ -294,7 +296,7 @@ mod tests {
         let (old, new) = (bound(99), bound(99));
         retire(old);
         assert!(known(99));
-        // With `keep`, the entry that was bound first stays.
+        // If `keep` is true, the entry that was bound first stays.
         let late = PLAIN.take();
         assert!(!PLAIN.bind(late, 99, true) && late.0.load(Ordering::Relaxed) == 0);
         PLAIN.give_back(late);

@@ -1,12 +1,14 @@
-//! Stack addresses, by which a new call finds out whether an earlier call is still under way.
+//! Stack addresses, by which a new call finds out whether an earlier call of ddtc is still under
+//! way.
 //!
 //! The program may leave an MPI call by an exception or a jump. Then no code runs that would remove
-//! what the call has recorded, for example that it owns a staging buffer. So each record has the
-//! stack address at which it was made. Stacks grow downwards, so a record with an address at or
-//! below that of a new call on the same stack belongs to a call that was left.
+//! the record of the call, which says for example that the call owns a staging buffer. So each
+//! record has the stack address at which it was made. Stacks grow downwards. A record whose address
+//! is at or below the address of a new call on the same stack is therefore that of a call which the
+//! program has left.
 
-/// Returns an address in the frame of this function, which is directly below its caller's frame.
-/// The deeper the caller is on the stack, the lower is the address.
+/// Returns an address in the frame of this function, which is directly below the frame of its
+/// caller. The deeper the caller is on the stack, the lower the returned address is.
 #[inline(never)]
 pub(crate) fn here() -> usize {
     let place = 0u8;
@@ -32,7 +34,7 @@ pub(crate) fn bounds() -> Option<std::ops::Range<usize>> {
     }
 }
 
-/// Runs `f` in a deeper frame, as functions that the MPI library calls run in deeper frames.
+/// Runs `f` in a deeper stack frame, like the functions that the MPI library calls.
 #[cfg(test)]
 #[inline(never)]
 pub(crate) fn deeper<R>(f: impl FnOnce() -> R) -> R {

@@ -2,9 +2,9 @@
 //!
 //! Before the call, every buffer of the program that is to be converted gets a staging buffer, and
 //! the MPI library is given the staging buffer with a substitute datatype. For every other buffer
-//! it is given the program's arguments. After the call, received bytes are unpacked. While a
-//! blocking call is in the MPI library, [`crate::held`] keeps its staging buffers; a request keeps
-//! its staging buffers until it has completed ([`crate::requests`]).
+//! the MPI library is given the program's arguments. After the call, received bytes are unpacked.
+//! While a blocking call is in the MPI library, [`crate::held`] keeps its staging buffers. A
+//! request keeps its staging buffers until it has completed ([`crate::requests`]).
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -25,30 +25,35 @@ use crate::use_kind::CompletedBy;
 use crate::user_buffer::UserBuffer;
 use crate::windows::Fetched;
 
-/// Staging buffer that is sent or written.
+/// Staging buffer from which the MPI library sends, or writes to a file.
 enum Outgoing {
     /// Packed bytes that the MPI library is sending. They are kept alive, and not read here.
     Packed(Buffer),
-    /// Message of a persistent send, packed again at every start, or bytes that are written to a
-    /// file.
+    /// Message of a persistent send, which is packed again at every start, or bytes that are
+    /// written to a file.
     Message(Box<Staging>),
-    /// Parts of a buffer of a collective call, packed in the call or at every start.
+    /// Parts of a send buffer of a collective call. They are packed in the call, or at every start
+    /// if the call makes a persistent operation.
     Parts(Box<Staging>, Box<Parts>),
 }
 
-/// Staging buffer that is received into.
+/// Staging buffer into which the MPI library receives, or reads from a file.
 enum Incoming {
-    /// Message, or bytes that are read from a file; the status says how many bytes came.
+    /// Message, or bytes that are read from a file. The status of the call has the number of bytes
+    /// that came.
     Message(Box<Staging>),
-    /// Parts of a buffer of a collective call. All of them come; [`Own`] says which of them are in
-    /// the buffer before the call.
+    /// Parts of a receive buffer of a collective call. A successful call fills all of them, so no
+    /// status is needed. [`Own`] says which parts are in the buffer before the call, because of
+    /// `MPI_IN_PLACE`.
     Parts(Box<Staging>, Box<Parts>, Own),
-    /// Bytes that a get brings, all of them. A call that completes the operations of the window may
-    /// complete the get before a call that completes its request does.
+    /// Bytes that a get brings. A successful get brings all of them, so no status is needed. The
+    /// get may be completed by a call that completes all operations of the window, before any call
+    /// completes the get's request.
     Fetched(Arc<Fetched>),
 }
 
-/// Array arguments that the MPI library may read until the operation is complete.
+/// Array that ddtc owns and passes to the MPI library as an argument of a call. The MPI library may
+/// read the array until the operation of the call is complete.
 #[allow(dead_code, reason = "owned until then, not read")]
 pub(crate) enum Kept {
     Ints(Vec<c_int>),
@@ -69,9 +74,9 @@ pub(crate) enum Moment {
 /// moving and dropping this value costs next to nothing.
 pub(crate) struct Staged {
     host: &'static Host,
-    /// Maximum number of bytes of a message.
+    /// Maximum number of bytes that the call of the MPI library can carry in one message.
     max_bytes: i64,
-    /// Call that completes the messages.
+    /// Kind of call that completes the messages of this call: the same call, or a later call.
     completed_by: CompletedBy,
     sends: SmallVec<[Outgoing; 1]>,
     receives: SmallVec<[Incoming; 1]>,
@@ -109,13 +114,14 @@ impl Staged {
         self.sends.is_empty() && self.receives.is_empty() && self.kept.is_empty()
     }
 
-    /// Returns true if a message, or bytes from a file, are to be unpacked after the call, which
-    /// needs a status.
+    /// Returns true if a message, or bytes from a file, are to be unpacked after the call. The
+    /// number of bytes is then read from the call's status, so the call must be given one.
     pub(crate) fn receives(&self) -> bool {
         self.mark().is_some()
     }
 
-    /// Returns true if a buffer is sent or written from a staging buffer.
+    /// Returns true if the MPI library sends a buffer, or writes it to a file, from a staging
+    /// buffer.
     pub(crate) fn packs(&self) -> bool {
         !self.sends.is_empty()
     }
@@ -125,13 +131,14 @@ impl Staged {
         !self.receives.is_empty()
     }
 
-    /// Keeps an array of arguments as long as the operation lives.
+    /// Keeps an array that is an argument of the call, as long as the operation lives.
     pub(crate) fn keep(&mut self, array: Kept) {
         self.kept.push(array);
     }
 
-    /// Takes the buffers and arrays out of use until the process ends, after a call that has said
-    /// nothing about the end of its operation: the MPI library may still use them.
+    /// Takes the buffers and arrays out of use until the process ends. Called after a call whose
+    /// result does not show whether its operation has ended, so that the MPI library may still use
+    /// them.
     pub(crate) fn retire(self) {
         if !self.is_empty() {
             let bytes = self.capacity();
@@ -139,7 +146,7 @@ impl Staged {
         }
     }
 
-    /// Returns the bytes that the staging buffers take of the limit on staging buffers.
+    /// Returns how many bytes of the limit on staging buffers these staging buffers take.
     fn capacity(&self) -> usize {
         let sends = self.sends.iter().map(|outgoing| match outgoing {
             Outgoing::Packed(buffer) => buffer.capacity(),
@@ -152,8 +159,8 @@ impl Staged {
         sends.sum::<usize>() + receives.sum::<usize>()
     }
 
-    /// Leaks the kept arrays of an operation whose completion this library will not see: the MPI
-    /// library may read them until then.
+    /// Leaks the kept arrays of an operation whose completion ddtc will not see, because the MPI
+    /// library may read the arrays until the completion.
     pub(crate) fn forget_arrays(&mut self) {
         std::mem::forget(std::mem::take(&mut self.kept));
     }
@@ -190,9 +197,9 @@ impl Staged {
         packed.replacement
     }
 
-    /// Stages the buffer of a get that makes a request, if it is to be converted: the MPI library
-    /// writes the bytes that the get brings to the staging buffer. Returns the arguments for the
-    /// MPI library.
+    /// Stages the buffer of a get that makes a request, if the buffer is to be converted. The MPI
+    /// library then writes the bytes that the get brings to the staging buffer. Returns the
+    /// arguments for the MPI library.
     ///
     /// # Safety
     /// As for `MPI_Rget`.
@@ -207,8 +214,8 @@ impl Staged {
         replacement
     }
 
-    /// Returns the packed origin of a put. A put makes no request and returns before it is
-    /// complete, so the origin must live longer than this value.
+    /// Returns the packed origin of a put; `None` if the put is bypassed. A put makes no request
+    /// and returns before it is complete, so the packed origin must live longer than this value.
     pub(crate) fn into_packed(mut self) -> Option<Buffer> {
         match self.sends.pop() {
             Some(Outgoing::Packed(buffer)) => Some(buffer),
@@ -224,8 +231,8 @@ impl Staged {
         })
     }
 
-    /// Stages the buffer of a persistent send if it is to be converted; [`Staged::fill`] packs it
-    /// at every start. Returns the arguments for the MPI library.
+    /// Stages the buffer of a persistent send if the buffer is to be converted. [`Staged::fill`]
+    /// packs it at every start. Returns the arguments for the MPI library.
     ///
     /// # Safety
     /// As for `MPI_Send_init`.
@@ -244,8 +251,8 @@ impl Staged {
         replacement
     }
 
-    /// Stages the buffer of a receive if it is to be converted. Returns the arguments for the MPI
-    /// library. `peer`: none if the call does not name a single rank.
+    /// Stages the buffer of a receive if the buffer is to be converted. Returns the arguments for
+    /// the MPI library. `peer`: the sender's rank; none if the call does not name a single rank.
     ///
     /// # Safety
     /// As for `MPI_Recv`.
@@ -268,7 +275,9 @@ impl Staged {
         replacement
     }
 
-    /// Stages a buffer that a message is received into, without a mark at its end.
+    /// Stages the buffer of a receive as [`Staged::receive`] does, but does not mark the end of the
+    /// staging buffer. The mark shows after an error whether a message has filled the staging
+    /// buffer.
     ///
     /// # Safety
     /// As for `MPI_Recv`.
@@ -290,8 +299,9 @@ impl Staged {
         replacement
     }
 
-    /// Stages the buffer of an exchange in place if it is to be converted, and packs it: the answer
-    /// is received over the bytes that are sent. Returns the arguments for the MPI library.
+    /// Stages the buffer of an `MPI_Sendrecv_replace` if the buffer is to be converted, and packs
+    /// it. The other message is received into the same staging buffer, over the bytes that are
+    /// sent. Returns the arguments for the MPI library.
     ///
     /// # Safety
     /// As for `MPI_Sendrecv_replace`.
@@ -311,13 +321,13 @@ impl Staged {
     }
 
     /// Stages the parts of a buffer that this rank sends in a collective call, one after the other,
-    /// if they are to be converted, and packs them if `moment` is this call. Returns the arguments
-    /// for the MPI library, in elements of the substitute datatype; none: the buffer is bypassed.
-    /// `beside`: as in [`Purpose::Elements`].
+    /// if they are to be converted. Packs them if `moment` is this call. Returns the arguments for
+    /// the MPI library, with a count of elements of the substitute datatype; none if the buffer is
+    /// bypassed. `beside`: as in [`Purpose::Elements`].
     ///
     /// # Safety
-    /// As for the call: if the MPI library's own call would succeed, the buffer must be what
-    /// `given` says.
+    /// As for the collective call: if the MPI library's own call would succeed, the buffer must be
+    /// what `given` says.
     pub(crate) unsafe fn send_parts(
         &mut self,
         call: Call,
@@ -330,8 +340,8 @@ impl Staged {
         let staging = unsafe { stage_parts(self.host, call, given, &parts, beside, self.completed_by)? };
         let replacement = staging.replacement();
         if moment == Moment::Call {
-            // SAFETY: as the caller promises; `stage_parts` has made the staging buffer for all
-            // parts.
+            // SAFETY: as the caller promises. `stage_parts` has made the staging buffer with room
+            // for all parts.
             unsafe { staging.move_parts(self.host, &parts, Direction::Pack) };
         }
         self.sends.push(Outgoing::Parts(staging, Box::new(parts)));
@@ -339,12 +349,12 @@ impl Staged {
     }
 
     /// Stages the parts of a buffer that this rank receives into in a collective call, if they are
-    /// to be converted. Returns the arguments for the MPI library; none: the buffer is bypassed.
+    /// to be converted. Returns the arguments for the MPI library; none if the buffer is bypassed.
     /// `own`: parts that are in the buffer before the call because of `MPI_IN_PLACE`; they are
-    /// packed if `moment` is this call. `beside`: as in [`Purpose::Elements`].
+    /// packed here if `moment` is this call. `beside`: as in [`Purpose::Elements`].
     ///
     /// # Safety
-    /// As for the call.
+    /// As for the collective call.
     pub(crate) unsafe fn receive_parts(
         &mut self,
         call: Call,
@@ -359,8 +369,8 @@ impl Staged {
         let replacement = staging.replacement();
         if moment == Moment::Call {
             // SAFETY: as the caller promises. The MPI library has not been given the staging buffer
-            // yet, and the parts that are in place may be read, because the call itself would read
-            // them.
+            // yet. The parts that are in place may be read, because the collective call itself
+            // would read them.
             unsafe { staging.expect_parts(self.host, &parts, own) };
         }
         self.receives.push(Incoming::Parts(staging, Box::new(parts), own));
@@ -395,9 +405,9 @@ impl Staged {
         replacement
     }
 
-    /// Stages the buffer of a read from a file if it is to be converted, and if `there` returns
-    /// true for its number of bytes: that many bytes lie before the end of the file. Returns the
-    /// arguments for the MPI library.
+    /// Stages the buffer of a read from a file if the buffer is to be converted and `there` returns
+    /// true. `there` is given the number of bytes of the buffer, and says whether that many bytes
+    /// lie before the end of the file. Returns the arguments for the MPI library.
     ///
     /// # Safety
     /// As for `MPI_File_read`.
@@ -410,7 +420,8 @@ impl Staged {
         replacement
     }
 
-    /// Forgets the handles of the types, which the program may free from now on.
+    /// Forgets the handles of the types of all staged buffers, because the program may free these
+    /// types from now on.
     pub(crate) fn forget_handles(&mut self) {
         for incoming in &mut self.receives {
             if let Incoming::Message(staging) | Incoming::Parts(staging, ..) = incoming {
@@ -424,9 +435,9 @@ impl Staged {
         }
     }
 
-    /// Packs everything that a persistent operation sends, and the parts that are in place, at a
-    /// start of the operation. Marks the ends of the staging buffers that messages and other parts
-    /// come into.
+    /// Prepares the staging buffers at a start of a persistent operation. Packs everything that the
+    /// operation sends, and the parts that are in place because of `MPI_IN_PLACE`. Marks the ends
+    /// of the staging buffers into which messages and other parts come.
     ///
     /// # Safety
     /// The operation must be inactive, and the program's buffers must be ready to be sent.
@@ -453,20 +464,19 @@ impl Staged {
         }
     }
 
-    /// Unpacks what has come completely in an operation that the MPI library reports as an error.
-    /// The beginning of a message that is longer than the receive is in its staging buffer, and
-    /// without ddtc it would be in the program's buffer.
+    /// Unpacks the messages and parts that have come completely in an operation that the MPI
+    /// library reports as an error. If a message is longer than its receive, its beginning is in
+    /// the staging buffer, and without ddtc it would be in the program's buffer.
     ///
     /// # Safety
     /// The call or the start of the operation must have failed or may have failed, or the call must
     /// be about to run an error handler of the program. Every buffer of the program must be what
-    /// the call said. The MPI library may still write to the staging
-    /// buffers: bytes that are copied meanwhile are as unfinished as they would be in the program's
-    /// buffer.
+    /// the call said. The MPI library is allowed to write to the staging buffers meanwhile, because
+    /// bytes that are copied then are as unfinished as they would be in the program's buffer.
     pub(crate) unsafe fn unpack_truncated(&self) {
         for incoming in &self.receives {
-            // SAFETY: as the caller promises. The ends of messages and parts were marked, or their
-            // bytes written, before the call; reads from files are not looked at.
+            // SAFETY: as the caller promises. Before the call the ends of messages and parts were
+            // marked, or their bytes were written. Nothing is unpacked after reads from files.
             unsafe {
                 match incoming {
                     Incoming::Message(staging) => staging.unpack_truncated(self.host),
@@ -478,12 +488,12 @@ impl Staged {
     }
 
     /// Unpacks the received bytes after the operation has completed. Returns the error if the MPI
-    /// library would have refused a message because of its end.
+    /// library would have refused a message because it ends inside a basic element.
     ///
     /// # Safety
-    /// If anything is a message or a read from a file ([`Staged::receives`]), `status` must be that
-    /// of a completed and successful receive into its staging buffer. Every buffer of the program
-    /// must be what the call said.
+    /// If a message was received or a file was read ([`Staged::receives`]), `status` must be that
+    /// of a completed and successful receive or read into the staging buffer. Every buffer of the
+    /// program must be what the call said.
     pub(crate) unsafe fn unpack(&self, status: *mut c_void) -> Option<RefusedMessage> {
         let mut refused = None;
         for incoming in &self.receives {
@@ -501,8 +511,8 @@ impl Staged {
         refused
     }
 
-    /// Returns the mark for the status of the call; none if neither a message nor bytes of a file
-    /// are received.
+    /// Returns the mark for the status of the call, which shows whether the MPI library has written
+    /// the status; none if neither a message nor bytes of a file are received.
     pub(crate) fn mark(&self) -> Option<Mark> {
         self.receives.iter().find_map(|incoming| match incoming {
             Incoming::Message(staging) => Some(staging.mark()),

@@ -1,5 +1,5 @@
-//! Statuses of the MPI library, read and written at the offsets that its ABI fixes and by functions
-//! of the MPI library.
+//! Access to statuses of the MPI library. Some fields are read and written at the offsets that the
+//! ABI fixes, other fields by functions of the MPI library.
 
 use std::ffi::{c_int, c_void};
 
@@ -7,7 +7,7 @@ use ddtc_hosts::abi::{Abi, MPICH, OPEN_MPI, STANDARD};
 
 use crate::host::Host;
 
-/// Memory for one status of any ABI.
+/// Memory for one status of the MPI library, whatever its ABI is.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 pub(crate) struct Status([u64; 4]);
@@ -22,25 +22,28 @@ impl Status {
         Status([0; 4])
     }
 
-    /// Returns the program's status `user`, or this one if `user` is `MPI_STATUS_IGNORE`.
+    /// Returns the program's status `user`, or the address of this value if `user` is
+    /// `MPI_STATUS_IGNORE`.
     pub(crate) fn unless(&mut self, abi: &Abi, user: *mut c_void) -> *mut c_void {
         if user.addr() == abi.status_ignore { std::ptr::from_mut(self).cast() } else { user }
     }
 }
 
-/// Source of no message: not a rank, and neither the wildcard nor the null process of any ABI.
+/// Value of a status's source that no message has: it is not a rank, and neither the wildcard nor
+/// the null process of any ABI.
 const NOBODY: c_int = -0x0dd7_c000;
 
-/// Mark that is written to a status before a call and shows after the call whether the MPI library
-/// has written the status. The code of the call does not show that: MPICH returns success for a
-/// failed call after an error handler of the program has returned.
+/// Mark that is written to a status before a call. After the call it shows whether the MPI library
+/// has written the status. The error code of the call does not show that, because MPICH returns
+/// success for a failed call after an error handler of the program has returned.
 #[derive(Clone, Copy)]
 pub(crate) enum Mark {
-    /// The source [`NOBODY`], which no message has. `MPI_ERROR` keeps the program's value, and all
-    /// other fields are set to 0.
+    /// Mark for all statuses except those of reads from files. The source becomes [`NOBODY`], which
+    /// no message has, `MPI_ERROR` keeps the program's value, and all other fields become 0.
     Source,
-    /// A number of bytes that is larger than a read from a file can return. Such a read writes
-    /// nothing of a status but the number of bytes, so a mark in the source would stay.
+    /// Mark for the status of a read from a file. The number of bytes becomes this number, which is
+    /// larger than the read can return. The MPI library writes nothing but the number of bytes to
+    /// the status of a read, so a mark in the source would not be overwritten.
     Bytes(i64),
 }
 
@@ -57,10 +60,10 @@ impl Mark {
         Mark::Bytes(max_bytes.saturating_add(1))
     }
 
-    /// Marks a status, and keeps its old contents.
+    /// Writes the mark to a status. Returns a value that keeps the old contents of the status.
     ///
     /// # Safety
-    /// `status` must point to a status of the MPI library, whose ABI is `abi`.
+    /// `status` must point to a status of the MPI library, whose ABI must be `abi`.
     pub(crate) unsafe fn set(self, host: &Host, abi: &Abi, status: *mut c_void) -> Marked {
         let mut old = Status::new();
         // SAFETY: the caller promises a status, which has `abi.status_bytes` bytes and aligned
@@ -88,7 +91,8 @@ impl Marked {
     /// the old contents of the status.
     ///
     /// # Safety
-    /// As [`Mark::set`]. `status` must be the status that was marked.
+    /// `status` must point to the status that was marked, and `abi` must be the ABI of the MPI
+    /// library.
     pub(crate) unsafe fn written(&self, host: &Host, abi: &Abi, status: *mut c_void) -> bool {
         // SAFETY: the caller promises the marked status, which has `abi.status_bytes` bytes and an
         // aligned integer at `abi.status_source`. `self.old` has at least as many bytes.
@@ -106,21 +110,22 @@ impl Marked {
     }
 }
 
-/// Statuses of a call on an array of requests: the program's, or our own if the program wants none
-/// and ddtc reads them.
+/// Statuses of a call on an array of requests. They are the program's, or ddtc's own if the program
+/// wants no statuses and ddtc reads them.
 pub(crate) struct Statuses {
     _own: Vec<u64>,
-    /// The first status, in the program's memory or in `_own`. `MPI_STATUSES_IGNORE` if the program
-    /// gave that and ddtc reads no statuses. Null if the program gave a null pointer and that has
-    /// another value, which is an error of the program.
+    /// Address of the first status, in the program's memory or in `_own`. If the program has passed
+    /// `MPI_STATUSES_IGNORE` and ddtc reads no statuses, `at` is `MPI_STATUSES_IGNORE` too. If the
+    /// program has passed null and `MPI_STATUSES_IGNORE` is another value, which is an error of the
+    /// program, `at` is null.
     pub(crate) at: *mut c_void,
     /// Bytes of one status.
     bytes: usize,
 }
 
 impl Statuses {
-    /// Returns the statuses for `n` requests: `user`, or statuses of our own if `user` is
-    /// `MPI_STATUSES_IGNORE` and `needed` is true, which means that ddtc reads the statuses.
+    /// Returns the statuses for `n` requests: those at `user`, or statuses of ddtc's own if `user`
+    /// is `MPI_STATUSES_IGNORE` and `needed` is true. `needed`: ddtc reads the statuses.
     pub(crate) fn new(abi: &Abi, user: *mut c_void, n: usize, needed: bool) -> Statuses {
         let mut own = Vec::new();
         let mut at = user;
@@ -140,33 +145,33 @@ impl Statuses {
 /// Returns the field `MPI_ERROR` of a status.
 ///
 /// # Safety
-/// `status` must point to a status of the MPI library, whose ABI is `abi`.
+/// `status` must point to a status of the MPI library, whose ABI must be `abi`.
 pub(crate) unsafe fn error(abi: &Abi, status: *const c_void) -> c_int {
     // SAFETY: the caller promises a status, which has an aligned integer at `abi.status_error`.
     unsafe { *status.byte_add(abi.status_error).cast::<c_int>() }
 }
 
-/// Returns true if a status is empty, which its source `MPI_ANY_SOURCE` shows: no received message
-/// has that source (MPI 5.0, 3.7.3).
+/// Returns true if a status is empty. An empty status has the source `MPI_ANY_SOURCE`, which no
+/// received message has (MPI 5.0, 3.7.3).
 ///
 /// # Safety
-/// As [`error`].
+/// `status` must point to a status of the MPI library, whose ABI must be `abi`.
 pub(crate) unsafe fn is_empty(abi: &Abi, status: *const c_void) -> bool {
     // SAFETY: the caller promises a status, which has an aligned integer at `abi.status_source`.
     unsafe { *status.byte_add(abi.status_source).cast::<c_int>() == abi.any_source }
 }
 
-/// Writes the field `MPI_ERROR`.
+/// Writes `class` to the field `MPI_ERROR` of a status.
 ///
 /// # Safety
-/// As [`error`].
+/// `status` must point to a status of the MPI library, whose ABI must be `abi`.
 pub(crate) unsafe fn set_error(abi: &Abi, status: *mut c_void, class: c_int) {
     // SAFETY: the caller promises a status, which has an aligned integer at `abi.status_error`.
     unsafe { *status.byte_add(abi.status_error).cast::<c_int>() = class };
 }
 
-/// Sets the number of received bytes in a status. Does nothing if the number does not fit into an
-/// `int` and the MPI library has only `MPI_Status_set_elements`.
+/// Sets the number of received bytes in a status. Does nothing if the MPI library cannot set it, or
+/// has only `MPI_Status_set_elements` and the number does not fit into an `int`.
 ///
 /// # Safety
 /// `status` must point to a status of the MPI library.

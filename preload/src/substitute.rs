@@ -1,4 +1,5 @@
-//! Substitute datatypes: they replace the program's when a staging buffer goes to the MPI library.
+//! Choice of the substitute datatype that replaces the program's datatype when the MPI library gets
+//! a staging buffer.
 
 use ddtc::datatype::Datatype;
 use ddtc_hosts::profile::WireForm;
@@ -9,8 +10,9 @@ use crate::host::Host;
 use crate::own_types;
 use crate::table::TypeEntry;
 
-/// Returns the elements and their type that the MPI library gets in place of `count` instances of
-/// the type `t`, `bytes` bytes in all. None: there is no such type, and the buffer is bypassed.
+/// Returns the number of elements and the substitute datatype that the MPI library gets in place of
+/// `count` instances of the type `t`, which have `bytes` bytes in all. Returns `None` if there is
+/// no such datatype; then the buffer is bypassed.
 #[inline]
 pub(crate) fn substitute(
     plan: Plan,
@@ -25,7 +27,8 @@ pub(crate) fn substitute(
         let WireForm::Gap { joined } = host.profile.wire_form else { return None };
         entry.wire_type.pieces(host, t, &entry.element_type, joined)
     };
-    // A collective call keeps its own count; `count` has the elements of all its parts.
+    // A collective call keeps the count that the program has passed. `count` is the number of
+    // elements in all parts of its buffer.
     let elements = if let Purpose::Elements { count, .. } = purpose { count } else { count };
     let contiguous = match plan {
         Plan::Later | Plan::Direct => return None,

@@ -1,8 +1,9 @@
-//! Table of the datatypes that the program has committed and this library has decoded, by the MPI
-//! library's handles.
+//! Table of the datatypes that the program has committed and ddtc has decoded. The key is the MPI
+//! library's handle of the datatype.
 //!
-//! An entry holds the compiled type and the facts that decide whether its buffers are converted.
-//! [`find`] and [`known`] look an entry up at every call with a derived type, without a lock.
+//! An entry holds the compiled type and the facts that decide whether buffers of the type are
+//! converted. [`find`] and [`known`] look up an entry at every call with a derived type, without a
+//! lock.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -27,58 +28,64 @@ use crate::slots::{Entry, Table};
 use crate::wire_type::WireType;
 
 /// Value of `TypeEntry::size` for types that are always bypassed: predefined types, empty types,
-/// and types that could not be decoded or compiled or that the MPI library moves otherwise than
-/// their definition says.
+/// types that could not be decoded or compiled, and types whose bytes the MPI library moves to or
+/// from other places than the definition of the type says.
 const PASSED: i64 = -1;
 
-/// Bit of `TypeEntry::ready`: the type is not converted any more, because the MPI library moves its
-/// bytes to or from other places than this library does ([`end_all`]).
+/// Bit of `TypeEntry::ready` that is set when the type is not converted any more, because the MPI
+/// library moves the bytes of the type to or from other places than ddtc does ([`end_all`]).
 const ENDED: u8 = 1 << 7;
 
 /// Condition on which a type is compiled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// When its uses have moved enough bytes, or at once if conversions of similar types have gained by
-    /// the times that this process has measured.
+    /// The type is compiled when its uses have moved enough bytes. It is compiled earlier, without
+    /// this condition, if conversions of similar types gain by the times that this process has
+    /// measured.
     Own,
-    /// When its uses have moved enough bytes. So two ranks that have decoded their types at the same
-    /// message also compile them at the same message.
+    /// The type is compiled when its uses have moved enough bytes, and not before. So two ranks
+    /// that have decoded their types at the same message also compile them at the same message.
     OfBothRanks,
 }
 
-/// A datatype of the MPI library. Entries are never freed: when its datatype is gone, an entry is
-/// reused for another one.
+/// Entry for a datatype of the MPI library. Entries are never freed. When the datatype of an entry
+/// is gone, the entry is reused for another datatype.
 #[repr(align(64))]
 pub(crate) struct TypeEntry {
-    /// Handle that the entry is bound to, or 0.
+    /// Handle that the entry is bound to, or 0 if it is bound to none.
     handle: AtomicU64,
     /// Packed bytes of one instance, or [`PASSED`].
     size: AtomicI64,
-    /// Calls in which some payload of the type is converted: bit `call as u32` for each [`Call`].
+    /// Kinds of calls in which some payload of the type is converted: bit `call as u32` for each
+    /// [`Call`].
     calls: AtomicU32,
-    /// Payloads that are converted in messages: bit `n` stands for 2^n to 2^(n+1) - 1 bytes, as
-    /// [`ddtc_hosts::policy::Policy::has`] reads them.
+    /// Numbers of bytes of a message with which the type is converted: bit `n` stands for 2^n to
+    /// 2^(n+1) - 1 bytes, as in [`ddtc_hosts::policy::Policy::has`].
     payloads: AtomicU64,
     /// Index of the layout class in `Class::ALL`, or `u8::MAX` for a dense layout, which
     /// `Class::ALL` does not contain.
     class: AtomicU8,
-    /// Measured times of the layout, or null if layouts like this one are not timed.
+    /// Measured times of the type's layout, or null if layouts like this one are not timed.
     measured: AtomicRef<Measured>,
     /// Similarity class of the type, null if there is none.
     similar: AtomicRef<SimilarityClass>,
-    /// Bytes that the type has moved, for its similarity class.
+    /// Bytes that messages of the type have moved. They are passed to its similarity class when the
+    /// entry is retired.
     moved: AtomicU64,
-    /// Whether the displacements of the type are absolute addresses, for use with `MPI_BOTTOM`.
+    /// True if the displacements of the type are absolute addresses, so that the program may use
+    /// the type with `MPI_BOTTOM`.
     absolute: AtomicBool,
-    /// Directions for which it is settled whether a kernel or the interpreter of nests moves the
-    /// bytes: bit `direction as u8` for each. [`ENDED`] if the type is not converted any more.
+    /// Directions in which conversions are ready: it is settled whether a kernel or the interpreter
+    /// of nests moves the bytes. Bit `direction as u8` stands for each direction. The value is
+    /// [`ENDED`] if the type is not converted any more.
     ready: AtomicU8,
-    /// The compiled type, or `None` if the type is bypassed. It is written before the entry is
-    /// bound to a handle, and taken out after the entry is unbound.
+    /// The compiled type, or `None` if the type is always bypassed. This field is written before
+    /// the entry is bound to a handle, and emptied after the entry is unbound.
     committed: UnsafeCell<Option<Committed>>,
-    /// Datatype that replaces this one when its packed bytes are sent.
+    /// Datatype that replaces this one when packed bytes of this type are sent.
     pub(crate) wire_type: WireType,
-    /// Named type of which packed bytes of this type are an array, if there is one.
+    /// The single named type of all elements of this datatype, if there is one. The packed bytes of
+    /// the datatype are then an array of the named type.
     pub(crate) element_type: ElementType,
     /// State of the type in Open MPI's convertor hook.
     pub(crate) served: Served,
@@ -95,13 +102,13 @@ pub(crate) struct TypeEntry {
 // inside Open MPI holds a reference to its type. So the entry is not retired meanwhile.
 unsafe impl Sync for TypeEntry {}
 
-/// Result of looking up a handle.
+/// Result of looking up the handle of a datatype in the table.
 pub(crate) enum Found {
-    /// A type that can be converted.
+    /// The table has an entry, and the type can be converted.
     Convert(&'static TypeEntry),
-    /// A type that is always bypassed.
+    /// The table has an entry, and the type is always bypassed.
     Pass,
-    /// No entry: the type is not decoded, or its commit was not seen.
+    /// The table has no entry: the type is not decoded, or its commit was not seen.
     Unknown,
 }
 
@@ -139,14 +146,15 @@ impl TypeEntry {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// Returns the payloads that are converted in messages, as [`ddtc_hosts::policy::Policy::has`]
-    /// reads them.
+    /// Returns the numbers of bytes with which messages of the type are converted, as the bits that
+    /// [`ddtc_hosts::policy::Policy::has`] reads.
     #[inline]
     pub(crate) fn payloads(&self) -> u64 {
         self.payloads.load(Ordering::Relaxed)
     }
 
-    /// Returns the measured times of the layout. `None`: layouts like this one are not timed.
+    /// Returns the measured times of the type's layout; `None` if layouts like this one are not
+    /// timed.
     #[inline]
     pub(crate) fn measured(&self) -> Option<&'static Measured> {
         self.measured.load()
@@ -156,36 +164,37 @@ impl TypeEntry {
     /// about to be sent or received.
     #[inline]
     pub(crate) fn moves(&self, bytes: u64) {
-        // If two threads add at once, one of their numbers may be lost. Only the moments at which
-        // types are decoded or compiled depend on the sum.
+        // If two threads add at once, one of the two numbers may be lost. That is harmless, because
+        // only the moments at which types are decoded or compiled depend on the sum.
         self.moved.store(self.moved.load(Ordering::Relaxed).saturating_add(bytes), Ordering::Relaxed);
     }
 
-    /// Returns the minimum nanoseconds that converting a message of `bytes` bytes saves.
+    /// Returns the minimum number of nanoseconds that the conversion of a message of `bytes` bytes
+    /// saves.
     #[inline]
     pub(crate) fn saves(&self, bytes: u64) -> u64 {
-        // Without measured times the policy table decides. Messages that the table converts gain at
-        // least 1.3 times, and MPI libraries take a quarter of a nanosecond a byte and more for
-        // them.
+        // If there are no measured times, the policy table decides. The messages that the table
+        // converts become at least 1.3 times as fast, and without conversion MPI libraries take at
+        // least a quarter of a nanosecond a byte for them.
         self.measured().and_then(|measured| measured.saves(bytes)).unwrap_or(bytes / 16)
     }
 
-    /// Returns the minimum nanoseconds that moving a request of `bytes` bytes inside the MPI
-    /// library by compiled code saves.
+    /// Returns the minimum number of nanoseconds that are saved if compiled code moves the bytes of
+    /// a request of `bytes` bytes inside the MPI library.
     #[inline]
     pub(crate) fn spares(&self, bytes: u64) -> u64 {
         let untimed = || match self.rules().class {
-            // The MPI library takes four times as long as compiled code, and at least half a
-            // nanosecond a byte.
+            // For layouts of these classes the MPI library takes four times as long as compiled
+            // code, and at least half a nanosecond a byte.
             Class::BlocksShort | Class::TableShort => bytes / 4,
             _ => 0,
         };
         self.measured().and_then(|measured| measured.spares(bytes)).unwrap_or_else(untimed)
     }
 
-    /// Returns true if a request of `bytes` bytes gains by being moved inside the MPI library by
-    /// compiled code, according to measured times or, if these are missing or do not decide, to the
-    /// layout.
+    /// Returns true if a request of `bytes` bytes gains if compiled code moves its bytes inside the
+    /// MPI library. The measured times decide. If there are none, or if they do not decide, the
+    /// layout does.
     #[inline]
     pub(crate) fn gains_inside(&self, bytes: u64) -> bool {
         match self.measured() {
@@ -195,8 +204,9 @@ impl TypeEntry {
         }
     }
 
-    /// Returns true if `buf` may be the address of a buffer of this type. A null pointer may only
-    /// if the displacements of the type are absolute addresses: then it is `MPI_BOTTOM`.
+    /// Returns true if `buf` may be the address of a buffer of this type. A null pointer may be the
+    /// address only if the displacements of the type are absolute addresses, because the null
+    /// pointer is then `MPI_BOTTOM`.
     #[inline]
     pub(crate) fn takes(&self, buf: *const c_void) -> bool {
         !buf.is_null() || self.absolute.load(Ordering::Relaxed)
@@ -208,7 +218,7 @@ impl TypeEntry {
         self.class.load(Ordering::Relaxed) == u8::MAX
     }
 
-    /// Returns true if some payload of the type is converted in such calls.
+    /// Returns true if some payload of the type is converted in calls of the kind `call`.
     #[inline]
     pub(crate) fn converts(&self, call: Call) -> bool {
         self.calls.load(Ordering::Relaxed) >> call as u32 & 1 != 0
@@ -232,64 +242,69 @@ impl TypeEntry {
         }
     }
 
-    /// Returns true if it is settled how bytes are moved in this direction, so that calls may be
-    /// converted. `bytes` is what the call at hand moves. In mode `lazy` the layout is compiled
-    /// here once all calls in this direction have moved enough bytes; until then this returns
+    /// Returns true if it is settled whether a kernel or the interpreter of nests moves the bytes
+    /// of the type in this direction, so that calls may be converted. `bytes` is the number of
+    /// bytes that the current call moves. In mode `lazy`, this function compiles the layout as soon
+    /// as all calls in this direction together have moved enough bytes. Until then it returns
     /// false, and the calls are bypassed.
     ///
     /// # Safety
-    /// As [`TypeEntry::committed`].
+    /// Nobody may retire the entry during this call, as [`TypeEntry::committed`] requires.
     #[inline]
     pub(crate) unsafe fn ready(&self, direction: Direction, bytes: u64) -> bool {
         // SAFETY: `ready_at` requires the same of its caller as this function does.
         unsafe { self.ready_at(direction, bytes, Pace::Own) }
     }
 
-    /// As [`TypeEntry::ready`], compiling the layout on the condition `pace`.
+    /// Returns what [`TypeEntry::ready`] returns, but compiles the layout under the condition
+    /// `pace`.
     ///
     /// # Safety
-    /// As [`TypeEntry::committed`].
+    /// Nobody may retire the entry during this call, as [`TypeEntry::committed`] requires.
     #[inline]
     pub(crate) unsafe fn ready_at(&self, direction: Direction, bytes: u64, pace: Pace) -> bool {
         // SAFETY: `get_ready` requires the same of its caller as this function does.
         self.is_ready(direction) || unsafe { self.get_ready(direction, bytes, pace) }
     }
 
-    /// Returns true if it is settled already whether a kernel or the interpreter of nests moves
-    /// bytes in this direction. Compiles nothing.
+    /// Returns true if it is settled already whether a kernel or the interpreter of nests moves the
+    /// bytes of the type in this direction. Compiles nothing.
     #[inline]
     pub(crate) fn is_ready(&self, direction: Direction) -> bool {
         self.ready.load(Ordering::Relaxed) >> direction as u8 & 1 != 0
     }
 
-    /// Settles how bytes are moved in this direction, if `pace` allows that now. Returns true if it
-    /// is settled.
+    /// Settles whether a kernel or the interpreter of nests moves the bytes of the type in this
+    /// direction, if `pace` allows that now. Returns true if it is settled.
     ///
     /// # Safety
-    /// As [`TypeEntry::committed`].
+    /// Nobody may retire the entry during this call, as [`TypeEntry::committed`] requires.
     #[cold]
     unsafe fn get_ready(&self, direction: Direction, bytes: u64, pace: Pace) -> bool {
         if self.ready.load(Ordering::Relaxed) & ENDED != 0 {
             return false;
         }
-        // MPI libraries take at least four times as long for short runs as for long ones, so short
-        // runs pay for a compile after a quarter of the bytes.
+        // MPI libraries take at least four times as long for short runs as for long runs of as many
+        // bytes. So compiling a layout of short runs pays after a quarter of the bytes.
         let short =
             matches!(self.rules().class, Class::StridedShort | Class::BlocksShort | Class::TableShort);
         // If types of the similarity class gain by conversion, this type was decoded because the
-        // gain is expected to pay for decoding and for compiling, so it is compiled at once.
+        // gain was expected to pay for both decoding and compiling. So the type is compiled at
+        // once.
         let hoped = pace == Pace::Own && self.measured().is_some_and(|measured| measured.hoped() != 0);
         let bytes = if hoped { u64::MAX } else { bytes.saturating_mul(if short { 4 } else { 1 }) };
         // SAFETY: the caller promises what `committed` requires.
         let settled = unsafe { self.committed() }
             // `settled(direction, 0)` is true if the layout was compiled before, or if the mode is
-            // not `lazy`. Then neither time nor budget is needed.
+            // not `lazy`. In these cases settling takes no time, so neither free memory nor
+            // overhead budget is needed.
             .is_some_and(|c| {
                 c.settled(direction, 0)
                     || !reserve::is_short() && overhead_budget::on(|| c.settled(direction, bytes))
             });
         let bit = 1 << direction as u8;
-        // Another thread may have ended the conversion of the type since `ENDED` was tested above.
+        // Another thread may have ended the conversion of the type after `ENDED` was tested at the
+        // beginning of this function.
         if settled && self.ready.fetch_or(bit, Ordering::Relaxed) & ENDED != 0 {
             self.ready.fetch_and(!bit, Ordering::Relaxed);
             return false;
@@ -297,8 +312,8 @@ impl TypeEntry {
         settled
     }
 
-    /// Ends the conversion of the type. Calls that other threads are converting now, and requests
-    /// that were made before, are finished as they were begun.
+    /// Ends the conversion of the type for all future calls. Calls that other threads are
+    /// converting now, and requests that were made before, are finished as they were begun.
     fn end(&self) {
         self.ready.store(ENDED, Ordering::Relaxed);
         self.calls.store(0, Ordering::Relaxed);
@@ -334,15 +349,15 @@ pub(crate) fn find(handle: u64) -> Found {
     }
 }
 
-/// Returns the entry of a type, whether the type can be converted or not. `None`: the type is not
-/// decoded.
+/// Returns the entry of a type, even if the type is always bypassed. Returns `None` if the type is
+/// not decoded.
 #[inline]
 pub(crate) fn known(host: &Host, datatype: HandleWord) -> Option<&'static TypeEntry> {
     TYPES.find(datatype & host.mask)
 }
 
-/// Returns an entry for a type, which is not bound to a handle yet and which the caller owns. If
-/// `committed` is `None`, or its type is empty, the type will always be bypassed.
+/// Returns an entry for a type. The entry is not bound to a handle yet, and the caller owns it. If
+/// `committed` is `None`, or if its type is empty, the type will always be bypassed.
 pub(crate) fn entry(committed: Option<Committed>, rules: Rules) -> &'static TypeEntry {
     let entry = TYPES.take();
     // There is nothing to convert in an empty type.
@@ -361,8 +376,8 @@ pub(crate) fn entry(committed: Option<Committed>, rules: Rules) -> &'static Type
     entry.wire_type.reset();
     entry.element_type.reset();
     entry.uses.reset();
-    // SAFETY: the entry came from the free list, so this thread alone owns it, and it is not bound,
-    // so no other thread can find it.
+    // SAFETY: the entry came from the free list, so this thread alone owns the entry. The entry is
+    // not bound to a handle, so no other thread can find it.
     unsafe {
         entry.served.reset();
         *entry.committed.get() = committed;
@@ -376,11 +391,13 @@ pub(crate) fn bind(entry: &'static TypeEntry, handle: u64) {
     TYPES.bind(entry, handle, false);
 }
 
-/// Ends an entry: unbinds it, frees the values that it holds, and puts it on the free list.
+/// Ends the use of an entry for its type: unbinds the entry, frees the values that it holds, and
+/// puts it on the free list.
 ///
 /// # Safety
-/// The caller must own the entry: its type is gone, or the entry was never bound, so no other
-/// thread reads the values in it. The caller must not use the entry afterwards.
+/// The caller must own the entry. That is the case if its type is gone, or if the entry was never
+/// bound, because then no other thread reads the values in it. The caller must not use the entry
+/// afterwards.
 pub(crate) unsafe fn retire(entry: &'static TypeEntry) {
     TYPES.unbind(entry);
     // SAFETY: the caller owns the entry, and it is not bound any more, so no other thread reads the
@@ -392,17 +409,18 @@ pub(crate) unsafe fn retire(entry: &'static TypeEntry) {
         let size = committed.as_ref().map_or(0, |c| c.datatype().size().unsigned_abs());
         class.decoded_ended(entry.moved.load(Ordering::Relaxed), size, is_converted);
     }
-    // SAFETY: for the same reason no other thread holds a reference that `served` has returned.
+    // SAFETY: the caller owns the entry, and it is not bound any more, so no other thread holds a
+    // reference that `served` has returned.
     unsafe { entry.served.reset() };
     if let Some(committed) = &committed {
         entry.uses.fold(committed);
     }
-    // Kernels may be given back to the arena here, which is why no lock is held.
+    // This drop may give kernels back to the arena, so no lock is held here.
     drop(committed);
     TYPES.give_back(entry);
 }
 
-/// Ends the conversion of all bound types whose constructors have this hash
+/// Ends the conversion of all types in the table whose constructors have this hash
 /// ([`Datatype::structural_hash`]).
 ///
 /// [`Datatype::structural_hash`]: ddtc::datatype::Datatype::structural_hash
@@ -418,8 +436,8 @@ pub(crate) fn end_all(structural_hash: u128) {
     });
 }
 
-/// Adds the use counts of all bound types to the rows of the report and sets them to 0. The types
-/// are still bound and counted afterwards.
+/// Adds the use counts of all types in the table to the rows of the report and sets the counts to
+/// 0. The types stay in the table, and their uses are counted from 0 on.
 pub(crate) fn fold_all() {
     TYPES.each(|entry| {
         // SAFETY: `Table::each` holds the lock of the table during this closure. `retire` writes to
@@ -431,10 +449,10 @@ pub(crate) fn fold_all() {
     });
 }
 
-/// Unbinds every handle and adds the use counts of the types to the rows of the report. Called
-/// before the MPI library is finalized, after which its handles mean nothing. The entry of a type
-/// that has it as an attribute is given back by the attribute's delete callback, whenever the MPI
-/// library runs that.
+/// Unbinds all entries from their handles and adds the use counts of their types to the rows of the
+/// report. Called before the MPI library is finalized, because the handles mean nothing after that.
+/// An entry that is an attribute of its type is given back by the attribute's delete callback,
+/// whenever the MPI library runs that callback.
 pub(crate) fn forget_all() {
     TYPES.forget_all(|entry| {
         // SAFETY: the entry was bound until now, and the lock under which it was unbound is still

@@ -1,5 +1,5 @@
-//! Timing of the packing of the MPI library and of our kernel, on a buffer of the program. The
-//! times are kept in [`crate::measured`].
+//! Timing of packing by the MPI library and by ddtc's kernel, on a buffer of the program. The times
+//! are kept in [`crate::measured`].
 
 use std::ffi::{c_int, c_void};
 use std::time::Instant;
@@ -13,12 +13,13 @@ use crate::pool::Buffer;
 use crate::run::run;
 use crate::times::{PART, Times};
 
-/// Number of uninterrupted rounds of timing. The minimum of each time counts.
+/// Number of rounds of one timing that must not be interrupted. The minimum of each time over the
+/// rounds counts.
 const ROUNDS: usize = 3;
-/// Maximum number of rounds, with those that were interrupted.
+/// Maximum number of rounds of one timing, including those that were interrupted.
 const MOST: usize = 2 * ROUNDS;
 /// Minimum nanoseconds of the MPI library's packing in an uninterrupted round that ends the timing
-/// at once, if our kernel takes less than half as long in the same round.
+/// at once, if ddtc's kernel takes less than half as long in the same round.
 const LONG: u64 = 50_000;
 
 /// Returns how many times another thread has taken the core from this thread (involuntary context
@@ -33,8 +34,8 @@ fn interruptions() -> i64 {
     }
 }
 
-/// Nanoseconds of one round, which the MPI library, our kernel and a copy of the packed bytes took,
-/// in this order, and whether the round was interrupted.
+/// Times of one round in nanoseconds, and whether the round was interrupted. The times are those of
+/// packing by the MPI library, of packing by ddtc's kernel, and of a copy of the packed bytes.
 struct Round {
     nanos: [u64; 3],
     interrupted: bool,
@@ -43,10 +44,10 @@ struct Round {
 /// Repeats rounds until enough of them were not interrupted, at most [`MOST`] times, and
 /// returns the minimum of each time over all rounds. Returns `None` if a round fails.
 ///
-/// An interrupted round may show that a side is fast, but does not count as one of the [`ROUNDS`]
-/// that may show that a side is slow: if more processes run than there are cores, a core is away
-/// for longer than all that is timed here. If all [`MOST`] rounds are interrupted, their minimum is
-/// returned.
+/// A short time counts even if its round was interrupted. But an interrupted round is not one of
+/// the [`ROUNDS`] that may show that the MPI library or ddtc's kernel is slow: if more processes
+/// run than there are cores, this thread may lose its core for longer than everything that is timed
+/// here takes. If all [`MOST`] rounds are interrupted, their minimum is returned.
 fn least(mut round: impl FnMut() -> Option<Round>) -> Option<[u64; 3]> {
     let mut least = [u64::MAX; 3];
     let mut left = ROUNDS;
@@ -58,8 +59,9 @@ fn least(mut round: impl FnMut() -> Option<Round>) -> Option<[u64; 3]> {
         if !interrupted {
             let [theirs, ours, _] = nanos;
             left -= 1;
-            // Only a slow MPI library ends the timing early. A round in which our kernel is slow is
-            // repeated, because the kernel may have lost the core without the system telling so.
+            // Only a slow MPI library ends the timing early. A round in which ddtc's kernel is slow
+            // is repeated, because this thread may have lost its core without the system counting
+            // it.
             if left == 0 || theirs >= LONG && theirs / 2 > ours {
                 break;
             }
@@ -69,8 +71,8 @@ fn least(mut round: impl FnMut() -> Option<Round>) -> Option<[u64; 3]> {
 }
 
 /// Returns a buffer of at least `bytes` bytes whose pages have been written to. The first write to
-/// a new page takes longer than packing the bytes that go there, and would be charged to the side
-/// that packs into the page.
+/// a new page takes longer than packing the bytes that go there, and its time would be added to
+/// that of the MPI library or the kernel, whichever packs into the page.
 fn touched(bytes: u64) -> Option<Buffer> {
     let buffer = Buffer::get(bytes)?;
     // SAFETY: the buffer has at least `bytes` bytes of memory, and nobody else has its address yet.
@@ -80,11 +82,11 @@ fn touched(bytes: u64) -> Option<Buffer> {
 
 /// Result of timing a type.
 pub(crate) enum Timing {
-    /// Both sides packed the same bytes, except for bytes inside elements that the MPI library is
-    /// known to lose, in these times.
+    /// The MPI library and ddtc's kernel packed the same bytes, except for bytes inside elements
+    /// that the MPI library is known to lose. The times are those of both.
     Same(Times),
-    /// The MPI library packed other bytes than our kernel, and not only bytes inside elements that
-    /// it is known to lose.
+    /// The bytes that the MPI library packed differ from those of ddtc's kernel, and not only in
+    /// bytes inside elements that the MPI library is known to lose.
     Different,
     /// There are no times: the type or the buffer has no bytes, the part has more than `INT_MAX`
     /// bytes, there is no memory for the packed bytes, the world is not initialized or is being
@@ -95,7 +97,7 @@ pub(crate) enum Timing {
 
 /// Times the packing of the first instances of a buffer: as many whole instances as have at most
 /// [`PART`] bytes together, at least one, and at most `count`. The buffer is only read. The bytes
-/// that the MPI library has packed are compared with those of our kernel.
+/// that the MPI library has packed are compared with those that ddtc's kernel has packed.
 ///
 /// # Safety
 /// As for `MPI_Pack` of the same elements: the `count` elements at `user` must be readable, and
@@ -118,8 +120,8 @@ pub(crate) unsafe fn times(
     }
 }
 
-/// As [`times`], with `None` for [`Timing::Failed`]. If the packed bytes differ, sets
-/// `is_different` and returns `None`.
+/// Does the work of [`times`]. Returns `None` where `times` returns [`Timing::Failed`]. If the
+/// packed bytes differ, sets `is_different` and returns `None`.
 ///
 /// # Safety
 /// As for [`times`].
@@ -142,8 +144,8 @@ unsafe fn timed(
     let mut is_compared = false;
     let rounds = || {
         let before = interruptions();
-        // Our kernel packs first, so the time to bring the elements into the cache is charged to
-        // our kernel.
+        // ddtc's kernel packs first, so the time to bring the elements into the cache is part of
+        // the kernel's time.
         let start = Instant::now();
         // SAFETY: the caller promises that the elements can be read and that nobody writes to them.
         // `packed` has room for `bytes` bytes, which is the size of `count` instances. It was just
@@ -189,7 +191,7 @@ unsafe fn timed(
 mod tests {
     use super::*;
 
-    /// Returns the result of [`least`] for these rounds, and how many of them were asked for.
+    /// Returns the result of [`least`] for these rounds, and the number of rounds that it has run.
     fn of(rounds: &[([u64; 3], bool)]) -> (Option<[u64; 3]>, usize) {
         let mut asked = 0;
         let found = least(|| {
@@ -203,15 +205,15 @@ mod tests {
     fn what_was_interrupted_does_not_count_as_slow() {
         let quiet = [8000, 1000, 400];
         let cut = |at: usize| (std::array::from_fn(|n| quiet[n] + if n == at { 4_000_000 } else { 0 }), true);
-        // Our kernel, the MPI library and the copy lose the core in turn. The result is the same as
-        // without these rounds.
+        // ddtc's kernel, the MPI library and the copy lose the core in turn. The result is the same
+        // as without these three rounds.
         let rounds = [cut(1), cut(0), cut(2), (quiet, false), (quiet, false), (quiet, false)];
         assert_eq!(of(&rounds), (Some(quiet), 6));
-        // On machines that do not report interruptions, one slow round of our kernel decides
-        // nothing.
+        // On machines that do not report interruptions, one slow round of ddtc's kernel has no
+        // effect.
         assert_eq!(of(&[(cut(1).0, false), (quiet, false), (quiet, false)]), (Some(quiet), 3));
-        // The rounds end even if all are interrupted. An MPI library that is slow by far is timed
-        // only once.
+        // The rounds end even if all are interrupted. If the MPI library is slow by far, there is
+        // only one round.
         assert_eq!(of(&[cut(0); 9]), (Some([4_008_000, 1000, 400]), MOST));
         let slow = [6_600_000, 20_000, 9000];
         assert_eq!(of(&[(slow, false)]), (Some(slow), 1));
@@ -238,7 +240,8 @@ mod tests {
 
     #[test]
     fn a_thread_that_loses_its_core_is_told() {
-        // All cores are busy: there is one busy thread more than there are cores, and this thread.
+        // Keeps all cores busy: one thread more than there are cores runs, besides this thread. So
+        // this thread must lose its core at some time.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -1,74 +1,79 @@
-//! Times that the MPI library and our kernel take to pack a part of a message. From these times and
-//! the layout's runs follows whether a conversion of the message gains.
+//! Times that the MPI library and our kernel take to pack a part of a message. These times and the
+//! runs of the layout decide whether a conversion of the message gains.
 
 use ddtc_hosts::profile::Costs;
 
-/// Maximum number of bytes of a buffer that are packed to time the packing. Only whole instances
-/// are packed. One instance is packed even if it is longer.
+/// Maximum number of bytes of a buffer that are packed to measure packing times. Only whole
+/// instances are packed. The first instance is packed even if it is longer than this maximum.
 pub(crate) const PART: u64 = 64 << 10;
-/// Nanoseconds that a run of 32 B and more takes on each of the two sides of a message that is
-/// moved run by run (`Costs::rendezvous`, MPICH): 240 to 340 for runs of 40 B to 2 KiB (Zen 3 and
-/// 4).
+/// Minimum nanoseconds that a run of 32 B and more takes on each of the two sides of a message that
+/// the MPI library moves run by run (`Costs::rendezvous`, MPICH). Measured: 240 to 340 for runs of
+/// 40 B to 2 KiB (Zen 3 and 4).
 const RENDEZVOUS_RUN: u64 = 240;
 /// Minimum nanoseconds that a run of less than 32 B takes on each side in addition to its packing,
-/// in a message that is moved run by run: 14 to 28 if one rank converts the message and the other
-/// does not (Zen 3), 30 if neither rank converts the message (lists and vectors of 20 KB in runs of
-/// 4 B, Emerald Rapids). If the constant is too small, types of such runs are decoded later than
-/// would pay.
+/// in a message that the MPI library moves run by run. Measured: 14 to 28 if one rank converts the
+/// message and the other does not (Zen 3), and 30 if neither rank converts the message (lists and
+/// vectors of 20 KB in runs of 4 B, Emerald Rapids). If the constant is too small, types of such
+/// short runs are decoded later than would pay.
 const RENDEZVOUS_SHORT_RUN: u64 = 14;
-/// Bytes below which a run is short. A message of short runs that is moved run by run takes up to
-/// four times as long if only one rank converts it. So both ranks must convert the message or
-/// neither, and the decision depends on the layout alone. Times there and back under MPICH 5.0.2 on
-/// Zen 3: WRF_x of 174 KB takes 174 us unmodified, 160 to 200 us converted by both ranks and 595 to
-/// 770 us converted by one rank; NAS_MG_x of 128 KiB takes 225, 233 and 941 us.
+/// Length in bytes below which a run is short. A message of short runs that the MPI library moves
+/// run by run takes up to four times as long if only one of the two ranks converts it. So both
+/// ranks must convert the message or neither. The decision depends on the layout alone, and not on
+/// measured times, which differ between ranks. Times there and back under MPICH 5.0.2 on Zen 3:
+/// WRF_x of 174 KB takes 174 us unmodified, 160 to 200 us converted by both ranks and 595 to 770 us
+/// converted by one rank. NAS_MG_x of 128 KiB takes 225 us unmodified, 233 us converted by both
+/// ranks and 941 us converted by one rank.
 const SHORT_RUN: u64 = 32;
-/// Bytes of a cache line.
+/// Length in bytes of a cache line.
 const LINE: u64 = 64;
-/// Ratio of memory to bytes from which runs count as lying apart: the mean memory that a run takes,
-/// of which at most a cache line counts, divided by the length of the run. The packing of short
-/// runs that lie apart is bound by memory, whichever side packs. So a message of such runs is not
-/// converted if both ranks must decide alike, the runs are not those of a list, and a cache line
-/// for each run makes more than [`CACHE`]. WRF_x has runs of 12 B, each in a cache line of its own
-/// (a ratio of 64 / 12 = 5), and gains in any size; NAS_MG_x has runs of 8 B (64 / 8 = 8). The
-/// kernels of WRF_x take 4 to 7 times as long as a copy of the packed bytes, those of NAS_MG_x 10
-/// to 28 times as long (Zen 3).
+/// Minimum ratio of touched memory to bytes for runs that count as lying apart. The touched memory
+/// is the mean number of bytes of user memory for each run, gaps included, but at most a cache
+/// line. It is divided by the length of a run. The packing of short runs that lie apart is bound by
+/// memory, whichever side packs. So a message of such runs is not converted if three conditions
+/// hold: both ranks must decide alike, the runs are not those of a list, and one cache line for
+/// each run makes more than [`CACHE`] in all. WRF_x has runs of 12 B, each in a cache line of its
+/// own (a ratio of 64 / 12 = 5), and gains in any size. NAS_MG_x has runs of 8 B (a ratio of 64 / 8
+/// = 8). The kernels of WRF_x take 4 to 7 times as long as a copy of the packed bytes, those of
+/// NAS_MG_x 10 to 28 times as long (Zen 3).
 const TOUCHED: u64 = 8;
-/// Bytes of a second-level cache: 512 KiB in Zen 1 to 3, 1 to 2 MiB in later servers. NAS_MG_x of
-/// 32 KiB touches 256 KiB and gains 5 to 18 % (Zen 3, and Emerald Rapids in November 2026).
-/// NAS_MG_x of 128 KiB touches 1 MiB; if both ranks convert this message, it takes 1.03 of its
-/// unmodified time on Zen 3, and 1.3 to 1.5 on Emerald Rapids. If the constant is too large,
-/// messages that touch more than the cache holds lose time as NAS_MG_x of 128 KiB does. If the
-/// constant is too small, messages such as NAS_MG_x of 32 KiB lose their gain.
+/// Size in bytes that is assumed for the second-level cache. It is 512 KiB in Zen 1 to 3, and 1 to
+/// 2 MiB in later servers. NAS_MG_x of 32 KiB touches 256 KiB and gains 5 to 18 % (Zen 3, and
+/// Emerald Rapids in November 2026). NAS_MG_x of 128 KiB touches 1 MiB. If both ranks convert this
+/// message, it takes 1.03 of its unmodified time on Zen 3, and 1.3 to 1.5 on Emerald Rapids. If the
+/// constant is too large, messages that touch more than the cache holds lose time as NAS_MG_x of
+/// 128 KiB does. If the constant is too small, messages such as NAS_MG_x of 32 KiB lose their gain.
 const CACHE: u64 = 512 << 10;
-/// Nanoseconds that staging a message costs in addition to the copy of its bytes: for a staging
-/// buffer, a substitute datatype and a status.
+/// Nanoseconds that staging a message costs in addition to the copy of its bytes. They are spent on
+/// getting a staging buffer, a substitute datatype and a status.
 const STAGING: u64 = 100;
 
-/// Returns the nanoseconds that a message of `bytes` bytes takes longer on one side if it is staged
-/// than if compiled code moves it inside the MPI library. Open MPI 5.0.11 on Zen 3 takes 115 ns
-/// longer for 64 B, 165 ns for 4 KiB and 550 ns for 16 KiB.
+/// Returns the nanoseconds that staging a message of `bytes` bytes takes longer on one side than
+/// moving its bytes by compiled code inside the MPI library. Measured with Open MPI 5.0.11 on Zen
+/// 3: 115 ns for 64 B, 165 ns for 4 KiB and 550 ns for 16 KiB.
 pub(crate) fn staging(bytes: u64) -> u64 {
     STAGING + bytes / 32
 }
 
-/// Factor by which packing in memory overstates how much faster compiled code is in a message. For
-/// 4 KiB in runs of 8 B compiled code is 300 ns faster in memory, and 70 ns on each side of a
-/// message (Open MPI 5.0.11, Zen 3).
+/// Factor by which times of packing in memory overstate the time that compiled code saves on one
+/// side of a message. For 4 KiB in runs of 8 B compiled code saves 300 ns in memory, and 70 ns on
+/// each side of a message (Open MPI 5.0.11, Zen 3).
 pub(crate) const PACKED_SLOWER: u64 = 4;
 
-/// Nanoseconds that a conversion costs in addition if a later call completes the message, because
-/// the later call looks the message up by its request. For a message of 480 B this is 280 ns for a
-/// send and 160 ns for a receive under MPICH, and 150 and 190 ns under Intel MPI (Zen 3).
+/// Nanoseconds that the conversion of a message costs in addition if a later call completes the
+/// message, because the later call has to find the message by its request. For a message of 480 B
+/// this takes 280 ns for a send and 160 ns for a receive under MPICH, and 150 ns for a send and 190
+/// ns for a receive under Intel MPI (Zen 3).
 pub(crate) const LATER: u64 = 250;
 
 /// Summary of the runs of a layout, which are its contiguous pieces in user memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Runs {
-    /// Mean length of a run in bytes; 0: not known.
+    /// Mean length of a run in bytes; 0 if it is not known.
     bytes: u64,
-    /// Whether the displacements of the runs are those of a list, and not regular steps.
+    /// True if the displacements of the runs are those of a list, false if they are regular steps.
     listed: bool,
-    /// Whether a kernel touches much more memory than the bytes of the runs ([`TOUCHED`]).
+    /// True if the runs lie apart, so that a kernel touches much more memory than the bytes of the
+    /// runs ([`TOUCHED`]).
     apart: bool,
 }
 
@@ -76,14 +81,14 @@ impl Runs {
     const LISTED: u64 = 1 << 31;
     const APART: u64 = 1 << 30;
 
-    /// Returns the summary of runs that have `bytes` bytes and take `memory` bytes of memory, both
-    /// on average.
+    /// Returns the summary of runs that have a mean length of `bytes` bytes. `memory` is the mean
+    /// number of bytes of user memory for each run, gaps included.
     pub(crate) fn new(bytes: u64, listed: bool, memory: u64) -> Runs {
         let apart = memory.min(LINE) >= bytes.saturating_mul(TOUCHED);
         Runs { bytes: bytes.min(Runs::APART - 1), listed, apart: apart && bytes > 0 }
     }
 
-    /// Returns the runs of a word of 32 bits, which [`Runs::word`] has made.
+    /// Returns the summary of runs from a word of 32 bits that [`Runs::word`] has returned.
     pub(crate) fn from_word(word: u64) -> Runs {
         Runs { bytes: word % Runs::APART, listed: word & Runs::LISTED != 0, apart: word & Runs::APART != 0 }
     }
@@ -93,9 +98,10 @@ impl Runs {
         self.bytes | bit(self.listed, Runs::LISTED) | bit(self.apart, Runs::APART)
     }
 
-    /// Returns whether messages of `bytes` bytes gain by a conversion, if both ranks must decide
-    /// alike: if the runs are short and the MPI library moves the messages run by run. `None` for
-    /// all other messages, about which each rank decides by its own times.
+    /// Returns whether messages of `bytes` bytes in these runs gain by a conversion, if both ranks
+    /// must decide alike. They must if the runs are short and the MPI library moves the messages
+    /// run by run. Returns `None` for all other messages, because each rank decides about those by
+    /// its own times.
     #[inline]
     pub(crate) fn gain_on_both_ranks(self, costs: &Costs, bytes: u64) -> Option<bool> {
         (bytes >= costs.rendezvous && self.are_short()).then(|| {
@@ -104,8 +110,8 @@ impl Runs {
         })
     }
 
-    /// Returns the minimum nanoseconds that converting a message of `bytes` bytes saves, if the
-    /// message is in short runs and is moved run by run.
+    /// Returns the minimum nanoseconds that the conversion of a message of `bytes` bytes saves. The
+    /// message must be in short runs, and the MPI library must move it run by run.
     pub(crate) fn saving(self, bytes: u64) -> u64 {
         bytes / self.bytes.max(1) * RENDEZVOUS_SHORT_RUN
     }
@@ -115,10 +121,10 @@ impl Runs {
         (1..SHORT_RUN).contains(&self.bytes)
     }
 
-    /// Returns true if MPI libraries move these runs and `others` by the same methods, as far as is
-    /// known. The methods differ between short and long runs, between runs at regular steps and
-    /// runs of a list, and between short runs near each other and short runs that lie apart. Runs
-    /// of unknown length are like all others.
+    /// Returns true if, as far as is known, MPI libraries move these runs and the runs `others` by
+    /// the same methods. The methods differ between short and long runs, between runs at regular
+    /// steps and runs of a list, and between short runs near each other and short runs that lie
+    /// apart. Runs of unknown length are treated as like all other runs.
     pub(crate) fn are_like(self, others: Runs) -> bool {
         let unknown = |runs: Runs| runs.bytes == 0;
         unknown(self)
@@ -129,30 +135,30 @@ impl Runs {
     }
 }
 
-/// Nanoseconds that the packing of a part of a message takes.
+/// Nanoseconds that the MPI library and our kernel take to pack a part of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Times {
-    /// Bytes of the part.
+    /// Packed bytes of the part that was timed.
     pub(crate) bytes: u32,
-    /// Time in which the MPI library packs the part.
+    /// Nanoseconds in which the MPI library packs the part.
     pub(crate) host: u32,
-    /// Time in which our kernel packs the part.
+    /// Nanoseconds in which our kernel packs the part.
     pub(crate) ours: u32,
-    /// Time of a copy of the packed bytes.
+    /// Nanoseconds that a copy of the packed bytes of the part takes.
     pub(crate) copy: u32,
 }
 
 impl Times {
     /// Returns true if messages of `bytes` bytes in these runs gain by a conversion. If both ranks
     /// must decide alike, the layout alone decides. Otherwise the conversion must take less than
-    /// nine tenths of the MPI library's time.
+    /// nine tenths of the time that the MPI library takes.
     pub(crate) fn gains(self, costs: &Costs, bytes: u64, runs: Runs) -> bool {
         let (host, converted) = self.sides(costs, bytes, runs);
         self.gain_on_both_ranks(costs, bytes, runs).unwrap_or(converted * 10 < host * 9)
     }
 
-    /// As [`Runs::gain_on_both_ranks`], for messages of `bytes` bytes, or of the length of the part
-    /// that was timed if the part is longer.
+    /// Returns what [`Runs::gain_on_both_ranks`] returns for messages of `bytes` bytes. If the part
+    /// that was timed is longer than `bytes`, its length is used instead.
     fn gain_on_both_ranks(self, costs: &Costs, bytes: u64, runs: Runs) -> Option<bool> {
         runs.gain_on_both_ranks(costs, bytes.max(self.bytes.into()))
     }
@@ -162,14 +168,15 @@ impl Times {
     pub(crate) fn saves(self, costs: &Costs, bytes: u64, runs: Runs) -> u32 {
         let (host, converted) = self.sides(costs, bytes, runs);
         let all = host.saturating_sub(converted).saturating_mul(bytes) / u64::from(self.bytes).max(1);
-        // If both ranks must convert the message, one of them may complete it by a later call. The
-        // minimum of `LATER` makes it gain in either case.
+        // If both ranks must convert the message, the message may still be completed by a later
+        // call on one of them, which costs `LATER` more. With `LATER` as the minimum, the message
+        // gains in that case too.
         let least = if self.gain_on_both_ranks(costs, bytes, runs) == Some(true) { LATER } else { 0 };
         u32::try_from(all.max(least)).unwrap_or(u32::MAX)
     }
 
-    /// Returns the times of the part on one side of a message of `bytes` bytes: that of the MPI
-    /// library, and that of a conversion.
+    /// Returns two times for the timed part of a message of `bytes` bytes, both on one side of the
+    /// message: the time of the MPI library, and the time of a conversion.
     fn sides(self, costs: &Costs, bytes: u64, runs: Runs) -> (u64, u64) {
         let Times { bytes: part, host, ours, copy } = self;
         let [host, ours, copy, part] = [host, ours, copy, part].map(u64::from);
@@ -177,7 +184,7 @@ impl Times {
         let host = if bytes >= in_pieces {
             // The MPI library moves the message in overlapping pieces or by a single copy from
             // layout to layout, so only half of its packing time counts. A conversion packs, copies
-            // and unpacks.
+            // and unpacks, so its whole time counts.
             host / 2
         } else if part >= costs.rendezvous && runs.bytes > 0 {
             // The MPI library moves each run separately, and each run takes a minimum time.
@@ -187,18 +194,19 @@ impl Times {
             let run = if runs.are_short() { costs.short_run } else { costs.long_run };
             host.max(part.checked_div(runs.bytes).unwrap_or(0) * run)
         };
-        // A packed message is copied once on each side, or from the rendezvous on by a single copy,
-        // half of which counts on this side.
+        // A packed message is copied once on each side. From the rendezvous limit on, there is only
+        // a single copy between the two sides, half of which counts on this side.
         let copy = if bytes >= costs.rendezvous { copy / 2 } else { copy };
         let staging = copy + STAGING * part / bytes.max(part).max(1);
         (host, ours + staging)
     }
 
-    /// Returns true if messages of `bytes` bytes are found not to gain. If both ranks must decide
-    /// alike, the layout alone decides. For other messages two conditions must hold: our kernel
-    /// takes a quarter of a nanosecond a byte or more, and with the copy of the packed bytes at
-    /// least nine tenths of the MPI library's time. Returns false if short packing times tell
-    /// nothing about the messages of the MPI library (`Costs::packing_tells`).
+    /// Returns true if messages of `bytes` bytes are found not to gain by a conversion. If both
+    /// ranks must decide alike, the layout alone decides. For all other messages two conditions
+    /// must hold: our kernel takes a quarter of a nanosecond a byte or more, and our kernel and the
+    /// copy of the packed bytes together take at least nine tenths of the MPI library's time.
+    /// Returns false if short packing times do not show how long the MPI library's messages take
+    /// (`Costs::packing_tells`).
     pub(crate) fn loses(self, costs: &Costs, bytes: u64, runs: Runs) -> bool {
         if !costs.packing_tells {
             return false;
@@ -207,9 +215,9 @@ impl Times {
             return !gains;
         }
         let [host, ours, copy] = [self.host, self.ours, self.copy].map(u64::from);
-        // If our kernel packs faster than that and a message takes long nevertheless, the MPI
-        // library spends the time elsewhere than in packing. The policy table was measured with
-        // messages, so the table decides.
+        // If our kernel packs faster than a quarter of a nanosecond a byte and a message takes long
+        // nevertheless, the MPI library spends the time on something other than packing. The policy
+        // table was measured with messages, so the table decides about this message.
         ours >= u64::from(self.bytes / 4) && (ours + copy) * 10 >= host * 9
     }
 }
@@ -242,8 +250,8 @@ mod tests {
                 && short.are_like(Runs::new(7, false, 600))
         );
         assert!(!short.are_like(Runs::new(8, true, 600)));
-        // WRF_x: 12 B, each in a cache line of its own. NAS_MG_x: 8 B, each in a cache line of its
-        // own. The last: 8 B every 24.
+        // WRF_x has runs of 12 B and NAS_MG_x runs of 8 B, each in a cache line of its own. The
+        // third runs are 8 B in every 24 B.
         let [wrf, mg, near] = [(12, 600), (8, 1040), (8, 24)]
             .map(|(bytes, memory)| Runs::new(bytes, false, memory).gain_on_both_ranks(&MPICH, 1 << 20));
         assert_eq!((wrf, mg, near), (Some(true), Some(false), Some(true)));
@@ -261,8 +269,9 @@ mod tests {
         let gains = |costs, bytes: u32, host, ours, copy| {
             Times { bytes, host, ours, copy }.gains(costs, u64::from(bytes), strided(16384))
         };
-        // Short blocks that the MPI library packs by a slow loop gain. Long blocks that it packs as
-        // fast as a copy do not, nor do small messages, whose gain is less than staging costs.
+        // Messages of short blocks that the MPI library packs by a slow loop gain. Messages of long
+        // blocks that it packs as fast as a copy do not gain. Nor do small messages, because
+        // staging costs more than they could gain.
         assert!(gains(&MPICH, 12288, 8000, 1200, 400));
         assert!(!gains(&MPICH, 1 << 20, 50_000, 49_000, 48_000));
         assert!(!gains(&INTEL, 480, 60, 40, 10));
@@ -270,7 +279,8 @@ mod tests {
         // by far.
         assert!(gains(&INTEL, 65536, 8000, 5000, 1000) && !gains(&OPEN_MPI, 65536, 8000, 5000, 1000));
         assert!(gains(&OPEN_MPI, 2048, 8000, 5000, 1000) && !gains(&OPEN_MPI, 8192, 8000, 5000, 1000));
-        // For lists, pieces or one copy begin at 16 KiB.
+        // Open MPI moves messages of types that are lists of blocks in pieces or by one copy only
+        // from 16 KiB on.
         let times = Times { bytes: 8192, host: 8000, ours: 5000, copy: 1000 };
         let list = |bytes| times.gains(&OPEN_MPI, bytes, Runs::new(16384, true, 0));
         assert!(list(8192) && !list(16384));
@@ -278,10 +288,10 @@ mod tests {
         // counts.
         let times = Times { bytes: 16320, host: 1200, ours: 1300, copy: 300 };
         assert!(times.gains(&MPICH, 16320, strided(40)) && !times.gains(&MPICH, 16320, strided(4080)));
-        // So do messages that Intel MPI sends in pieces.
+        // Messages that Intel MPI sends in pieces also gain if their runs are short enough.
         assert!(times.gains(&INTEL, 16320, strided(40)) && !times.gains(&INTEL, 16320, strided(4080)));
-        // Messages that MPICH moves by one copy between processes: NAS_MG_y and NAS_MG_z of
-        // DDTBench, of 256 KiB and 1 MiB (Zen 3).
+        // `far` and `near` are times of messages that MPICH moves by one copy between processes:
+        // NAS_MG_y and NAS_MG_z of DDTBench, of 256 KiB and 1 MiB (Zen 3).
         let far = Times { bytes: 262_144, host: 24_066, ours: 18_806, copy: 13_416 };
         let near = Times { bytes: 1 << 20, host: 62_000, ours: 57_000, copy: 54_000 };
         assert!(far.gains(&MPICH, 262_144, strided(2048)) && !far.gains(&INTEL, 262_144, strided(2048)));
@@ -289,8 +299,9 @@ mod tests {
         // Short runs under Intel MPI gain too. For runs of unknown length the number of runs is not
         // known, so only the packing times count.
         assert!(times.gains(&INTEL, 16320, strided(8)) && !times.gains(&INTEL, 16320, strided(0)));
-        // Elements that lie far from each other take both sides equally long, so a conversion
-        // loses, except under Intel MPI, where packing times do not tell.
+        // The MPI library and a kernel take equally long for elements that lie far from each other,
+        // so a conversion loses. Under Intel MPI the packing times do not show that, so they do not
+        // count.
         let far = Times { bytes: 65536, host: 90_000, ours: 88_000, copy: 3000 };
         assert!(
             far.loses(&MPICH, 65536, strided(0))
@@ -301,8 +312,8 @@ mod tests {
 
     #[test]
     fn ranks_agree_where_that_counts() {
-        // Times of WRF_x of 174 KB, which differ between ranks and between hours, and below those
-        // of NAS_MG_x of 128 KiB (Zen 3).
+        // Times of WRF_x of 174 KB, which differ between ranks and between hours (Zen 3). The times
+        // further below are those of NAS_MG_x of 128 KiB (Zen 3).
         let wrf = [
             (31_850, 37_810, 5570),
             (54_282, 46_928, 6583),
@@ -320,7 +331,8 @@ mod tests {
             let times = Times { bytes: 131_072, host, ours, copy };
             assert!(!times.gains(&MPICH, 131_072, strided(8)) && times.loses(&MPICH, 131_072, strided(8)));
         }
-        // Lists gain whether they fit into the cache or not (SPECFEM3D_cm of 178 KB).
+        // Messages of types that are lists of blocks gain whether they fit into the cache or not
+        // (SPECFEM3D_cm of 178 KB).
         let lists = Runs::new(12, true, 600);
         for (host, ours, copy) in [(62_236, 47_388, 7624), (174_275, 86_672, 9728), (182_110, 140_771, 9047)]
         {

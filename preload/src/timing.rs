@@ -1,5 +1,5 @@
-//! Timing of the packing of a type's messages of one size, when a decision about a message asks for
-//! it.
+//! Timing of the packing of messages of one type and one size class, when a decision about a
+//! message requests it.
 
 use ddtc::kind::Direction;
 
@@ -15,11 +15,11 @@ use crate::use_kind::CompletedBy;
 use crate::user_buffer::UserBuffer;
 use crate::{eligible, gpu, overhead_budget, timed, wrong_map};
 
-/// Times how long the MPI library and our kernel take to pack a message that is about to be sent or
-/// received. The times serve this message and all later messages of its layout and size class. Does
-/// nothing if the overhead budget is spent, if the packing of the MPI library may not be timed
-/// ([`eligible::timing`]) or does not give raw bytes, if a GPU runtime is loaded, or if this thread
-/// is inside another call that this library makes to the MPI library.
+/// Measures how long the MPI library and our kernel take to pack a message that is about to be sent
+/// or received. The times serve this message and all later messages of the same layout and size
+/// class. Does nothing in any of these cases: the overhead budget is used up, the packing of the
+/// MPI library may not be timed ([`eligible::timing`]) or does not produce raw bytes, a GPU runtime
+/// is loaded, or this thread is inside another call that ddtc makes to the MPI library.
 #[cold]
 pub(crate) fn time(
     host: &'static Host,

@@ -1,13 +1,13 @@
-//! Connection between this library's compiled types and the MPI library's datatypes: an attribute
-//! on each decoded datatype, whose value is the type's entry in [`crate::table`].
+//! Connection between ddtc's compiled types and the MPI library's datatypes. Each decoded datatype
+//! gets an attribute, whose value is the type's entry in [`crate::table`].
 //!
-//! This is the caching design of the 1996 discussion about `MPI_Type_dup`: the copy callback of the
-//! attribute lets a duplicate share the compiled type, and the delete callback retires the entry
-//! when the datatype is gone, whether the program or the MPI library let go of it. The callbacks
+//! This is the caching design of the 1996 discussion about `MPI_Type_dup`. The copy callback of the
+//! attribute lets a duplicate share the compiled type. The delete callback retires the entry when
+//! the datatype is gone, whether the program or the MPI library released it last. The callbacks
 //! make no MPI call, and take only locks that are never held across an MPI call. They are functions
-//! of this library, which is never unloaded, so the MPI library may run them as late as it likes.
-//! The keyval is made anew in every epoch. An epoch lasts from the first initialization of MPI (of
-//! the world or of a session) to the finalization of its last user, when all handles lose their
+//! of ddtc, which is never unloaded, so the MPI library may run them as late as it likes. The
+//! keyval is made anew in every epoch. An epoch lasts from the first initialization of MPI (of the
+//! world or of a session) to the finalization of the last user of MPI, when all handles lose their
 //! meaning.
 
 use std::ffi::{c_int, c_void};
@@ -38,23 +38,24 @@ use crate::table::{self, Found, TypeEntry};
 use crate::use_kind::{CompletedBy, UseKind};
 use crate::wrong_map;
 
-/// Returns the engine for the next commit. Its configuration is that of the environment until a
-/// tool changes it through the tool variables.
+/// Returns the engine for the next commit. The engine has the configuration of the environment,
+/// until a tool changes the configuration through the tool variables.
 pub(crate) fn engine() -> Engine {
     configured();
     runtime::engine()
 }
 
-/// Sets the configuration of later commits to that of the environment, at the first call. A change
-/// that a tool makes later stays.
+/// At the first call, sets the configuration of later commits to that of the environment. A change
+/// that a tool makes later stays, because later calls do nothing.
 pub(crate) fn configured() {
     static ONCE: Once<()> = Once::new();
-    // The settings are read before the `Once` is entered. Its closure runs in a section that a fork
-    // waits for, and no section may wait for an `Awaited` value such as the settings.
+    // The settings are read before the `Once` is entered. The closure of the `Once` runs in a
+    // section for whose end a fork waits, and no such section may wait for an `Awaited` value such
+    // as the settings.
     let settings = settings();
     ONCE.get_or_init(|| {
-        // This cannot fail: a configuration is refused only for a CPU level that the machine does
-        // not run, and the settings hold none.
+        // This cannot fail. A configuration is refused only for a CPU level that the machine does
+        // not run, and the settings contain no such level.
         let _ = runtime::configure(|config| {
             *config = settings.config.clone();
             Ok(())
@@ -62,7 +63,7 @@ pub(crate) fn configured() {
     });
 }
 
-/// Returns the mode of later commits.
+/// Returns the mode of the engine for later commits.
 #[inline]
 pub(crate) fn mode() -> Mode {
     #[cold]
@@ -70,23 +71,25 @@ pub(crate) fn mode() -> Mode {
         configured();
         runtime::mode()
     }
-    // The mode is unknown until the environment has been read.
+    // `known_mode` returns `None` until the environment has been read.
     runtime::known_mode().unwrap_or_else(first)
 }
 
 /// Handles a datatype that the MPI library has committed, or was seen to accept as committed. In
-/// mode `lazy` the handle is only noted, so that its uses are counted; in other modes the datatype
-/// is decoded and compiled now.
+/// mode `lazy` the handle is only recorded in the hotness counters, which count the uses of the
+/// datatype. In other modes the datatype is decoded and compiled now.
 pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
     let handle = datatype & host.mask;
     if [0, host.type_null].contains(&handle) {
         return;
     }
-    // If a PMPI layer takes messages, the handle may be the layer's own, so the MPI library is not
-    // asked about it here. The type is decoded when a call that no layer takes uses it.
+    // If a PMPI layer takes messages, the handle may be known to the layer alone, so the MPI
+    // library is not queried about it here. The type is decoded when a call that no layer takes
+    // uses the type.
     if mode() == Mode::Lazy || host.layers.take(policy::Call::Message) {
-        // A decoded type that is committed again is recorded again, but its uses are not counted
-        // there, because calls look for a decoded type before they look for a recorded one.
+        // A decoded type that is committed again is recorded again in the hotness counters. They do
+        // not count its uses, because calls look for a decoded type before they look for a recorded
+        // one.
         hotness::record(handle);
     } else if matches!(table::find(handle), Found::Unknown) {
         adopt(host, datatype, u64::MAX);
@@ -94,10 +97,10 @@ pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
 }
 
 /// Returns true if a buffer of a call is bypassed because of the handle and the count of its type
-/// alone: the type is a named one, or this use is among those that are skipped without a look at
-/// the type ([`hotness::passes`]). A use by a persistent request is never skipped, because one
-/// such request stands for many uses. `completed_by` says which call completes a message; it is
-/// `None` for calls that move no message.
+/// alone. That is so if the type is a named type, or if this use is among those that pass without a
+/// look at the type ([`hotness::passes`]). The use of a type by a persistent request never passes
+/// so, because one persistent request stands for many uses. `completed_by` is the kind of call that
+/// completes the message, or `None` if the call transfers no message.
 #[inline(always)]
 pub(crate) fn is_hosts(
     host: &Host,
@@ -127,15 +130,15 @@ fn keyval(host: &Host) -> Option<c_int> {
 
 fn free_keyval(host: &Host, mut keyval: c_int) {
     if let Some(type_free_keyval) = host.f.type_free_keyval {
-        // SAFETY: the keyval was made by `keyval` in this epoch and is freed once: it was taken out
-        // of `KEYVAL`, or never stored there.
+        // SAFETY: the keyval was made by `keyval` in this epoch. It is freed only once, because it
+        // was taken out of `KEYVAL` or was never stored there.
         let _ = unsafe { type_free_keyval(&raw mut keyval) };
     }
 }
 
-/// Copy callback of the attribute, which the MPI library runs in `MPI_Type_dup`. The duplicate gets
-/// an entry of its own that shares the compiled type. The entry is bound when the duplicate's
-/// handle is known.
+/// Copy callback of the attribute, which the MPI library runs in `MPI_Type_dup`. Gives the
+/// duplicate an entry of its own that shares the compiled type. The entry is bound later, when the
+/// duplicate's handle is known.
 unsafe extern "C-unwind" fn copy(
     _old: HandleWord,
     _keyval: c_int,
@@ -144,8 +147,8 @@ unsafe extern "C-unwind" fn copy(
     out: *mut c_void,
     flag: *mut c_int,
 ) -> c_int {
-    // A flag of 0 means that the attribute is not copied. It becomes 1 below if everything
-    // succeeds.
+    // If the flag is 0, the MPI library does not copy the attribute. The flag becomes 1 below if
+    // everything succeeds.
     // SAFETY: the MPI library passes a pointer to a flag that may be written (MPI 5.0, 7.7.4).
     unsafe { flag.write(0) };
     if is_inconsistent() {
@@ -169,7 +172,8 @@ unsafe extern "C-unwind" fn copy(
     0
 }
 
-/// Delete callback of the attribute: the datatype is gone, so its entry is retired.
+/// Delete callback of the attribute, which the MPI library runs when the datatype is gone. Retires
+/// the datatype's entry.
 unsafe extern "C-unwind" fn delete(
     _t: HandleWord,
     _keyval: c_int,
@@ -191,12 +195,13 @@ unsafe extern "C-unwind" fn delete(
     0
 }
 
-/// Handles of the types that threads are decoding now, at most one for each thread. If another
-/// thread wants to decode the same type, it leaves that to the first one. In a child of a fork that
-/// lacks the first thread, the type stays bypassed.
+/// Handles of the types that threads are decoding now, at most one for each thread. If a second
+/// thread needs to decode the same type, it leaves the decoding to the first thread. In a child of
+/// a fork that lacks the first thread, the type stays bypassed.
 static ADOPTING: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 
-/// The right of this thread to decode the type of a handle.
+/// Right of one thread to decode the type with this handle. While the value lives, the handle is in
+/// [`ADOPTING`].
 struct Claim(u64);
 
 impl Claim {
@@ -206,8 +211,8 @@ impl Claim {
         if is_free {
             adopting.push(handle);
         }
-        // The claim must not be made unless the handle is free: dropping it would take the lock
-        // again, and would remove the handle that another thread has claimed.
+        // A `Claim` must not be made if the handle is not free, because its drop would take the
+        // lock again and would remove the handle that another thread has claimed.
         is_free.then(|| Claim(handle))
     }
 }
@@ -218,10 +223,10 @@ impl Drop for Claim {
     }
 }
 
-/// Decodes a type that the MPI library has accepted as committed and binds an entry to its handle,
-/// and compiles the type if the mode says so. Leaves the type undecoded if its constructors have
-/// more than `arguments` arguments, as [`crate::worth`] counts them. If anything goes wrong,
-/// the type is bypassed.
+/// Decodes a type that the MPI library has accepted as committed and binds an entry to its handle.
+/// Also compiles the type if the engine's mode requires that. Leaves the type undecoded if its
+/// constructors have more than `arguments` arguments, as [`crate::worth`] counts them. If anything
+/// fails, the type is bypassed.
 #[cold]
 pub(crate) fn adopt(host: &'static Host, datatype: HandleWord, arguments: u64) {
     let handle = datatype & host.mask;
@@ -234,8 +239,8 @@ pub(crate) fn adopt(host: &'static Host, datatype: HandleWord, arguments: u64) {
     }
     let _inside = match Inside::enter() {
         Some(inside) => inside,
-        // This thread is in an MPI call of this library's own, and the MPI library has called back
-        // into a wrapper. The type is not the program's.
+        // This thread is in an MPI call that ddtc itself has made, and the MPI library has called
+        // back into a wrapper. So the type is not a type of the program.
         None => return,
     };
     guard(|| {
@@ -248,9 +253,10 @@ pub(crate) fn adopt(host: &'static Host, datatype: HandleWord, arguments: u64) {
     });
 }
 
-/// Decodes a type, or finds an equal one, and attaches an entry to it by the attribute. Returns
-/// `None` if the type is predefined, already had an entry, or has too many arguments, or if a call
-/// of the MPI library failed.
+/// Decodes a type, or finds the compiled type of an equal datatype. Attaches an entry for it to the
+/// datatype as an attribute, and binds the entry to the handle. Returns `None` if the type is
+/// predefined, already had an entry or has too many arguments, or if a call of the MPI library
+/// failed.
 fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64) -> Option<()> {
     let mut types = Types::new(host, arguments)?;
     let envelope = types.envelope(&datatype).ok()?;
@@ -259,8 +265,8 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
         return None;
     }
     let keyval = keyval(host)?;
-    // A duplicate of a decoded type has got an entry from the copy callback already, even if it was
-    // made where no wrapper saw it.
+    // A duplicate of a decoded type has got an entry from the copy callback already, even if the
+    // duplicate was made by a call that no wrapper has seen.
     let (mut value, mut flag) = (std::ptr::null_mut::<TypeEntry>(), 0);
     // SAFETY: the MPI library has accepted the type as committed, the keyval is of this epoch, and
     // the pointers are to an attribute value and a flag that may be written.
@@ -301,8 +307,8 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
         counted::TYPES_BYPASSED.add();
     }
     if code != 0 {
-        // SAFETY: the entry was not bound and did not become the attribute of the type, so this
-        // thread alone knows it.
+        // SAFETY: the entry was not bound to a handle and did not become the attribute of the type,
+        // so this thread alone knows the entry.
         unsafe { table::retire(entry) };
         return None;
     }
@@ -311,8 +317,9 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
     Some(())
 }
 
-/// Returns the compiled type of a derived datatype: the one that is kept for equal envelope,
-/// contents and bounds, otherwise a new one. Returns `None` if the datatype is bypassed.
+/// Returns the compiled type of a derived datatype. If a compiled type is kept for equal envelope,
+/// contents and bounds, returns that one, otherwise a new one. Returns `None` if the datatype is
+/// bypassed.
 fn commit(host: &Host, types: &mut Types, datatype: HandleWord, envelope: Envelope) -> Option<Committed> {
     let committed = if Description::has_room(&envelope) {
         commit_short(host, types, datatype, envelope)
@@ -333,8 +340,8 @@ fn commit(host: &Host, types: &mut Types, datatype: HandleWord, envelope: Envelo
     }
 }
 
-/// As [`commit`], for a type with few arguments. Returns `None` inside the `Ok` if the MPI library
-/// moves other places than the type map says.
+/// As [`commit`], for a type whose arguments fit into a [`Description`]. Returns `Ok(None)` if the
+/// MPI library copies bytes at other places than those of the type map.
 fn commit_short(
     host: &Host,
     types: &mut Types,
@@ -359,8 +366,9 @@ fn commit_short(
     Ok(committed)
 }
 
-/// As [`commit_short`], for a type for which no equal one is kept. `contents` are the contents of
-/// the type itself, if they were asked for already.
+/// Decodes and compiles a type of which no equal type is kept. `contents` are the contents of the
+/// type if the MPI library was queried for them already. Returns `Ok(None)` if the MPI library
+/// copies bytes at other places than those of the type map.
 fn commit_new(
     host: &Host,
     types: &mut Types,
@@ -374,8 +382,9 @@ fn commit_new(
     engine().commit(&t).map(Some)
 }
 
-/// Ends the epoch: unbinds all handles and gives the keyval back. Must be called before the MPI
-/// library's own finalization.
+/// Ends the epoch for datatypes: unbinds all handles, adds the counts of the convertor hook to
+/// those of the process, and frees the keyval. Must be called before the MPI library's own
+/// finalization.
 pub(crate) fn end_epoch(host: &Host) {
     table::forget_all();
     fold_all(host);

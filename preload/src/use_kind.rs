@@ -8,23 +8,24 @@ use ddtc_hosts::profile::Costs;
 /// from the cost of moving its bytes, and is part of the key of a type's similarity class.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UseKind {
-    /// A pack or unpack.
+    /// A pack or unpack by the program, for example by `MPI_Pack`.
     Pack,
-    /// Any other call: a collective call, a call that both sends and receives messages, or a call
-    /// on a file or window.
+    /// Any call that no other kind names: a collective call, a call that both sends and receives
+    /// messages, or a call on a file or window.
     Call,
-    /// A message that is sent. Sends and receives have different kinds because lists are often
-    /// gathered from scattered places and received into contiguous memory, by types of the same
-    /// size.
+    /// A message that is sent. Sends and receives have different kinds because programs often
+    /// gather a list of elements from scattered places for a send, and receive it into contiguous
+    /// memory, with types of the same size.
     Send,
     /// A message that is received.
     Receive,
-    /// A call that makes a persistent request, which counts as many calls.
+    /// A call that makes a persistent request, which counts as 1000 calls, because the request may
+    /// be started many times.
     Persistent,
 }
 
 impl UseKind {
-    /// Returns the kind of the uses of types in a call.
+    /// Returns the kind of use that a call makes of the types among its arguments.
     pub(crate) const fn of(row: &CountedCall) -> UseKind {
         match (row.completion, row.call, row.direction()) {
             _ if row.packs() => UseKind::Pack,
@@ -38,8 +39,8 @@ impl UseKind {
     /// Returns the minimum nanoseconds that a use of `bytes` bytes costs the MPI library.
     pub(crate) fn cost(self, costs: &Costs, bytes: u64) -> u64 {
         // Short blocks cost MPI libraries 0.2 to 3 ns a byte, and long blocks are copied at 0.1 ns
-        // a byte. MPICH's rendezvous costs more, so a whole nanosecond a byte is counted for it,
-        // and a quarter of one otherwise.
+        // a byte. MPICH's rendezvous costs more. So a nanosecond a byte is counted for a
+        // rendezvous, and a quarter of a nanosecond a byte otherwise.
         let moved = if bytes >= costs.rendezvous { bytes } else { bytes / 4 };
         match self {
             UseKind::Pack => 30 + moved,
@@ -72,15 +73,15 @@ impl CompletedBy {
     }
 }
 
-/// Rules for counting uses, from the settings and the MPI library, in one word: the calls in which
-/// uses count, and whether types are decoded at their first use.
+/// Rules by which uses of types are counted: the calls in which uses count, and whether types are
+/// decoded at their first use. They follow from the settings and the MPI library, and fit one word.
 #[derive(Clone, Copy)]
 pub(crate) struct UseRules(u32);
 
 impl UseRules {
-    /// Bit that every word has, so that a word of rules is never 0, even if no other bit is set.
+    /// Bit that is set in every word of rules, so that a word of rules is never 0.
     const MADE: u32 = 1 << 31;
-    /// Bit that is set if types are decoded at their first use.
+    /// Bit of a word of rules that is set if types are decoded at their first use.
     const AT_ONCE: u32 = 1 << 30;
 
     /// Returns the rules. `at_once`: types are decoded at their first use. `counts` returns true
@@ -93,8 +94,8 @@ impl UseRules {
         UseRules(UseRules::MADE | of(at_once, UseRules::AT_ONCE) | calls)
     }
 
-    /// Returns the rules of a word from [`UseRules::word`]; `None` for 0, which stands for no rules
-    /// yet.
+    /// Returns the rules of a word that [`UseRules::word`] has returned. Returns `None` for 0,
+    /// which stands for rules that are not known yet.
     #[inline]
     pub(crate) fn from_word(word: u32) -> Option<UseRules> {
         (word != 0).then_some(UseRules(word))

@@ -1,10 +1,10 @@
 //! The users of an MPI library in this process: the world, from `MPI_Init` to `MPI_Finalize`, and
 //! each open session.
 //!
-//! An epoch lasts from the first user to the last. It must not end earlier, because until then
-//! another thread may use types, requests and keyvals of the epoch. If a tool has called
-//! `PMPI_Init`, this library has not seen the initialization of the world. The world then counts as
-//! a user if the MPI library says that the world is initialized when the first session is opened.
+//! An epoch lasts from the arrival of the first user until the last user is gone. It must not end
+//! earlier, because until then another thread may use types, requests and keyvals of the epoch. If
+//! a tool has called `PMPI_Init`, ddtc has not seen the initialization of the world. The world then
+//! counts as a user if the MPI library reports it as initialized when the first session is opened.
 //! Sessions that were opened by `PMPI_Session_init` are not seen and do not count.
 
 use std::time::{Duration, Instant};
@@ -20,10 +20,10 @@ pub(crate) enum User {
     Session,
 }
 
-/// State of the world by the initializations and finalizations that this library has seen.
+/// State of the world, according to the initializations and finalizations that ddtc has seen.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum World {
-    /// This library has seen no initialization that returned with success.
+    /// ddtc has seen no initialization that returned with success.
     Unseen,
     /// The world was initialized.
     Up,
@@ -38,20 +38,22 @@ struct State {
     seen: World,
     /// True if the world is a user: its initialization has begun, and its finalization has not.
     world: bool,
-    /// True once `MPI_Finalize` was called. From then on no internal call may use the world's
+    /// True once `MPI_Finalize` was called. From then on no call of ddtc's own may use the world's
     /// communicators.
     world_closed: bool,
     /// Number of open sessions.
     sessions: usize,
-    /// True while the epoch of the last user ends. New users wait until it has ended.
+    /// True after the last user was removed, while the epoch is being ended. New users wait until
+    /// it has ended.
     ending: bool,
-    /// Number of internal calls under way that use the world's communicators.
+    /// Number of ddtc's own calls under way that use the world's communicators (internal calls).
     internal: usize,
 }
 
-/// Maximum time to wait for another thread that ends the epoch or makes an internal call. Both take
-/// some milliseconds at most, unless the other thread is gone: a child of a fork does not have it,
-/// or it has ended in the middle.
+/// Maximum time to wait for another thread that is ending the epoch or is in an internal call (a
+/// call of ddtc's own). The thread normally needs some milliseconds at most. But it may be gone,
+/// because this process is a child of a fork and does not have the thread, or because the thread
+/// has ended meanwhile.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Users {
@@ -67,8 +69,8 @@ impl Users {
         }))
     }
 
-    /// Waits until `is_done` returns true for the state, at most [`PATIENCE`]. A thread that is in
-    /// an internal call itself does not wait.
+    /// Waits until `is_done` returns true for the state, at most [`PATIENCE`]. A thread that is
+    /// itself in a call of ddtc's own does not wait.
     fn wait(&self, is_done: impl Fn(&State) -> bool) {
         let start = Instant::now();
         while !is_done(&self.0.lock()) && !is_inside() && start.elapsed() < PATIENCE {
@@ -76,10 +78,10 @@ impl Users {
         }
     }
 
-    /// Adds a user, after the end of an epoch that is ending. Called before the MPI library is
-    /// initialized for that user, so that no epoch ends meanwhile. `up` is true if the MPI library
-    /// says that the world is initialized and not finalized; if there is no session yet, the world
-    /// is then added as a user too.
+    /// Adds a user. If an epoch is just ending, waits for its end first. Called before the MPI
+    /// library is initialized for the user, so that no epoch ends during the initialization. `up`
+    /// is true if the MPI library reports the world as initialized and not finalized; if there is
+    /// no session yet, the world is then added as a user too.
     pub(crate) fn come(&self, user: User, up: bool) {
         self.wait(|state| !state.ending);
         if up && self.0.lock().sessions == 0 {
@@ -88,8 +90,8 @@ impl Users {
         self.add(user);
     }
 
-    /// Adds a user without waiting for the end of an epoch: within [`Users::come`], or again after
-    /// the finalization for that user has failed.
+    /// Adds a user without waiting for the end of an epoch. Called within [`Users::come`], and to
+    /// add the user again after the finalization for that user has failed.
     pub(crate) fn add(&self, user: User) {
         let mut state = self.0.lock();
         match user {
@@ -98,8 +100,8 @@ impl Users {
         }
     }
 
-    /// Removes a user. Called before the MPI library is finalized for that user. Returns true if
-    /// the user was the last one, with which the epoch ends.
+    /// Removes a user. Called before the MPI library is finalized for that user. Returns true if it
+    /// was the last user, so that the epoch ends.
     pub(crate) fn go(&self, user: User) -> bool {
         let mut state = self.0.lock();
         match user {
@@ -111,14 +113,14 @@ impl Users {
         last
     }
 
-    /// Lets no further internal call use the world's communicators, and waits until those that use
-    /// them have returned.
+    /// Forbids further calls of ddtc's own that use the world's communicators, and waits until
+    /// those that are under way have returned.
     pub(crate) fn close_world(&self) {
         self.0.lock().world_closed = true;
         self.wait(|state| state.internal == 0);
     }
 
-    /// Begins an internal call that uses the world's communicators. Returns `None` if
+    /// Begins a call of ddtc's own that uses the world's communicators. Returns `None` if
     /// `MPI_Finalize` was called. The call ends when the returned value is dropped.
     pub(crate) fn internal(&self) -> Option<Internal<'_>> {
         let mut state = self.0.lock();
@@ -138,7 +140,7 @@ impl Users {
         self.0.lock().seen = world;
     }
 
-    /// Returns the state of the world by the initializations and finalizations that this library
+    /// Returns the state of the world, according to the initializations and finalizations that ddtc
     /// has seen.
     pub(crate) fn world(&self) -> World {
         self.0.lock().seen
@@ -160,7 +162,8 @@ impl Users {
     }
 }
 
-/// Internal call that uses the world's communicators, as long as the value lives.
+/// Guard of a call of ddtc's own that uses the world's communicators. The call is under way until
+/// the guard is dropped.
 pub(crate) struct Internal<'a>(&'a Users);
 
 impl Drop for Internal<'_> {

@@ -1,5 +1,5 @@
-//! Warnings and findings for the user: lines on standard error, each in one write, so that the
-//! lines of several ranks do not mix.
+//! Warnings and findings for the user. Each is a line on standard error, written in one write, so
+//! that the lines of several ranks do not mix.
 
 use std::fmt::Arguments;
 

@@ -3,13 +3,15 @@
 //!
 //! The packed origin of a put must live until the program may use its own origin again: until a
 //! fence, a flush (local or not), an unlock or the end of an access epoch (MPI 5.0, 12.5). After
-//! the MPI library has accepted the put, the buffer is entered here under window and target. It is
-//! taken out before a call that completes the put, and dropped after that call has succeeded.
+//! the MPI library has accepted the put, the staging buffer with the packed origin is entered here
+//! under its window and target. It is taken out before a call that completes the put, and dropped
+//! after that call has succeeded.
 //!
-//! A get with a request is unpacked by the first of two calls: one that completes its request, or
-//! one that completes the operations on the window.
+//! The staging buffer of a get with a request is unpacked by whichever of two calls comes first:
+//! the call that completes the get's request, or a call that completes the operations on the
+//! window.
 //!
-//! No lock is held across a call of the MPI library.
+//! No lock of this module is held across a call of the MPI library.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -31,21 +33,22 @@ use crate::slow_path::{BYPASS, EPOCHS, FORTRAN, watched_for};
 use crate::table;
 use crate::user_buffer::UserBuffer;
 
-/// Staging buffer of a get with a request. It is unpacked once, by the first thread that learns
-/// that the get is complete, except while `doubtful` is true.
+/// Staging buffer of a get with a request. Unless `doubtful` is true, the buffer is unpacked only
+/// once, by the first thread that finds that the get is complete.
 pub(crate) struct Fetched {
     win: HandleWord,
     target: c_int,
     staging: Mutex<Option<Box<Staging>>>,
     unpacked: AtomicBool,
-    /// A call that should have completed the get ended with an error. From then on only the get's
-    /// request says when the MPI library no longer writes to the buffer.
+    /// True if a call that should have completed the get has ended with an error. From then on only
+    /// the completion of the get's request shows that the MPI library no longer writes to the
+    /// buffer.
     doubtful: AtomicBool,
 }
 
 impl Fetched {
-    /// Makes the record of a get that the MPI library has not been given yet. The handle of the
-    /// type is forgotten, because the program may free the type before the get is complete.
+    /// Creates the record of a get before the MPI library is called. The record does not keep the
+    /// handle of the get's type, because the program may free the type before the get is complete.
     pub(crate) fn new(win: HandleWord, target: c_int, mut staging: Box<Staging>) -> Fetched {
         staging.forget_handle();
         Fetched {
@@ -57,20 +60,22 @@ impl Fetched {
         }
     }
 
-    /// Returns the number of bytes of the staging buffer, as the limits on buffers count them.
+    /// Returns the number of bytes by which the staging buffer counts towards the limits on staging
+    /// buffers; 0 if the buffer was taken out to be unpacked.
     pub(crate) fn capacity(&self) -> usize {
         self.staging.lock().as_ref().map_or(0, |staging| staging.capacity())
     }
 
-    /// Unpacks the bytes of the get, or waits until another thread has unpacked them.
+    /// Unpacks the bytes of the get, or waits until another thread that has begun to unpack them is
+    /// done.
     ///
     /// # Safety
-    /// The get must be complete, and the program's buffer must be the one that the call was given.
+    /// The get must be complete, and the program's origin buffer must still be valid.
     pub(crate) unsafe fn unpack(&self, host: &'static Host) {
         if self.doubtful.load(Ordering::Acquire) {
-            // A call about this get has failed, so more bytes may arrive later. The buffer is
-            // unpacked now and is kept, so that it can be unpacked again when the request has
-            // ended.
+            // A call that should have completed this get has failed, so more bytes may arrive
+            // later. The buffer is unpacked now and is kept, so that it can be unpacked again when
+            // the get's request has ended.
             if let Some(staging) = &*self.staging.lock() {
                 // SAFETY: the get is complete and the program's buffer is valid, as the caller
                 // promises.
@@ -78,7 +83,8 @@ impl Fetched {
             }
             return;
         }
-        // The lock is released before the bytes are unpacked.
+        // The lock of `staging` is released at the end of this statement, before the bytes are
+        // unpacked.
         let staging = self.staging.lock().take();
         if let Some(staging) = staging {
             // SAFETY: the get is complete and the program's buffer is valid, as the caller
@@ -86,8 +92,8 @@ impl Fetched {
             unsafe { staging.unpacked(host) };
             self.unpacked.store(true, Ordering::Release);
         }
-        // If another thread has taken the buffer, it is unpacking and waits for nobody, so this
-        // loop ends.
+        // If another thread has taken the staging buffer, that thread is unpacking it and waits for
+        // no other thread, so this loop ends.
         while !self.unpacked() {
             std::thread::yield_now();
         }
@@ -98,8 +104,8 @@ impl Fetched {
     }
 }
 
-/// Operations by the rank of their target. Empty lists are kept, because a target that was used
-/// once is usually used again.
+/// Staged operations on one window, in a list for each target rank. Empty lists are kept, because a
+/// target that was used once is usually used again.
 struct Targets<T> {
     lists: BTreeMap<c_int, Vec<T>>,
     /// Number of operations in all lists.
@@ -122,7 +128,7 @@ impl<T> Targets<T> {
         self.lists.range_mut(range).map(|(&target, list)| (target, list))
     }
 
-    /// Takes out the operations with one target, or all operations if `target` is `None`.
+    /// Takes out the operations on one target, or on all targets if `target` is `None`.
     fn take(&mut self, target: Option<c_int>) -> Taken<T> {
         let lists = self.of(target).filter(|(_, list)| !list.is_empty());
         let taken: Taken<T> = lists.map(|(target, list)| (target, std::mem::take(list))).collect();
@@ -137,8 +143,8 @@ impl<T> Targets<T> {
         }
     }
 
-    /// Removes each operation for which `wanted` is false: of one target, or of all targets if
-    /// `target` is `None`.
+    /// Removes the operations for which `wanted` is false. Looks only at the operations on one
+    /// target, or at those on all targets if `target` is `None`.
     fn retain(&mut self, target: Option<c_int>, mut wanted: impl FnMut(&T) -> bool) {
         let mut gone = 0;
         for (_, list) in self.of(target) {
@@ -150,21 +156,23 @@ impl<T> Targets<T> {
     }
 }
 
-/// Operations that were taken out of [`Targets`], by target.
+/// Operations that were taken out of [`Targets`], in a list for each target rank.
 type Taken<T> = Vec<(c_int, Vec<T>)>;
 
 /// Operations that are staged for one window.
 struct Window {
-    /// Packed origins of puts.
+    /// Staging buffers with the packed origins of puts.
     sent: Targets<Buffer>,
-    /// Gets, which their requests own.
+    /// Gets with a request. The references are weak, because the record of the request owns the
+    /// get.
     fetched: Targets<Weak<Fetched>>,
 }
 
-/// Windows for which an operation was staged since they were made, until they are freed.
+/// Records of the windows for which an operation was staged. A record stays until its window is
+/// freed.
 static WINDOWS: Mutex<BTreeMap<HandleWord, Window>> = Mutex::new(BTreeMap::new());
 
-/// Number of operations of all windows, which is read without the lock of [`WINDOWS`].
+/// Number of staged operations on all windows. It is read without the lock of [`WINDOWS`].
 static STAGED: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns true if an operation is staged for any window.
@@ -182,28 +190,32 @@ impl Window {
         self.sent.len + self.fetched.len
     }
 
-    /// Changes the operations of the window by `change`, and updates [`STAGED`]. The caller must
-    /// hold the lock of [`WINDOWS`].
+    /// Calls `change`, which adds or removes staged operations of this window, and updates
+    /// [`STAGED`]. The caller must hold the lock of [`WINDOWS`].
     fn change<T>(&mut self, change: impl FnOnce(&mut Window) -> T) -> T {
         let before = self.len();
         let result = change(self);
-        // If the number has decreased, the difference wraps around, and so does the sum.
+        // If the number of operations has decreased, the difference wraps around. The addition
+        // wraps around too, so the sum is right.
         STAGED.fetch_add(self.len().wrapping_sub(before), Ordering::Relaxed);
         result
     }
 }
 
-/// Changes the operations of a window by `change`.
+/// Calls `change`, which adds or removes staged operations of the window `win`, and updates
+/// [`STAGED`].
 fn change<T>(win: HandleWord, change: impl FnOnce(&mut Window) -> T) -> T {
     WINDOWS.lock().entry(win).or_insert_with(Window::new).change(change)
 }
 
-/// Keeps the packed origin of a put that the MPI library has accepted and may still read.
+/// Keeps the staging buffer with the packed origin of a put that the MPI library has accepted. The
+/// MPI library may still read the buffer.
 pub(crate) fn sent(win: HandleWord, target: c_int, buffer: Buffer) {
     change(win, |window| window.sent.push(target, buffer));
 }
 
-/// Enters a get that the MPI library has accepted and whose request is not complete yet.
+/// Enters a get under its window. The MPI library has accepted the get, and its request is not
+/// complete yet.
 pub(crate) fn fetching(fetched: &Arc<Fetched>) {
     let target = fetched.target;
     change(fetched.win, |window| {
@@ -216,13 +228,14 @@ pub(crate) fn fetching(fetched: &Arc<Fetched>) {
     });
 }
 
-/// Operations that a call on a window completes.
+/// Staged operations that a call on a window is about to complete.
 pub(crate) struct Ending {
     sent: Taken<Buffer>,
     fetched: Vec<Arc<Fetched>>,
 }
 
-/// Takes packed origins out of use for good, because the MPI library may still read them.
+/// Takes the staging buffers of puts out of use for good, because the MPI library may still read
+/// them.
 fn retire(sent: Taken<Buffer>) {
     for buffer in sent.into_iter().flat_map(|(_, buffers)| buffers) {
         let bytes = buffer.capacity();
@@ -230,16 +243,17 @@ fn retire(sent: Taken<Buffer>) {
     }
 }
 
-/// Returns the operations that a call on a window is about to complete: those with one target if
-/// `target` names it, else all. Packed origins of puts are taken out of the window. Gets stay in
-/// the window, because another thread's call may complete them first.
+/// Returns the staged operations that a call on a window is about to complete: the operations on
+/// one target if `target` is a rank, otherwise the operations on all targets. Packed origins of
+/// puts are taken out of the window. Gets stay in the window, because another thread's call may
+/// complete them first.
 pub(crate) fn ending(win: HandleWord, target: Option<c_int>) -> Ending {
     let mut ending = Ending { sent: Vec::new(), fetched: Vec::new() };
     if is_inconsistent() {
         return ending;
     }
-    // Gets that are unpacked already. If this is the last reference to a get, dropping it frees its
-    // buffer, which must not happen under the lock.
+    // Gets that are unpacked already. If `done` holds the last reference to a get, dropping the
+    // reference frees the get's buffer, which must not happen under the lock.
     let mut done = Vec::new();
     let mut windows = WINDOWS.lock();
     let Some(window) = windows.get_mut(&win) else { return ending };
@@ -257,28 +271,30 @@ pub(crate) fn ending(win: HandleWord, target: Option<c_int>) -> Ending {
 }
 
 impl Ending {
-    /// Unpacks the gets after the call has succeeded. The packed origins of puts are dropped.
+    /// Unpacks the gets after the call on the window has succeeded. The packed origins of puts are
+    /// dropped.
     ///
     /// # Safety
-    /// The call must have completed these operations.
+    /// The call on the window must have completed the operations in `self`.
     pub(crate) unsafe fn succeeded(self, host: &'static Host) {
         for fetched in &self.fetched {
-            // SAFETY: the get is complete, as the caller promises, so the program's buffer still
-            // belongs to it.
+            // SAFETY: the call has just completed the get, as the caller promises, and MPI forbids
+            // the program to free the origin buffer before that. So the origin buffer is valid.
             unsafe { fetched.unpack(host) };
         }
     }
 
-    /// Keeps the buffers from being used or freed after the call has ended with an error: a later
-    /// call that succeeds does not prove that these operations have ended.
+    /// Makes sure that the staging buffers are neither reused nor freed. Called after the call on
+    /// the window has ended with an error, because then even a later call that succeeds does not
+    /// prove that these operations have ended.
     pub(crate) fn failed(self) {
         retire(self.sent);
         self.fetched.iter().for_each(|fetched| fetched.doubtful.store(true, Ordering::Release));
     }
 }
 
-/// Forgets a window that is about to be freed, because the MPI library may then give the same
-/// handle to another window. Returns the operations of the window.
+/// Forgets a window before the program's call that frees it, because after that call the MPI
+/// library may give the same handle to another window. Returns the staged operations of the window.
 pub(crate) fn freeing(win: HandleWord) -> Option<Freeing> {
     if is_inconsistent() {
         return None;
@@ -295,8 +311,9 @@ pub(crate) struct Freeing {
 }
 
 impl Freeing {
-    /// Enters the gets again after the call has ended with an error: the window still exists. The
-    /// packed origins of puts are taken out of use for good.
+    /// Called if the call that should have freed the window has ended with an error, so that the
+    /// window still exists. Enters the gets of the window again, and takes the packed origins of
+    /// its puts out of use for good.
     pub(crate) fn failed(mut self) {
         retire(self.window.sent.take(None));
         let fetched = self.window.fetched.take(None);
@@ -306,23 +323,23 @@ impl Freeing {
     }
 }
 
-/// Forgets all windows after the last finalization. No call will complete the operations that are
-/// left.
+/// Forgets all windows after the last finalization of MPI, when no later call can complete the
+/// operations that are still staged.
 pub(crate) fn end_epoch() {
     let windows = std::mem::take(&mut *WINDOWS.lock());
     STAGED.fetch_sub(windows.values().map(Window::len).sum(), Ordering::Relaxed);
-    // The MPI library may still use the buffers, so they are never freed.
+    // The MPI library may still use the staging buffers of these operations, so the buffers are
+    // never freed.
     std::mem::forget(windows);
 }
 
-/// Returns true if every call that completes operations on windows is seen: no loaded object may
-/// call the MPI library's own functions for that, and no other library comes before this one in the
-/// program's symbol look-up.
+/// Returns true if ddtc sees every call that completes operations on windows. Two conditions must
+/// hold: no loaded object may call the MPI library's own functions for that, and no library that
+/// defines these functions comes before ddtc in the program's symbol look-up.
 pub(crate) fn covered() -> bool {
     static FIRST: Awaited<bool> = Awaited::new();
     let ours = *FIRST.get_or_init(|| {
-        // All objects that are loaded now must have been examined before the first call is
-        // converted.
+        // All objects that are loaded now must be examined before the first call is converted.
         gpu::refresh_now();
         let names = [
             c"MPI_Win_fence",
@@ -342,8 +359,9 @@ pub(crate) fn covered() -> bool {
 
 /// Returns true if a one-sided operation may be converted, as far as that is known before the
 /// policy decides about the origin's type. That needs three things: the policy converts some type
-/// in such calls, the completion of the operation is seen, and origin and target have the same
-/// number of bytes. The MPI library is asked only about types that it would accept.
+/// in calls of the kind `call`, ddtc sees the completion of the operation, and origin and target
+/// have the same number of bytes. To find the number of bytes, the MPI library is called only with
+/// types that it would accept.
 pub(crate) fn may_convert(host: &Host, call: Call, origin: UserBuffer, target: UserBuffer) -> bool {
     if host.abi.is_none() || !policy(host).any(call) {
         return false;
@@ -354,14 +372,14 @@ pub(crate) fn may_convert(host: &Host, call: Call, origin: UserBuffer, target: U
     covered() && bytes.is_some() && bytes == bytes_at(host, UserBuffer { entry, ..target })
 }
 
-/// Returns the number of bytes of a buffer; `None` if its type is not decoded or has no bytes, or
-/// if the number overflows.
+/// Returns the number of packed bytes of a buffer. Returns `None` if the buffer's type is not
+/// decoded or has no bytes, or if the number overflows.
 fn bytes(given: UserBuffer) -> Option<i64> {
     given.entry.filter(|entry| entry.size() > 0)?.size().checked_mul(given.count)
 }
 
-/// Returns the number of bytes of a buffer, whose type may also be a named type or a committed type
-/// that is not decoded; `None` if the number is not known or overflows.
+/// Returns the number of packed bytes of a buffer whose type is decoded, a named type, or a type
+/// that was committed and is not decoded. Returns `None` if the number is not known or overflows.
 fn bytes_at(host: &Host, given: UserBuffer) -> Option<i64> {
     let handle = given.datatype & host.mask;
     if host.named(handle).is_none() {
@@ -369,8 +387,8 @@ fn bytes_at(host: &Host, given: UserBuffer) -> Option<i64> {
         return bytes(given).or_else(|| hotness::has(handle).then(noted)?);
     }
     let mut size = 0;
-    // SAFETY: `handle` is that of a named type of the MPI library, and `size` is a number to write
-    // to.
+    // SAFETY: `handle` is the handle of a named type of the MPI library, and `size` is a local
+    // integer, to which the function writes.
     let code = unsafe { host.f.type_size?(handle, &raw mut size) };
     (code == 0).then(|| i64::from(size).checked_mul(given.count)).flatten()
 }
@@ -379,7 +397,7 @@ fn bytes_at(host: &Host, given: UserBuffer) -> Option<i64> {
 mod tests {
     use super::*;
 
-    // A single test, because the list of windows is global.
+    // This is a single test, because `WINDOWS` is global.
     #[test]
     fn buffers_go_with_the_call_that_completes_them() {
         let staged = || STAGED.load(Ordering::Relaxed);
@@ -391,8 +409,9 @@ mod tests {
         let taken = ending(1, Some(0));
         let len = |ending: &Ending| ending.sent.iter().map(|(_, list)| list.len()).sum::<usize>();
         assert_eq!((len(&taken), staged()), (2, 2));
-        // A put that was made while the call was under way stays in the window. The buffers of puts
-        // that the failed call should have completed are taken out of use.
+        // A put that was made while a call on the window was under way stays in the window. If that
+        // call fails, the staging buffers of the puts that it should have completed are taken out
+        // of use.
         put(1, 0);
         taken.failed();
         assert_eq!((len(&ending(1, Some(7))), staged()), (0, 3));

@@ -2,85 +2,95 @@
 //!
 //! A type is decoded when conversions of its later uses are expected to save as much time as
 //! decoding costs. It is not known in advance how often a type will be used again. If nothing is
-//! known of similar types, the type is expected to move as many bytes again as it has moved so far,
-//! and a conversion is expected to save the minimum that the use costs the MPI library. Decoding
-//! then begins when the uses have cost as much as decoding does, so that a type which is not used
-//! again has cost at most twice what it had to (the rule for the ski rental problem). If similar
-//! types were freed before ([`crate::similar`]), their mean number of bytes replaces the first
-//! guess, and if their conversion was timed, the measured gain replaces the second guess.
+//! known about similar types, two guesses replace that knowledge. First, the type is expected to
+//! transfer as many bytes again as it has transferred so far. Second, a conversion is expected to
+//! save the minimum time that the use costs the MPI library. Decoding then begins when the uses
+//! have cost as much as decoding does. So a type that is not used again after it was decoded has
+//! cost at most twice what it had to cost (the rule for the ski rental problem). If similar types
+//! were freed before ([`crate::similar`]), their mean number of bytes replaces the first guess. If
+//! their conversion was timed, the measured gain replaces the second guess.
 //!
-//! No clock is asked. Measured times count only for messages about which each rank decides by itself.
-//! So two ranks that use a type alike decode it at the same message if both must convert it or neither.
+//! The estimate reads no clock. It uses measured times only for messages about which each rank
+//! decides by itself. So if two ranks use a type in the same way, and both ranks or neither must
+//! convert its messages, both decode the type at the same message.
 
-/// Nanoseconds that decoding a type costs, without the arguments of its constructors, if calls follow
-/// each other: 1400 on a Zen 4 (docs/records/performance.md, "A type used once"). On an Emerald Rapids a
-/// new vector, subarray or flat structure took 2200 to 4400, and one that is known 600 to 900. If the constant is too small, types that are freed soon are
-/// decoded in vain; if it is too large, a few more messages are bypassed first.
+/// Nanoseconds that decoding a type costs if calls follow each other, without the cost of the
+/// arguments of its constructors: 1400 on a Zen 4 (docs/records/performance.md, "A type used
+/// once"). On an Emerald Rapids a new vector, subarray or flat structure took 2200 to 4400, and a
+/// type that is known from an equal type 600 to 900. If the constant is too small, types that are
+/// freed soon are decoded in vain. If it is too large, a few more messages are bypassed before a
+/// type is decoded.
 const DECODE: u64 = 1500;
-/// Nanoseconds that decoding costs for each argument of a constructor: 8 to 32 on an Emerald Rapids
-/// under MPICH and Intel MPI, up to 64 under Open MPI (docs/records/performance.md, "A type used
-/// once").
+/// Nanoseconds that decoding a type costs for each argument of its constructors. Measured: 8 to 32
+/// on an Emerald Rapids under MPICH and Intel MPI, and up to 64 under Open MPI
+/// (docs/records/performance.md, "A type used once").
 const DECODE_ARGUMENT: u64 = 15;
-/// Number of additional arguments that a constructor counts as: decoding it costs as much as
-/// decoding that many arguments, besides its own arguments.
+/// Number of arguments whose decoding costs as much as a constructor does without its own
+/// arguments. Each constructor of a type counts as this number of additional arguments.
 pub(crate) const CONSTRUCTOR: u64 = 50;
-/// Minimum nanoseconds that each block of a list costs the MPI library, in addition to its bytes.
-/// Measured: 6 under Open MPI to 24 under Intel MPI (3225 blocks of 4 B, Zen 3).
+/// Minimum nanoseconds that each block of a list-like type (with an indexed or struct combiner)
+/// costs the MPI library, in addition to the cost of the block's bytes. Measured: 6 under Open MPI
+/// to 24 under Intel MPI (3225 blocks of 4 B, Zen 3).
 pub(crate) const BLOCK: u64 = 4;
-/// Estimate of the nanoseconds that compiling a layout costs, of the cheapest kernels. The first compile
-/// of a process takes 60 us and more (Zen 3). If the constant is too small, types whose layouts are new
-/// each time are decoded although they are freed before that has paid.
+/// Estimated nanoseconds that compiling a layout costs, for the cheapest kernels. The first
+/// compilation in a process takes 60 us and more (Zen 3). If the constant is too small, types whose
+/// layouts are new each time are decoded although they are freed before the decoding has paid.
 pub(crate) const COMPILE: u64 = 10_000;
-/// Factor between the cost of decoding and the saving that must be expected before a type is
-/// decoded, if the gain of conversions was timed. It is more than 1 because packing was timed, and
-/// messages gain less than packing does.
+/// Ratio of the saving that must be expected before a type is decoded to the cost of decoding it,
+/// if the gain of conversions was timed for similar types. The ratio is more than 1 because packing
+/// was timed, and messages gain less than packing does.
 pub(crate) const MARGIN: u64 = 2;
-/// Maximum number of times that the saving which is asked for is doubled. It is doubled for each type of
-/// the class that was decoded in vain. ScaLAPACK's LU makes 1100 layouts and frees each after one or two
-/// uses, so most types that are decoded there are never converted.
+/// Maximum number of times that the required saving of a type is doubled. It is doubled for each
+/// type of the same similarity class that was decoded in vain. ScaLAPACK's LU makes 1100 layouts
+/// and frees each after one or two uses, so most types that are decoded there are never converted.
 pub(crate) const MAX_DOUBLINGS: u64 = 6;
-/// Divisor for types of which similar types gained nothing: a conversion is expected to save the
-/// cost of the use divided by this number. That is so little that only a type which is used for
-/// long is decoded to see whether it differs. With 64 instead, LAMMPS_full, whose receives gain nothing,
-/// took 1.11 to 1.24 times as long as without (MPICH and Intel MPI, Emerald Rapids).
+/// Divisor of the expected saving of a type if conversions of similar types gained nothing. A
+/// conversion is then expected to save the cost of the use divided by this number. That is so
+/// little that only a type which is used for long is decoded, to find out whether it differs from
+/// the similar types. With 64 instead, LAMMPS_full, whose receives gain nothing, took 1.11 to 1.24
+/// times as long as without ddtc (MPICH and Intel MPI, Emerald Rapids).
 pub(crate) const NOTHING: u64 = 512;
-/// Nanoseconds that the uses of a type must have cost before it is compared with similar types. The
-/// comparison takes a call of the MPI library, and no decoding costs less than this number.
+/// Nanoseconds that the uses of a type must have cost the MPI library before the type is compared
+/// with similar types. The comparison takes a call of the MPI library, and decoding a type never
+/// costs less than this number.
 pub(crate) const MIN: u64 = DECODE;
-/// As [`MIN`], for a type that was used once. Many types are used once (ScaLAPACK's LU makes 1100
-/// layouts), and the call of the MPI library, 0.1 to 0.2 us, must be a small part of what the use
-/// costs.
+/// As [`MIN`], for a type that was used only once. Many types are used only once (ScaLAPACK's LU
+/// makes 1100 layouts). The call of the MPI library for the comparison takes 0.1 to 0.2 us, which
+/// must be a small part of the cost of the use.
 pub(crate) const MIN_ONCE: u64 = 4000;
 
-/// Returns the nanoseconds that decoding a type with `arguments` arguments costs. Each constructor
-/// counts as [`CONSTRUCTOR`] additional arguments.
+/// Returns the estimated nanoseconds that decoding a type with `arguments` arguments costs. Each
+/// constructor counts as [`CONSTRUCTOR`] additional arguments.
 pub(crate) fn cost(arguments: u64) -> u64 {
     arguments.saturating_mul(DECODE_ARGUMENT).saturating_add(DECODE)
 }
 
-/// Returns the number of arguments that can be decoded in `nanos` nanoseconds.
+/// Returns the maximum number of arguments of a type that can be decoded in `nanos` nanoseconds.
 pub(crate) fn arguments(nanos: u64) -> u64 {
     nanos.saturating_sub(DECODE) / DECODE_ARGUMENT
 }
 
-/// Expectation of what conversions of a type's later uses save.
+/// Facts from which the time that conversions of a type's later uses save is estimated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outlook {
-    /// Bytes that the uses of the type have moved so far, this one included.
+    /// Number of bytes that all uses of the type have transferred so far, including the present
+    /// use.
     pub(crate) moved: u64,
-    /// Mean number of bytes that similar types have moved until they were freed; 0: none was freed.
+    /// Mean number of bytes that each similar type has transferred until it was freed; 0 if none
+    /// was freed.
     pub(crate) mean: u64,
-    /// Bytes that this use moves.
+    /// Number of bytes that the present use of the type transfers.
     pub(crate) bytes: u64,
-    /// Nanoseconds that a conversion of this use saves.
+    /// Nanoseconds that a conversion of the present use would save.
     pub(crate) saves: u64,
 }
 
 impl Outlook {
     /// Returns the nanoseconds that conversions of the later uses are expected to save.
     ///
-    /// A type is expected to move as many bytes in all as similar types did. Once it has moved more
-    /// than that, it is expected to go on for as long as it has outlived them.
+    /// A type is expected to transfer as many bytes in all as similar types did. Once the type has
+    /// transferred more bytes than that, it is expected to go on and to transfer as many bytes
+    /// again as it has transferred beyond the mean of the similar types.
     pub(crate) fn saves(&self) -> u64 {
         let later = self.mean.abs_diff(self.moved);
         let all = u128::from(later) * u128::from(self.saves) / u128::from(self.bytes.max(1));
@@ -92,8 +102,9 @@ impl Outlook {
 mod tests {
     use super::*;
 
-    /// Returns the number of the use at which a type is decoded, of uses of 4000 bytes that cost
-    /// 1200 ns each, if decoding costs `cost` nanoseconds.
+    /// Returns the number of the use at which a type is decoded. Each use has 4000 bytes and costs
+    /// 1200 ns, a conversion saves `saves` nanoseconds, and decoding costs `cost` nanoseconds.
+    /// Similar types were used `mean` times.
     fn decoded_at(cost: u64, mean: u64, saves: u64) -> Option<u64> {
         let outlook = |n: u64| Outlook { moved: n * 4000, mean: mean * 4000, bytes: 4000, saves };
         (1..1000).find(|&n| outlook(n).saves() >= cost)
@@ -101,16 +112,17 @@ mod tests {
 
     #[test]
     fn a_type_is_decoded_when_that_pays() {
-        // If no similar type is known, a type is decoded when its uses have cost as much as
+        // If no similar type is known, the type is decoded when its uses have cost as much as
         // decoding does.
         assert_eq!([1200, 12_000].map(|cost| decoded_at(cost, 0, 1200)), [Some(1), Some(10)]);
-        // Similar types were used 20 times. A type is decoded at once if the uses that are left pay
-        // for that, otherwise when it has been used for much longer than the similar types.
+        // Similar types were used 20 times. The type is decoded at its first use if the remaining
+        // uses pay for decoding. Otherwise it is decoded after it has been used for much longer
+        // than the similar types.
         assert_eq!(decoded_at(12_000, 20, 1200), Some(1));
         assert_eq!(decoded_at(20 * 1200, 20, 1200), Some(40));
         // Similar types were used once or twice.
         assert_eq!([1, 2].map(|mean| decoded_at(2400, mean, 1200)), [Some(3), Some(4)]);
-        // A conversion saves little.
+        // A conversion saves a tenth of the cost of the use.
         assert_eq!(decoded_at(12_000, 20, 120), Some(120));
     }
 

@@ -45,14 +45,14 @@ use crate::slow_path::{COUNT, UNSEEN, watched_for};
 use crate::table::{self, Found, TypeEntry};
 use crate::{counting, types};
 
-/// Makes the two exported functions of every row of `ddtc_hosts::counted_calls`.
+/// Defines the two exported functions of every row of `ddtc_hosts::counted_calls`.
 ///
-/// An exported function first tries the short ways: packing at once (`at_once!`), and the MPI
-/// library's function if the handles of the types alone show that nothing is converted
-/// (`is_hosts!`). Otherwise `looked_into` looks the types up, and calls the MPI library's function
-/// if no type of the call may be converted. In all other cases, and if the MPI library lacks this
-/// form of the function, `converting` calls the wrapper that the row names. While calls are counted
-/// for the report, they go through `counted`.
+/// An exported function first tries two fast ways. One is to pack at once (`at_once!`). The other
+/// is to call the MPI library's function, if the handles of the types alone show that nothing is
+/// converted (`is_hosts!`). Otherwise `looked_into` looks the types up, and calls the MPI library's
+/// function if no type of the call may be converted. In all other cases, and if the MPI library
+/// lacks this form of the function, `converting` calls the wrapper that the row names. While calls
+/// are counted for the report, `counted` does the work of `looked_into`.
 macro_rules! exported {
     ($(fn $name:ident, fn $name_c:ident: $small:ident, $large:ident, $section:literal, $call:ident $completion:ident $file:ident::$by:ident
        ($($argument:ident: $role:ident),*);)*) => {$(
@@ -86,9 +86,9 @@ macro_rules! exported {
             // SAFETY: the arguments are the program's, unchanged.
             return unsafe { looked_into($($argument),*) };
 
-            // The stages are functions of their own and are not inlined. So a call that is bypassed
-            // by its handles saves no registers and jumps to the MPI library, and a call that is
-            // bypassed after its types were looked up keeps nothing on the stack.
+            // The functions below are separate and not inlined. So a call that is bypassed by its
+            // handles saves no registers and jumps to the MPI library, and a call that is bypassed
+            // after its types were looked up keeps nothing on the stack.
             #[inline(never)]
             unsafe extern "C-unwind" fn looked_into($($argument: argument!($n, $role)),*) -> c_int {
                 let Some(host) = host() else { return NO_HOST };
@@ -212,7 +212,8 @@ pub unsafe extern "C-unwind" fn MPI_Type_dup(oldtype: HandleWord, newtype: *mut 
             // written a handle there.
             types::adopt(host, unsafe { handle_at(host, newtype) }, u64::MAX);
         } else if hotness::has(old) {
-            // SAFETY: as above.
+            // SAFETY: `newtype` is not null and the call has succeeded, so the MPI library has
+            // written a handle there.
             types::committed(host, unsafe { handle_at(host, newtype) });
         }
     }

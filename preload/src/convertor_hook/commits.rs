@@ -1,5 +1,6 @@
-//! Commits that the program makes where this library does not see them, as Fortran's do. The first
-//! one enables the convertor hook, so that such types can be found by their descriptions.
+//! Detection of commits that the program makes without ddtc's wrapper of `MPI_Type_commit`, as
+//! Fortran programs do. The first such commit enables Open MPI's convertor hook, which can
+//! recognize the committed types by Open MPI's descriptions of them.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,18 +11,21 @@ use super::standing::is_in;
 use crate::hook::is_committing;
 use crate::host::host;
 
-/// Number of commits without a wrapper that are still examined. If none of the first 64 is the
-/// program's, the program is taken to make no unseen commits.
+/// Number of commits that ddtc still examines, of those that no wrapper of ddtc has made. 0 as soon
+/// as one of them was made by the program. If the program has made none of the first 64, ddtc
+/// assumes that the program makes no unseen commits, and stops examining.
 static LEFT: AtomicU32 = AtomicU32::new(64);
 
-/// Commits a type by Open MPI's function of this name.
+/// Commits a type by Open MPI's function of this name. Then examines whether the program has made
+/// the commit, unless a wrapper of ddtc has made it.
 ///
 /// # Safety
 /// As for Open MPI's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn opal_datatype_commit(datatype: *mut c_void) -> i32 {
     let Some(theirs) = called!(COMMIT, Commit) else { return FAILED };
-    // The handle of a type in C is the address of Open MPI's structure, which is passed here.
+    // In Open MPI the handle of a type in C is the address of the type's structure, which is the
+    // argument of this function. So `is_committing`, which compares handles, can be called with it.
     if is_committing(datatype.addr() as u64) || LEFT.load(Ordering::Relaxed) == 0 {
         // SAFETY: `theirs` is Open MPI's function of this name, and the caller keeps its contract.
         return unsafe { theirs(datatype) };
@@ -32,8 +36,8 @@ pub unsafe extern "C" fn opal_datatype_commit(datatype: *mut c_void) -> i32 {
     code
 }
 
-/// Enables the hook if `MPI_Type_commit` is on the stack: the program commits, and no wrapper has
-/// seen the commit.
+/// Enables Open MPI's convertor hook if `MPI_Type_commit` or `PMPI_Type_commit` is on the stack:
+/// then the program makes the commit, and no wrapper has seen it.
 #[cold]
 fn look() {
     LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).ok();

@@ -1,9 +1,10 @@
-//! Types that the hook knows only by Open MPI's descriptions of them.
+//! Types that the convertor hook knows only by Open MPI's descriptions of them.
 //!
-//! A [`Described`] is never freed, because convertors point to it; there are at most [`USED`] of
-//! them. A copy of the description's header, its [`HeaderCopy`], replaces Open MPI's description in a
-//! convertor that ddtc's mover serves. So the mover finds the `Described` without a search, and a
-//! clone of the convertor has the `HeaderCopy` too.
+//! A [`Described`] is never freed, because convertors point to it; at most [`USED`] of them are
+//! made. Each has a copy of the header of Open MPI's description, its [`HeaderCopy`]. In a
+//! convertor that ddtc's mover serves, the address of the `HeaderCopy` replaces that of Open MPI's
+//! description. So the mover finds the `Described` without a search, and a clone of the convertor
+//! points to the `HeaderCopy` too.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -23,10 +24,12 @@ use crate::overhead_budget;
 use crate::served::Served;
 use crate::worth::COMPILE;
 
-/// Minimum packed bytes of a request whose type is looked up by its description.
+/// Minimum packed bytes of a request whose type, if it is not in the table, is looked up by Open
+/// MPI's description of it.
 pub(crate) const LOOKED_AT: u64 = 16 << 10;
 
-/// Means by which compiled code moves instances of a type in one direction.
+/// Compiled code that packs or unpacks requests of a type in Open MPI's convertor hook, with the
+/// places where the pieces that it packs may end.
 #[derive(Clone, Copy)]
 pub(crate) struct Way<'a> {
     pub(crate) direction: Direction,
@@ -35,9 +38,10 @@ pub(crate) struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// Returns the packed byte at which a piece ends that begins at packed byte `at`, if there is
-    /// memory for `length` bytes and the request has `size` bytes. A piece that is packed ends at
-    /// the end of an element, unless it is the last piece.
+    /// Returns the offset, in the packed bytes of a request, at which a piece of the request ends.
+    /// The piece begins at offset `at`, its buffer has `length` bytes, and the whole request has
+    /// `size` bytes. A piece that is packed ends at the end of an element, unless it is the last
+    /// piece; it is empty if no element ends within the buffer.
     #[inline]
     pub(crate) fn end(&self, at: u64, length: u64, size: u64) -> u64 {
         let end = at.saturating_add(length).min(size);
@@ -45,29 +49,32 @@ impl Way<'_> {
     }
 }
 
-/// A type that is known by its description. It is never freed, because convertors point to it.
+/// A type that is known only by Open MPI's description of it. It is never freed, because convertors
+/// point to it.
 pub(crate) struct Described {
-    /// Address of the [`HeaderCopy`] of its description; 0 until it has one.
+    /// Address of the type's [`HeaderCopy`]; 0 before [`HeaderCopy::publish`] has made one.
     header_copy: u64,
     entries: Box<[Entry]>,
     bounds: [i64; 5],
-    /// None: Open MPI moves all requests of the type.
+    /// Datatype of bytes with the layout of the type, committed in ddtc's engine. `None`: Open MPI
+    /// packs and unpacks all requests of the type.
     committed: Option<Committed>,
     class: Class,
     pub(crate) served: Served,
     pub(crate) uses: Uses,
-    /// Bytes that Open MPI moved in each direction and that were found equal to those of compiled
-    /// code.
+    /// Number of bytes in each direction that Open MPI moved, and that were found equal to the
+    /// bytes that compiled code would have moved.
     alike: [AtomicU64; 2],
-    /// A comparison has found a difference.
+    /// True after a comparison has found that Open MPI and compiled code move different bytes of
+    /// the type.
     spoilt: AtomicBool,
 }
 
 impl Described {
-    /// Makes a `Described` of a view. `made`: a type of bytes of the same layout, and the places
+    /// Makes a `Described` from a view. `made`: a type of bytes of the same layout, and the places
     /// where elements of the description end; `None` if the description is not understood. If
-    /// `made` is `None`, the layout is dense or the type cannot be compiled, no request of the type
-    /// is ever served.
+    /// `made` is `None`, the layout is dense or the type cannot be compiled, Open MPI moves all
+    /// requests of the type.
     fn of(view: &View<'_>, made: Option<(Datatype, Cuts)>) -> Described {
         let mut described = Described {
             header_copy: 0,
@@ -91,7 +98,8 @@ impl Described {
             counted::adopted(&committed);
             described.committed = Some(committed);
         }
-        // The layout is dense, or the description was not understood or not compiled.
+        // The class is `Dense` if the layout is dense. It is still `Dense` too if the description
+        // was not understood or the type was not compiled.
         if described.class == Class::Dense {
             described.served.refuse();
         }
@@ -102,15 +110,15 @@ impl Described {
         View { bounds: self.bounds, entries: &self.entries }
     }
 
-    /// Returns the address of the [`HeaderCopy`], which replaces the description of Open MPI in a
-    /// convertor.
+    /// Returns the address of the type's [`HeaderCopy`]. In a convertor that ddtc's mover serves,
+    /// it replaces the address of Open MPI's description.
     pub(crate) fn header_copy(&self) -> u64 {
         self.header_copy
     }
 
     /// Returns the type whose [`HeaderCopy`] is at the address `description`, a word that was read
-    /// from a convertor; `None` if the word is not the address of a `HeaderCopy`, whatever else the
-    /// word is.
+    /// from a convertor. The word may have any value; `None` if it is not the address of a
+    /// `HeaderCopy` in use.
     #[inline]
     pub(crate) fn by_header(description: u64) -> Option<&'static Described> {
         let distance = (description as usize).wrapping_sub(KNOWN.as_ptr().addr());
@@ -120,7 +128,8 @@ impl Described {
         KNOWN.get(distance / size_of::<HeaderCopy>())?.described()
     }
 
-    /// Returns how compiled code moves the type, if a mover of ddtc may serve it in this direction.
+    /// Returns the compiled code for requests of the type in this direction; `None` if Open MPI's
+    /// mover must serve them.
     #[inline]
     pub(crate) fn way(&self, direction: Direction) -> Option<Way<'_>> {
         if self.spoilt.load(Ordering::Relaxed) {
@@ -131,24 +140,26 @@ impl Described {
     }
 
     /// Returns a lower bound of the nanoseconds that compiled code saves in moving this number of
-    /// bytes: a quarter of a nanosecond a byte for short runs in structures or lists, else 0.
+    /// bytes: a quarter of a nanosecond a byte for short runs as in structures and indexed types,
+    /// else 0.
     pub(crate) fn spares(&self, bytes: u64) -> u64 {
         if matches!(self.class, Class::BlocksShort | Class::TableShort) { bytes / 4 } else { 0 }
     }
 
-    /// Returns true if Open MPI has moved the bytes of one instance, and at least [`LOOKED_AT`]
-    /// bytes, that were found equal to those of compiled code.
+    /// Returns true if enough of the bytes that Open MPI moved in this direction were found equal
+    /// to those of compiled code: as many as one instance has, and at least [`LOOKED_AT`].
     pub(crate) fn is_proven(&self, direction: Direction) -> bool {
         self.alike[direction as usize].load(Ordering::Relaxed) >= LOOKED_AT.max(self.bounds[0] as u64)
     }
 
-    /// Counts bytes that Open MPI moved and that were found equal to those of compiled code.
+    /// Counts bytes that Open MPI moved in this direction and that were found equal to those of
+    /// compiled code.
     pub(crate) fn was_alike(&self, direction: Direction, bytes: u64) {
         self.alike[direction as usize].fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Notes a difference between Open MPI's bytes and those of compiled code. Whichever is wrong,
-    /// Open MPI moves all requests of the type from now on.
+    /// Records that Open MPI's bytes differ from those of compiled code. It is not known which of
+    /// the two are wrong, so Open MPI moves all requests of the type from now on.
     #[cold]
     pub(crate) fn differs(&self) {
         self.served.refuse();
@@ -157,9 +168,10 @@ impl Described {
         }
     }
 
-    /// Makes the kernels for each direction in which enough requests went to Open MPI's mover to
-    /// ask for them. The layout must be compiled already, or is compiled now, if the overhead
-    /// budget allows that and, in mode `lazy`, enough bytes were moved.
+    /// Lets compiled code serve requests of the type, in each direction for which the type was
+    /// queued because Open MPI's mover had moved enough of its bytes. The layout must be compiled
+    /// already, or is compiled now, if the overhead budget allows that and, in mode `lazy`, enough
+    /// bytes were moved.
     pub(crate) fn serve(&self) {
         let Some(committed) = &self.committed else { return };
         for (direction, moved) in Direction::BOTH.into_iter().zip(self.served.take()) {
@@ -168,7 +180,8 @@ impl Described {
                 || overhead_budget::allows(COMPILE) && committed.settled(direction, moved)
             {
                 committed.make_ranges(direction);
-                // Until the type is proven, received bytes are compared by packing them again.
+                // Until enough bytes were found equal, bytes that Open MPI has received are
+                // compared by packing them again, which needs the kernels for packing.
                 committed.make_ranges(Direction::Pack);
                 self.served.serve(direction);
             }
@@ -176,25 +189,29 @@ impl Described {
     }
 }
 
-/// Number of types of which a first request differed from Open MPI's.
+/// Number of types that are known only by Open MPI's descriptions and of which Open MPI and
+/// compiled code were found to move different bytes.
 static DIFFERENT: AtomicU32 = AtomicU32::new(0);
 
-/// Returns the number of types of which a first request differed from Open MPI's.
+/// Returns the number of types that are known only by Open MPI's descriptions and of which Open MPI
+/// and compiled code were found to move different bytes.
 pub(crate) fn different() -> u32 {
     DIFFERENT.load(Ordering::Relaxed)
 }
 
-/// A description that replaces Open MPI's in convertors, and the type that it belongs to.
+/// Copy of the header of Open MPI's description of a type, with a reference to that type.
+/// Convertors that ddtc's mover serves point to the copy instead of to Open MPI's description.
 ///
-/// All `HeaderCopy` values are elements of one array, [`KNOWN`], so that any word of a convertor can be
-/// compared with their addresses ([`Described::by_header`]): a convertor that Open MPI reuses may
-/// hold any number there.
+/// All `HeaderCopy` values are elements of one array, [`KNOWN`]. So any word of a convertor can be
+/// compared with their addresses ([`Described::by_header`]). That is needed because a convertor
+/// that Open MPI reuses may hold any number in the place of the description's address.
 #[repr(C)]
 struct HeaderCopy {
     /// Header of a description, as Open MPI lays it out: number of entries allocated, number of
-    /// entries used, address of the entries. Written once, before a convertor points here.
+    /// entries used, address of the entries. It is written once, before a convertor points to this
+    /// `HeaderCopy`.
     header: [AtomicU64; 3],
-    /// The type, which is never freed. Null: this element of the array is free.
+    /// The type, which is never freed. Null if this element of [`KNOWN`] is not in use.
     described: AtomicRef<Described>,
 }
 
@@ -210,8 +227,8 @@ impl HeaderCopy {
 
     /// Makes this the `HeaderCopy` of a type, for as long as the process lives.
     fn publish(&'static self, mut described: Box<Described>) {
-        // Open MPI reads the `HeaderCopy` and the entries by addresses that are stored as numbers in
-        // convertors and in the header. So the provenance of both is exposed.
+        // Open MPI reads the `HeaderCopy` and the entries by addresses that are stored as numbers,
+        // in convertors and in the header. So the provenance of both is exposed.
         described.header_copy = std::ptr::from_ref(self).expose_provenance() as u64;
         let described: &'static Described = Box::leak(described);
         let n = described.entries.len() as u64;
@@ -224,15 +241,16 @@ impl HeaderCopy {
 }
 
 /// Number of elements of the hash table [`KNOWN`].
-/// Maximum number of elements of [`KNOWN`] that are used.
 const PLACES: usize = 1024;
+/// Maximum number of elements of [`KNOWN`] that are used.
 const USED: usize = 512;
-/// Number of successive elements of [`KNOWN`] that are searched for a type. The hash of the type's
-/// description gives the first one.
+/// Number of successive elements of the hash table [`KNOWN`] that are searched for a type,
+/// beginning at the element that the hash of the type's description gives.
 const NEAR: usize = 32;
 
 static KNOWN: [HeaderCopy; PLACES] = [const { HeaderCopy::new() }; PLACES];
-/// Number of elements of [`KNOWN`] that are used. A thread that fills an element holds this lock.
+/// Number of elements of [`KNOWN`] that are in use. A thread holds this lock while it fills an
+/// element.
 static MADE: Mutex<usize> = Mutex::new(0);
 
 fn places(view: &View<'_>) -> impl Iterator<Item = &'static HeaderCopy> {
@@ -240,7 +258,7 @@ fn places(view: &View<'_>) -> impl Iterator<Item = &'static HeaderCopy> {
     (first..first + NEAR).filter_map(|at| KNOWN.get(at % PLACES))
 }
 
-/// Looks up a type by its description, without a lock.
+/// Looks up a type by Open MPI's description of it, without a lock.
 pub(crate) fn find(wanted: &View<'_>) -> Option<&'static Described> {
     places(wanted).map_while(HeaderCopy::described).find(|known| known.view().is(wanted))
 }
@@ -249,8 +267,10 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Described> {
     KNOWN.iter().filter_map(HeaderCopy::described)
 }
 
-/// Makes a type of a description, once, if fewer than [`USED`] were made. A description of which no
-/// type can be made is kept too, so that its requests are known to be Open MPI's.
+/// Makes the [`Described`] of a description of Open MPI that is not known yet, unless [`USED`] of
+/// them exist or all elements of [`KNOWN`] that may hold it are in use. If no type of bytes can be
+/// made from the description, the `Described` is made nevertheless and leaves all requests to Open
+/// MPI, so that the attempt is not repeated.
 pub(crate) fn make(view: &View<'_>, sizes: &[u64; KINDS], order: Order) {
     if find(view).is_some() || *MADE.lock() >= USED {
         return;
@@ -270,7 +290,8 @@ pub(crate) fn make(view: &View<'_>, sizes: &[u64; KINDS], order: Order) {
     }
 }
 
-/// Moves the uses that were counted for each type to the type's row of the report.
+/// Adds the uses that were counted for each type to the type's row of the report, and counts from 0
+/// again.
 pub(crate) fn fold_all() {
     for known in all() {
         if let Some(committed) = &known.committed {
@@ -295,7 +316,7 @@ mod tests {
         for other in [0, 8, at + 1, at + 8, at - 8, start - each, start + each * PLACES as u64, u64::MAX] {
             assert!(Described::by_header(other).is_none(), "{other:x}");
         }
-        // A convertor that has this address reads the header of the description there.
+        // Open MPI reads the header of the description at this address if a convertor points to it.
         let [room, used, entries] = std::array::from_fn(|i| {
             let place = &KNOWN[((at - start) / each) as usize];
             place.header[i].load(Ordering::Relaxed)

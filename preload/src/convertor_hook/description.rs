@@ -1,11 +1,11 @@
-//! Datatypes made of Open MPI's descriptions of types that the program never passes to a call that
-//! this library sees: Open MPI makes such types inside a call, and Fortran commits its types
-//! unseen.
+//! Construction of datatypes from Open MPI's descriptions of types. It is needed for types that the
+//! program never passes to a call that ddtc sees: Open MPI makes some types inside a call, and
+//! Fortran programs commit types where ddtc does not see it.
 //!
-//! A description is a list of elements, which are blocks of one basic type, in loops. Its bounds
-//! are exact in bytes, but its basic types may differ from those of the program. So a datatype of
-//! bytes is made of the description. Its normal nest is that of any other datatype of the same
-//! layout.
+//! A description is a sequence of elements and loops of elements. An element consists of blocks of
+//! one basic type. The bounds in a description are exact in bytes, but its basic types may differ
+//! from those of the program. So a datatype of bytes is made from the description. Its normal nest
+//! is that of any other datatype of the same layout.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -17,22 +17,23 @@ use crate::cuts::{END, Entry, KINDS, LOOP};
 /// Offset, in a type of Open MPI, of five words: size, true lower bound, true upper bound, lower
 /// bound, upper bound.
 const BOUNDS: u64 = 24;
-/// Maximum number of entries of a description that is read, without the entry that ends it. For
-/// each request of a type that is known by its description all entries are compared.
+/// Maximum number of entries of a description that is read, without the entry that ends it. There
+/// is a limit because all entries are compared at each request of a type that is known only by its
+/// description.
 pub(crate) const MOST: usize = 4096;
-/// Maximum depth of nested loops.
+/// Maximum depth of nested loops in a description from which a datatype is made.
 const DEEPEST: usize = 32;
 
-/// Meaning of the two counts of an element, which differs between releases. [`super::proof::prove`]
-/// finds it out.
+/// Meaning of the two counts that an element of Open MPI's description of a type has. It differs
+/// between releases of Open MPI; [`super::proof::prove`] determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Order {
-    /// The count of 32 bits is the number of blocks, that of 64 bits the number of basic elements
-    /// in a block.
+    /// The element's count of 32 bits is its number of blocks, and its count of 64 bits is the
+    /// number of basic elements in a block.
     Blocks = 1,
-    /// The count of 64 bits is the number of blocks, that of 32 bits the number of basic elements
-    /// in a block.
+    /// The element's count of 64 bits is its number of blocks, and its count of 32 bits is the
+    /// number of basic elements in a block.
     Lengths = 2,
 }
 
@@ -40,10 +41,11 @@ impl Order {
     pub(crate) const BOTH: [Order; 2] = [Order::Blocks, Order::Lengths];
 }
 
-/// The proven order as a number; 0 before the proof.
+/// The [`Order`] that the proof has found, as a number; 0 if it has found none or was not made yet.
 static ORDER: AtomicU8 = AtomicU8::new(0);
 
-/// Returns the order, if the proof has found that descriptions are understood.
+/// Returns the meaning of an element's two counts; `None` unless the proof has found that Open
+/// MPI's descriptions are understood.
 #[inline]
 pub(crate) fn order() -> Option<Order> {
     let order = ORDER.load(Ordering::Relaxed);
@@ -54,12 +56,12 @@ pub(crate) fn understood(order: Order) {
     ORDER.store(order as u8, Ordering::Relaxed);
 }
 
-/// All parts of a type of Open MPI that say where its bytes are.
+/// The parts of Open MPI's structure of a type that determine where the bytes of an instance are.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
-    /// Size, true lower bound, true upper bound, lower bound, upper bound.
+    /// Size, true lower bound, true upper bound, lower bound and upper bound of the type, in bytes.
     pub(crate) bounds: [i64; 5],
-    /// The entries, with the one that ends them.
+    /// The entries of the description, including the entry that ends it.
     pub(crate) entries: &'a [Entry],
 }
 
@@ -69,7 +71,8 @@ impl View<'_> {
     }
 
     /// Returns a hash, which is equal for equal views. Only the bounds, the number of entries and
-    /// six of the entries are hashed, because views with equal hashes are compared as a whole.
+    /// six of the entries are hashed. That suffices because views with equal hashes are compared as
+    /// a whole.
     pub(crate) fn hash(&self) -> u64 {
         let n = self.entries.len();
         let some = [0, 1, n / 3, n / 2, n.saturating_sub(3), n.saturating_sub(2)];
@@ -88,8 +91,8 @@ impl View<'_> {
     }
 }
 
-/// Returns the parts of an entry that have a meaning. Open MPI leaves other words in the entries
-/// that begin and end a loop as they were in memory.
+/// Returns the parts of an entry of a description that have a meaning. Open MPI does not write the
+/// other words of the entries that begin and end a loop, so these words may hold anything.
 #[inline]
 fn meaning(entry: &Entry) -> [u64; 4] {
     let (length, extent) = match entry.kind {
@@ -101,12 +104,12 @@ fn meaning(entry: &Entry) -> [u64; 4] {
     [kind, length, extent as u64, entry.displacement as u64]
 }
 
-/// Returns the view of a type of Open MPI; `None` if its description has more than [`MOST`] entries
-/// or is not laid out as expected.
+/// Returns the view of a type of Open MPI; `None` if the type's description has more than [`MOST`]
+/// entries or is not laid out as expected.
 ///
 /// # Safety
-/// `datatype` must be a committed type of Open MPI that lives as long as the view. The layout must
-/// be proven, or at least the offset `optimized` of [`layout`].
+/// `datatype` must be the address of a committed type of Open MPI that lives as long as the view.
+/// The [`layout`] must be proven, or at least its offset `optimized`.
 #[inline]
 pub(crate) unsafe fn view<'a>(datatype: u64) -> Option<View<'a>> {
     // SAFETY: the caller promises a type of Open MPI, which has the header of its description,
@@ -127,7 +130,8 @@ pub(crate) unsafe fn view<'a>(datatype: u64) -> Option<View<'a>> {
 }
 
 /// Returns a datatype of bytes that has the layout of a view; `None` if the description is not
-/// understood, or does not agree with its bounds.
+/// understood, or does not agree with the bounds in the view. `sizes`: bytes of each basic type, by
+/// its kind.
 pub(crate) fn datatype(view: &View<'_>, sizes: &[u64; KINDS], order: Order) -> Option<Datatype> {
     let [size, true_lb, true_ub, lb, ub] = view.bounds;
     let (end, entries) = view.entries.split_last()?;
@@ -139,8 +143,8 @@ pub(crate) fn datatype(view: &View<'_>, sizes: &[u64; KINDS], order: Order) -> O
     ([t.size(), t.true_lb(), t.true_ub()] == [size, true_lb, true_ub]).then_some(t)
 }
 
-/// Returns a datatype of the entries of one loop body, or of the whole description: a structure
-/// with one member for each element and each inner loop.
+/// Returns a datatype that is made from the entries of one loop body or of the whole description: a
+/// structure with one member for each element and each inner loop.
 fn body(entries: &[Entry], sizes: &[u64; KINDS], order: Order, depth: usize) -> Option<Datatype> {
     let byte = Datatype::named(Named::Byte);
     let (mut places, mut lengths, mut members, mut at) = (Vec::new(), Vec::new(), Vec::new(), 0);
@@ -206,7 +210,7 @@ mod tests {
         Entry { flags: 0x136, kind, count, length, extent, displacement }
     }
 
-    /// Entry that begins a loop. Its words without a meaning hold arbitrary values.
+    /// Returns the entry that begins a loop. Its words without a meaning hold arbitrary values.
     fn ring(items: u32, iterations: u64, apart: i64) -> Entry {
         Entry {
             flags: 0,
@@ -248,7 +252,9 @@ mod tests {
     fn blocks_are_a_vector() {
         let t = read([24, 0, 48, 0, 48], &[element(INT, 3, 2, 20, 0), end(1, 24)]).unwrap();
         assert!(alike(&t, &Datatype::vector(3, 2, 5, &named(Named::Int)).unwrap()));
-        // With the other order the same entries describe another type, which has other bounds.
+        // In these entries the two counts are exchanged. In the order `Blocks` they describe
+        // another type, which does not agree with these bounds. In the order `Lengths` they
+        // describe the first type again.
         let view = View { bounds: [24, 0, 48, 0, 48], entries: &[element(INT, 2, 3, 20, 0), end(1, 24)] };
         assert!(datatype(&view, &sizes(), Order::Blocks).is_none());
         assert!(datatype(&view, &sizes(), Order::Lengths).is_some());

@@ -1,5 +1,6 @@
-//! Functions that this library defines in front of Open MPI's functions of the same names. While
-//! the convertor hook is disabled, each calls Open MPI's function, at the cost of one more load.
+//! Exported functions that the dynamic linker finds before Open MPI's functions of the same names.
+//! While Open MPI's convertor hook is disabled, each of these functions calls Open MPI's function,
+//! at the cost of one additional load.
 
 use std::ffi::{c_int, c_void};
 
@@ -23,8 +24,8 @@ use crate::reentrancy::is_inside;
 use crate::slow_path::{FOREIGN, GPU, OPAQUE_GPU, SHADOW, watched_for};
 use crate::table::{self, Found};
 
-/// Function that lists memory. Arguments: convertor, list to fill, its number of entries, bytes
-/// that are listed.
+/// Type of `opal_convertor_raw`, which lists the memory of a request. Arguments: convertor, list to
+/// fill, number of entries of the list, number of bytes in the listed memory.
 type Raw = unsafe extern "C" fn(Convertor, *mut libc::iovec, *mut u32, *mut usize) -> c_int;
 
 /// Prepares a convertor for packing.
@@ -59,8 +60,8 @@ pub unsafe extern "C" fn opal_convertor_prepare_for_recv(
     unsafe { prepare(&PREPARE_FOR_RECV, Direction::Unpack, Convertor(convertor), datatype, count, buffer) }
 }
 
-/// Prepares a convertor by Open MPI's function, and stores ddtc's mover if it is to serve the
-/// convertor.
+/// Prepares a convertor by Open MPI's function `original`. Then stores ddtc's mover, which packs or
+/// unpacks by compiled code, in the convertor, if the type is ready for it.
 ///
 /// # Safety
 /// As for Open MPI's function `original`, which must prepare convertors of this direction.
@@ -74,8 +75,8 @@ unsafe fn prepare(
     buffer: *const c_void,
 ) -> c_int {
     match typed!(original.known(), Prepare) {
-        // Every message passes here. For nearly all messages this call is a jump to Open MPI's
-        // function.
+        // Open MPI calls this function for every message. For nearly all messages the function is
+        // only a jump to Open MPI's function.
         // SAFETY: `theirs` is `original`, whose contract the caller keeps.
         Some(theirs) if is_theirs(datatype) => unsafe { theirs(convertor, datatype, count, buffer) },
         // SAFETY: the contract of `prepared` is this function's.
@@ -83,9 +84,9 @@ unsafe fn prepare(
     }
 }
 
-/// Returns true if convertors of a type are never served, whatever they move: the hook is disabled,
-/// the type is a named type or one run of bytes, or the type was found to be one that Open MPI
-/// moves.
+/// Returns true if Open MPI's mover serves all convertors of a type. That is so if the hook is
+/// disabled, if the type is a named type or its instances are one contiguous run of bytes, or if
+/// the table says that the type is always bypassed.
 #[inline(always)]
 fn is_theirs(datatype: *const c_void) -> bool {
     let handle = datatype as u64;
@@ -98,7 +99,7 @@ fn is_theirs(datatype: *const c_void) -> bool {
         }
 }
 
-/// Does the work of [`prepare`] for a type that may be served.
+/// Does the work of [`prepare`] for a type whose convertors ddtc's mover may serve.
 ///
 /// # Safety
 /// As for [`prepare`].
@@ -112,9 +113,9 @@ unsafe fn prepared(
     buffer: *const c_void,
 ) -> c_int {
     let Some(theirs) = called!(original, Prepare) else { return FAILED };
-    // SAFETY: `theirs` is `original`, whose contract the caller keeps. `generic` is not 0 only
-    // while the hook is enabled. Then the memory of a convertor is as the proof has found it, and
-    // `convertor` was just prepared by this call and is used by nobody else.
+    // SAFETY: `theirs` is `original`, whose contract the caller keeps. `generic` is 0 while the
+    // hook is disabled. If it is not 0, the proof has found where the fields of a convertor are.
+    // `convertor` was just prepared by this call, so no other thread uses it.
     unsafe {
         let code = theirs(convertor, datatype, count, buffer);
         let generic = generic(direction);
@@ -125,7 +126,9 @@ unsafe fn prepared(
     }
 }
 
-/// Stores ddtc's mover in a convertor that has Open MPI's generic mover, if the type is ready.
+/// Stores ddtc's mover in a convertor that has Open MPI's generic mover, if the type is ready for
+/// compiled code. Otherwise counts the bytes of the request, so that the type is made ready after
+/// enough of them.
 ///
 /// # Safety
 /// The hook must be enabled. `convertor` must be a convertor of Open MPI that was just prepared and
@@ -133,15 +136,16 @@ unsafe fn prepared(
 #[inline(never)]
 unsafe fn choose(direction: Direction, convertor: Convertor) {
     let l = layout();
-    // SAFETY: the caller promises a convertor of Open MPI, and the hook is enabled only if the
-    // proof has found these offsets.
+    // SAFETY: the caller promises a convertor of Open MPI and that the hook is enabled. The hook is
+    // enabled only after the proof has found these offsets.
     let (flags, handle, description, moved, buffer, size) = unsafe {
         let word = |offset| convertor.word(offset);
         let (flags, datatype, description) = (convertor.flags(l), word(l.datatype), word(l.description));
         (flags, datatype, description, word(l.moved), word(l.buffer), word(l.size))
     };
-    // If the preparation stored no mover, the generic one is left from an earlier request. The
-    // flags of such a convertor always differ from those of a fresh one.
+    // Open MPI's preparation may have stored no mover, because the request needs none. Then the
+    // generic mover in the convertor is left from an earlier request. The flags of such a convertor
+    // always differ from those of a convertor for which a mover was stored just now.
     if flags & !OF_TYPE != l.fresh(direction == Direction::Pack)
         || description != handle + u64::from(l.optimized)
         || moved != 0
@@ -151,8 +155,9 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
     let entry = match table::find(handle) {
         Found::Convert(entry) => entry,
         Found::Unknown if size >= LOOKED_AT && !watched_for(FOREIGN | GPU | OPAQUE_GPU) && !is_inside() => {
-            // SAFETY: the convertor was just prepared, as the caller promises, and for the generic
-            // mover, as its flags say; `handle` and `size` are read from it.
+            // SAFETY: the convertor was just prepared, as the caller promises, and its flags show
+            // that it was prepared for the generic mover. `handle` and `size` were read from the
+            // convertor.
             return unsafe { unseen::choose(direction, convertor, handle, size) };
         }
         _ => return,
@@ -166,27 +171,30 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
     if entry.takes(buffer as *const c_void)
         && entry.gains_inside(size)
         && !watched_for(FOREIGN | GPU | OPAQUE_GPU)
-        // Messages of this library's own calls, by which Open MPI is timed, are moved by Open MPI.
+        // If ddtc itself makes the call to measure Open MPI, Open MPI's mover must serve the
+        // request.
         && !is_inside()
     {
-        // SAFETY: the convertor was just prepared for the generic mover, as its flags say, with the
-        // optimized description of its own type; ddtc's mover serves that type in this direction.
+        // SAFETY: the convertor was just prepared for the generic mover, as its flags show, with
+        // the optimized description of its own type, as was compared above. `served` has shown that
+        // ddtc's mover can serve that type in this direction.
         unsafe { Ours::Known(direction).store(convertor) };
     }
 }
 
-/// Returns the mover of ddtc that serves a convertor, if one does.
+/// Returns the mover of ddtc that serves a convertor; `None` if Open MPI's mover serves it or the
+/// hook is disabled.
 ///
 /// # Safety
 /// `convertor` must be a convertor of Open MPI.
 #[inline]
 unsafe fn served(convertor: Convertor) -> Option<Ours> {
-    // SAFETY: the caller promises a convertor of Open MPI, and the hook is enabled only if the
-    // proof has found the layout.
+    // SAFETY: the caller promises a convertor of Open MPI. The hook is enabled only after the proof
+    // has found the layout of convertors.
     if is_enabled() { unsafe { Ours::of(convertor) } } else { None }
 }
 
-/// Sets the position of a convertor in its packed bytes.
+/// Sets the position of a convertor in the packed bytes of its request.
 ///
 /// # Safety
 /// As for Open MPI's function of this name.
@@ -202,7 +210,8 @@ pub unsafe extern "C" fn opal_convertor_set_position_nocheck(
     unsafe { served(convertor).map_or_else(|| theirs(convertor, at), |ours| position(ours, convertor, at)) }
 }
 
-/// Lists the memory of a convertor's instances, from the convertor's position on.
+/// Lists the pieces of memory in which the instances of a convertor's request lie, from the
+/// convertor's position on.
 ///
 /// # Safety
 /// As for Open MPI's function of this name.
@@ -219,7 +228,8 @@ pub unsafe extern "C" fn opal_convertor_raw(
     // and `leave` are called only for the mover that `served` has found in the convertor.
     unsafe {
         if let Some(ours) = served(convertor) {
-            // Open MPI lists memory by the convertor's stack, which ddtc's mover does not advance.
+            // Open MPI makes the list from the convertor's stack of loops, which ddtc's mover does
+            // not advance. So ddtc makes the list, or `leave` lets Open MPI build the stack anew.
             if let Some(Some(done)) = guard(|| lists::list(convertor, ours, list, n, bytes)) {
                 return done;
             }
@@ -229,7 +239,7 @@ pub unsafe extern "C" fn opal_convertor_raw(
     }
 }
 
-/// Copies instances of a type from buffer to buffer.
+/// Copies instances of a type from one buffer to another.
 ///
 /// # Safety
 /// As for Open MPI's function of this name.
@@ -248,9 +258,9 @@ pub unsafe extern "C" fn opal_datatype_copy_content_same_ddt(
     }
 }
 
-/// Copies instances from buffer to buffer, if the type is ready for that and the buffers lie apart.
-/// If this returns false, Open MPI is to copy all instances; the destination may then hold
-/// anything.
+/// Copies instances of a type from one buffer to another by compiled code, if compiled code for
+/// this is ready and the buffers do not overlap. If this returns false, the caller must let Open
+/// MPI copy all instances, because the contents of the destination are then undefined.
 ///
 /// # Safety
 /// As for Open MPI's `opal_datatype_copy_content_same_ddt`.
@@ -273,8 +283,8 @@ unsafe fn copied(datatype: *const c_void, count: usize, to: *mut c_void, from: *
     {
         return false;
     }
-    // SAFETY: the caller promises buffers with `count` instances of the type, which lives during
-    // the call. `served` has only copies for which `LayoutCopy::make` was called.
+    // SAFETY: the caller promises buffers with `count` instances of the type, and a type that lives
+    // during the call. `served` has only copies for which `LayoutCopy::make` was called.
     let done = unsafe { guard(|| copies.copy_made(from.cast(), to.cast(), instances)) == Some(true) };
     if done {
         counted::copied_inside(bytes as u64);

@@ -1,10 +1,12 @@
-//! Movers for the first requests of a type that is known by its description alone. Open MPI moves
-//! the bytes, and they are compared with those that compiled code would have moved.
+//! Movers for the first requests of a type that ddtc knows only by Open MPI's description of it.
+//! Open MPI's own mover packs or unpacks the bytes. Then the bytes are compared with those that
+//! compiled code would have packed or unpacked.
 //!
-//! Sent bytes are packed a second time, and the pieces must end where ddtc's mover would end them.
-//! Received bytes are packed again from the program's buffer. So no byte that compiled code has
-//! moved reaches the program or a peer before the bytes of at least one instance were found equal.
-//! Nothing is allocated. A thread that finds the buffer for the comparison taken compares nothing.
+//! Sent bytes are packed a second time by compiled code, and each piece must end where ddtc's mover
+//! would end it. After a receive, compiled code packs the bytes again from the program's buffer. So
+//! no byte that compiled code has moved reaches the program or a peer before the bytes of at least
+//! one instance were found equal. Nothing is allocated, because all threads share one buffer for
+//! the comparison. A thread that finds the buffer in use by another thread skips the comparison.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
@@ -18,9 +20,11 @@ use super::layout::{Convertor, layout};
 use super::mover::{Kept, Ours};
 use crate::guard::guard;
 
-/// Bytes that are compared at a time.
+/// Length in bytes of the buffer for the comparison, which is the maximum number of bytes that are
+/// packed and compared at a time.
 const ROOM: usize = 64 << 10;
-/// Maximum number of buffers of a call that is compared. A call that uses more is not compared.
+/// Maximum number of buffers of a mover's call whose bytes are compared. If a call uses more
+/// buffers, its bytes are not compared.
 const BUFFERS: usize = 8;
 
 struct Room {
@@ -33,8 +37,8 @@ unsafe impl Sync for Room {}
 
 static PLACE: Room = Room { taken: AtomicBool::new(false), bytes: UnsafeCell::new([0; ROOM]) };
 
-/// Returns the mover that is stored for first requests: it calls Open MPI's mover and then
-/// compares.
+/// Returns the mover that is stored in the convertor of a first request. It calls Open MPI's mover
+/// and then compares the bytes with those of compiled code.
 pub(crate) fn mover(direction: Direction) -> Mover {
     match direction {
         Direction::Pack => pack,
@@ -42,35 +46,41 @@ pub(crate) fn mover(direction: Direction) -> Mover {
     }
 }
 
-/// Packs by Open MPI's mover, and compares.
+/// Packs with Open MPI's mover, and compares the packed bytes with those that compiled code packs.
 ///
 /// # Safety
-/// As for the mover of a convertor that Open MPI calls.
+/// Open MPI must call this function as the mover that is stored in `c`, with arguments as it passes
+/// them to its own movers.
 unsafe extern "C" fn pack(c: Convertor, buffers: *mut libc::iovec, n: *mut u32, bytes: *mut usize) -> c_int {
-    // SAFETY: the contract of `moves` is this function's, which is the mover for packing.
+    // SAFETY: the caller promises what `moves` requires, and this function is the mover for
+    // packing.
     unsafe { moves(Direction::Pack, c, buffers, n, bytes) }
 }
 
-/// Unpacks by Open MPI's mover, and compares.
+/// Unpacks with Open MPI's mover, and compares the unpacked bytes with those that compiled code
+/// would have unpacked.
 ///
 /// # Safety
-/// As for the mover of a convertor that Open MPI calls.
+/// Open MPI must call this function as the mover that is stored in `c`, with arguments as it passes
+/// them to its own movers.
 unsafe extern "C" fn unpack(
     c: Convertor,
     buffers: *mut libc::iovec,
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: the contract of `moves` is this function's, which is the mover for unpacking.
+    // SAFETY: the caller promises what `moves` requires, and this function is the mover for
+    // unpacking.
     unsafe { moves(Direction::Unpack, c, buffers, n, bytes) }
 }
 
-/// Lets Open MPI's mover move bytes, and compares them with those that compiled code would have
-/// moved.
+/// Packs or unpacks with Open MPI's mover, and compares the bytes with those that compiled code
+/// would have moved. Returns the result of Open MPI's mover, or [`FAILED`] if its address is not
+/// known.
 ///
 /// # Safety
-/// As for the mover of a convertor that Open MPI calls, in which [`mover`] of this direction is
-/// stored.
+/// The arguments must be those that Open MPI passes to the mover of `convertor`, and this mover
+/// must be [`mover`] of `direction`.
 unsafe fn moves(
     direction: Direction,
     convertor: Convertor,
@@ -97,7 +107,8 @@ unsafe fn moves(
             let (Some(way), true) = (known.way(direction), used <= BUFFERS) else { return };
             if !PLACE.taken.swap(true, Ordering::Acquire) {
                 let used = std::slice::from_raw_parts(buffers, used);
-                // A panic must not leave the buffer taken, and counts as a difference.
+                // A panic in the comparison is caught here, so that the buffer is given back in any
+                // case. A panic counts as a difference.
                 let alike = guard(|| alike(convertor, way, first, used, &given, &mut *PLACE.bytes.get()));
                 PLACE.taken.store(false, Ordering::Release);
                 match alike {
@@ -110,13 +121,15 @@ unsafe fn moves(
     }
 }
 
-/// Returns true if compiled code would have moved the same bytes, and would have ended its pieces
-/// at the same places. `first`: packed byte at which the call began. `given`: lengths of the
+/// Returns true if compiled code would have moved the same bytes as the call of Open MPI's mover
+/// that has just ended. If the call packs, compiled code must also end each piece at the same
+/// place. `first`: packed byte of the request at which the call began. `given`: lengths of the
 /// buffers before the call.
 ///
 /// # Safety
-/// `convertor` must be a convertor of Open MPI, prepared for the type of `way`, and `used` the
-/// buffers that Open MPI has just moved, from packed byte `first` of the request on.
+/// `convertor` must be a convertor of Open MPI that is prepared for the type of `way`. `used` must
+/// be the buffers whose bytes Open MPI's mover has just packed or unpacked, from packed byte
+/// `first` of the request on.
 unsafe fn alike(
     convertor: Convertor,
     way: Way<'_>,
@@ -125,8 +138,8 @@ unsafe fn alike(
     given: &[usize; BUFFERS],
     room: &mut [u8; ROOM],
 ) -> bool {
-    // SAFETY: the caller promises a convertor of Open MPI. Its mover is one of this module, which
-    // is stored only if the layout is proven.
+    // SAFETY: the caller promises a convertor of Open MPI. Its mover is a mover of this module, and
+    // such a mover is stored only if the layout of convertors is proven.
     let (size, count, user) = unsafe {
         let l = layout();
         (convertor.word(l.size), convertor.word(l.count), convertor.word(l.buffer))
@@ -163,8 +176,9 @@ unsafe fn alike(
     true
 }
 
-/// Returns true if the bytes differ only where they may be the padding after the ten bytes of a
-/// `long double`, which Open MPI does not write.
+/// Returns true if the bytes `ours` and `theirs` differ only at places that may be the padding
+/// after the ten bytes of a `long double`, because Open MPI does not write this padding. `at`:
+/// packed byte of the request at which both begin.
 #[cold]
 fn is_padding(way: Way<'_>, at: u64, ours: &[u8], theirs: &[u8]) -> bool {
     let mut pairs = ours.iter().zip(theirs).zip(at..);

@@ -1,5 +1,5 @@
-//! Open MPI's functions that the proof and the reading of descriptions call, and convertors of this
-//! library's own.
+//! The functions of Open MPI that the proof ([`super::proof`]) and the reading of Open MPI's
+//! descriptions of types call, and ddtc's own convertors for these calls.
 
 use std::ffi::{c_int, c_void};
 
@@ -12,29 +12,33 @@ use crate::cuts::{Cuts, Entry, KINDS};
 use crate::loader::object_of;
 use crate::scopes::behind;
 
-/// Function that makes a convertor. Arguments: architecture, mode.
+/// Type of Open MPI's function that makes a convertor. Arguments: architecture, mode.
 type Create = unsafe extern "C" fn(i32, i32) -> *mut c_void;
-/// Function that clones a convertor. Arguments: source, destination, whether the stack is cloned
-/// too.
+/// Type of Open MPI's function that clones a convertor. Arguments: source, destination, whether the
+/// stack of the convertor is cloned too.
 type Clone = unsafe extern "C" fn(Convertor, Convertor, i32) -> c_int;
 
-/// Offset, in Open MPI's structure of a class, of the number of bytes of the class's objects.
-/// Before it are the name, the parent, two functions, two numbers and two arrays.
+/// Offset, in Open MPI's structure of a class, of the number of bytes of an object of the class.
+/// Before this offset are the name, the parent, two functions, two numbers and two arrays.
 const CLASS_BYTES: usize = 56;
-/// Maximum bytes of a convertor. A longer one is not the structure that [`Layout`] describes.
+/// Maximum number of bytes of a convertor of Open MPI. A longer convertor is not the structure that
+/// [`Layout`] describes.
 const MOST: usize = 1024;
-/// Maximum number of entries of a description whose elements are read.
+/// Maximum number of entries in Open MPI's description of a type. The elements of a longer
+/// description are not read.
 const LONGEST: u64 = 1 << 22;
 
-/// Functions and facts of Open MPI.
+/// Functions of Open MPI for convertors, and facts about its basic types.
 pub(crate) struct Functions {
     create: Create,
     pub(crate) prepare: [Prepare; 2],
     pub(crate) set_position: Position,
-    /// Functions that pack and unpack, in this order: they call a convertor's mover.
+    /// Open MPI's functions that pack and unpack, in this order. They call the mover of a
+    /// convertor.
     pub(crate) by: [Mover; 2],
     pub(crate) clone: Clone,
-    /// Addresses of the generic movers, found by their names; 0 if these symbols are hidden.
+    /// Addresses of Open MPI's generic movers for packing and unpacking, found by their names; 0 if
+    /// these symbols are hidden.
     pub(crate) generic: [usize; 2],
     architecture: i32,
     sizes: [u64; KINDS],
@@ -43,27 +47,28 @@ pub(crate) struct Functions {
 macro_rules! function {
     ($name:literal, $type:ty) => {{
         let found = behind($name);
-        // SAFETY: null becomes `None`. Any other address is that of Open MPI's function of that
-        // name, which has this type in Open MPI's headers.
+        // SAFETY: a null address becomes `None`. Any other address is that of Open MPI's function
+        // of that name, which has this type in Open MPI's headers.
         unsafe { std::mem::transmute::<*mut c_void, Option<$type>>(found) }
             .ok_or(concat!("there is no ", $name))
     }};
 }
 
-/// Result of the proof, which a process makes at most once. None: the proof has failed, and the
-/// hook stays disabled.
+/// Result of the proof that the convertor hook works with this Open MPI. A process makes the proof
+/// at most once. The value is `None` if the proof has failed, and the hook then stays disabled.
 pub(super) static FOUND: Awaited<Option<Functions>> = Awaited::new();
 
-/// Returns Open MPI's functions, if the proof has succeeded.
+/// Returns Open MPI's functions if the proof of the convertor hook has succeeded, otherwise `None`.
 pub(crate) fn functions() -> Option<&'static Functions> {
     FOUND.get().and_then(Option::as_ref)
 }
 
 impl Functions {
-    /// Looks up the functions and reads the facts.
+    /// Looks up the functions by their names, and reads the facts about Open MPI's basic types.
     ///
     /// # Errors
-    /// A text that says which function or fact is missing or different.
+    /// The error is a text that names the function or fact which is missing or different from the
+    /// expected one.
     pub(crate) fn find(layout: &Layout) -> Result<Functions, &'static str> {
         let there = "a function of convertors is missing";
         let (architecture, sizes) = (behind("opal_local_arch"), behind("opal_datatype_local_sizes"));
@@ -103,8 +108,8 @@ impl Functions {
         &self.sizes
     }
 
-    /// Returns true if the object file `object` has all the functions, so that no tool has replaced
-    /// one of them.
+    /// Returns true if all the functions lie in the object file `object`. If a tool has replaced a
+    /// function, that function lies in another object file.
     pub(crate) fn are_of(&self, object: &str) -> bool {
         let functions = [
             self.create as *const c_void,
@@ -118,7 +123,7 @@ impl Functions {
         functions.into_iter().all(|function| object_of(function) == object)
     }
 
-    /// Prepares a convertor by Open MPI's own function.
+    /// Prepares a convertor of ddtc for a pack or unpack, by Open MPI's own function.
     ///
     /// # Safety
     /// `datatype` must be a committed type of Open MPI.
@@ -130,8 +135,9 @@ impl Functions {
         count: usize,
         buffer: *const u8,
     ) -> Result<(), &'static str> {
-        // SAFETY: the caller promises a committed type, and nobody else uses the convertor of an
-        // [`Own`]. Open MPI stores the buffer's address and does not read or write the buffer.
+        // SAFETY: the caller promises a committed type. An [`Own`] has one user at a time, so
+        // nobody else uses its convertor. Open MPI stores the buffer's address and does not read or
+        // write the buffer.
         let code = unsafe {
             let prepare = self.prepare[direction as usize];
             prepare(own.convertor(), datatype as *const c_void, count, buffer.cast())
@@ -139,35 +145,41 @@ impl Functions {
         if code == 0 { Ok(()) } else { Err("a convertor was not prepared") }
     }
 
-    /// Returns where the elements of a type's description end, if Open MPI agrees: a convertor is
-    /// set to about `asked` positions, and Open MPI must round each down to the expected end of an
-    /// element. `None` if one position differs, or if the description is not understood.
+    /// Returns the places where the elements of Open MPI's description of a type end, after a test
+    /// that Open MPI uses the same places. For the test, a convertor is set to about `asked`
+    /// positions, and Open MPI must round each position down to the end of an element that was read
+    /// from the description. Returns `None` if Open MPI rounds one position differently, or if the
+    /// description is not understood.
     ///
     /// # Safety
     /// `datatype` must be a committed type of Open MPI, of `size` bytes, and `layout` the layout of
     /// its memory.
     pub(crate) unsafe fn cuts(&self, layout: &Layout, datatype: u64, size: u64, asked: u64) -> Option<Cuts> {
-        // SAFETY: the caller promises that the header of the type's description is at this offset:
-        // number of entries allocated, number of entries used, address of the entries.
+        // SAFETY: the caller promises the layout of the type, so the header of Open MPI's
+        // description of the type is at this offset. The header consists of three words: number of
+        // entries allocated, number of entries used, address of the entries.
         let [room, used, entries] = unsafe { *((datatype + u64::from(layout.optimized)) as *const [u64; 3]) };
         if used == 0 || used > room || used > LONGEST || entries % 8 != 0 || entries == 0 {
             return None;
         }
-        // SAFETY: the description has `used` entries at this address, and the type owns them.
+        // SAFETY: Open MPI's description has `used` entries at this address. They live as long as
+        // the type, which owns them.
         let entries = unsafe { std::slice::from_raw_parts(entries as *const Entry, used as usize) };
         let cuts = Cuts::of(entries, &self.sizes, size)?;
         let own = Own::new(self, Direction::Pack)?;
         // SAFETY: the caller promises a committed type.
         unsafe { self.prepare(&own, Direction::Pack, datatype, 1, std::ptr::from_ref(&own).cast()) }.ok()?;
-        // The positions are about evenly spaced, and the last one is `size - 1`. Open MPI counts
-        // entries from the first one, so a position in a long description takes long, and fewer are
-        // tried there. Before each position the convertor is sent back to the beginning: when
-        // 5.0.11 was asked to go on from the middle of an element, the heap was corrupted.
+        // The tested positions are about evenly spaced, and the last one is `size - 1`. To find a
+        // position, Open MPI counts the entries of the description from the first entry on. That
+        // takes long in a long description, so fewer positions are tested there. Before each test
+        // the convertor is set back to position 0, because Open MPI 5.0.11 corrupted the heap when
+        // it was set to a later position from the middle of an element.
         let asked = if used > MANY { 2 } else { asked };
         let step = (size / asked).max(1);
         let ends_alike = (1..size).step_by(step as usize).chain([size - 1]).all(|position| {
             let (mut start, mut theirs) = (0, position as usize);
-            // SAFETY: the convertor was prepared above, and both positions lie within its bytes.
+            // SAFETY: the convertor was prepared above, and both positions lie within its packed
+            // bytes.
             unsafe {
                 (self.set_position)(own.convertor(), &raw mut start);
                 if position > 0 {
@@ -180,15 +192,16 @@ impl Functions {
     }
 }
 
-/// Number of entries of a description above which only 3 positions are tried.
+/// Number of entries in Open MPI's description of a type above which [`Functions::cuts`] tests only
+/// 3 positions.
 const MANY: u64 = 256;
 
-/// Addresses of convertors of this library's own that are not in use, for each direction. A
-/// convertor is used for one direction only, and never freed, because Open MPI has no function that
-/// frees a convertor or resets it.
+/// Addresses of ddtc's own convertors that are not in use, for each direction. A convertor is used
+/// for one direction only. It is never freed, because Open MPI has no function that frees or resets
+/// a convertor.
 static FREE: [Mutex<Vec<usize>>; 2] = [const { Mutex::new(Vec::new()) }; 2];
 
-/// A convertor of this library's own, and its direction.
+/// A convertor that ddtc has made for its own use, and the direction for which it is used.
 pub(crate) struct Own(Convertor, Direction);
 
 // SAFETY: Open MPI stores nothing about threads in a convertor, and an `Own` has one user at a
@@ -200,8 +213,9 @@ impl Own {
         let free = FREE[direction as usize].lock().pop();
         let convertor = match free {
             Some(address) => address as *mut c_void,
-            // SAFETY: Open MPI's function makes a convertor for an architecture, here that of this
-            // process, which was read from Open MPI's `opal_local_arch`.
+            // SAFETY: Open MPI's function makes a convertor for an architecture. The given
+            // architecture is that of this process, because it was read from Open MPI's
+            // `opal_local_arch`.
             None => unsafe { (functions.create)(functions.architecture, 0) },
         };
         if convertor.is_null() { None } else { Some(Own(Convertor(convertor), direction)) }
@@ -218,11 +232,12 @@ impl Drop for Own {
     }
 }
 
-/// Disables the hook and forgets this library's convertors and the addresses that were looked up in
-/// [`host`], because Open MPI has no user any more and may be unloaded. [`FOUND`] keeps its
-/// functions: if Open MPI gets a user again, the hook is enabled without another proof.
+/// Disables the convertor hook and forgets ddtc's own convertors and the addresses that were looked
+/// up in [`host`]. Called when Open MPI has no user any more, because it may then be unloaded.
+/// [`FOUND`] keeps the functions of Open MPI: if Open MPI gets a user again, the hook is enabled
+/// without another proof.
 pub(crate) fn close() {
     host::close();
-    // The convertors are not freed: their memory may be gone with the library.
+    // The convertors are not freed, because their memory may be gone if Open MPI was unloaded.
     FREE.iter().for_each(|free| free.lock().clear());
 }

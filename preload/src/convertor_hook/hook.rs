@@ -1,4 +1,4 @@
-//! Open MPI's convertor hook as a [`Hook`].
+//! Implementation of the trait [`Hook`] by Open MPI's convertor hook.
 
 use ddtc::kind::Direction;
 
@@ -8,7 +8,7 @@ use crate::hook::{Hook, HookReport};
 use crate::host::Host;
 use crate::table::TypeEntry;
 
-/// Open MPI's convertor hook.
+/// Open MPI's convertor hook, for callers that know only the trait [`Hook`].
 pub(crate) struct Door;
 
 impl Hook for Door {

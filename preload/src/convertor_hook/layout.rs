@@ -1,4 +1,4 @@
-//! Offsets at which Open MPI keeps the fields of a convertor and of a type that the hook reads and
+//! Offsets of those fields of Open MPI's convertors and types that the convertor hook reads and
 //! writes, for 64-bit builds of Open MPI without debugging.
 //!
 //! [`super::proof`] checks these offsets in every process before anything relies on them.
@@ -6,58 +6,64 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Offsets in bytes, and bits of the flags. All offsets are of words of a convertor, except
-/// `optimized`, which is an offset in a type.
+/// Offsets in bytes of fields of Open MPI's structures, and bits of a convertor's flags.
+/// `optimized` is an offset in a type; all other offsets are those of words in a convertor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Kind and state of the convertor: 32 bits.
+    /// Offset of the convertor's flags ([`Bits`]), a word of 32 bits.
     pub(crate) flags: u32,
-    /// Packed bytes of all instances.
+    /// Offset of the number of packed bytes of all instances.
     pub(crate) size: u32,
-    /// Packed bytes of all instances in the representation of the process at the other end.
+    /// Offset of the number of packed bytes of all instances in the data representation of the
+    /// process at the other end.
     pub(crate) size_there: u32,
-    /// Address of the type.
+    /// Offset of the address of the type.
     pub(crate) datatype: u32,
-    /// Address of the description of the type that the mover uses.
+    /// Offset of the address of the header of that description of the type which the mover reads.
     pub(crate) description: u32,
-    /// Number of instances.
+    /// Offset of the number of instances.
     pub(crate) count: u32,
-    /// Address of the program's buffer.
+    /// Offset of the address of the program's buffer.
     pub(crate) buffer: u32,
-    /// Address of the mover, the function that moves bytes.
+    /// Offset of the address of the mover, which is the function that packs or unpacks.
     pub(crate) mover: u32,
-    /// Address of the function that sets the convertor's position; 0: convertors of this release
-    /// have no such field, and one exported function sets the position of all of them.
+    /// Offset of the address of the function that sets the convertor's position. The value 0 means
+    /// that convertors of this release have no such field, and that one exported function sets the
+    /// position of all convertors.
     pub(crate) placer: u32,
-    /// Number of packed bytes that were moved so far.
+    /// Offset of the number of packed bytes that were packed or unpacked so far.
     pub(crate) moved: u32,
-    /// In a type: the optimized description, which is used if no representation is converted.
+    /// Offset, in a type, of the header of the type's optimized description. Open MPI uses this
+    /// description if no data representation is converted.
     pub(crate) optimized: u32,
-    /// Bits of the flags.
+    /// Bits of a convertor's flags.
     pub(crate) bits: Bits,
-    /// Names of the generic movers for packing and unpacking. The library may hide these symbols.
+    /// Symbol names of Open MPI's generic movers for packing and unpacking. A build of Open MPI may
+    /// hide these symbols.
     pub(crate) generic: [&'static str; 2],
 }
 
-/// Bits of a convertor's flags. The lower half of the flags is copied from the type.
+/// Bits of the upper half of a convertor's flags. The lower half of the flags is copied from the
+/// type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bits {
     pub(crate) receives: u32,
     pub(crate) sends: u32,
-    /// Both ends represent data alike.
+    /// Flag bit of a convertor: both ends of the message have the same data representation.
     pub(crate) homogeneous: u32,
-    /// `CONVERTOR_NO_OP`: one contiguous piece, for which the library calls no mover.
+    /// Flag bit `CONVERTOR_NO_OP` of a convertor: the bytes are one contiguous piece, for which
+    /// Open MPI calls no mover.
     pub(crate) plain: u32,
     pub(crate) completed: u32,
-    /// The number of packed bytes at the other end is known.
+    /// Flag bit of a convertor: the number of packed bytes at the other end is known.
     pub(crate) sized: u32,
 }
 
-/// Number of offsets in a [`Layout`].
+/// Number of offsets in a [`Layout`], all of which [`Layout::planted`] takes.
 #[cfg(debug_assertions)]
 pub(crate) const OFFSETS: usize = 11;
 
-/// Layout of releases 4.1 and 5.0.
+/// Layout of Open MPI's releases 4.1 and 5.0.
 const BEFORE_6: Layout = Layout {
     flags: 0x14,
     size: 0x18,
@@ -81,7 +87,7 @@ const BEFORE_6: Layout = Layout {
     generic: ["opal_generic_simple_pack", "opal_generic_simple_unpack"],
 };
 
-/// Layout of release 6.0, taken from its header. No build of 6.0 has been run yet.
+/// Layout of Open MPI's release 6.0, taken from its header file. No build of 6.0 has been run yet.
 const SINCE_6: Layout = Layout {
     flags: 0x70,
     size: 0x50,
@@ -106,19 +112,19 @@ const SINCE_6: Layout = Layout {
 };
 
 static LAYOUTS: [Layout; 2] = [BEFORE_6, SINCE_6];
-/// Index into [`LAYOUTS`] of the layout of this process.
+/// Index into [`LAYOUTS`] of the layout that this process uses.
 static HERE: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the layout of this process: before the proof the one that its version suggests, and
-/// while the hook is enabled the proven one.
+/// Returns the layout that this process uses. Before the proof it is the layout that Open MPI's
+/// version suggests. While the hook is enabled it is the proven layout.
 #[inline]
 pub(crate) fn layout() -> &'static Layout {
     let [before_6, since_6] = &LAYOUTS;
     if HERE.load(Ordering::Relaxed) == 0 { before_6 } else { since_6 }
 }
 
-/// Sets the layout of this process to that of Open MPI `version`. Returns false if no layout of
-/// that version is known.
+/// Sets the layout of this process to the layout of Open MPI `version`. Returns false if no layout
+/// of that version is known.
 pub(crate) fn take_for(version: [u32; 3]) -> bool {
     let here = match version {
         [4, 1, _] | [5, 0, _] => 0,
@@ -129,42 +135,44 @@ pub(crate) fn take_for(version: [u32; 3]) -> bool {
     true
 }
 
-/// Length in bytes of the beginning of a convertor that contains all fields of a [`Layout`].
+/// Number of bytes at the beginning of a convertor in which all fields of a [`Layout`] lie.
 pub(crate) const WITHIN: u32 = 0x100;
-/// Length in bytes of the beginning of a type that contains everything that is read of a type.
+/// Number of bytes at the beginning of a type in which all fields lie that the hook reads.
 pub(crate) const TYPE_WITHIN: u32 = 320;
 
-/// Bits of a convertor's flags that are copied from the type.
+/// Mask of those bits of a convertor's flags that are copied from the type.
 pub(crate) const OF_TYPE: u32 = 0xffff;
-/// `OPAL_DATATYPE_FLAG_NO_GAPS`, one of the type's bits in all releases: the type is contiguous,
-/// and its extent is its size. Open MPI also sets this bit in a convertor of no bytes and in one
-/// that was cleaned up.
+/// Flag bit `OPAL_DATATYPE_FLAG_NO_GAPS`, which is copied from the type in all releases: the type
+/// is contiguous, and its extent is its size. Open MPI also sets this bit in a convertor of no
+/// bytes and in a convertor that was cleaned up.
 pub(crate) const NO_GAPS: u32 = 0x20;
 
 impl Layout {
-    /// Returns the number of instances that Open MPI's function for copies reads from its argument.
-    /// Before 6.0 the function takes 32 bits, and the upper half of the register may hold anything.
+    /// Returns the number of instances that Open MPI's function for copies from buffer to buffer
+    /// takes from its argument. Before 6.0 the function takes only the lower 32 bits of the
+    /// argument, and the upper half of the register may have any value.
     pub(crate) const fn instances(&self, count: usize) -> i64 {
         if self.placer == 0 { count as i32 as i64 } else { count as i64 }
     }
 
-    /// Returns the upper half of the flags of a newly prepared convertor that the generic mover
-    /// serves: host memory, no checksum, no conversion of representations. No other convertor has
-    /// exactly these bits.
+    /// Returns the upper half of the flags that Open MPI gives to a newly prepared convertor with a
+    /// generic mover. Such a convertor is for host memory, without a checksum and without a
+    /// conversion of data representations. No other convertor has exactly these bits.
     #[inline]
     pub(crate) const fn fresh(&self, sends: bool) -> u32 {
         let bits = &self.bits;
         bits.homogeneous | bits.sized | if sends { bits.sends } else { bits.receives }
     }
 
-    /// Returns the flags of which a convertor has at least one if its last preparation stored no
-    /// mover, or if it was cleaned up since. Its word for the mover is then of an earlier request.
+    /// Returns two flags. A convertor has at least one of them if its last preparation stored no
+    /// mover, or if the convertor was cleaned up since. In both cases the word for the mover is
+    /// that of an earlier request.
     #[inline]
     pub(crate) const fn without_mover(&self) -> u32 {
         self.bits.plain | NO_GAPS
     }
 
-    /// Returns a layout with other offsets, given in the order of the fields. For tests.
+    /// Returns a layout with these offsets, which are given in the order of the fields. For tests.
     #[cfg(debug_assertions)]
     pub(crate) const fn planted(offsets: [u32; OFFSETS]) -> Layout {
         let [flags, size, size_there, datatype, description, count, buffer, mover, placer, moved, optimized] =
@@ -188,7 +196,7 @@ impl Layout {
     }
 }
 
-/// A convertor of Open MPI, by its address.
+/// Address of a convertor, the structure by which Open MPI packs or unpacks one message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Convertor(pub(crate) *mut c_void);

@@ -1,10 +1,11 @@
-//! Lists of the program's memory in place of Open MPI's `opal_convertor_raw`, for a convertor that
-//! ddtc's mover has advanced.
+//! Replacement for Open MPI's `opal_convertor_raw`, which lists the pieces of the program's memory
+//! that a request uses, for a convertor that ddtc's mover has advanced.
 //!
-//! Open MPI makes the list from the convertor's stack of loops, which ddtc's mover leaves where a
-//! preparation put it. No known layer of Open MPI both packs and lists by one convertor: a layer
-//! that lists memory does so on a newly prepared convertor, and Open MPI makes that list itself. So
-//! this module is for callers that are not known.
+//! Open MPI makes the list from the convertor's stack of loops. ddtc's mover does not advance the
+//! stack, so Open MPI's list would begin at a wrong place. No known layer of Open MPI needs the
+//! replacement, because no layer both packs and lists by one convertor: a layer that lists memory
+//! does so by a newly prepared convertor, for which Open MPI makes the list itself. So this module
+//! is only for layers that are not known.
 
 use std::ffi::c_int;
 
@@ -13,13 +14,14 @@ use ddtc::segments::Segment;
 use super::layout::{Convertor, layout};
 use super::mover::{Ours, way};
 
-/// Number of segments that are queried at a time.
+/// Maximum number of segments that are computed at a time for a list of memory.
 const FEW: usize = 32;
 
-/// Lists memory from the position of the convertor on, as `opal_convertor_raw` does, and advances
-/// the convertor. Returns `None`, with `n`, `bytes` and the convertor unchanged, if Open MPI is to
-/// make the list: the convertor is at its beginning or its end, its type is not ready any more, or
-/// its segments cannot be listed.
+/// Lists the pieces of the program's memory from the position of the convertor on, as
+/// `opal_convertor_raw` does, and advances the convertor. Returns 1 if the request then has no more
+/// bytes, else 0. Returns `None`, with `n`, `bytes` and the convertor unchanged, if Open MPI must
+/// make the list, because the convertor is at its beginning or its end, because its type is not
+/// ready any more, or because its segments cannot be listed.
 ///
 /// # Safety
 /// As for Open MPI's `opal_convertor_raw`. The convertor's mover must be `ours`.
@@ -31,8 +33,9 @@ pub(crate) unsafe fn list(
     bytes: *mut usize,
 ) -> Option<c_int> {
     let l = layout();
-    // SAFETY: the caller promises a convertor of Open MPI whose mover is `ours`, which is stored
-    // only if the layout is proven, and an `n` that can be read.
+    // SAFETY: the caller promises a convertor of Open MPI whose mover is `ours`, and an `n` that
+    // can be read. A mover of ddtc is stored in a convertor only after the layout of convertors was
+    // proven.
     let (way, size, first, count, user, room) = unsafe {
         let word = |offset| convertor.word(offset);
         let (_, way) = way(convertor, ours)?;
@@ -50,9 +53,9 @@ pub(crate) unsafe fn list(
         for segment in few.get(..found)? {
             let length = segment.len - skip;
             let place = (user as *mut u8).wrapping_offset((segment.at + skip as i64) as isize);
-            // SAFETY: `asked`, and so `found`, is no longer than the `room - used` entries that
-            // were free, so `used` is less than `room`, the number of entries that the caller
-            // promises.
+            // SAFETY: `asked` is no longer than the `room - used` entries that were free, and
+            // `found` is no longer than `asked`. So `used` is less than `room`, the number of
+            // entries that the caller promises.
             unsafe { *entries.add(used) = libc::iovec { iov_base: place.cast(), iov_len: length as usize } };
             (skip, used, at) = (0, used + 1, at + length);
         }

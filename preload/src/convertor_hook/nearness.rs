@@ -1,16 +1,16 @@
-//! The test whether the blocks of a layout lie so near each other that the processor's prefetching
-//! keeps ahead of any loop, Open MPI's included.
+//! Test whether the blocks of a layout are so near each other in memory that the processor
+//! prefetches them early enough for any loop, Open MPI's included.
 
 use ddtc::nest::{LoopNest, Node, Normal};
 
-/// Bytes of a page.
+/// Bytes of a page of memory.
 const PAGE: u64 = 4096;
 
 /// Returns true if blocks that follow each other in the packed stream start less than a page apart
-/// in memory, judged by the loop with the smallest step in the stream. There the hardware
-/// prefetches ahead of any loop, so Open MPI's loop is as fast as compiled code. The transpose of a
-/// matrix with rows of a page or more is not near, because the step of that loop in memory is a
-/// whole row.
+/// in memory. This is judged by one loop of the nest, the loop with the smallest step in the
+/// stream. If the blocks are that near, the hardware prefetches them ahead of any loop, so Open
+/// MPI's loop is as fast as compiled code. The transpose of a matrix with rows of a page or more is
+/// not near, because one step of that loop skips a whole row in memory.
 pub(crate) fn is_near(nest: &LoopNest<Normal>) -> bool {
     let steps = nest.nodes().iter().filter_map(|node| match node {
         Node::Loop { step, .. } => Some(step),

@@ -1,4 +1,5 @@
-//! Planted faults for tests: ddtc's movers move wrong bytes, which `DDTC_HOOK=check` must find.
+//! Planted faults for tests: they make ddtc's movers move wrong bytes, which `DDTC_HOOK=check` must
+//! find.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -7,18 +8,19 @@ use ddtc::kind::Direction;
 use super::described::Way;
 use super::layout::{Convertor, layout};
 
-/// Number of pieces of which one is moved wrong; 0: none is.
+/// Number of compared pieces of which one is moved wrongly; 0: no piece is moved wrongly.
 static EVERY: AtomicU64 = AtomicU64::new(0);
 static PIECES: AtomicU64 = AtomicU64::new(0);
 
-/// Makes one piece in `every` go wrong from now on, among the pieces that are compared; 0: none.
+/// Makes ddtc's movers move one piece in `every` wrongly from now on, counting only pieces that are
+/// compared with Open MPI's. 0: no piece is moved wrongly.
 #[unsafe(no_mangle)]
 pub extern "C" fn ddtc_hook_spoils(every: u64) {
     EVERY.store(every, Relaxed);
 }
 
-/// Spoils the first byte of a piece if it is the piece's turn. The piece was just moved, and starts
-/// at packed byte `first` of the request.
+/// Replaces the first byte of a piece by a wrong value if it is the turn of this piece. The piece
+/// was just moved, and starts at packed byte `first` of the request.
 ///
 /// # Safety
 /// As for `advance`, which has just moved the piece through `convertor`; `used` are the buffers
@@ -31,8 +33,8 @@ pub(super) unsafe fn spoil(convertor: Convertor, way: Way<'_>, first: u64, used:
     }
     let byte: *mut u8 = buffer.iov_base.cast();
     // SAFETY: the buffer is not empty, so its first byte may be written. If the piece was received,
-    // packed byte `first` was just unpacked into the program's buffer, and is unpacked there once
-    // more with a wrong value.
+    // packed byte `first` was just unpacked into the program's buffer, so it may be unpacked there
+    // once more, now with a wrong value.
     unsafe {
         match way.direction {
             Direction::Pack => *byte ^= 0x55,

@@ -1,11 +1,11 @@
-//! The proof that Open MPI's structures have the layout of [`super::layout`]. Each process makes it
-//! before anything relies on that layout.
+//! Proof that Open MPI's structures of convertors and types have the layout of [`super::layout`].
+//! Each process makes the proof before anything relies on that layout.
 //!
 //! First, convertors of known types are prepared in both directions, and the words at the offsets
 //! are compared with the arguments of the preparation. Then Open MPI's mover moves bytes through
 //! one convertor and ddtc's mover through another, in pieces of odd lengths and from odd positions.
-//! Everything that the two leave must be equal: bytes, lengths, results, flags, positions. If
-//! anything is unexpected, the hook stays disabled.
+//! Both movers must leave equal bytes, lengths, results, flags and positions. If any check fails,
+//! the hook stays disabled.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -34,7 +34,7 @@ fn holds(what: bool, otherwise: &'static str) -> Holds {
     if what { Ok(()) } else { Err(otherwise) }
 }
 
-/// A type of Open MPI for the proof, freed when dropped.
+/// A type of Open MPI that the proof has made. It is freed when this value is dropped.
 struct Made {
     host: &'static Host,
     handle: HandleWord,
@@ -53,8 +53,8 @@ impl Made {
     }
 
     fn vector(host: &'static Host, [count, length, stride]: [c_int; 3], of: HandleWord) -> Holds<Made> {
-        // SAFETY: `of` is a handle of a type of Open MPI, the arguments are in range, and a handle
-        // can be written to `t`.
+        // SAFETY: `of` is a handle of a type of Open MPI, the arguments are in range, and `t` is
+        // the address of a handle that can be written.
         Made::by(host, |t| host.f.type_vector.map(|f| unsafe { f(count, length, stride, of, t.cast()) }))
     }
 }
@@ -68,7 +68,7 @@ impl Drop for Made {
     }
 }
 
-/// A type of Open MPI, and the compiled code for the same type.
+/// A type of Open MPI that the proof examines, and ddtc's compiled code for the same type.
 struct Subject {
     made: Made,
     committed: Committed,
@@ -76,8 +76,8 @@ struct Subject {
 }
 
 impl Subject {
-    /// Decodes and compiles a type, with an engine that only the proof uses: the report counts the
-    /// costs of the program's types in the engine of the process.
+    /// Decodes and compiles a type with an engine that only the proof uses. The engine of the
+    /// process is not used, because the report counts the costs of the program's types there.
     fn of(host: &'static Host, engine: &Engine, made: Made) -> Holds<Subject> {
         let mut types = Types::new(host, u64::MAX).ok_or("the ABI is not known")?;
         let t = types.decode(made.handle, None).map_err(|_| "a type was not decoded")?;
@@ -89,14 +89,14 @@ impl Subject {
         self.made.handle
     }
 
-    /// Bytes of memory from displacement 0 to the end of `count` instances.
+    /// Returns the number of bytes of memory from displacement 0 to the end of `count` instances.
     fn span(&self, count: u64) -> usize {
         let t = self.committed.datatype();
         (t.true_ub() + t.extent() * count as i64) as usize
     }
 }
 
-/// A layout that is being proven.
+/// A layout of Open MPI's structures that is being proven.
 struct Proof<'a> {
     functions: &'a Functions,
     layout: Layout,
@@ -104,16 +104,16 @@ struct Proof<'a> {
     generic: [Option<u64>; 2],
 }
 
-/// Facts that the proof has found.
+/// Facts about Open MPI that the proof has found.
 pub(crate) struct Proven {
     /// Addresses of Open MPI's generic movers, one for each direction.
     pub(crate) generic: [usize; 2],
-    /// Meaning of the two counts of an element of a description; none if descriptions are not
-    /// understood.
+    /// Meaning of the two counts of an element of Open MPI's descriptions of types; none if
+    /// descriptions are not understood.
     pub(crate) order: Option<Order>,
 }
 
-/// Proves a layout. The error is a text that says which fact did not hold.
+/// Proves a layout of Open MPI's structures. The error is a text that says which fact did not hold.
 pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) -> Holds<Proven> {
     let words = [
         layout.flags,
@@ -134,7 +134,7 @@ pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) 
     let engine = Engine::new(runtime::engine().config().clone());
     let gapped = Subject::of(host, &engine, Made::vector(host, [3, 2, 5], int)?)?;
     let mixed = Subject::of(host, &engine, structure(host)?)?;
-    // Its instances have elements of several sizes, so its description has a loop.
+    // The instances of `looped` have elements of several sizes, so its description has a loop.
     let looped = Subject::of(host, &engine, Made::vector(host, [4, 1, 2], mixed.handle())?)?;
     let dense = Made::vector(host, [1, 4, 4], int)?;
     holds((gapped.size, mixed.size, looped.size) == (24, 21, 84), "types have other sizes")?;
@@ -149,8 +149,8 @@ pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) 
     holds(sends != receives, "one mover both sends and receives")?;
     for subject in subjects {
         copies(subject)?;
-        // SAFETY: a committed type of this size, which `subject` holds. `prepares` has found the
-        // offset of its description.
+        // SAFETY: the type is committed, has this size and lives as long as `subject`. `prepares`
+        // has found the offset of its description.
         let cuts = unsafe { functions.cuts(&proof.layout, subject.handle(), subject.size, u64::MAX) };
         let cuts = cuts.ok_or("a description is another")?;
         for direction in Direction::BOTH {
@@ -164,8 +164,9 @@ pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) 
     Ok(Proven { generic: [sends as usize, receives as usize], order })
 }
 
-/// Returns the order of an element's counts with which the descriptions of all subjects, and of one
-/// more type with other bounds, mean the layouts of the decoded types; none if neither order does.
+/// Returns the [`Order`] of an element's two counts with which all descriptions examined here mean
+/// the layouts that were decoded: those of all subjects, and that of a type with other bounds. None
+/// if no order does.
 fn order(
     host: &'static Host,
     functions: &Functions,
@@ -174,14 +175,15 @@ fn order(
 ) -> Holds<Option<Order>> {
     let Some(mixed) = subjects.get(1) else { return Ok(None) };
     let resized = Made::by(host, |t| {
-        // SAFETY: `mixed` is a type of Open MPI, and a handle can be written to `t`.
+        // SAFETY: `mixed` is a type of Open MPI, and `t` is the address of a handle that can be
+        // written.
         host.f.type_create_resized.map(|f| unsafe { f(mixed.handle(), -24, 96, t.cast()) })
     })?;
     let resized = Subject::of(host, engine, resized)?;
     let says = |subject: &Subject, order| {
         let t = subject.committed.datatype();
-        // SAFETY: a committed type of Open MPI, which `subject` holds. `prepares` has found the
-        // offset of its description.
+        // SAFETY: the type is a committed type of Open MPI that lives as long as `subject`.
+        // `prepares` has found the offset of its description.
         let view = unsafe { view(subject.handle()) };
         let view = view.filter(|v| v.bounds == [t.size(), t.true_lb(), t.true_ub(), t.lb(), t.ub()]);
         let described = view.and_then(|view| datatype(&view, functions.sizes(), order));
@@ -193,8 +195,8 @@ fn order(
 }
 
 /// Checks that Open MPI deletes an attribute of a type only with the last reference to the type,
-/// and that a request holds a reference. So an attribute's value exists while a request moves
-/// bytes.
+/// and that a request holds a reference to its type. So the value of a type's attribute exists
+/// while a request of the type moves bytes.
 fn retains(host: &'static Host, int: HandleWord) -> Holds {
     static DELETED: AtomicU32 = AtomicU32::new(0);
     unsafe extern "C-unwind" fn copy(
@@ -231,7 +233,8 @@ fn retains(host: &'static Host, int: HandleWord) -> Holds {
         let buffer = memory.as_mut_ptr().cast();
         let asked = recv_init(buffer, 1, made.handle, 0, 0, host.myself, (&raw mut request).cast()) == 0;
         let before = DELETED.load(Relaxed);
-        // From here on the type is freed, as if the program had called `MPI_Type_free`.
+        // From here on the type is freed as after a call of `MPI_Type_free` by the program, and
+        // only the request still holds a reference to it.
         drop(made);
         let there = is_set && asked && DELETED.load(Relaxed) == before;
         let freed = asked && request_free((&raw mut request).cast()) == 0;
@@ -242,15 +245,16 @@ fn retains(host: &'static Host, int: HandleWord) -> Holds {
     holds(gone, "a type is not gone with its last request")
 }
 
-/// Checks that Open MPI's function for copies reads from its last argument, writes to the one
-/// before it, and leaves the bytes that packing and unpacking would leave.
+/// Checks Open MPI's function that copies instances of a type between two buffers: it reads from
+/// its last argument, writes to the argument before it, and leaves the bytes that packing and
+/// unpacking would leave.
 fn copies(subject: &Subject) -> Holds {
     let copy = called!(COPY, Copy).ok_or("a function that copies is missing")?;
     let (from, mut to) = (pattern(subject.span(COUNT)), vec![0x5a; subject.span(COUNT)]);
     let (mut packed, mut expected) = (vec![0; (subject.size * COUNT) as usize], to.clone());
     let moved = subject.committed.pack(&from, 0, COUNT, &mut packed).is_ok()
         && subject.committed.unpack(&packed, &mut expected, 0, COUNT).is_ok();
-    // SAFETY: a committed type, and memory for `COUNT` instances on either side.
+    // SAFETY: the type is committed, and both buffers have memory for `COUNT` instances.
     let code = unsafe {
         let (to, from) = (to.as_mut_ptr().cast(), from.as_ptr().cast_mut().cast());
         copy(subject.handle() as *const c_void, COUNT as usize, to, from)
@@ -265,17 +269,19 @@ fn structure(host: &'static Host) -> Holds<Made> {
     let (lengths, places, types) = ([1, 2, 1], [4isize, 16, 40], [int, double, char]);
     let (lengths, places, types) = (lengths.as_ptr(), places.as_ptr(), types.as_ptr());
     Made::by(host, |t| {
-        // SAFETY: each array has three elements, and a handle can be written to `t`.
+        // SAFETY: each array has three elements, and `t` is the address of a handle that can be
+        // written.
         host.f.type_create_struct.map(|f| unsafe { f(3, lengths, places, types.cast(), t.cast()) })
     })
 }
 
-/// Returns the bytes of a buffer before a test. Each byte differs from its neighbours.
+/// Returns the bytes that a buffer of the proof holds before they are moved. Each byte differs from
+/// its neighbours.
 fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|i| (i * 37 + i / 251 + 11) as u8).collect()
 }
 
-/// Lengths of the pieces in which bytes are moved: most are odd, and one is long.
+/// Lengths of the pieces in which the proof moves bytes. Most are odd, and one is 40 bytes long.
 const PIECES: [usize; 7] = [5, 17, 1, 40, 2, 23, 9];
 
 impl Proof<'_> {
@@ -283,7 +289,7 @@ impl Proof<'_> {
         Own::new(self.functions, direction).ok_or("a convertor was not made")
     }
 
-    /// Reads a word of a convertor.
+    /// Returns the 64-bit word at an offset of a convertor.
     fn word(&self, own: &Own, offset: u32) -> u64 {
         // SAFETY: a convertor of Open MPI has at least [`WITHIN`] bytes, as `Functions::find` has
         // checked, and `prove` has found that all offsets lie within these.
@@ -295,16 +301,17 @@ impl Proof<'_> {
         unsafe { own.convertor().flags(&self.layout) }
     }
 
-    /// Checks that the arguments of a preparation, or what follows from them, stand at the offsets,
-    /// for several types, counts and buffers. Also checks the flags of convertors that no mover
-    /// serves, and finds the generic mover.
+    /// Checks that a convertor which Open MPI has prepared holds, at the expected offsets, the
+    /// arguments of the preparation or values that follow from them. Does so for several types,
+    /// counts and buffers. Also checks the flags of convertors that no mover serves, and finds the
+    /// generic mover.
     fn prepares(&mut self, direction: Direction, subjects: &[&Subject], dense: u64) -> Holds {
         let (own, l) = (self.own(direction)?, self.layout);
         let memory = [0u8; 64];
         for (i, subject) in subjects.iter().enumerate() {
             for count in [7 + 6 * i as u64, 1009] {
                 let buffer = memory.as_ptr().wrapping_add(5 * i + count as usize % 3);
-                // SAFETY: a committed type of Open MPI.
+                // SAFETY: the type is a committed type of Open MPI.
                 unsafe {
                     self.functions.prepare(&own, direction, subject.handle(), count as usize, buffer)?;
                 }
@@ -340,17 +347,17 @@ impl Proof<'_> {
         holds(named == 0 || named == mover, "the mover is not the generic one")?;
         let object = object_of(mover as *const _);
         holds(self.functions.are_of(&object), "the mover is another library's")?;
-        // SAFETY: a committed type of Open MPI.
+        // SAFETY: the type is a committed type of Open MPI.
         unsafe { self.functions.prepare(&own, direction, dense, 3, memory.as_ptr())? };
         let kind = l.fresh(direction == Direction::Pack) & !l.bits.sized | l.bits.plain;
         let flags = self.flags(&own);
         let is_dense = flags & !OF_TYPE & !l.bits.sized == kind && flags & NO_GAPS != 0;
         holds(is_dense, "flags of dense types are others")?;
-        // A convertor of no bytes keeps the mover of an earlier request. Only its flags tell that
-        // the mover does not serve it.
+        // A convertor that is prepared for no bytes keeps the mover of an earlier request. Only its
+        // flags show that the mover does not serve it.
         let other = subjects.first().map_or(dense, |subject| subject.handle());
         for datatype in [dense, other] {
-            // SAFETY: a committed type of Open MPI, of which no bytes are to be moved.
+            // SAFETY: the type is a committed type of Open MPI, and no bytes are to be moved.
             unsafe { self.functions.prepare(&own, direction, datatype, 0, memory.as_ptr())? };
             let flags = self.flags(&own);
             let is_over = flags & l.bits.completed != 0 && flags & NO_GAPS != 0;
@@ -359,8 +366,8 @@ impl Proof<'_> {
         Ok(())
     }
 
-    /// Checks that Open MPI calls the function whose address is stored as the mover, with the
-    /// convertor and buffers that it was given.
+    /// Checks that Open MPI calls the function whose address is stored as a convertor's mover, and
+    /// passes it the convertor and buffers that Open MPI was given.
     fn calls(&self, direction: Direction, subject: &Subject) -> Holds {
         const ANSWER: c_int = 0x0dd7;
         unsafe extern "C" fn witness(
@@ -377,8 +384,9 @@ impl Proof<'_> {
             ANSWER
         }
         let (own, mut memory) = (self.own(direction)?, vec![0u8; subject.span(3)]);
-        // SAFETY: a committed type, and memory for three instances. `prepares` has found the offset
-        // at which the convertor's mover is replaced. `witness` has the type of a mover.
+        // SAFETY: the type is committed, and `memory` has room for three instances. `prepares` has
+        // found the offset at which the convertor's mover is replaced. `witness` has the type of a
+        // mover.
         let found = unsafe {
             self.functions.prepare(&own, direction, subject.handle(), 3, memory.as_mut_ptr())?;
             own.convertor().put(self.layout.mover, (witness as *const ()).addr() as u64);
@@ -394,15 +402,15 @@ impl Proof<'_> {
     /// Prepares a convertor for [`COUNT`] instances in `memory`.
     fn prepared(&self, subject: &Subject, way: Way<'_>, memory: &mut [u8]) -> Holds<Own> {
         let own = self.own(way.direction)?;
-        // SAFETY: a committed type, which `subject` holds.
+        // SAFETY: the type is committed and lives as long as `subject`.
         unsafe {
             self.functions.prepare(&own, way.direction, subject.handle(), COUNT as usize, memory.as_ptr())?;
         }
         Ok(own)
     }
 
-    /// Makes one call of Open MPI's mover, or of ddtc's, with buffers of these lengths one after
-    /// the other in `packed`.
+    /// Makes one call of Open MPI's mover, or of ddtc's if `ours` is true. The buffers of the call
+    /// have these lengths and lie one after the other in `packed`.
     fn step(&self, own: &Own, way: Way<'_>, ours: bool, packed: &mut [u8], lengths: &[usize]) -> Holds<Step> {
         let mut at = 0;
         let mut buffers: Vec<libc::iovec> = Vec::new();
@@ -426,8 +434,8 @@ impl Proof<'_> {
         Ok(Step { result, n, bytes, lengths, moved, flags })
     }
 
-    /// Sets the position of a convertor by Open MPI's function, or by ddtc's. Returns the position
-    /// that was chosen.
+    /// Sets the position of a convertor by Open MPI's function, or by ddtc's if `ours` is true.
+    /// Returns the position that this function has chosen.
     fn place(&self, own: &Own, way: Way<'_>, ours: bool, position: usize) -> usize {
         let mut position = position;
         // SAFETY: the convertor is prepared and not complete, and the position lies within its
@@ -442,7 +450,8 @@ impl Proof<'_> {
         position
     }
 
-    /// Checks that the same calls of Open MPI's mover and of ddtc's leave the same results.
+    /// Checks that Open MPI's mover and ddtc's leave equal results after calls with equal
+    /// arguments.
     fn moves(&self, subject: &Subject, way: Way<'_>) -> Holds {
         let total = (subject.size * COUNT) as usize;
         let places = [None, Some(1), Some(total / 2 + 3), Some(7), Some(total - 1), Some(total / 3)];
@@ -467,8 +476,9 @@ impl Proof<'_> {
                 let lengths = if turn % 3 == 2 { vec![piece, 3, piece + 1] } else { vec![piece] };
                 let [host, own] = &convertors;
                 let theirs = self.step(host, way, false, &mut streams[0][at[0]..], &lengths)?;
-                // Open MPI's result is checked first: ddtc's mover would write its count to the
-                // same offset, wherever that is.
+                // The number of bytes that Open MPI has counted is checked before ddtc's mover is
+                // called, because ddtc's mover would write its own number at this offset even if
+                // the offset were wrong.
                 holds(theirs.moved == (at[0] + theirs.bytes) as u64, "bytes are counted elsewhere")?;
                 let ours = self.step(own, way, true, &mut streams[1][at[1]..], &lengths)?;
                 holds(theirs == ours, "our mover ends elsewhere")?;
@@ -480,7 +490,7 @@ impl Proof<'_> {
                     let to = total * 2 / 5 + round;
                     at = [false, true].map(|ours| {
                         let own = &convertors[usize::from(ours)];
-                        // By way of position 0, as `give_back` does it.
+                        // The position is set to 0 first, as in `give_back`.
                         self.place(own, way, ours, 0);
                         self.place(own, way, ours, to)
                     });
@@ -497,8 +507,8 @@ impl Proof<'_> {
         Ok(())
     }
 
-    /// Checks that a clone has the mover of its original, and goes on from the position that is
-    /// set.
+    /// Checks that a clone of a convertor has the mover of its original, and that ddtc's mover
+    /// continues in the clone from the position that is set there.
     fn clones(&self, subject: &Subject, way: Way<'_>) -> Holds {
         let (total, l) = ((subject.size * COUNT) as usize, &self.layout);
         let sends = way.direction == Direction::Pack;
@@ -506,7 +516,7 @@ impl Proof<'_> {
         let mut stream = if sends { vec![0; 2 * total] } else { pattern(2 * total) };
         let (first, second) = (self.prepared(subject, way, &mut memory)?, self.own(way.direction)?);
         let step = self.step(&first, way, true, &mut stream, &[total / 2])?;
-        // SAFETY: two convertors of Open MPI, of which the first is prepared.
+        // SAFETY: both are convertors of Open MPI, and the first is prepared.
         let code = unsafe { (self.functions.clone)(first.convertor(), second.convertor(), 0) };
         holds(code == 0, "a convertor was not cloned")?;
         let same = [l.size, l.datatype, l.description, l.count, l.buffer, l.mover, l.placer];
@@ -521,8 +531,8 @@ impl Proof<'_> {
         self.whole(subject, way, &memory, &stream)
     }
 
-    /// Checks that Open MPI's mover goes on with a convertor that ddtc's mover has advanced and
-    /// given back.
+    /// Checks that Open MPI's mover continues correctly with a convertor that ddtc's mover has
+    /// advanced and that was then given back to Open MPI's mover.
     fn goes_back(&self, subject: &Subject, way: Way<'_>) -> Holds {
         let total = (subject.size * COUNT) as usize;
         let sends = way.direction == Direction::Pack;
@@ -556,10 +566,10 @@ impl Proof<'_> {
     }
 }
 
-/// Number of instances that are moved.
+/// Number of instances that each convertor of the proof packs or unpacks.
 const COUNT: u64 = 3;
 
-/// State that a call of a mover leaves.
+/// Results of one call of a mover, by which Open MPI's mover and ddtc's are compared.
 #[derive(PartialEq, Eq)]
 struct Step {
     result: c_int,
@@ -570,8 +580,8 @@ struct Step {
     flags: u32,
 }
 
-/// Returns why the proof refuses a layout of these offsets, given in the order of the fields of
-/// [`Layout`]; null if the proof succeeds. For tests.
+/// For tests: makes the proof of a layout with these offsets, given in the order of the fields of
+/// [`Layout`]. Returns the reason why the proof refuses the layout; null if it succeeds.
 ///
 /// # Safety
 /// `offsets` must point to [`OFFSETS`] numbers, and MPI must be initialized.

@@ -1,13 +1,15 @@
-//! Comparison of each piece that ddtc's movers moved with the bytes that Open MPI's own sender
-//! makes of the program's buffer (`DDTC_HOOK=check`).
+//! Comparison of each piece that ddtc's movers have packed or unpacked with the bytes that Open
+//! MPI's own mover packs from the program's buffer (`DDTC_HOOK=check`).
 //!
-//! Each request that ddtc's mover serves gets a second convertor, its *shadow*, which is prepared
-//! to send from the same buffer and which Open MPI's mover serves. A piece that was sent must be
-//! equal to what the shadow sends, and must end where the shadow's piece ends. A piece that was
-//! received is read back by the shadow. So nothing that the comparison writes reaches the program,
-//! and gaps are never touched. The shadow follows the request piece by piece. If the request is
-//! moved to another position, a new shadow goes there from the beginning. If bytes differ, the
-//! interpreter decides whether Open MPI or ddtc is wrong.
+//! Each request that ddtc's mover serves gets a second convertor, its *shadow*. The shadow is
+//! prepared to send from the program's buffer of the request, and Open MPI's mover serves the
+//! shadow. A piece that ddtc has packed must be equal to the piece that the shadow packs, and both
+//! must end at the same position. After ddtc has unpacked a piece, the shadow packs it again, and
+//! the result must be equal to the received bytes. The shadow always packs, so the comparison
+//! writes nothing to the program's buffer, and never reads or writes gaps. The shadow advances with
+//! the request, piece by piece. If the request is set to another position, a new shadow packs from
+//! the beginning up to that position. If bytes differ, the interpreter decides whether Open MPI or
+//! ddtc is wrong.
 
 use std::collections::HashMap;
 
@@ -22,40 +24,46 @@ use super::layout::{Convertor, layout};
 use crate::check::{CHECKS, Difference};
 use crate::host::Host;
 
-/// Maximum number of requests that have a shadow at the same time. If there are more, all shadows
-/// are dropped, and new ones start from the beginning of their requests.
+/// Maximum number of requests that have a shadow at the same time. If a further request needs a
+/// shadow, all old shadows are dropped. The requests of the dropped shadows get new ones, which
+/// pack from the beginning of the request again.
 const MOST: usize = 64;
-/// Maximum bytes that a shadow sends in one call on its way to a position.
+/// Maximum number of bytes that a new shadow packs in one call, until it has reached the position
+/// of its request.
 const STEP: u64 = 64 << 10;
 
-/// Identity of a request: its type, number of instances, buffer and packed bytes.
+/// Identity of a request: its type, number of instances, buffer and number of packed bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Request {
     datatype: u64,
-    /// Hash of the type's constructors. The handle of a freed type may be given to another type,
-    /// whose description does not fit the stack of the old shadow.
+    /// Hash of the type's constructors, because Open MPI may give the handle of a freed type to
+    /// another type. The stack of loops in an old shadow does not fit the description of the new
+    /// type.
     constructors: u128,
     count: u64,
     buffer: u64,
     size: u64,
 }
 
-/// Open MPI's convertor that follows one of ddtc's.
+/// Second convertor of a request. Open MPI's mover serves it, while ddtc's mover serves the
+/// request's own convertor.
 struct Shadow {
     own: Own,
     of: Request,
-    /// Packed bytes that the shadow has sent: whole elements.
+    /// Number of packed bytes of the request that the shadow has packed. It packs only whole
+    /// elements.
     at: u64,
-    /// Position of the request.
+    /// Position of the request in its packed bytes, after the last piece that was compared.
     end: u64,
-    /// Received bytes of an element that is not complete yet: the last bytes before `end`.
+    /// Last received bytes before `end` that belong to an incomplete element. They are compared
+    /// when the rest of the element has arrived.
     rest: Vec<u8>,
 }
 
 static SHADOWS: Lazy<Mutex<HashMap<usize, Shadow>>> = Lazy::new(Mutex::default);
 
-/// A piece that was just moved: its first packed byte, the buffers that were used, and the lengths
-/// that all buffers had before the call.
+/// A piece of a request that ddtc's mover has just packed or unpacked: the position of its first
+/// packed byte, the buffers that were used, and the lengths that all buffers had before the call.
 pub(crate) struct Piece<'a> {
     pub(crate) direction: Direction,
     pub(crate) first: u64,
@@ -64,13 +72,14 @@ pub(crate) struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// Returns the bytes of the piece.
+    /// Returns a copy of the packed bytes of the piece.
     ///
     /// # Safety
     /// The buffers must be valid.
     unsafe fn bytes(&self) -> Vec<u8> {
         let parts = self.buffers.iter().filter(|b| b.iov_len > 0);
-        // SAFETY: the caller promises valid buffers, and only those of some length are read.
+        // SAFETY: the caller promises valid buffers, and only buffers with a length other than 0
+        // are read.
         parts
             .flat_map(|b| unsafe { std::slice::from_raw_parts(b.iov_base.cast::<u8>(), b.iov_len) })
             .copied()
@@ -79,7 +88,9 @@ impl Piece<'_> {
 }
 
 impl Shadow {
-    /// Returns a shadow at a position, or at the last end of an element before it.
+    /// Returns a new shadow of a request. The shadow has packed the bytes before `position`, or
+    /// before the last end of an element that is not after `position`. Returns `None` if Open MPI
+    /// cannot make or prepare the convertor.
     ///
     /// # Safety
     /// `of` must identify a request of Open MPI that may be sent or received now.
@@ -103,8 +114,9 @@ impl Shadow {
         Some(shadow)
     }
 
-    /// Sends into buffers of these lengths, one after the other in `room`. Returns the number of
-    /// bytes that each buffer then has.
+    /// Packs the next bytes of the request by the shadow, into buffers of these lengths that lie
+    /// one after the other in `room`. Returns the number of bytes that were packed into each
+    /// buffer.
     ///
     /// # Safety
     /// The program's buffer must be readable.
@@ -120,8 +132,9 @@ impl Shadow {
         sent
     }
 
-    /// Sends into any number of buffers of these lengths, one after the other in `room`. Sets each
-    /// length to the number of bytes that the buffer then has.
+    /// Packs the next bytes of the request by the shadow, into any number of buffers of these
+    /// lengths that lie one after the other in `room`. Sets each length to the number of bytes that
+    /// were packed into the buffer.
     ///
     /// # Safety
     /// As for [`Shadow::sends`].
@@ -145,7 +158,8 @@ impl Shadow {
         self.at += bytes as u64;
     }
 
-    /// Sends the piece by the shadow too. Returns the difference, if there is one.
+    /// Packs by the shadow the piece that ddtc's mover has packed. Returns the difference between
+    /// the two results, if there is one.
     ///
     /// # Safety
     /// As for [`Shadow::sends`]. The buffers of the piece must be valid.
@@ -171,8 +185,8 @@ impl Shadow {
         compared(piece.first, &ours, &theirs)
     }
 
-    /// Reads received bytes back by the shadow. Returns the difference from the bytes that came, if
-    /// there is one.
+    /// Packs by the shadow the piece that ddtc's mover has unpacked to the program's buffer.
+    /// Returns the difference between the result and the received bytes, if there is one.
     ///
     /// # Safety
     /// As for [`Shadow::follows_sent`].
@@ -182,8 +196,9 @@ impl Shadow {
         let end = piece.first + came.len() as u64;
         let mut read = vec![0; (end - self.at) as usize];
         let length = read.len();
-        // The bytes that came from `at` on. There are fewer if the request was moved to a position
-        // inside an element: the bytes of that element before the position are not known.
+        // `known` has the received bytes from position `at` on, as far as they are known. If the
+        // request was set to a position inside an element, the bytes of that element before the
+        // position are not known.
         let mut known = std::mem::take(&mut self.rest);
         known.extend_from_slice(&came);
         let before = self.at;
@@ -201,10 +216,11 @@ impl Shadow {
 
 /// A difference between ddtc's mover and the shadow.
 enum Differs {
-    /// Lengths of the buffers.
+    /// The movers of ddtc and Open MPI have filled the buffers of a piece to different lengths.
     Lengths { ours: Vec<usize>, theirs: Vec<usize> },
-    /// Bytes, from position `first` of the packed stream on. `ours` are those that ddtc's mover
-    /// sent, or those that came.
+    /// The bytes differ from position `first` of the packed stream on. `ours` are the bytes that
+    /// ddtc's mover has packed, or that were received; `theirs` are those that the shadow has
+    /// packed.
     Bytes { first: u64, ours: Vec<u8>, theirs: Vec<u8> },
 }
 
@@ -230,8 +246,8 @@ fn compared(first: u64, ours: &[u8], theirs: &[u8]) -> Option<Differs> {
     Some(Differs::Bytes { first: first + at as u64, ours, theirs })
 }
 
-/// Returns true if bytes of the packed stream from `first` on are those that the type map takes
-/// from the program's buffer.
+/// Returns true if `bytes`, which begin at position `first` of the packed stream, are equal to the
+/// bytes in the program's buffer at the places that the type map gives for these positions.
 ///
 /// # Safety
 /// The program's buffer must be readable.
@@ -242,13 +258,15 @@ unsafe fn is_defined(t: &Datatype, of: Request, first: u64, bytes: &[u8]) -> boo
         let Some((here, rest)) = left.split_at_checked(length as usize) else { return false };
         left = rest;
         let place = (of.buffer as *const u8).wrapping_offset(displacement as isize);
-        // SAFETY: a run of the type map, which is readable, as the caller promises.
+        // SAFETY: the place is a run of the type map in the program's buffer, which is readable, as
+        // the caller promises.
         here == unsafe { std::slice::from_raw_parts(place, here.len()) }
     })
 }
 
-/// Returns true if a piece is equal to what Open MPI's sender makes of the buffer, or to what the
-/// sender should make of it. A difference is counted and reported.
+/// Returns true if the packed bytes of a piece are equal to those that Open MPI's mover packs from
+/// the program's buffer, or are right by the definition of the type. Returns true too if no shadow
+/// can be made. Counts and reports a difference from Open MPI's mover.
 ///
 /// # Safety
 /// `convertor` must be a convertor of Open MPI whose mover is ddtc's and has just moved the piece.
@@ -261,8 +279,8 @@ pub(crate) unsafe fn agrees(
     piece: &Piece<'_>,
 ) -> bool {
     CHECKS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    // SAFETY: the caller promises a convertor of Open MPI, and ddtc's mover is stored only if the
-    // layout is proven.
+    // SAFETY: the caller promises a convertor of Open MPI, and ddtc's mover is stored only after
+    // the layout of convertors was proven.
     let of = unsafe {
         let (l, word) = (layout(), |offset| convertor.word(offset));
         Request {
@@ -275,8 +293,8 @@ pub(crate) unsafe fn agrees(
     };
     let key = convertor.0.addr();
     let kept = SHADOWS.lock().remove(&key).filter(|shadow| shadow.of == of && shadow.end == piece.first);
-    // SAFETY: `of` identifies the convertor's request, which is under way, since its mover was
-    // called.
+    // SAFETY: `of` identifies the convertor's request. The request is under way, because Open MPI
+    // has called the convertor's mover.
     let shadow = kept.or_else(|| unsafe { Shadow::at(functions, of, piece.first) });
     let Some(mut shadow) = shadow else { return true };
     // SAFETY: the request is under way, so its buffer is readable, and the caller promises that the

@@ -1,17 +1,18 @@
-//! Requests of types that the program never passes to a call that this library sees. Such a type is
-//! found by its description, and compiled by the program's next call.
+//! Requests of types that the program never passes to a call which ddtc sees. Such a type is found
+//! by Open MPI's description of the type, and compiled in the program's next call.
 //!
-//! A request of 16 KiB or more whose type is not in the table is looked up by the type's
-//! description. An unknown description is noted in memory that exists already. When the program
-//! next calls MPI, three things are made of the description: a datatype of bytes
-//! ([`super::description`]), its kernels, and the places where its elements end. They are made at
-//! once if [`super::standing`] finds a call of the program on the stack and not Open MPI's
-//! progress. They are never freed, because convertors point to them, and their number is limited.
+//! If a request has 16 KiB or more and its type is not in ddtc's table of types, the type is looked
+//! up by Open MPI's description of it. An unknown description is copied into memory that exists
+//! already. When the program next calls MPI, three things are made from the description: a datatype
+//! of bytes ([`super::description`]), its kernels, and the places where its elements end. They are
+//! made at once, during the request, if [`super::standing`] finds a call of the program on the
+//! stack and not Open MPI's progress. They are never freed, because convertors point to them, and
+//! their number is limited.
 //!
-//! The `HeaderCopy`, a copy of the description's header, then replaces Open MPI's description in the
-//! convertor. So ddtc's mover finds what was made without a search, and a clone of the convertor
-//! has the `HeaderCopy` too. Compiled code serves no request of the type before Open MPI has moved the
-//! first ones and their bytes were compared ([`super::first`]).
+//! The `HeaderCopy` is a copy of the description's header, which replaces Open MPI's description in
+//! the convertor. Its address leads ddtc's mover to the compiled type without a search. A clone of
+//! the convertor has the `HeaderCopy` too. Compiled code serves no request of the type until Open
+//! MPI has packed or unpacked the first requests and the bytes were compared ([`super::first`]).
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -37,8 +38,8 @@ use crate::relative::ADDRESSES;
 use crate::slow_path::{UNSEEN, unwatch, watch, watched_for};
 use crate::worth::COMPILE;
 
-/// A description that waits to be compiled. If a thread holds a slot while the process forks, the
-/// slot is lost to the child.
+/// Slot for one of Open MPI's descriptions of types that waits to be compiled. If a thread holds a
+/// slot while the process forks, the child process cannot use that slot.
 struct Slot {
     state: AtomicU8,
     hash: AtomicU64,
@@ -58,7 +59,8 @@ const EMPTY: u8 = 0;
 const TAKEN: u8 = 1;
 const FULL: u8 = 2;
 
-/// Slots in the memory of this library. Their pages are not touched before a description is noted.
+/// Slots for descriptions that wait to be compiled. They are static memory of ddtc, whose pages are
+/// not touched before a description is copied into a slot.
 static SLOTS: [Slot; 4] = [const {
     let entry = Entry { flags: 0, kind: 0, count: 0, length: 0, extent: 0, displacement: 0 };
     Slot {
@@ -68,8 +70,8 @@ static SLOTS: [Slot; 4] = [const {
     }
 }; 4];
 
-/// Returns true if a description waits to be compiled, or a type that is known by its description
-/// waits to be served.
+/// Returns true if a description waits to be compiled, or if a type that is known by its
+/// description waits to be made ready for its requests.
 fn is_pending() -> bool {
     watched_for(UNSEEN)
 }
@@ -80,11 +82,13 @@ impl Slot {
     }
 }
 
-/// Nanoseconds that compiling a description is estimated to take for each of its entries (4600
-/// entries take 5 ms, Zen 4).
+/// Estimated nanoseconds that compiling one of Open MPI's descriptions of types takes for each
+/// entry of the description (4600 entries take 5 ms, Zen 4).
 const ENTRY: u64 = 1100;
 
-/// Notes a description, if a slot is free and the overhead budget allows compiling the description.
+/// Copies a description into a slot so that it is compiled later, if a slot is free and the
+/// overhead budget allows compiling the description. Does nothing if a slot has an equal
+/// description already.
 fn note(view: &View<'_>) {
     if !overhead_budget::allows(COMPILE + ENTRY * view.entries.len() as u64) {
         return;
@@ -127,36 +131,37 @@ pub(super) fn attend() {
     });
 }
 
-/// Number of successive times that a thread had work for [`attend`] and was not seen to be in a
-/// call of the program.
+/// Number of successive times that a thread found work for [`attend`] but was not in a call of the
+/// program, so far as its stack shows, or did not inspect its stack.
 static IN_VAIN: AtomicU32 = AtomicU32::new(0);
 
-/// Returns true if this thread may compile descriptions now, because it is in a call of the
-/// program.
+/// Returns true if this thread may compile descriptions now, because its stack shows that it is in
+/// a call of the program.
 fn may_make() -> bool {
     let vain = IN_VAIN.load(Ordering::Relaxed);
-    // Looking at the stack takes some microseconds. After 16 looks in vain only every 256th call
-    // looks again.
+    // Inspecting the stack takes some microseconds. After 16 successive failures, only every 256th
+    // call of this function inspects the stack.
     let may = (vain < 16 || vain.is_multiple_of(256)) && in_a_call_of_the_program();
     IN_VAIN.store(if may { 0 } else { vain.wrapping_add(1) }, Ordering::Relaxed);
     may
 }
 
-/// Stores a mover for a request whose type is not in the table, if the type is known by its
-/// description.
+/// Stores a mover of ddtc in the convertor of a request, if the request's type is not in ddtc's
+/// table of types but is known by its description. If the description is unknown, records it for
+/// later.
 ///
 /// # Safety
 /// `convertor` must be a convertor of Open MPI that was just prepared for its generic mover, with
 /// `size` packed bytes of the type `datatype`.
 #[cold]
 pub(crate) unsafe fn choose(direction: Direction, convertor: Convertor, datatype: u64, size: u64) {
-    // A type that the program passes to calls which this library sees is decoded once its uses have
-    // paid for that.
+    // If the program passes the type to calls that ddtc sees, the type is decoded once its uses
+    // have paid for that, and its description is not needed.
     if order().is_none() || hotness::is_used(datatype) && is_decoded_by_uses() {
         return;
     }
-    // SAFETY: the layout is proven if there is an order. Open MPI has accepted the type as
-    // committed, and the type lives during this preparation.
+    // SAFETY: `order` returns `Some` only after the proof of the layout. Open MPI has accepted the
+    // type as committed, and the type lives during this preparation.
     let Some(view) = (unsafe { view(datatype) }) else { return };
     // SAFETY: the caller promises a convertor of Open MPI, and the layout is proven.
     if unsafe { convertor.word(layout().buffer) } == 0 && view.bounds[1] < ADDRESSES {
@@ -188,22 +193,23 @@ pub(crate) unsafe fn choose(direction: Direction, convertor: Convertor, datatype
     }
 }
 
-/// Returns true if uses of types in messages are counted. They are not counted if a PMPI layer
-/// takes messages: then nobody decodes the types by their handles.
+/// Returns true if ddtc counts the uses of types in messages, and decodes a type when its uses have
+/// paid for that. ddtc does not count them if a PMPI layer takes messages, because then no type is
+/// decoded by its handle.
 fn is_decoded_by_uses() -> bool {
     known().is_none_or(|host| !host.layers.take(Call::Message))
 }
 
-/// Stores the `HeaderCopy` of a type and a mover in a convertor.
+/// Stores the `HeaderCopy` of the type `known` and a mover of ddtc in a convertor.
 ///
 /// # Safety
 /// As for [`choose`]. `known` must have been found by the description of the convertor's type.
 unsafe fn store(known: &'static Described, direction: Direction, convertor: Convertor) {
     let l = layout();
-    // SAFETY: the caller promises a fresh convertor of Open MPI that nobody else uses, and the
-    // layout is proven. The `HeaderCopy` has the same entries as Open MPI's description. While a mover
-    // only compares, Open MPI's mover keeps the stack up to date, so the function that sets the
-    // position is not replaced.
+    // SAFETY: the caller promises a newly prepared convertor of Open MPI that nobody else uses, and
+    // the layout is proven. The `HeaderCopy` has the same entries as Open MPI's description. A
+    // mover of [`first`] lets Open MPI's mover do the work, which keeps the convertor's stack up to
+    // date, so the function that sets the position need not be replaced.
     unsafe {
         convertor.put(l.description, known.header_copy());
         if known.is_proven(direction) {

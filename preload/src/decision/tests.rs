@@ -1,4 +1,5 @@
-//! Tests of the decision: a table of facts and answers, and what holds for facts of every kind.
+//! Tests of [`decide`]: a table of facts with the expected decisions, and rules that must hold for
+//! all combinations of facts.
 
 use super::*;
 use CompletedBy::{LaterCall, SameCall};
@@ -8,7 +9,8 @@ const SEND: Purpose = Purpose::Send(SameCall);
 const GAP: WireForm = WireForm::Gap { joined: 16 };
 const SEGMENTS: WireForm = WireForm::Segments { whole: 4096, multiple: 16 };
 
-/// A type of 400 B in gaps, of which the policy converts messages from 4 KiB up, compiled.
+/// Facts about a compiled type of 400 packed bytes in short strided runs. The policy converts
+/// messages of this type from 4 KiB on.
 const KNOWN: Known = Known {
     class: Class::StridedShort,
     size: 400,
@@ -20,7 +22,8 @@ const KNOWN: Known = Known {
     hook: HookState::No,
 };
 
-/// Twenty of them, which are sent.
+/// Returns the facts of a send of 8000 bytes, which are 20 instances of the type [`KNOWN`].
+/// `known`: the facts about the type.
 fn sent(known: Known) -> Facts {
     let payload = Payload { moves: true, is_null: false, bytes: Some(8000) };
     Facts {
@@ -80,7 +83,7 @@ fn each_fact_decides_as_the_table_says() {
         (paid(|payload| payload.moves = false), Bypass(B::NothingToMove)),
         (paid(|payload| payload.is_null = true), Bypass(B::NullBuffer)),
         (paid(|payload| payload.bytes = None), Bypass(B::Other)),
-        // Policy and times.
+        // The policy and the measured times.
         (with_bytes(facts, 400), Bypass(B::TooSmall)),
         (with_bytes(known(|known| known.payloads = 1 << 12), 8192), Bypass(B::TooLarge)),
         (known(|known| known.payloads = 0), Bypass(B::Policy)),
@@ -89,12 +92,12 @@ fn each_fact_decides_as_the_table_says() {
         (known(|known| known.verdict = Some(Verdict { gains: false, loses: false })), Stage(Plan::Packed)),
         (with_bytes(sent(Known { verdict: verdict(true, false), ..KNOWN }), 400), Stage(Plan::Packed)),
         (with_bytes(sent(Known { verdict: verdict(false, false), ..KNOWN }), 400), Bypass(B::Policy)),
-        // Inside the library.
+        // Types whose bytes can be moved inside the MPI library, by the convertor hook.
         (known(|known| known.hook = HookState::Ready { gains: true }), Hook),
         (known(|known| known.hook = HookState::Ready { gains: false }), Stage(Plan::Packed)),
         (known(|known| known.hook = HookState::NotReady), Stage(Plan::Packed)),
         (argument(Record::Known(Known { hook: HookState::Ready { gains: true }, ..KNOWN })), Hook),
-        // Library and code.
+        // An MPI library that was not tried, and types that are not compiled.
         (Facts { is_tried: false, ..facts }, Bypass(B::Untried)),
         (known(|known| known.code = Code::Missing), W(Work::Compile)),
         (known(|known| known.code = Code::Declined), Bypass(B::Rare)),
@@ -120,7 +123,8 @@ fn each_fact_decides_as_the_table_says() {
         ),
         (Facts { purpose: PACK, ..sent(Known { code: Code::Missing, ..KNOWN }) }, W(Work::Compile)),
         (Facts { purpose: PACK, is_tried: false, ..facts }, Bypass(B::Untried)),
-        // Collective calls: an average part of 11 elements is 4400 B, one of 2 is 800.
+        // Collective calls. Parts of 11 instances of 400 bytes on average have 4400 bytes, which
+        // the policy converts. Parts of 2 instances have 800 bytes, which are too few.
         (of(elements(11, 0)), Stage(Plan::Elements)),
         (of(elements(2, 0)), Bypass(B::TooSmall)),
         (of(elements(2, 1 << 20)), Stage(Plan::Elements)),
@@ -136,17 +140,19 @@ fn each_fact_decides_as_the_table_says() {
             Facts { purpose: elements(11, 0), ..sent(Known { verdict: verdict(false, true), ..KNOWN }) },
             Bypass(B::Policy),
         ),
-        // Every element has a gap, so 400 B are too few.
+        // If every instance gets a gap, each instance alone must have enough bytes for the policy.
+        // 400 bytes are too few, and 4096 bytes are enough.
         (wire(elements(11, 0), GAP), Bypass(B::TooSmall)),
         (
             Facts { purpose: elements(11, 0), wire_form: GAP, ..sent(Known { size: 4096, ..KNOWN }) },
             Stage(Plan::ElementsWithGap),
         ),
-        // Files: 8192 B would bypass the cache.
+        // Files. If contiguous accesses of multiples of 4096 bytes bypass the system's cache, a
+        // buffer of 8192 bytes is not staged.
         (of(file(0)), Stage(Plan::FileElements)),
         (with_bytes(of(file(4096)), 8192), Bypass(B::Other)),
         (of(file(4096)), Stage(Plan::FileElements)),
-        // What the library gets.
+        // The form in which the MPI library gets the packed bytes.
         (wire(SEND, GAP), Stage(Plan::PiecesWithGap)),
         (wire(Purpose::Receive(LaterCall), GAP), Stage(Plan::BytesWithGap)),
         (wire(SEND, SEGMENTS), Stage(Plan::Uncut)),
@@ -161,7 +167,7 @@ fn each_fact_decides_as_the_table_says() {
     }
 }
 
-/// Passes facts of every kind.
+/// Calls `with` for all combinations of values that the facts of a decoded type can have here.
 fn for_each_facts(mut with: impl FnMut(&Facts)) {
     let booleans = [false, true];
     let verdicts = || {

@@ -1,5 +1,5 @@
-//! Functions of `MPI_T` about enumerations. A handle of ddtc's is an address of a byte in this
-//! file; every other handle is the MPI library's.
+//! Functions of `MPI_T` about enumerations. The handle of an enumeration of ddtc is the address of
+//! a byte in this file. Every other handle is that of an enumeration of the MPI library.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -10,13 +10,13 @@ use super::{constants, member, ready, set, string};
 /// Bytes whose addresses are the handles of ddtc's enumerations.
 static HANDLES: [u8; ENUMERATIONS.len()] = [0; ENUMERATIONS.len()];
 
-/// Returns the handle of an enumeration; without an index, null, which is `MPI_T_ENUM_NULL` in
-/// every ABI.
+/// Returns the handle of ddtc's enumeration with this index. If `index` is `None`, returns a null
+/// pointer, which is `MPI_T_ENUM_NULL` in every ABI.
 pub(super) fn handle(index: Option<usize>) -> *const c_void {
     index.and_then(|i| HANDLES.get(i)).map_or(std::ptr::null(), |byte| std::ptr::from_ref(byte).cast())
 }
 
-/// Returns ddtc's enumeration of a handle; `None` if the handle is the MPI library's.
+/// Returns ddtc's enumeration that has this handle, or `None` if the handle is the MPI library's.
 fn ours(handle: *const c_void) -> Option<&'static Enumeration> {
     static ALL: [Enumeration; ENUMERATIONS.len()] = ENUMERATIONS;
     ALL.get(member(&HANDLES, handle)?)
@@ -27,8 +27,8 @@ tool! {
     fn MPI_T_enum_get_info(host, enumtype: *mut c_void, num: *mut c_int, name: *mut c_char, name_len: *mut c_int) {
         let Some(ours) = ours(enumtype) else { return call!(host.enum_get_info(enumtype, num, name, name_len)) };
         ready(host)?;
-        // SAFETY: the pointers are the tool's places for results, and null for a result that the
-        // tool does not want.
+        // SAFETY: each pointer is an argument of the tool. It is null if the tool does not want the
+        // result, and otherwise points to writable memory for the result.
         unsafe {
             set(num, ours.items.len() as c_int);
             string(ours.name, name, name_len);
@@ -46,8 +46,8 @@ tool! {
         let Some(item) = usize::try_from(index).ok().and_then(|i| ours.items.get(i)) else {
             return Ok(constants(host)?.err_invalid_index);
         };
-        // SAFETY: the pointers are the tool's places for results, and null for a result that the
-        // tool does not want.
+        // SAFETY: each pointer is an argument of the tool. It is null if the tool does not want the
+        // result, and otherwise points to writable memory for the result.
         unsafe {
             set(value, index);
             string(item, name, name_len);

@@ -1,5 +1,5 @@
-//! Functions of `MPI_T` about performance variables: the MPI library's variables, and those of
-//! ddtc's engine. Tools use both in the MPI library's sessions.
+//! Functions of `MPI_T` about performance variables, which are those of the MPI library and those
+//! of ddtc's engine. Tools use both kinds in sessions of the MPI library.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -18,20 +18,20 @@ use super::{
 use crate::handles::{missing, set_handle};
 use crate::host::Host;
 
-/// Returns ddtc's performance variables with their indices in the engine: those of the engine's
-/// variables that messages and packing may change.
+/// Returns the performance variables that ddtc shows to tools, each with its index in the engine.
+/// These are the engine's variables that messages and packing may change.
 pub(super) fn measures() -> impl Iterator<Item = (usize, &'static Performance)> {
     static ALL: [Performance; PERFORMANCE.len()] = PERFORMANCE;
     ALL.iter().enumerate().filter(|(_, p)| p.of_messages)
 }
 
-/// Lists the variables that tools see.
+/// Returns the list of the performance variables that tools see.
 pub(super) fn measured(host: &Host) -> Result<Vec<Source>, c_int> {
     static SHOWN: Shown = Shown::new();
     SHOWN.grown(host, host.f.pvar_get_num, measures().count())
 }
 
-/// Returns the constant of a class of variables in the MPI library's ABI.
+/// Returns the constant that stands for a class of performance variables in the MPI library's ABI.
 fn class(tool: &Tool, class: Class) -> c_int {
     let [level, counter, aggregate, timer] = tool.pvar_classes;
     match class {
@@ -42,7 +42,7 @@ fn class(tool: &Tool, class: Class) -> c_int {
     }
 }
 
-/// Returns the MPI library's error code for an error of the engine.
+/// Returns the error code of the MPI library that corresponds to an error class of the engine.
 fn code(host: &Host, class: ErrorClass) -> c_int {
     let tool = match constants(host) {
         Ok(tool) => tool,
@@ -63,7 +63,8 @@ fn done(host: &Host, result: ddtc::Result<()>) -> c_int {
     result.map_or_else(|e| code(host, e.class()), |()| 0)
 }
 
-/// Returns the engine's session and handle for a session of the MPI library and a handle of ddtc's.
+/// Returns the engine's session and the engine's handle that correspond to a session of the MPI
+/// library and a handle of ddtc.
 fn find(host: &Host, session: *const c_void, handle: *const c_void) -> Result<(Handle, Handle), c_int> {
     ready(host)?;
     pvar_handles::find(session, handle).map_err(|class| code(host, class))
@@ -74,8 +75,8 @@ fn is_all(host: &Host, handle: *const c_void) -> bool {
     let Ok(tool) = constants(host) else { return false };
     let all = match tool.pvar_all_handles_symbol {
         "" => Some(tool.pvar_all_handles),
-        // SAFETY: `data` returns null or the address of the MPI library's constant, which is a
-        // handle as wide as a pointer.
+        // SAFETY: `data` returns null or the address of the MPI library's constant of this name.
+        // The constant is a handle, which is as wide as a pointer.
         symbol => unsafe { (host.data(symbol) as *const usize).as_ref() }.copied(),
     };
     all == Some(handle.addr())
@@ -83,9 +84,10 @@ fn is_all(host: &Host, handle: *const c_void) -> bool {
 
 type Change = unsafe extern "C-unwind" fn(*mut c_void, *mut c_void) -> c_int;
 
-/// Starts, stops or resets a handle of ddtc's by `ours`, or any other handle by `theirs`. For all
-/// handles of a session (`MPI_T_PVAR_ALL_HANDLES`) both are called, and the result is the MPI
-/// library's; handles of ddtc's that cannot be changed are skipped.
+/// Starts, stops or resets a handle: a handle of ddtc by calling `ours`, and any other handle by
+/// calling `theirs`. If the handle stands for all handles of a session (`MPI_T_PVAR_ALL_HANDLES`),
+/// calls both functions and returns the result of the MPI library. Handles of ddtc that cannot be
+/// changed are skipped in this case.
 fn change(
     host: &Host,
     session: *mut c_void,
@@ -111,13 +113,14 @@ fn change(
 }
 
 tool! {
-    /// Returns the number of variables, the MPI library's and ddtc's.
+    /// Returns the number of performance variables that tools see, both the MPI library's and
+    /// ddtc's.
     fn MPI_T_pvar_get_num(host, num: *mut c_int) {
         let list = measured(host)?;
         if num.is_null() {
             return call!(host.pvar_get_num(num));
         }
-        // SAFETY: `num` is the tool's place for the number.
+        // SAFETY: `num` is not null, so it points to the tool's memory for the number.
         unsafe { set(num, list.len() as c_int) };
         Ok(0)
     }
@@ -135,8 +138,9 @@ tool! {
         };
         let ((_, variable), tool) = (measures().nth(k).ok_or_else(|| missing(host))?, constants(host)?);
         let fixed = variable.is_continuous();
-        // SAFETY: the pointers are the tool's places for results, and null for a result that the
-        // tool does not want. A handle of an enumeration is a pointer in every ABI.
+        // SAFETY: each pointer is an argument of the tool. It is null if the tool does not want the
+        // result, and otherwise points to writable memory for the result. A handle of an
+        // enumeration is a pointer in every ABI.
         unsafe {
             string(variable.name, name, name_len);
             string(variable.description, desc, desc_len);
@@ -159,12 +163,12 @@ tool! {
     /// Finds the index of a variable by its name and class.
     fn MPI_T_pvar_get_index(host, name: *const c_char, var_class: c_int, index: *mut c_int) {
         let list = measured(host)?;
-        // SAFETY: `name` is the tool's, so it is null or a string.
+        // SAFETY: `name` is an argument of the tool, so it is null or a string.
         let ours = measures().position(|(_, p)| unsafe { is(name, p.name) }
             && constants(host).is_ok_and(|tool| class(tool, p.class) == var_class));
         let found = ours.and_then(|k| place(&list, Source::Ours(k)));
         if let (Some(found), false) = (found, index.is_null()) {
-            // SAFETY: `index` is not null, so it is the tool's place for the index.
+            // SAFETY: `index` is not null, so it points to the tool's memory for the index.
             unsafe { set(index, found) };
             return Ok(0);
         }
@@ -180,8 +184,8 @@ tool! {
     fn MPI_T_pvar_session_create(host, session: *mut c_void) {
         let code = call!(host.pvar_session_create(session))?;
         if code == 0 && !session.is_null() && host.abi.is_some() {
-            // SAFETY: `session` is not null, and the MPI library has written a session there, which
-            // is a pointer in every ABI.
+            // SAFETY: `session` is not null, and the MPI library has written a session there. A
+            // session is a pointer in every ABI.
             pvar_handles::opened(unsafe { *session.cast::<*mut c_void>() });
         }
         Ok(code)
@@ -189,8 +193,8 @@ tool! {
 
     /// Frees a session with all its handles.
     fn MPI_T_pvar_session_free(host, session: *mut c_void) {
-        // SAFETY: `session` is null or points to a session of the tool, which is a pointer in every
-        // ABI.
+        // SAFETY: `session` is null or points to a session of the tool. A session is a pointer in
+        // every ABI.
         let closing = unsafe { session.cast::<*mut c_void>().as_ref() }.and_then(|s| pvar_handles::closing(*s));
         let code = call!(host.pvar_session_free(session));
         match (closing, &code) {
@@ -214,8 +218,9 @@ tool! {
             return Ok(constants(host)?.err_invalid);
         }
         let made = pvar_handles::alloc(session, index).map_err(|class| code(host, class))?;
-        // SAFETY: `handle` is not null, so it is the tool's place for a handle, which is a pointer
-        // in every ABI. `count` is null or the tool's place for the number of elements.
+        // SAFETY: `handle` is not null, so it points to the tool's memory for a handle, which is a
+        // pointer in every ABI. `count` is null or points to the tool's memory for the number of
+        // elements.
         unsafe {
             handle.cast::<*const c_void>().write(made);
             set(count, variable.kind().count() as c_int);
@@ -225,8 +230,8 @@ tool! {
 
     /// Frees a handle.
     fn MPI_T_pvar_handle_free(host, session: *mut c_void, handle: *mut c_void) {
-        // SAFETY: `handle` is null or points to a handle of the tool, which is a pointer in every
-        // ABI.
+        // SAFETY: `handle` is null or points to a handle of the tool. A handle is a pointer in
+        // every ABI.
         let value = unsafe { handle.cast::<*mut c_void>().as_mut() };
         if let Some(value) = value.filter(|v| pvar_handles::is_ours(**v)) {
             ready(host)?;
@@ -237,12 +242,12 @@ tool! {
         call!(host.pvar_handle_free(session, handle))
     }
 
-    /// Starts the counter of a handle, which goes on from its present value.
+    /// Starts the counter of a handle. The counter goes on from its present value.
     fn MPI_T_pvar_start(host, session: *mut c_void, handle: *mut c_void) {
         change(host, session, handle, host.f.pvar_start, start_performance)
     }
 
-    /// Stops the counter of a handle, which keeps its value.
+    /// Stops the counter of a handle. The counter keeps its value.
     fn MPI_T_pvar_stop(host, session: *mut c_void, handle: *mut c_void) {
         change(host, session, handle, host.f.pvar_stop, stop_performance)
     }
@@ -259,7 +264,8 @@ tool! {
         }
         let (session, handle) = find(host, session, handle)?;
         let value = read_performance(session, handle).map_err(|e| code(host, e.class()))?;
-        // SAFETY: `buffer` is the tool's: null, or with room for a value of the variable's type.
+        // SAFETY: `buffer` is an argument of the tool. It is null or has room for a value of the
+        // variable's type.
         let written = unsafe { put(&value, buffer) };
         Ok(if written { 0 } else { constants(host)?.err_invalid })
     }
@@ -274,8 +280,8 @@ tool! {
             return Ok(constants(host)?.err_invalid);
         }
         let value = read_reset_performance(session, handle).map_err(|e| code(host, e.class()))?;
-        // SAFETY: `buffer` is not null, so it is the tool's and has room for a value of the
-        // variable's type.
+        // SAFETY: `buffer` is an argument of the tool and not null, so it has room for a value of
+        // the variable's type.
         let written = unsafe { put(&value, buffer) };
         Ok(if written { 0 } else { constants(host)?.err_invalid })
     }
@@ -287,7 +293,8 @@ tool! {
         }
         let (session, handle) = find(host, session, handle)?;
         let variable = performance_of("t_pvar_write", session, handle).map_err(|e| code(host, e.class()))?;
-        // SAFETY: `buffer` is the tool's: null, or with a value of the variable's type.
+        // SAFETY: `buffer` is an argument of the tool. It is null or contains a value of the
+        // variable's type.
         let Some(value) = (unsafe { take(variable.kind(), buffer) }) else {
             return Ok(constants(host)?.err_invalid);
         };

@@ -1,10 +1,10 @@
-//! Handles of ddtc's performance variables, by the MPI library's sessions.
+//! Handles of ddtc's performance variables, which tools allocate in sessions of the MPI library.
 //!
-//! Tools use sessions of the MPI library. With the first handle of ddtc's in a session, a session
-//! of the engine is opened for it, and no sooner, because the engine counts calls while one of its
-//! sessions is open. A handle is the address of a byte in this file. A freed handle is given out
-//! again only after all other free ones. No function that could call back into this file is called
-//! while the lock is held.
+//! Tools use sessions of the MPI library. When a tool allocates the first handle of one of ddtc's
+//! variables in a session, a session of ddtc's engine is opened for that session. It is not opened
+//! earlier, because the engine counts calls while one of its sessions is open. A handle is the
+//! address of a byte in this file. A freed handle is given out again only after all other free
+//! handles. No function that could call back into this file is called while the lock is held.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -17,10 +17,11 @@ use ddtc::tool::{alloc_performance, close_session, free_performance, open_sessio
 
 use super::member;
 
-/// Maximum number of handles at a time.
+/// Maximum number of handles of ddtc's performance variables that exist at a time.
 const MOST: usize = 1 << 16;
-/// Bytes whose addresses are the handles. They are never read or written. They are atomic so that
-/// the compiler puts them into zeroed memory that takes no space in the library's file.
+/// Bytes whose addresses are the handles. These bytes are never read or written. They are atomic so
+/// that the compiler puts them into zeroed memory, which takes no space in the file of ddtc's
+/// preload library.
 static ADDRESSES: [AtomicU8; MOST] = [const { AtomicU8::new(0) }; MOST];
 
 /// A live handle of a performance variable.
@@ -28,19 +29,19 @@ static ADDRESSES: [AtomicU8; MOST] = [const { AtomicU8::new(0) }; MOST];
 struct PvarHandle {
     /// The MPI library's session in which the handle was made.
     host: usize,
-    /// The engine's session that belongs to the MPI library's.
+    /// The engine's session that was opened for the MPI library's session.
     session: Handle,
-    /// The engine's handle.
+    /// The engine's handle of the same variable in the engine's session.
     handle: Handle,
 }
 
-/// All live sessions and handles.
+/// All live sessions of the MPI library, and all live handles of ddtc's performance variables.
 struct Registry {
     /// The MPI library's sessions by their addresses, each with the engine's session if it has one.
     sessions: BTreeMap<usize, Option<Handle>>,
-    /// Handles by their indices in [`ADDRESSES`].
+    /// Handles by the indices of their addresses in [`ADDRESSES`].
     handles: BTreeMap<usize, PvarHandle>,
-    /// Index at which the search for a free handle begins.
+    /// Index in [`ADDRESSES`] at which the search for a free handle begins.
     next: usize,
 }
 
@@ -51,39 +52,40 @@ fn registry() -> Guard<'static, Registry> {
     REGISTRY.lock()
 }
 
-/// Session that was taken out while the MPI library frees it.
+/// Session of the MPI library that was taken out of the registry while the MPI library frees it.
 pub(super) struct Closing {
     host: usize,
     session: Option<Handle>,
 }
 
-/// Notes a session that the MPI library has created.
+/// Enters a session that the MPI library has created into the registry.
 pub(super) fn opened(host: *const c_void) {
     let old = registry().sessions.insert(host.addr(), None);
-    // A known session at this address was freed without a call of this library, and ends now.
+    // If the registry has a session at this address already, that session was freed without a call
+    // that ddtc saw. It ends now.
     end(old.flatten());
 }
 
-/// Takes a session out before the MPI library frees it, because the library may give the same
-/// address to a new session as soon as it has.
+/// Takes a session of the MPI library out of the registry before the MPI library frees it. Once it
+/// is freed, the MPI library may give its address to a new session.
 pub(super) fn closing(host: *const c_void) -> Option<Closing> {
     let session = registry().sessions.remove(&host.addr())?;
     Some(Closing { host: host.addr(), session })
 }
 
 impl Closing {
-    /// Closes the engine's session after the MPI library has freed the session.
+    /// Closes the engine's session after the MPI library has freed its own session.
     pub(super) fn done(self) {
         end(self.session);
     }
 
-    /// Puts the session back after the MPI library has refused to free it.
+    /// Puts the session back into the registry after the MPI library has refused to free it.
     pub(super) fn back(self) {
         registry().sessions.entry(self.host).or_insert(self.session);
     }
 }
 
-/// Ends all sessions with their handles.
+/// Closes all sessions of the engine and frees their handles.
 pub(super) fn close_all() {
     let sessions = std::mem::take(&mut registry().sessions);
     sessions.into_values().for_each(end);
@@ -97,18 +99,19 @@ fn end(session: Option<Handle>) {
     }
 }
 
-/// Returns true if a handle of a performance variable is ddtc's.
+/// Returns true if a handle of a performance variable is one of ddtc's, and not of the MPI library.
 pub(super) fn is_ours(handle: *const c_void) -> bool {
     member(&ADDRESSES, handle).is_some()
 }
 
-/// Returns the engine's session for a session of the MPI library, if there is one.
+/// Returns the engine's session that was opened for a session of the MPI library; `None` if none
+/// was opened.
 pub(super) fn session(host: *const c_void) -> Option<Handle> {
     registry().sessions.get(&host.addr()).copied().flatten()
 }
 
-/// Allocates a handle of the engine's variable `index` in a session of the MPI library. Fails if
-/// the session is not known, or if all handles are in use.
+/// Allocates a handle of the engine's performance variable `index` in a session of the MPI library.
+/// Fails if that session is not known, or if all handles are in use.
 pub(super) fn alloc(host: *const c_void, index: usize) -> Result<*const c_void, ErrorClass> {
     static INIT: Once<()> = Once::new();
     INIT.get_or_init(ddtc::tool::init);
@@ -129,8 +132,9 @@ pub(super) fn alloc(host: *const c_void, index: usize) -> Result<*const c_void, 
     Ok((&raw const ADDRESSES[place]).cast())
 }
 
-/// Returns the engine's session and handle for a session of the MPI library and a handle of ddtc's.
-/// Fails if the session is not known, or if the handle is not live in that session.
+/// Returns the engine's session and the engine's handle for a session of the MPI library and a
+/// handle of ddtc's. Fails if that session is not known, or if the handle is not live in that
+/// session.
 pub(super) fn find(host: *const c_void, handle: *const c_void) -> Result<(Handle, Handle), ErrorClass> {
     let registry = registry();
     let session = *registry.sessions.get(&host.addr()).ok_or(ErrorClass::ToolInvalidSession)?;
@@ -139,7 +143,8 @@ pub(super) fn find(host: *const c_void, handle: *const c_void) -> Result<(Handle
     pvar.map(|m| (m.session, m.handle)).ok_or(ErrorClass::ToolInvalidHandle)
 }
 
-/// Frees a handle of ddtc's in a session of the MPI library. Fails as [`find`].
+/// Frees a handle of ddtc's in a session of the MPI library. Fails under the conditions of
+/// [`find`].
 pub(super) fn free(host: *const c_void, handle: *const c_void) -> Result<(), ErrorClass> {
     let (session, pvar) = find(host, handle)?;
     if let Some(place) = member(&ADDRESSES, handle) {

@@ -1,6 +1,6 @@
-//! Arguments of a wrapped call by their roles: a look-up of the types, which decides whether the
-//! call is bypassed, and a list of arguments, by which the call is counted for the report
-//! afterwards.
+//! Arguments of a wrapped call, which macros distinguish by their roles. The types are looked up to
+//! decide whether the call is bypassed. The arguments are also gathered, so that the call can be
+//! counted for the report after it has returned.
 
 use std::ffi::c_int;
 
@@ -14,7 +14,7 @@ use crate::signatures::{Handle, In, Types};
 use crate::table::TypeEntry;
 use crate::use_kind::UseKind;
 
-/// One argument of a call, as far as the count for the report uses its value.
+/// One argument of a call, with its value if the count of calls for the report uses the value.
 #[derive(Clone, Copy)]
 pub(super) enum Argument {
     /// A buffer that is sent from.
@@ -23,7 +23,7 @@ pub(super) enum Argument {
     Counts,
     /// A datatype.
     Type(Handle),
-    /// A datatype that `MPI_Pack` or `MPI_Unpack` uses. The wrapper of the call looks it up itself.
+    /// A datatype of `MPI_Pack` or `MPI_Unpack`, which the wrapper of the call looks up itself.
     PackType(Handle),
     /// An array of one datatype per peer.
     Types(Types),
@@ -33,7 +33,7 @@ pub(super) enum Argument {
     Other,
 }
 
-/// Makes an [`Argument`] of an argument of a call, by its role.
+/// Makes an [`Argument`] from an argument of a call and the argument's role.
 macro_rules! value {
     ($value:ident SendBuf) => {
         $crate::wrap::arguments::Argument::SendBuf($value)
@@ -63,8 +63,8 @@ macro_rules! value {
 pub(super) use value;
 
 /// Returns the object on which an error of a call is raised: the argument that is a communicator, a
-/// window or a file. A call without such an argument takes a message handle, which does not tell
-/// its communicator; its errors are raised on the world's communicator.
+/// window or a file. A call without such an argument takes a message handle, from which its
+/// communicator cannot be found; errors of the call are raised on the world's communicator.
 macro_rules! raised_on {
     ($host:ident, $argument:ident: Comm $($rest:tt)*) => { On::Comm($argument) };
     ($host:ident, $argument:ident: Win $($rest:tt)*) => { On::Win($argument) };
@@ -75,8 +75,8 @@ macro_rules! raised_on {
 pub(super) use raised_on;
 
 /// Returns the send buffer, the types of both sides and the communicator of a call in which every
-/// peer has a type of its own; `None` for any other call. How many types the arrays have is known
-/// only from the communicator.
+/// peer has a type of its own; `None` for any other call. The number of types in the arrays is
+/// known only from the communicator.
 #[inline(always)]
 fn of_each_peer(arguments: &[Argument]) -> Option<(In, Types, Types, Handle)> {
     use Argument::{Comm, Counts, SendBuf, Types};
@@ -88,8 +88,8 @@ fn of_each_peer(arguments: &[Argument]) -> Option<(In, Types, Types, Handle)> {
     }
 }
 
-/// Returns true if the handles and counts of the types alone show that the call is bypassed, by
-/// [`crate::types::is_hosts`]. `$row` is the call's row of the table of calls.
+/// Returns true if the call is bypassed because of the handles and counts of its types alone, by
+/// [`crate::types::is_hosts`]. `$row` is the call's row in the table of calls.
 macro_rules! is_hosts {
     ($host:ident, $row:ident, $($argument:ident: $role:ident),*) => {{
         #[allow(unused_mut, unused_variables, unused_assignments, reason = "not every call has types, or counts behind the last one")]
@@ -126,13 +126,13 @@ macro_rules! is_hosts {
 }
 pub(super) use is_hosts;
 
-/// Results of looking up the types of a call.
+/// Result of looking up the types of a call.
 #[derive(Clone, Copy)]
 pub(super) struct ArgumentTypes {
-    /// Handles of the types that were looked up.
+    /// Handles of the call's first and second type, if they were looked up.
     handles: [Handle; 2],
     entries: [Option<&'static TypeEntry>; 2],
-    /// Some payload of one of the types may be converted in the call.
+    /// True if some payload of one of the types may be converted in the call.
     wanted: bool,
 }
 
@@ -164,8 +164,8 @@ impl ArgumentTypes {
         call: Call,
         used: UseKind,
     ) {
-        // An exchange of messages usually has one type on both sides, so the second look-up is
-        // saved.
+        // An exchange of messages usually has the same type on both sides. Then the result of the
+        // first look-up is used for both.
         let is_same = second && datatype == self.handles[0];
         let looked = match self.entries[0] {
             Some(entry) if is_same && call == Call::Message && used != UseKind::Persistent => {
@@ -177,8 +177,8 @@ impl ArgumentTypes {
         self.entries[usize::from(second)] = looked.entry;
         self.wanted |= looked.is_wanted;
         if is_same {
-            // The second look-up counts a second use. If that use has paid for decoding the type,
-            // the first side gets the new entry too.
+            // The second look-up has counted another use of the same type. If that use has paid for
+            // decoding the type, the type has a new entry, which the first side needs too.
             self.entries[0] = looked.entry;
         }
     }
@@ -192,8 +192,8 @@ impl ArgumentTypes {
 
 /// Looks up the types that are arguments of a call. Each look-up counts a use of the type, with the
 /// number of instances that the count argument before the type gives. The macro writes out one step
-/// per argument: with a loop over an array, all arguments of every bypassed call would go through
-/// memory.
+/// for each argument. A loop over an array would cost more, because all arguments of every bypassed
+/// call would then go through memory.
 macro_rules! looked {
     ($host:ident, $row:ident, $sendbuf:ident: SendBuf, $sendcounts:ident: Counts, $sdispls:ident: $s:ident, $sendtypes:ident: Types,
      $recvbuf:ident: RecvBuf, $recvcounts:ident: Counts, $rdispls:ident: $r:ident, $recvtypes:ident: Types, $comm:ident: Comm
@@ -218,14 +218,15 @@ macro_rules! looked {
             $count = $argument.wide();
         }
     };
-    // Arrays of counts are not read here. One instance is counted, the minimum that the call moves.
+    // Arrays of counts are not read here. Instead one instance of each type is counted, the minimum
+    // that the call moves.
     (@look $host:ident, $row:ident, $looked:ident, $count:ident, $second:ident, $argument:ident Counts) => {
         #[allow(unused_assignments, reason = "as above")]
         {
             $count = 1;
         }
     };
-    // Each of the two sides counts as a use of its type.
+    // Each of the two sides of a call counts as a use of its type.
     (@look $host:ident, $row:ident, $looked:ident, $count:ident, $second:ident, $argument:ident Type) => {
         #[allow(unused_assignments, reason = "as above")]
         {
@@ -253,8 +254,8 @@ pub(super) unsafe fn looked_at(
 ) -> counting::Arguments {
     use Argument::{Comm, PackType, Root, Type};
     let types = match of_each_peer(arguments) {
-        // The communicator may be a PMPI layer's, so the MPI library is not asked for the number of
-        // its peers.
+        // The communicator may be one that a PMPI layer has made, so the MPI library is not asked
+        // for the number of its peers.
         Some(_) if host.layers.take(call) => Vec::new(),
         // SAFETY: the MPI library has accepted these arguments, as the caller promises.
         Some((sent, sendtypes, recvtypes, comm)) => unsafe {

@@ -74,7 +74,8 @@ pub(super) unsafe fn recv<N: Count>(
     }
 }
 
-/// Receives a matched message. If the message is converted, its bytes are unpacked after the call.
+/// Receives a message that was matched before by `MPI_Mprobe` or `MPI_Improbe`. If the message is
+/// converted, its bytes are unpacked after the call.
 ///
 /// # Safety
 /// As `MPI_Mrecv` (MPI 5.0, 3.8.3).
@@ -151,7 +152,8 @@ pub(super) unsafe fn sendrecv<N: Count>(
     }
 }
 
-/// Sends a message and receives another into the same buffer. Both are converted, or neither is.
+/// Sends a message and receives another into the same buffer. Either both messages are converted,
+/// or neither is.
 ///
 /// # Safety
 /// As `MPI_Sendrecv_replace` (MPI 5.0, 3.10).
@@ -171,7 +173,7 @@ pub(super) unsafe fn sendrecv_replace<N: Count>(
 ) -> c_int {
     let mut staged = Staged::new(host, forms.max_bytes::<N>());
     let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
-    // The buffer is converted only if neither side is `MPI_PROC_NULL`.
+    // The buffer is converted only if neither of the two ranks is `MPI_PROC_NULL`.
     let both = host.abi.is_some_and(|a| dest != a.proc_null && source != a.proc_null);
     // SAFETY: the arguments are those of the program's call, so `status` is null,
     // `MPI_STATUS_IGNORE` or a status. The call sends from `r` and receives into it; `r` is the

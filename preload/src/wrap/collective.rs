@@ -1,10 +1,11 @@
-//! Wrappers of collective calls: each rank converts its own side, whatever the other ranks do.
+//! Wrappers of collective calls. Each rank converts its own side of a call, whatever the other
+//! ranks do.
 //!
-//! A collective call is blocking, nonblocking or persistent ([`When`]). All three kinds stage the
-//! same buffers before the operation and unpack the same buffers after it, so one body makes the
-//! three functions (`collective!`). Reductions are not converted, because their operations see the
-//! type. `MPI_Allgatherv` is not converted, because MPICH's ring algorithm cuts the data by the
-//! extent of the receive type.
+//! A collective call is blocking, nonblocking or persistent ([`When`]). For all three kinds the
+//! same buffers are staged before the operation and unpacked after it, so the macro `collective!`
+//! creates three functions from one body. Reductions are not converted, because their operations
+//! depend on the type. `MPI_Allgatherv` is not converted, because MPICH's ring algorithm cuts the
+//! data by the extent of the receive type.
 
 pub(super) mod all;
 pub(super) mod each;
@@ -28,13 +29,13 @@ use crate::signatures::{In, Out};
 use crate::staged::{Moment, Staged};
 use crate::user_buffer::UserBuffer;
 
-/// Kind of a collective call, with the address of its request if it makes one.
+/// Kind of a collective call, with the address of its request if the call makes a request.
 #[derive(Clone, Copy)]
 enum When {
     Blocking,
-    /// Nonblocking: this call starts the operation.
+    /// The call is nonblocking and starts the operation.
     Once(Out),
-    /// Persistent: later calls start the operation.
+    /// The call makes a persistent request, and later calls start the operation.
     Persistent(Out),
 }
 
@@ -45,24 +46,26 @@ struct Collective {
     comm: HandleWord,
     when: When,
     wanted: bool,
-    /// Ranks of the call; `None` if the call is bypassed.
+    /// Facts about the ranks of the call and this rank among them; `None` if the call is bypassed.
     group: Option<Group>,
     staged: Staged,
-    /// Bytes below which a part is converted whatever the policy says, because the other side of
-    /// the call is converted; 0 while the other side is not.
+    /// Size of a part, in bytes, below which one side of the call is converted whatever the policy
+    /// says, because the other side is converted. 0 while the other side is not converted.
     beside: u64,
-    /// The MPI library is called in the form with `MPI_Count`, whichever form the program has used.
+    /// True if the MPI library is called in the form with `MPI_Count`, even if the program has used
+    /// the form with `int`.
     widened: bool,
 }
 
 impl Collective {
-    /// Begins a call. If `wanted` is false, no type of the call is converted in such calls; then
-    /// the call is bypassed and the MPI library is asked nothing.
+    /// Returns the state of a collective call at its beginning, before anything is staged. If
+    /// `wanted` is false, the policy converts no type of the call in calls of this kind. Then the
+    /// call is bypassed, and the MPI library is not queried.
     fn new(host: &'static Host, call: Call, comm: HandleWord, when: When, wanted: bool) -> Collective {
         let group = if wanted { Group::of(host, comm, call) } else { None };
         let group = group.filter(|_| match when {
             When::Blocking => true,
-            // `covered` looks for Fortran bindings that were loaded since the last look.
+            // `covered` also examines Fortran bindings that were loaded since its last call.
             When::Once(request) => !request.is_null() && covered(host),
             When::Persistent(request) => {
                 !request.is_null() && host.profile.persistent_collectives && covered(host)
@@ -87,8 +90,9 @@ impl Collective {
         }
     }
 
-    /// Returns the group of the call. The MPI library is asked for the group of a bypassed call too
-    /// if the arrays of the call must be narrowed, because their length depends on the group.
+    /// Returns the group of the call. For a bypassed call, the MPI library is queried for the group
+    /// if the arrays of the call must be narrowed to `int`, because the length of the arrays
+    /// depends on the group. Returns `None` for all other bypassed calls.
     fn known<N: Count, S: Copy, L: Copy>(&self, forms: &Forms<S, L>) -> Option<Group> {
         match self.group {
             None if forms.narrows::<N>() => Group::ask(self.host, self.comm),
@@ -104,8 +108,8 @@ impl Collective {
         if let When::Persistent(_) = self.when { Moment::Start } else { Moment::Call }
     }
 
-    /// Returns the part of the receive buffer that holds data before the call: this rank's own part
-    /// if `sendbuf` is `MPI_IN_PLACE`, else nothing.
+    /// Returns the part of the receive buffer that holds data of the program before the call. This
+    /// is the rank's own part if `sendbuf` is `MPI_IN_PLACE`, and nothing otherwise.
     fn own_part(&self, sendbuf: In) -> Own {
         match self.group {
             Some(group) if in_place(self.host, sendbuf) => Own::Part(group.own() as usize),
@@ -113,8 +117,8 @@ impl Collective {
         }
     }
 
-    /// Stages a send buffer of these parts. Returns the buffer for the MPI library; `None` if the
-    /// program's buffer stays.
+    /// Stages the send buffer `given`, which consists of `parts`. Returns the buffer for the MPI
+    /// library; `None` if the MPI library gets the program's buffer.
     ///
     /// # Safety
     /// The arguments must be those of the program's collective call.
@@ -127,8 +131,9 @@ impl Collective {
         unsafe { self.staged.send_parts(self.call, given, parts, moment, self.beside) }
     }
 
-    /// Stages a receive buffer of these parts, of which `own` holds data before the call. Returns
-    /// the buffer for the MPI library; `None` if the program's buffer stays.
+    /// Stages the receive buffer `given`, which consists of `parts`. The part `own` holds data of
+    /// the program before the call. Returns the buffer for the MPI library; `None` if the MPI
+    /// library gets the program's buffer.
     ///
     /// # Safety
     /// The arguments must be those of the program's collective call.
@@ -142,9 +147,9 @@ impl Collective {
     }
 
     /// Stages both sides of a call in which this rank sends and receives, and returns the buffers
-    /// for the MPI library. If only one side is converted, the other side is tried again with
-    /// `beside` set: if both buffers are contiguous, the MPI library moves them in a faster way,
-    /// which it does not use if one of them has gaps.
+    /// for the MPI library. If only one side is converted, tries to convert the other side too, now
+    /// with `beside` set. This pays because the MPI library moves the data faster if both buffers
+    /// are contiguous than if one of them has gaps.
     fn both(
         &mut self,
         (s, r): (UserBuffer, UserBuffer),
@@ -165,7 +170,7 @@ impl Collective {
     /// Stages a send buffer of `blocks` equal parts, and returns the buffer for the MPI library.
     ///
     /// # Safety
-    /// As [`Collective::send`].
+    /// The arguments must be those of the program's collective call.
     unsafe fn send_equal(&mut self, given: UserBuffer, blocks: i64) -> UserBuffer {
         let parts = Parts::Equal { blocks, count: given.count };
         // SAFETY: the arguments are those of the program's call, as the caller promises.
@@ -175,19 +180,21 @@ impl Collective {
     /// Stages a receive buffer of `blocks` equal parts, and returns the buffer for the MPI library.
     ///
     /// # Safety
-    /// As [`Collective::receive`].
+    /// The arguments must be those of the program's collective call.
     unsafe fn receive_equal(&mut self, given: UserBuffer, blocks: i64, own: Own) -> UserBuffer {
         let parts = Parts::Equal { blocks, count: given.count };
         // SAFETY: the arguments are those of the program's call, as the caller promises.
         unsafe { self.receive(given, parts, own) }.unwrap_or(given)
     }
 
-    /// Stages a send buffer whose parts have counts and displacements of their own, and returns the
-    /// buffer for the MPI library. The MPI library reads part `i` only if `there(i)` is true. If
-    /// the buffer is staged, the displacements in `vector` become those in the staging buffer.
+    /// Stages a send buffer whose parts have counts and displacements of their own. Returns the
+    /// buffer for the MPI library, which reads part `i` only if `there(i)` is true. If the buffer
+    /// is staged, replaces the displacements in `vector` by the displacements in the staging
+    /// buffer.
     ///
     /// # Safety
-    /// As [`Collective::send`]; the arrays of `vector` must have an element for each part.
+    /// As for [`Collective::send`], the arguments must be those of the program's collective call.
+    /// The arrays of `vector` must have an element for each part.
     unsafe fn send_vector<N: Count>(
         &mut self,
         given: UserBuffer,
@@ -203,12 +210,14 @@ impl Collective {
         replacement
     }
 
-    /// Stages a receive buffer whose parts have counts and displacements of their own, and returns
-    /// the buffer for the MPI library. The MPI library writes part `i` only if `there(i)` is true.
-    /// If the buffer is staged, the displacements in `vector` become those in the staging buffer.
+    /// Stages a receive buffer whose parts have counts and displacements of their own. Returns the
+    /// buffer for the MPI library, which writes part `i` only if `there(i)` is true. If the buffer
+    /// is staged, replaces the displacements in `vector` by the displacements in the staging
+    /// buffer.
     ///
     /// # Safety
-    /// As [`Collective::receive`]; the arrays of `vector` must have an element for each part.
+    /// As for [`Collective::receive`], the arguments must be those of the program's collective
+    /// call. The arrays of `vector` must have an element for each part.
     unsafe fn receive_vector<N: Count>(
         &mut self,
         given: UserBuffer,
@@ -227,27 +236,29 @@ impl Collective {
         replacement
     }
 
-    /// Moves the arrays for the MPI library to where they live as long as the operation.
+    /// Returns the addresses of the arrays for the MPI library. Unless the arrays are the program's
+    /// own, moves them into the staged call first, where they live as long as the operation.
     fn kept<N: Count>(&mut self, vector: Vector<N>) -> KeptVector {
         vector.kept_by(&mut self.staged)
     }
 
-    /// Runs the MPI library's function. Afterwards unpacks a blocking call, or keeps the operation
-    /// under its request, and notes that the MPI library has accepted the communicator.
+    /// Runs the MPI library's function. If the call is blocking, unpacks its receive buffers
+    /// afterwards. Otherwise keeps the operation under its request. If the call has succeeded,
+    /// records that the MPI library has accepted the communicator.
     ///
     /// # Safety
     /// `call` must call the MPI library's function with the buffers and arrays that were staged.
     unsafe fn run(mut self, call: impl FnOnce() -> c_int) -> c_int {
-        // SAFETY: `call` uses the staged buffers, as the caller promises. The request is the
-        // program's argument. If it is null, the call is bypassed, and nothing is staged after
-        // `forget_arrays`.
+        // SAFETY: `call` uses the staged buffers, as the caller promises. `request` is the
+        // program's argument. If it is null, the call is bypassed: nothing but arrays is staged,
+        // and `forget_arrays` removes them from `self.staged`.
         let code = unsafe {
             match self.when {
                 When::Blocking => self.staged.collective(call),
                 When::Once(request) | When::Persistent(request) => {
                     if request.is_null() || !covered(self.host) {
-                        // The call is bypassed, so nothing but arrays is staged. The completion of
-                        // the operation may not be seen, so the arrays are never freed.
+                        // The call is bypassed, so nothing but arrays is staged. ddtc may not see
+                        // the completion of the operation, so the arrays are never freed.
                         self.staged.forget_arrays();
                     }
                     let make =
@@ -263,12 +274,14 @@ impl Collective {
     }
 }
 
-/// Makes the blocking, the nonblocking and the persistent form of a collective call.
+/// Defines the blocking, the nonblocking and the persistent form of the wrapper of a collective
+/// call.
 ///
-/// The rows give the documentation, the three names, the arguments before the communicator with
-/// their roles, a body that stages the buffers, and after `=>` the arguments for the MPI library as
-/// `forward!` takes them. The macro adds the communicator, and after it the info object and the
-/// request of the forms that have them.
+/// The input of the macro has these rows: the documentation, the names of the three forms, the
+/// arguments before the communicator with their roles, a body that stages the buffers, and after
+/// `=>` the arguments for the MPI library, as `forward!` takes them. The macro adds the
+/// communicator to the arguments. For the nonblocking and persistent forms it also adds the
+/// request, and for the persistent form the info object before the request.
 macro_rules! collective {
     (@one $(#[$doc:meta])* $name:ident ($($argument:ident: $kind:ident),*) ($($after:ident: $after_kind:ident),*) $when:expr;
      |$host:ident, $forms:ident, $call:ident, $comm:ident| {$($body:tt)*} ($($given:tt)*)) => {

@@ -1,5 +1,5 @@
 //! Wrappers of the calls that complete requests, report on them or free them. While the table of
-//! converted requests is empty, each call costs one load more and is bypassed.
+//! converted requests is empty, a wrapper costs one additional load, and its call is bypassed.
 
 mod emulated;
 
@@ -60,8 +60,8 @@ unsafe fn wait(request: *mut c_void, status: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(wait) = host.next.wait else { return missing(host) };
     // SAFETY: the caller promises the arguments of `MPI_Wait`: `request` points to a handle during
-    // the call, and `status` to a status, or it is `MPI_STATUS_IGNORE`. `at` is the status that the
-    // MPI library writes for this request.
+    // the call, and `status` points to a status or is `MPI_STATUS_IGNORE`. `at` is the status that
+    // the MPI library writes for this request.
     unsafe {
         let Some(batch) = Batch::find(host, 1, request, Asks::Completes) else {
             return wait(request, status);
@@ -117,7 +117,7 @@ unsafe fn is_set(flag: *const c_int) -> bool {
 }
 
 /// Returns true if a call has returned `i` as the index of a request. A null `index`, which the MPI
-/// library refuses, names no request.
+/// library refuses, is the index of no request.
 ///
 /// # Safety
 /// `index` must be null or point to a number.
@@ -189,7 +189,7 @@ unsafe fn waitall(count: c_int, requests: *mut c_void, statuses: *mut c_void) ->
     let Some(host) = host() else { return NO_HOST };
     let Some(waitall) = host.next.waitall else { return missing(host) };
     // SAFETY: the caller promises the arguments of `MPI_Waitall`: `requests` is null or points to
-    // `count` handles during the call, and `statuses` to `count` statuses, or it is
+    // `count` handles during the call, and `statuses` points to `count` statuses or is
     // `MPI_STATUSES_IGNORE`. The MPI library writes the statuses at `at`.
     unsafe {
         let Some(batch) = Batch::find(host, count, requests, Asks::Completes) else {
@@ -439,8 +439,9 @@ pub unsafe extern "C-unwind" fn MPI_Request_free(request: *mut c_void) -> c_int 
         let Some(batch) = Batch::find(host, 1, request, Asks::Frees) else { return request_free(request) };
         let Some(found) = batch.first() else { return request_free(request) };
         if found.active {
-            // The MPI library keeps the request until its operation has completed, so that ddtc
-            // learns when to unpack. The program gets the null handle as if the request were freed.
+            // The MPI library keeps the request until its operation has completed, because ddtc
+            // must find out when the received bytes can be unpacked. The program gets the null
+            // handle, as if the request were freed.
             drop(batch);
             requests::free(found);
             set_handle(host, request, host.request_null);

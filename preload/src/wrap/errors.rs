@@ -1,7 +1,7 @@
 //! Wrappers of the functions that make error handlers.
 //!
-//! The MPI library gets an entry point of [`crate::handlers`] instead of the program's function, so
-//! that received bytes are unpacked before the program's function runs.
+//! The MPI library gets an entry point of [`crate::handlers`] instead of the program's error
+//! handler. The entry point unpacks received bytes before it jumps to the program's error handler.
 
 use std::ffi::{c_int, c_void};
 
@@ -16,12 +16,14 @@ macro_rules! makes_handlers {
         pub unsafe extern "C-unwind" fn $name(function: *mut c_void, errhandler: *mut c_void) -> c_int {
             let Some(host) = host() else { return NO_HOST };
             let Some(theirs) = host.next.$field else { return missing(host) };
-            // If the call goes on to a PMPI layer, the layer gets the program's own function.
+            // If the next function is that of a PMPI layer and not that of the MPI library, the
+            // layer gets the program's own function.
             let is_librarys = host.f.$field.is_some_and(|own| std::ptr::fn_addr_eq(own, theirs));
             let attends = host.abi.is_some() && is_librarys;
             let function = if attends { entry_point(function) } else { function };
             // SAFETY: the arguments are the program's, except that an entry point may replace the
-            // function. The entry point jumps to the program's function with all its arguments.
+            // program's function. The entry point jumps to the program's function with all
+            // arguments that it got.
             unsafe { theirs(function, errhandler) }
         }
     )*};

@@ -1,12 +1,14 @@
-//! Wrappers of calls on files: bytes are packed before a write and unpacked after a read.
+//! Wrappers of calls on files. Bytes of converted calls are packed before a write and unpacked
+//! after a read.
 //!
-//! Blocking calls are converted, independent and collective ones. Three kinds of calls are not:
+//! Blocking calls are converted, both independent and collective ones. Three kinds of calls are
+//! not:
 //!
 //! * nonblocking calls, which MPI libraries carry out in different ways for types with and without
 //!   gaps in memory;
 //! * split collective calls (`_begin` and `_end`);
-//! * reads by the shared file pointer: another rank may move the pointer after this rank has asked
-//!   whether the read ends before the end of the file.
+//! * reads by the shared file pointer, because another rank may move the pointer after this rank
+//!   has asked whether the read ends before the end of the file.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -28,8 +30,9 @@ type WriteAtFn<N> = unsafe extern "C-unwind" fn(Handle, Offset, In, N, Handle, O
 type ReadFn<N> = unsafe extern "C-unwind" fn(Handle, Out, N, Handle, Out) -> c_int;
 type ReadAtFn<N> = unsafe extern "C-unwind" fn(Handle, Offset, Out, N, Handle, Out) -> c_int;
 
-/// Maximum number of bytes of a converted call. Operating systems move less than this at once, and
-/// for a longer transfer the MPI library's behaviour depends on the number of pieces.
+/// Maximum number of bytes of a converted read or write. Operating systems move less than this at
+/// once. For a longer transfer the MPI library's behaviour depends on the number of pieces in which
+/// it moves the bytes.
 const MOST: i64 = c_int::MAX as i64;
 
 /// Stages the buffer of a write. Returns the staged call and the buffer for the MPI library.
@@ -68,8 +71,9 @@ unsafe fn read_into(
     kept(host, staged, given, replacement)
 }
 
-/// Returns the staged call and its buffer, or an empty one and the program's buffer if a library
-/// was loaded meanwhile that may have changed the view of the file unseen.
+/// Returns `staged` and `replacement`, the buffer for the MPI library. Instead returns an empty
+/// `Staged` and the program's buffer if a library has been loaded meanwhile that may have changed
+/// the view of the file without a call that ddtc sees.
 fn kept(
     host: &'static Host,
     staged: Staged,
@@ -87,7 +91,7 @@ fn kept(
     (staged, replacement)
 }
 
-/// Writes at the rank's own or the shared file pointer.
+/// Writes to a file at the rank's own or the shared file pointer.
 ///
 /// # Safety
 /// As `MPI_File_write`, `MPI_File_write_all`, `MPI_File_write_shared` and `MPI_File_write_ordered`
@@ -111,7 +115,7 @@ pub(super) unsafe fn write<N: Count>(
     }
 }
 
-/// Writes at an offset.
+/// Writes to a file at an offset.
 ///
 /// # Safety
 /// As `MPI_File_write_at` and `MPI_File_write_at_all` (MPI 5.0, 14.4.2).
@@ -135,7 +139,7 @@ pub(super) unsafe fn write_at<N: Count>(
     }
 }
 
-/// Reads at the rank's own file pointer.
+/// Reads from a file at the rank's own file pointer.
 ///
 /// # Safety
 /// As `MPI_File_read` and `MPI_File_read_all` (MPI 5.0, 14.4.3).
@@ -158,7 +162,7 @@ pub(super) unsafe fn read<N: Count>(
     }
 }
 
-/// Reads at an offset.
+/// Reads from a file at an offset.
 ///
 /// # Safety
 /// As `MPI_File_read_at` and `MPI_File_read_at_all` (MPI 5.0, 14.4.2).
@@ -211,8 +215,8 @@ pub unsafe extern "C-unwind" fn MPI_File_open(
 pub unsafe extern "C-unwind" fn MPI_File_close(fh: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(close) = host.next.file_close else { return missing(host) };
-    // The file is forgotten before the call: once it is closed, the MPI library may give the same
-    // handle to a file of another thread.
+    // The file is forgotten before the call, because once the file is closed, the MPI library may
+    // give the same handle to a file that another thread opens.
     // SAFETY: the argument is the program's. If it is not null, it points to a handle, which is as
     // wide as an address in every ABI.
     unsafe {

@@ -1,9 +1,10 @@
-//! Wrappers of initialization and finalization, of the world and of sessions, and of `MPI_Abort`.
+//! Wrappers of the functions that initialize and finalize the world and sessions, and of
+//! `MPI_Abort`.
 //!
-//! A PMPI layer begins its own work in the initialization. So initialization is handed to the
-//! function that the caller would have reached without this library, never directly to the `PMPI_`
-//! name. Finalization and `MPI_Abort` go to the layer that was found after this library
-//! ([`crate::layers`]), or to the MPI library if there is no layer.
+//! A PMPI layer begins its own work when its initialization function is called. So the wrappers
+//! pass an initialization on to the function that the caller would have reached without ddtc, and
+//! never directly to the `PMPI_` name. Finalization and `MPI_Abort` are passed on to the PMPI layer
+//! that was found after ddtc ([`crate::layers`]), or to the MPI library if there is no layer.
 
 use std::ffi::{c_int, c_void};
 
@@ -21,8 +22,8 @@ macro_rules! initializes {
         pub unsafe extern "C-unwind" fn $name($($argument: $kind),*) -> c_int {
             let Some(host) = host_of_caller() else { return NO_HOST };
             let found = next(c_name!(stringify!($name)));
-            // SAFETY: a null pointer becomes `None`. Any other address is that of a function of
-            // this name, whose C type the MPI standard fixes.
+            // SAFETY: a null pointer becomes `None`. Any other address is that of a function with
+            // this name, whose C type is fixed by the MPI standard.
             let theirs = unsafe {
                 std::mem::transmute::<*mut c_void, Option<unsafe extern "C-unwind" fn($($kind),*) -> c_int>>(found)
             };

@@ -1,5 +1,6 @@
-//! Wrappers of the calls that start nonblocking operations, and that make or start persistent ones.
-//! `wrap/completion.rs` has the calls that complete them.
+//! Wrappers of the calls that start nonblocking operations, and of the calls that make or start
+//! persistent operations. The wrappers of the calls that complete these operations are in
+//! `wrap/completion.rs`.
 
 use std::ffi::{c_int, c_void};
 
@@ -24,8 +25,9 @@ type ReplaceFn<N> = unsafe extern "C-unwind" fn(Out, N, Handle, Int, Int, Int, I
 type ImrecvFn<N> = unsafe extern "C-unwind" fn(Out, N, Handle, Out, Out) -> c_int;
 
 /// Stages the buffers of an operation by `stage`, if ddtc will see every call that may complete the
-/// request of the operation. Returns the staged buffers and the arguments for the MPI library:
-/// those that `stage` returns, or `given`, the program's own, if nothing is staged.
+/// operation's request. Returns the staged buffers, and the arguments with which the MPI library
+/// must be called: those that `stage` returns or, if nothing is staged, the program's own
+/// (`given`).
 pub(super) fn before<G: Copy>(
     host: &'static Host,
     request: *mut c_void,
@@ -37,17 +39,17 @@ pub(super) fn before<G: Copy>(
     if request.is_null() || !may_be_covered(host) {
         return nothing();
     }
-    // This may raise the error of a freed request, and the program's error handler may then leave
-    // the call. So it is done before anything is staged.
+    // `drain` may raise the error of a freed request, and the program's error handler may then
+    // leave the call by a jump. So `drain` is called before anything is staged.
     requests::drain(host);
     let mut staged = Staged::of_a_request(host, max_bytes);
     let replacement = stage(&mut staged);
     if staged.is_empty() {
         return nothing();
     }
-    // `may_be_covered` uses what is known already. `covered` also looks at the objects that are
-    // loaded now, and tries new Fortran bindings. It is asked only here, so that a call that stages
-    // nothing does not pay for that.
+    // `may_be_covered` uses only what is known already. `covered` also looks at the objects that
+    // are loaded now, and tests new Fortran bindings. `covered` is called only here, so that a call
+    // that stages nothing does not spend time on that.
     if covered(host) { (staged, replacement) } else { nothing() }
 }
 
@@ -67,7 +69,7 @@ pub(super) unsafe fn isend<N: Count>(
 ) -> c_int {
     let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype, entry: forms.entries[0] };
     // SAFETY: the arguments are those of a send, as the caller promises, and `given` is its buffer.
-    // `made` has the same message, perhaps packed.
+    // `made` has a buffer with the same message, perhaps packed.
     unsafe {
         let made = before(host, request, forms.max_bytes::<N>(), given, |staged| staged.send(given, dest));
         sent::<N>(host, forms, made, (dest, tag, comm), request, Operation::once)
@@ -91,7 +93,8 @@ pub(super) unsafe fn send_init<N: Count>(
 ) -> c_int {
     let given = UserBuffer { buf: buf.cast_mut(), count: count.wide(), datatype, entry: forms.entries[0] };
     // SAFETY: the arguments are those of a persistent send, as the caller promises, and `given` is
-    // its buffer. `made` has the same message, which is packed when it is started.
+    // its buffer. `made` has a buffer for the same message, which is packed when the operation is
+    // started.
     unsafe {
         let made =
             before(host, request, forms.max_bytes::<N>(), given, |staged| staged.send_later(given, dest));
@@ -99,12 +102,13 @@ pub(super) unsafe fn send_init<N: Count>(
     }
 }
 
-/// Calls the MPI library for a send, nonblocking or persistent, whose buffer is staged or the
-/// program's. `make` makes the operation of the request from what is staged.
+/// Calls the MPI library for a nonblocking or persistent send of the buffer `s`: a staging buffer
+/// or, if nothing is staged, the program's buffer. `make` makes the operation of the request from
+/// `staged`.
 ///
 /// # Safety
-/// As `MPI_Isend` or `MPI_Send_init`. The second buffer of the pair must be that which is to be
-/// given to the MPI library when the first is staged.
+/// As `MPI_Isend` or `MPI_Send_init`. `s` must be the buffer with which the MPI library must be
+/// called after `staged` was staged.
 #[inline]
 unsafe fn sent<N: Count>(
     host: &'static Host,
@@ -114,8 +118,8 @@ unsafe fn sent<N: Count>(
     request: Out,
     make: impl FnOnce(Staged) -> Box<Operation>,
 ) -> c_int {
-    // SAFETY: the caller promises the arguments of the send, with a buffer `s` that the MPI library
-    // may use for it. Something is staged only if `request` is not null.
+    // SAFETY: the caller promises the arguments of the send, with a buffer `s` from which the MPI
+    // library may send. Something is staged only if `request` is not null.
     unsafe {
         start(host, request, staged, make, || {
             forward!(N, forms, host, (s.buf)[s.count](s.datatype)(dest)(tag)(comm)(request))
@@ -163,8 +167,8 @@ pub(super) unsafe fn recv_init<N: Count>(
     unsafe { receive::<N>(host, forms, given, (source, tag, comm), request, Operation::persistent) }
 }
 
-/// Stages the buffer of a receive, nonblocking or persistent, and calls the MPI library. `make`
-/// makes the operation of the request from what is staged.
+/// Stages the buffer of a nonblocking or persistent receive, and calls the MPI library. `make`
+/// makes the operation of the request from the staged buffer.
 ///
 /// # Safety
 /// As `MPI_Irecv` or `MPI_Recv_init`, with the buffer `given`.
@@ -222,8 +226,8 @@ pub(super) unsafe fn isendrecv<N: Count>(
     unsafe {
         let (staged, (s, r)) = before(host, request, forms.max_bytes::<N>(), (sent, received), |staged| {
             let s = staged.send(sent, dest);
-            // If the MPI library leaves the status of exchanges empty, ddtc cannot learn how many
-            // bytes were received, so the receive is bypassed.
+            // If the MPI library leaves the status of exchanges empty, ddtc cannot find out how
+            // many bytes were received, so the receive is bypassed.
             let told = host.profile.tells_exchanges;
             (s, if told { staged.receive(received, Some(source), Origin::Named(comm)) } else { received })
         });
@@ -257,7 +261,7 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
     request: Out,
 ) -> c_int {
     let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
-    // Neither side is the null process.
+    // True if neither the destination nor the source is `MPI_PROC_NULL`.
     let both = host.abi.is_some_and(|a| dest != a.proc_null && source != a.proc_null);
     // SAFETY: the caller promises the arguments of an exchange in place of `given`. `g` is `given`
     // or a staging buffer for its message. Something is staged only if `request` is not null.
@@ -339,8 +343,8 @@ pub unsafe extern "C-unwind" fn MPI_Start(request: *mut c_void) -> c_int {
         // SAFETY: the caller promises the argument of `MPI_Start`.
         return unsafe { start(request) };
     }
-    // SAFETY: the caller promises the argument of `MPI_Start`: one handle, or null, which the MPI
-    // library refuses.
+    // SAFETY: the caller promises the argument of `MPI_Start`: `request` points to one handle, or
+    // is null, which the MPI library refuses.
     unsafe { started(host, 1, request, || start(request)) }
 }
 
@@ -354,13 +358,13 @@ pub unsafe extern "C-unwind" fn MPI_Startall(count: c_int, requests: *mut c_void
         // SAFETY: the caller promises the arguments of `MPI_Startall`.
         return unsafe { startall(count, requests) };
     }
-    // SAFETY: the caller promises the arguments of `MPI_Startall`: `count` handles, or null, which
-    // the MPI library refuses.
+    // SAFETY: the caller promises the arguments of `MPI_Startall`: `requests` points to `count`
+    // handles, or is null, which the MPI library refuses.
     unsafe { started(host, count, requests, || startall(count, requests)) }
 }
 
-/// Packs the buffers of the persistent operations among the requests, prepares their staging
-/// buffers for receives, and starts all requests by `call`.
+/// Starts requests by `call`. Before that, packs the buffers that the converted persistent
+/// operations among the requests send, and prepares the staging buffers into which they receive.
 ///
 /// # Safety
 /// `handles` must be null or point to `count` handles, and `call` must start these requests.
@@ -371,25 +375,26 @@ unsafe fn started(
     handles: *mut c_void,
     call: impl FnOnce() -> c_int,
 ) -> c_int {
-    // SAFETY: the caller promises `count` handles, or null.
+    // SAFETY: `handles` points to `count` handles or is null, as the caller promises.
     let operations = unsafe { found(host, count, handles) };
     let mut are_doubtful = false;
     for found in &operations {
         // An operation that the table has as active may be inactive all the same, because an
-        // earlier call has ended it with an error without saying so. Then its status is empty. A
-        // receive that is complete, but not yet completed by the program, has a status with its
-        // source.
+        // earlier call has ended it with an error but has not reported the error.
+        // `MPI_Request_get_status` then returns an empty status. For a receive that is complete,
+        // but not yet completed by the program, the status has the source of the message.
         // SAFETY: the program starts this request, so the request is not freed.
         let is_inactive = !found.active || unsafe { requests::inactive(host, found.handle) };
         let Some(mut operation) = found.take() else { continue };
         if is_inactive {
-            // SAFETY: by the start the program hands over its buffers, which are ready to be read.
+            // SAFETY: by starting the operation the program gives its buffers to the operation, so
+            // they can be read.
             unsafe { operation.staged.fill() };
         }
         // The operation is marked as active before the start, and stays so if the start fails. A
-        // call that later completes the inactive request returns an empty status, by which no
-        // message is unpacked. Collective operations have no status, so they stay doubtful until
-        // the start has succeeded.
+        // call that later completes the inactive request returns an empty status, which makes ddtc
+        // unpack no message. Collective operations have no status, so they stay doubtful until the
+        // start has succeeded.
         operation.active = true;
         operation.is_doubtful = found.unpacks && !found.receives;
         are_doubtful |= operation.is_doubtful;
@@ -401,7 +406,7 @@ unsafe fn started(
     let code = call();
     // MPICH returns success for a refused start after an error handler of the program has returned.
     if are_doubtful && code == 0 && handlers_begun() == handlers {
-        // SAFETY: the caller promises `count` handles, or null.
+        // SAFETY: `handles` points to `count` handles or is null, as the caller promises.
         let operations = unsafe { found(host, count, handles) };
         for found in operations.into_iter().filter(|found| found.unpacks && !found.receives) {
             let Some(mut operation) = found.take() else { continue };

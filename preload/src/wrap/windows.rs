@@ -1,9 +1,9 @@
 //! Wrappers of one-sided operations and of the calls that complete them.
 //!
-//! Puts are packed before the call. Gets with a request (`MPI_Rget`) are unpacked when they are
-//! complete. Only the origin is converted; the arguments for the target stay the program's. Gets
-//! without a request are not converted, because they would have to be unpacked in the call that
-//! ends their epoch.
+//! Converted puts are packed before the call. Converted gets with a request (`MPI_Rget`) are
+//! unpacked when they are complete. Only the origin is converted; the arguments for the target stay
+//! the program's. Gets without a request (`MPI_Get`) are not converted, because they would have to
+//! be unpacked in the call that ends their epoch.
 
 use std::ffi::{c_int, c_void};
 
@@ -35,7 +35,7 @@ struct Operands {
     origin: UserBuffer,
     /// Rank of the target.
     target: Int,
-    /// Buffer at the target, whose address is null because it is not known here.
+    /// Buffer at the target. Its address is null because it is not known at the origin.
     there: UserBuffer,
     win: Handle,
 }
@@ -84,8 +84,8 @@ impl Operands {
             return (staged, self.origin);
         }
         gpu::refresh_now();
-        // `refresh_now` has looked at objects that were loaded since the last look. If one of them
-        // may complete operations unseen, the call is bypassed.
+        // `refresh_now` has examined the objects that were loaded since the last examination. If
+        // one of them may complete operations without a call that ddtc sees, this call is bypassed.
         if covered() { (staged, replacement) } else { (Staged::new(host, max_bytes), self.origin) }
     }
 
@@ -118,8 +118,8 @@ impl Operands {
         }
     }
 
-    /// Runs a call that makes no request, and keeps its staging buffer until a later call completes
-    /// the operation.
+    /// Runs the MPI library's call of a put that makes no request. Keeps the put's staging buffer
+    /// until a later call completes the operation.
     fn put(&self, host: &Host, staged: Staged, call: impl FnOnce() -> c_int) -> c_int {
         let (code, staged) = staged.putting(call);
         if let Some(buffer) = staged.and_then(Staged::into_packed) {
@@ -129,7 +129,7 @@ impl Operands {
     }
 }
 
-/// Puts from the origin, packed first if it is to be converted.
+/// Puts from the origin. If the origin is converted, it is packed first.
 ///
 /// # Safety
 /// As `MPI_Put` (MPI 5.0, 12.3.1).
@@ -159,7 +159,7 @@ pub(super) unsafe fn put<N: Count>(
     }
 }
 
-/// Puts from the origin, packed first if it is to be converted, and makes a request.
+/// Puts from the origin, and makes a request. If the origin is converted, it is packed first.
 ///
 /// # Safety
 /// As `MPI_Rput` (MPI 5.0, 12.3.5).
@@ -196,7 +196,8 @@ pub(super) unsafe fn rput<N: Count>(
     }
 }
 
-/// Gets to the origin, or to a staging buffer that is unpacked when the get is complete.
+/// Gets to the origin, and makes a request. If the origin is converted, the MPI library gets to a
+/// staging buffer, which is unpacked when the get is complete.
 ///
 /// # Safety
 /// As `MPI_Rget` (MPI 5.0, 12.3.5).
@@ -233,8 +234,8 @@ pub(super) unsafe fn rget<N: Count>(
     }
 }
 
-/// Runs a call that completes the operations on a window: those with one target if `target` names
-/// it, else all.
+/// Runs a call that completes operations on a window: the operations with one target if `target` is
+/// that target's rank, else all.
 ///
 /// # Safety
 /// `call` must complete these operations if it succeeds.
@@ -271,8 +272,8 @@ pub unsafe extern "C-unwind" fn MPI_Win_fence(assertion: c_int, win: HandleWord)
     }
 }
 
-/// Makes the wrappers of calls that complete operations on a window: those with one rank, if the
-/// call takes a rank, else all.
+/// Makes the wrappers of calls that complete operations on a window: the operations with one rank
+/// if the call takes a rank, else all.
 macro_rules! ends {
     ($($name:ident $field:ident $section:literal ($($rank:ident)?);)*) => {$(
         #[doc = concat!("# Safety\nAs `", stringify!($name), "` (MPI 5.0, ", $section, ").")]
@@ -281,8 +282,8 @@ macro_rules! ends {
             let Some(host) = host() else { return NO_HOST };
             let Some(call) = host.next.$field else { return missing(host) };
             let (target, _) = (None::<c_int>$(.or(Some($rank)))?, ());
-            // SAFETY: the arguments are the program's, unchanged. The call completes at the origin
-            // all operations on the window, or those with the rank that it takes.
+            // SAFETY: the arguments are the program's, unchanged. The call completes, at the
+            // origin, all operations on the window, or those with the rank that the call takes.
             unsafe { end(host, win, target, || call($($rank,)? win)) }
         }
     )*};
@@ -304,12 +305,12 @@ ends! {
 pub unsafe extern "C-unwind" fn MPI_Win_free(win: *mut c_void) -> c_int {
     let Some(host) = host() else { return NO_HOST };
     let Some(free) = host.next.win_free else { return missing(host) };
-    // The window is forgotten before the call: once it is freed, the MPI library may give the same
-    // handle to a window of another thread.
+    // The window is forgotten before the call, because once the window is freed, the MPI library
+    // may give the same handle to a window of another thread.
     // SAFETY: the argument is the program's, unchanged. If it is not null, it points to a handle.
     unsafe {
-        // Requests that the program has freed before their completion may belong to the window.
-        // Those that have completed meanwhile are finished while the window exists.
+        // The program may have freed requests of operations on this window before their completion.
+        // Operations that have completed meanwhile are finished now, while the window exists.
         requests::drain(host);
         let handle = if win.is_null() { 0 } else { handle_at(host, win) & host.mask };
         match windows::freeing(handle) {

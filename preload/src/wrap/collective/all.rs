@@ -76,8 +76,9 @@ collective! {
 }
 
 impl Collective {
-    /// Returns the group of the call if this rank may convert it. A call that sends from the buffer
-    /// that it receives into is bypassed, so that the MPI library raises its error.
+    /// Returns the group of the call if this rank may convert the call. If the call sends from the
+    /// buffer into which it receives, returns `None`, so that the call is bypassed and the MPI
+    /// library raises its error.
     pub(super) fn apart(&self, s: UserBuffer, r: UserBuffer) -> Option<Group> {
         self.group.filter(|_| s.buf != r.buf)
     }

@@ -1,10 +1,10 @@
 //! Wrappers of collective calls in which every peer has a type of its own: `MPI_Alltoallw` and
 //! `MPI_Neighbor_alltoallw`.
 //!
-//! Each part is decided separately. A converted part gets a staging buffer, a displacement to that
-//! buffer and a substitute datatype. All other parts keep the program's arguments. The base
-//! addresses of both buffers stay the program's too, because the MPI library checks its arguments
-//! by them.
+//! ddtc decides separately about the part of each peer. A converted part gets a staging buffer, a
+//! displacement to that buffer and a substitute datatype. For all other parts the MPI library gets
+//! the program's arguments. The base addresses of both buffers stay the program's too, because the
+//! MPI library checks its arguments by them.
 
 use std::ffi::{c_int, c_void};
 
@@ -41,8 +41,9 @@ collective! {
             (Vector::of(&forms, sendcounts, sdispls, sent), Vector::of(&forms, recvcounts, rdispls, blocks));
         let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, forms.on) };
         let (mut s_types, mut r_types, mut s_base, mut r_base) = (sendtypes, recvtypes, sendbuf, recvbuf);
-        // A displacement of type `int` does not reach a staging buffer, so a part is converted only
-        // if the MPI library has the large form, which has displacements of 64 bits.
+        // A displacement of type `int` does not reach from the program's buffer to a staging
+        // buffer. So a part is converted only if the MPI library has the large form of the call,
+        // whose displacements have 64 bits.
         let has_places = !sdispls.is_null() && !rdispls.is_null();
         if call.group.is_some() && !local && forms.large.is_some() && has_places {
             let s = Peers { base: sendbuf, counts: sendcounts, types: sendtypes, peers: blocks };
@@ -87,9 +88,10 @@ collective! {
     } => (s_base){out}(s_places)(s_types)(r_base){into}(r_places)(r_types)
 }
 
-/// Returns true if some payload of one of the call's types may be converted in such calls. The
-/// lengths of the arrays of types come from the communicator. If they are not known yet, returns
-/// true if the policy converts any type in such calls; then the wrapper looks the types up.
+/// Returns true if some payload of one of the call's types may be converted in calls of this kind.
+/// The lengths of the arrays of types come from the communicator. If these lengths are not known
+/// yet, returns true if the policy converts any type in calls of this kind; then the wrapper looks
+/// the types up.
 ///
 /// # Safety
 /// The arguments must be those of the program's call.
@@ -111,20 +113,20 @@ pub(in super::super) unsafe fn wanted(
         Some((abi, destinations, sources))
     });
     let Some((abi, destinations, sources)) = peers else { return policy(host).any(call) };
-    // The MPI library refuses null arrays.
+    // The MPI library refuses null arrays, so such a call is bypassed.
     if recvtypes.is_null() || sendtypes.is_null() && !in_place(host, sendbuf) {
         return false;
     }
-    // One type that is wanted would be enough for the result, but every type is looked up, because
-    // each look-up counts a use of the type.
+    // For the result it would suffice to find one type that may be converted. But every type is
+    // looked up, because each look-up counts a use of the type.
     let any = |types: Types, n: i64| {
         let mut last = None;
         (0..n as usize).fold(false, |found, i| {
             // SAFETY: the array is the program's and not null, and has a handle for each of `n`
             // peers of the communicator.
             let datatype = unsafe { handle_at(host, types.byte_add(i * abi.handle_bytes)) };
-            // In most arrays all types are equal, so only a handle that differs from its
-            // predecessor is looked up.
+            // In most arrays all types are equal. To save look-ups, only a handle that differs from
+            // its predecessor is looked up.
             let new = last.replace(datatype) != Some(datatype);
             new && look(host, datatype, 1, call, used).is_wanted || found
         })
@@ -133,11 +135,11 @@ pub(in super::super) unsafe fn wanted(
     !in_place(host, sendbuf) && any(sendtypes, destinations) || into
 }
 
-/// Returns the types of a call that the MPI library has carried out, without those that are equal
-/// to their predecessor.
+/// Returns the types of both sides of a call that the MPI library has carried out. A type that is
+/// equal to its predecessor is left out.
 ///
 /// # Safety
-/// The arguments must be those of the call.
+/// The arguments must be those of the call that the MPI library has carried out.
 #[cold]
 pub(in super::super) unsafe fn types(
     host: &'static Host,
@@ -173,28 +175,32 @@ struct Peers<N> {
     peers: i64,
 }
 
-/// Arguments for the MPI library for a side of which some part is converted.
+/// Arguments for the MPI library that replace those of one side of the call, if some part of the
+/// side is converted.
 struct Replacement {
-    /// The program's base address. If that is null, the first staging buffer: the MPI library would
-    /// refuse a null buffer, because the substitute datatypes have bytes at displacement 0.
+    /// The program's base address, or the first staging buffer if the program's address is null.
+    /// The MPI library would refuse a null base address here, because the substitute datatypes have
+    /// bytes at displacement 0.
     base: *const c_void,
     /// Displacements of the parts from `base`, in bytes.
     displs: Vec<i64>,
-    /// Handles of the types, one after the other in the width of the MPI library's handles.
+    /// Handles of the types, one after the other, in the width of the MPI library's handles. The
+    /// words only provide aligned memory.
     types: Vec<u64>,
 }
 
 impl Replacement {
-    /// Returns the base address of a side; `given` is the program's.
+    /// Returns the base address for one side of the call: that of the replacement if there is one,
+    /// else `given`, the program's.
     fn base(side: &Option<Replacement>, given: *const c_void) -> *const c_void {
         side.as_ref().map_or(given, |replacement| replacement.base)
     }
 }
 
 impl Collective {
-    /// Packs the part for each peer whose part is to be converted. Peer `i` is looked at only if
-    /// `there(i)` is true. `place(i)` is the displacement of the part of peer `i` from the base, in
-    /// bytes. Returns `None` if no part is converted.
+    /// Packs the part for each peer, if the part is to be converted. Peer `i` is considered only if
+    /// `there(i)` is true. `place(i)` is the displacement of the part of peer `i` from the base
+    /// address, in bytes. Returns `None` if no part is converted.
     ///
     /// # Safety
     /// The arguments must be those of the program's call, whose arrays have an element for each
@@ -214,8 +220,8 @@ impl Collective {
         }
     }
 
-    /// Makes a staging buffer for the part from each peer whose part is to be converted. The
-    /// arguments are as in [`Collective::send_each`].
+    /// Makes a staging buffer for the part from each peer, if the part is to be converted. The
+    /// arguments are as in [`Collective::send_each`]. Returns `None` if no part is converted.
     ///
     /// # Safety
     /// As [`Collective::send_each`].
@@ -234,8 +240,8 @@ impl Collective {
         }
     }
 
-    /// Calls `stage` for the part of each peer, and gathers the buffers that it returns into one
-    /// [`Replacement`]; `None` if it returns none.
+    /// Calls `stage` for the part of each peer, and gathers the staging buffers that `stage`
+    /// returns into one [`Replacement`]; `None` if `stage` returns no staging buffer.
     ///
     /// # Safety
     /// As [`Collective::send_each`].
@@ -246,7 +252,7 @@ impl Collective {
         mut stage: impl FnMut(&mut Collective, usize, UserBuffer) -> Option<UserBuffer>,
     ) -> Option<Replacement> {
         let (host, n) = (self.host, usize::try_from(side.peers).ok()?);
-        // The MPI library refuses null arrays.
+        // The MPI library refuses null arrays, so such a call is bypassed.
         if side.counts.is_null() || side.types.is_null() {
             return None;
         }
@@ -257,8 +263,8 @@ impl Collective {
             // caller promises.
             let (count, datatype) =
                 unsafe { ((*side.counts.add(i)).wide(), handle_at(host, side.types.byte_add(i * bytes))) };
-            // The type is looked up here too, because `wanted` could not look it up if the number
-            // of peers was not known then.
+            // The type is looked up here although `wanted` may have looked it up: if the number of
+            // peers was not known to `wanted`, no type was looked up there.
             let entry = look(host, datatype, count, self.call, UseKind::Call).entry;
             let buf = side.base.wrapping_byte_offset(place(i) as isize).cast_mut();
             let Some(g) = stage(self, i, UserBuffer { buf, count, datatype, entry }) else { continue };
@@ -280,7 +286,8 @@ impl Collective {
         replacement
     }
 
-    /// Returns the array of types for the MPI library, which lives as long as the operation.
+    /// Returns the array of types for the MPI library: that of the replacement, which is kept as
+    /// long as the operation lives, or the program's array `given` if there is no replacement.
     fn types(&mut self, replacement: &mut Option<Replacement>, given: Types) -> Types {
         let Some(replacement) = replacement else { return given };
         let types = std::mem::take(&mut replacement.types);
@@ -289,8 +296,9 @@ impl Collective {
         at
     }
 
-    /// Returns the array of displacements for the MPI library, which lives as long as the
-    /// operation.
+    /// Returns the array of displacements for the MPI library: that of the replacement, which is
+    /// kept as long as the operation lives, or the program's array `given` if there is no
+    /// replacement.
     fn places(&mut self, replacement: Option<Replacement>, given: *const isize) -> *const isize {
         let Some(replacement) = replacement else { return given };
         let at = replacement.displs.as_ptr().cast();

@@ -16,7 +16,8 @@ use crate::user_buffer::UserBuffer;
 
 collective! {
     /// # Safety
-    /// As `MPI_Neighbor_allgather` (MPI 5.0, 8.6.1), and its nonblocking and persistent forms.
+    /// The arguments must be valid for `MPI_Neighbor_allgather` (MPI 5.0, 8.6.1) or for its
+    /// nonblocking or persistent form.
     neighbor_allgather ineighbor_allgather neighbor_allgather_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type)
     |host, forms, call, comm| {
@@ -31,7 +32,8 @@ collective! {
 
 collective! {
     /// # Safety
-    /// As `MPI_Neighbor_alltoall` (MPI 5.0, 8.6.2), and its nonblocking and persistent forms.
+    /// The arguments must be valid for `MPI_Neighbor_alltoall` (MPI 5.0, 8.6.2) or for its
+    /// nonblocking or persistent form.
     neighbor_alltoall ineighbor_alltoall neighbor_alltoall_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type)
     |host, forms, call, comm| {
@@ -46,7 +48,8 @@ collective! {
 
 collective! {
     /// # Safety
-    /// As `MPI_Neighbor_allgatherv` (MPI 5.0, 8.6.1), and its nonblocking and persistent forms.
+    /// The arguments must be valid for `MPI_Neighbor_allgatherv` (MPI 5.0, 8.6.1) or for its
+    /// nonblocking or persistent form.
     neighbor_allgatherv ineighbor_allgatherv neighbor_allgatherv_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, displs: Displs, recvtype: Type)
     |host, forms, call, comm| {
@@ -67,7 +70,8 @@ collective! {
 
 collective! {
     /// # Safety
-    /// As `MPI_Neighbor_alltoallv` (MPI 5.0, 8.6.2), and its nonblocking and persistent forms.
+    /// The arguments must be valid for `MPI_Neighbor_alltoallv` (MPI 5.0, 8.6.2) or for its
+    /// nonblocking or persistent form.
     neighbor_alltoallv ineighbor_alltoallv neighbor_alltoallv_init
     (sendbuf: SendBuf, sendcounts: Counts, sdispls: Displs, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, rdispls: Displs, recvtype: Type)
     |host, forms, call, comm| {
@@ -89,9 +93,10 @@ collective! {
 }
 
 impl Collective {
-    /// Returns the neighbours of this rank if it may convert the call. If the arrays of the call
-    /// must be `narrowed` for the MPI library, returns the neighbours in any case, because the
-    /// length of the arrays depends on them.
+    /// Returns the neighbours of this rank if this rank may convert the call. If `narrowed` is
+    /// true, the arrays of the call must be narrowed to `int` for the MPI library. Then the
+    /// neighbours are returned for a bypassed call too, because the length of the arrays depends on
+    /// the number of neighbours.
     pub(super) fn near(&self, narrowed: bool) -> Option<Neighbours> {
         match self.group {
             Some(_) => Neighbours::known(self.host, self.comm),
@@ -100,29 +105,29 @@ impl Collective {
         }
     }
 
-    /// Returns the neighbours of this rank if it may convert the call: `s` and `r` are different
-    /// buffers, and it is known which neighbours are processes.
+    /// Returns the neighbours of this rank if this rank may convert the call. For that, `s` and `r`
+    /// must be different buffers, and it must be known which neighbours are processes.
     fn neighbours(&self, s: UserBuffer, r: UserBuffer) -> Option<Neighbours> {
         self.apart(s, r)?;
         self.near(false).filter(Neighbours::told_apart)
     }
 
-    /// Stages a receive buffer with an equal part from every neighbour, and returns the buffer for
-    /// the MPI library.
+    /// Stages a receive buffer that has an equal part for every source, and returns the buffer for
+    /// the MPI library. Parts of sources that are `MPI_PROC_NULL` are left out.
     ///
     /// # Safety
-    /// As [`Collective::receive`].
+    /// The arguments must be those of the program's collective call.
     unsafe fn receive_near(&mut self, given: UserBuffer, near: &Neighbours) -> UserBuffer {
         let parts = near.those_there(near.sources, given.count);
         // SAFETY: the arguments are those of the program's call, as the caller promises.
         unsafe { self.receive(given, parts, Own::Nothing) }.unwrap_or(given)
     }
 
-    /// Stages a send buffer with an equal part for every neighbour, and returns the buffer for the
-    /// MPI library.
+    /// Stages a send buffer that has an equal part for every destination, and returns the buffer
+    /// for the MPI library. Parts of destinations that are `MPI_PROC_NULL` are left out.
     ///
     /// # Safety
-    /// As [`Collective::send`].
+    /// The arguments must be those of the program's collective call.
     unsafe fn send_near(&mut self, given: UserBuffer, near: &Neighbours) -> UserBuffer {
         let parts = near.those_there(near.destinations, given.count);
         // SAFETY: the arguments are those of the program's call, as the caller promises.

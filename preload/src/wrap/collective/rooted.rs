@@ -18,13 +18,15 @@ use crate::user_buffer::UserBuffer;
 
 collective! {
     /// # Safety
-    /// As `MPI_Bcast` (MPI 5.0, 6.4), and its nonblocking and persistent forms.
+    /// The arguments must be valid for `MPI_Bcast` (MPI 5.0, 6.4) or for its nonblocking or
+    /// persistent form.
     bcast ibcast bcast_init (buffer: SendRecvBuf, count: Count, datatype: Type, root: Root)
     |host, forms, call, comm| {
         let g = UserBuffer { buf: buffer, count: count.wide(), datatype, entry: forms.entries[0] };
         let g = match call.role(root) {
-            // The tree algorithms of MPICH and Intel MPI cut a broadcast by the local type, so the
-            // call is bypassed if they may be used.
+            // The tree algorithms of MPICH and Intel MPI cut a broadcast into pieces by the type
+            // that the local rank has passed. So the call is bypassed if these algorithms may be
+            // used with pieces.
             _ if call.pipelined() => g,
             Some(Role::Root) => call.send_equal(g, 1),
             Some(Role::Other) => call.receive_equal(g, 1, Own::Nothing),
@@ -35,7 +37,8 @@ collective! {
 
 collective! {
     /// # Safety
-    /// As `MPI_Gather` (MPI 5.0, 6.5), and its nonblocking and persistent forms.
+    /// The arguments must be valid for `MPI_Gather` (MPI 5.0, 6.5) or for its nonblocking or
+    /// persistent form.
     gather igather gather_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type, root: Root)
     |host, forms, call, comm| {
@@ -55,7 +58,8 @@ collective! {
 
 collective! {
     /// # Safety
-    /// As `MPI_Scatter` (MPI 5.0, 6.6), and its nonblocking and persistent forms.
+    /// The arguments must be valid for `MPI_Scatter` (MPI 5.0, 6.6) or for its nonblocking or
+    /// persistent form.
     scatter iscatter scatter_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type, root: Root)
     |host, forms, call, comm| {
@@ -74,8 +78,8 @@ collective! {
 
 collective! {
     /// # Safety
-    /// As `MPI_Gatherv` (MPI 5.0, 6.5), and its nonblocking and persistent forms. The arrays are
-    /// read at the root alone.
+    /// The arguments must be valid for `MPI_Gatherv` (MPI 5.0, 6.5) or for its nonblocking or
+    /// persistent form. The arrays of counts and displacements are read at the root alone.
     gatherv igatherv gatherv_init
     (sendbuf: SendBuf, sendcount: Count, sendtype: Type, recvbuf: RecvBuf, recvcounts: Counts, displs: Displs, recvtype: Type, root: Root)
     |host, forms, call, comm| {
@@ -100,8 +104,8 @@ collective! {
 
 collective! {
     /// # Safety
-    /// As `MPI_Scatterv` (MPI 5.0, 6.6), and its nonblocking and persistent forms. The arrays are
-    /// read at the root alone.
+    /// The arguments must be valid for `MPI_Scatterv` (MPI 5.0, 6.6) or for its nonblocking or
+    /// persistent form. The arrays of counts and displacements are read at the root alone.
     scatterv iscatterv scatterv_init
     (sendbuf: SendBuf, sendcounts: Counts, displs: Displs, sendtype: Type, recvbuf: RecvBuf, recvcount: Count, recvtype: Type, root: Root)
     |host, forms, call, comm| {
@@ -124,18 +128,18 @@ collective! {
 }
 
 impl Collective {
-    /// Returns the group of a call with this root and the role of this rank, if the rank may
-    /// convert its side. The root may not if it sends from the buffer that it receives into: that
-    /// call is bypassed, so that the MPI library raises its error.
+    /// Returns the group of a call with the root `root`, and the role of this rank, if this rank
+    /// may convert its side. The root may not convert its side if it sends from the buffer into
+    /// which it receives. Its call is bypassed, so that the MPI library raises the error.
     fn part(&self, root: c_int, s: UserBuffer, r: UserBuffer) -> Option<(Group, Role)> {
         let (group, role) = (self.group?, self.role(root)?);
         (role != Role::Root || s.buf != r.buf).then_some((group, role))
     }
 
-    /// Returns true if the MPI library may cut this broadcast into pieces by the local type.
-    /// MPICH's tree algorithms for nonblocking and persistent broadcasts, which Intel MPI has too,
-    /// do so if the length of the pieces is set by an environment variable or in a file of
-    /// algorithms.
+    /// Returns true if the MPI library may cut this broadcast into pieces by the type that the
+    /// local rank has passed. MPICH and Intel MPI do so in their tree algorithms for nonblocking
+    /// and persistent broadcasts, if the length of the pieces is set by an environment variable or
+    /// in a file of algorithms.
     fn pipelined(&self) -> bool {
         !matches!(self.when, When::Blocking)
             && matches!(self.host.profile.wire_form, WireForm::Segments { .. })
@@ -143,8 +147,8 @@ impl Collective {
     }
 }
 
-/// Returns true if an environment variable may set the length of the pieces of nonblocking
-/// broadcasts. The environment is read once.
+/// Returns true if the environment has a variable that may set the length of the pieces of
+/// nonblocking broadcasts, directly or in a file. The environment is read once.
 fn tree_pieces() -> bool {
     static SET: Awaited<bool> = Awaited::new();
     let names = || std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
@@ -155,8 +159,8 @@ fn tree_pieces() -> bool {
     *SET.get_or_init(|| names().any(|name| tells(&name)))
 }
 
-/// Returns the number of elements of the root's arrays; 0 at all other ranks, where the arrays are
-/// not significant.
+/// Returns the number of elements of the arrays of counts and displacements at the root. Returns 0
+/// at all other ranks, where these arrays are not significant.
 fn at_root(host: &Host, group: Option<Group>, root: c_int) -> i64 {
     group.filter(|g| g.role(host, root) == Some(Role::Root)).map_or(0, |g| g.blocks)
 }

@@ -1,17 +1,18 @@
-//! `MPI_Request_get_status_any`, `_all` and `_some` for MPI libraries that are too old to have
-//! them.
+//! Implementations of `MPI_Request_get_status_any`, `_all` and `_some` for MPI libraries that are
+//! too old to have these functions.
 //!
 //! The preload library is one binary for all MPI libraries, so it exports these three functions
 //! under old MPI libraries too. A client such as mpi4py looks for their symbols in the process and
-//! calls them if it finds them; without them it would do something of its own. So the functions
-//! here return what the standard says, not what such a client would have done without them.
+//! calls the functions if it finds them. If it does not find them, it uses a method of its own. The
+//! functions here return what the standard says, and not what the client's own method would have
+//! returned.
 //!
-//! They call `MPI_Request_get_status` for one request after the other. MPI libraries of that age do
-//! not distinguish inactive requests from complete ones there, so inactive requests count as
-//! complete. In an empty status `MPI_ERROR` must be `MPI_SUCCESS` (MPI 5.0, 3.7.3).
-//! `MPI_Request_get_status` leaves the field unchanged there, so it is written here. In other
-//! statuses the field stays unchanged, because none of the three functions returns
-//! `MPI_ERR_IN_STATUS` (3.2.5).
+//! The three functions call `MPI_Request_get_status` for one request after the other. In this call,
+//! MPI libraries of that age do not distinguish inactive requests from complete requests, so
+//! inactive requests count as complete. In an empty status `MPI_ERROR` must be `MPI_SUCCESS` (MPI
+//! 5.0, 3.7.3). `MPI_Request_get_status` leaves `MPI_ERROR` of an empty status unchanged, so the
+//! field is written here. In all other statuses `MPI_ERROR` stays unchanged, because none of the
+//! three functions returns `MPI_ERR_IN_STATUS` (3.2.5).
 
 use std::ffi::{c_int, c_void};
 
@@ -22,8 +23,8 @@ use crate::handles::{handle_at, missing};
 use crate::host::Host;
 use crate::status;
 
-/// Arrays of handles and statuses that the program gave to a call. `statuses` is a single status in
-/// the call that reports one request.
+/// Arrays of requests and statuses that the program has passed to one of the three functions. In
+/// the case of `MPI_Request_get_status_any`, `statuses` is a single status.
 struct Arrays {
     host: &'static Host,
     abi: &'static Abi,
@@ -36,9 +37,9 @@ impl Arrays {
         Some(Arrays { host, abi: host.abi?, requests, statuses })
     }
 
-    /// Asks for the state of the request with index `i`. Sets `flag` to 1 if the request is
-    /// complete, else to 0, and writes the status with index `k` if the request is complete and the
-    /// program wants statuses. Returns the code of `MPI_Request_get_status`.
+    /// Determines the state of the request with index `i`. Sets `flag` to 1 if the request is
+    /// complete, and to 0 otherwise. If the request is complete and the program wants statuses,
+    /// writes the status with index `k`. Returns the error code of `MPI_Request_get_status`.
     ///
     /// # Safety
     /// `requests` must point to more than `i` handles, and `statuses` to more than `k` statuses
@@ -72,7 +73,7 @@ impl Arrays {
 }
 
 /// # Safety
-/// As `MPI_Request_get_status_any` (MPI 5.0, 3.7.6).
+/// The arguments must be valid for `MPI_Request_get_status_any` (MPI 5.0, 3.7.6).
 pub(super) unsafe fn any(
     host: &'static Host,
     count: c_int,
@@ -97,8 +98,8 @@ pub(super) unsafe fn any(
         if *flag == 0 {
             return 0;
         }
-        // All requests are null: the answer is true with an empty status, which the MPI library
-        // writes for the null request.
+        // All requests are null. In this case `flag` must be true and the status empty. The MPI
+        // library writes such a status for the null request.
         let code = host.next.request_get_status.map_or(missing(host), |f| f(host.request_null, flag, status));
         if code == 0 && status.addr() != arrays.abi.status_ignore {
             status::set_error(arrays.abi, status, 0);
@@ -108,7 +109,7 @@ pub(super) unsafe fn any(
 }
 
 /// # Safety
-/// As `MPI_Request_get_status_all` (MPI 5.0, 3.7.6).
+/// The arguments must be valid for `MPI_Request_get_status_all` (MPI 5.0, 3.7.6).
 pub(super) unsafe fn all(
     host: &'static Host,
     count: c_int,
@@ -133,7 +134,7 @@ pub(super) unsafe fn all(
 }
 
 /// # Safety
-/// As `MPI_Request_get_status_some` (MPI 5.0, 3.7.6).
+/// The arguments must be valid for `MPI_Request_get_status_some` (MPI 5.0, 3.7.6).
 pub(super) unsafe fn some(
     host: &'static Host,
     incount: c_int,
@@ -148,7 +149,8 @@ pub(super) unsafe fn some(
     // to `incount` statuses, or it is `MPI_STATUSES_IGNORE`. `out` is at most `i`, and `i` is less
     // than `incount`.
     unsafe {
-        // `MPI_UNDEFINED` if all requests are null, else the number of complete requests so far.
+        // `MPI_UNDEFINED` while only null requests were found, else the number of complete requests
+        // so far.
         let mut out = arrays.abi.constants.undefined;
         for i in (0..incount).filter(|&i| !arrays.is_null(i)) {
             out = out.max(0);
