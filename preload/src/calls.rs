@@ -50,8 +50,8 @@ pub(crate) struct Record<T> {
     /// Stack address at which the call of this record entered the MPI library.
     place: AtomicUsize,
     state: AtomicU8,
-    /// True if [`Record::inspect`] has passed on the memory during the present call, before an
-    /// error handler of the program ran. That handler may have abandoned the call since.
+    /// True if [`Record::inspect`] was called during the present call, because an error handler of
+    /// the program was about to run. That handler may have abandoned the call since.
     is_inspected: AtomicBool,
     kept: UnsafeCell<Option<T>>,
 }

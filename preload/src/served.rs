@@ -62,7 +62,8 @@ pub(crate) struct Served {
     cuts: AtomicPtr<Cuts>,
     /// Bytes that the MPI library copied from buffer to buffer.
     copied: AtomicU64,
-    /// Compiled copy of instances from buffer to buffer; null until it is made.
+    /// Compiled code that copies instances of the type from one buffer to another; null until it is
+    /// compiled.
     copies: AtomicPtr<LayoutCopy>,
 }
 

@@ -29,11 +29,11 @@ const DEEPEST: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Order {
-    /// The element's count of 32 bits is its number of blocks, and its count of 64 bits is the
-    /// number of basic elements in a block.
+    /// Of the two counts in an element of Open MPI's description, the one with 32 bits is the number
+    /// of blocks, and the one with 64 bits is the number of basic elements in a block.
     Blocks = 1,
-    /// The element's count of 64 bits is its number of blocks, and its count of 32 bits is the
-    /// number of basic elements in a block.
+    /// Of the two counts in an element of Open MPI's description, the one with 64 bits is the number
+    /// of blocks, and the one with 32 bits is the number of basic elements in a block.
     Lengths = 2,
 }
 
