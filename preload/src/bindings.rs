@@ -1,15 +1,16 @@
-//! Test whether this library will see the completion of every request that is started now.
+//! Test whether ddtc will see the completion of every request that is started now.
 //!
 //! Two things prevent that: a loaded object that may complete requests by calls that do not reach
-//! this library (`objects`), and a library that comes before this one in the loader's search order
-//! and takes the calls.
+//! ddtc ([`objects`]), and a library that comes before ddtc in the loader's search order and
+//! defines functions of MPI, so that the program's calls reach that library instead of ddtc.
 //!
 //! The Fortran library of MPICH and its derivatives contains two bindings. The binding of `mpi_f08`
-//! completes requests by the `PMPI_` names, which are not seen; if an object that refers to it is
-//! loaded, `objects` reports that object. The binding of `mpif.h` and `use mpi` is built to call C
-//! by the `MPI_` names. This module tests that by calling each function of the binding that starts,
-//! completes or frees a request, with a request that has no peer. If all these calls reach the
-//! wrappers, the binding is harmless.
+//! completes requests by the `PMPI_` names, so ddtc does not see these calls; if an object that
+//! refers to this binding is loaded, [`objects`] reports that object. The binding of `mpif.h` and
+//! `use mpi` is built to call C by the `MPI_` names. This module tests that by calling each
+//! function of the binding that starts, completes or frees a request, or queries its state, with a
+//! request that has no peer. If each of these calls reaches a wrapper of ddtc, ddtc sees all
+//! completions that go through the binding.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 
@@ -31,7 +32,8 @@ use crate::slow_path::{BINDING, BYPASS, reasons};
 use crate::staged::Staged;
 use crate::status::Status;
 
-/// Functions that start or complete requests which this library converts.
+/// Functions that start, complete, query or free the requests of nonblocking and persistent
+/// messages that ddtc converts.
 const CALLS: [&CStr; 17] = [
     c"MPI_Isend",
     c"MPI_Irecv",
@@ -52,9 +54,9 @@ const CALLS: [&CStr; 17] = [
     c"MPI_Request_free",
 ];
 
-/// Returns true if, as far as is known already, this library will see the completion of every
-/// request that is started now. Unlike [`covered`], it examines no newly loaded objects and calls
-/// no binding.
+/// Returns true if, as far as is known already, ddtc will see the completion of every request that
+/// is started now. Unlike [`covered`], it examines no newly loaded objects and calls no functions
+/// of Fortran bindings.
 pub(crate) fn may_be_covered(host: &Host) -> bool {
     if reasons() & BYPASS != 0 {
         return bypassed(Bypass::UnseenCompletion).unwrap_or(false);
@@ -67,23 +69,23 @@ pub(crate) fn may_be_covered(host: &Host) -> bool {
     })
 }
 
-/// Returns true if this library will see the completion of every request that is started now.
-/// Examines newly loaded objects, and tries newly loaded Fortran bindings. May be called only
-/// between the initialization and the finalization of the world.
+/// Returns true if ddtc will see the completion of every request that is started now. Examines
+/// newly loaded objects, and tests newly loaded Fortran bindings by calls of their functions. May
+/// be called only between the initialization and the finalization of the world.
 pub(crate) fn covered(host: &'static Host) -> bool {
     gpu::refresh_now();
     may_be_covered(host) && (reasons() & BINDING == 0 || follow(host))
 }
 
-/// Tries the Fortran bindings that were loaded and not tried yet. Returns true if all their calls
-/// reach this library; otherwise ends the conversion of nonblocking operations.
+/// Tests the loaded Fortran bindings that were not tested yet. Returns true if all calls of their
+/// functions reach ddtc; otherwise ends the conversion of nonblocking operations.
 #[cold]
 fn follow(host: &'static Host) -> bool {
     let Some(_inside) = Inside::enter() else { return false };
     let bindings = objects::unproven();
-    // If C handles are not integers, a binding has to translate Fortran's handles. Intel MPI's
-    // binding for the standard ABI does not do so everywhere and crashes, so no such binding is
-    // called.
+    // If C handles are not integers, a binding must translate Fortran's handles. Intel MPI's
+    // binding for the standard ABI does not translate all of them and crashes. So if C handles are
+    // not integers, no binding is called, and nonblocking operations are bypassed.
     let integers = host.abi.is_some_and(|abi| abi.handle_bytes == size_of::<c_int>());
     let all = || bindings.iter().all(|binding| arrives(host, binding));
     let followed = integers && host.with_world(|| guard(all)).flatten().unwrap_or(false);
@@ -95,20 +97,21 @@ fn follow(host: &'static Host) -> bool {
     followed
 }
 
-/// Kind of an argument of a Fortran function. All arguments are passed by reference.
+/// Kind of an argument of a Fortran function about requests. All arguments are passed by reference.
 #[derive(Clone, Copy)]
 enum Argument {
-    /// Number of requests, which is 1 in all calls here.
+    /// Number of requests that are passed, which is 1 in all test calls of bindings.
     Count,
     Request,
     Status,
-    /// An integer or logical that the function writes.
+    /// Integer or logical to which the Fortran function writes a result, for example its error
+    /// code.
     Out,
 }
 use Argument::{Count, Out, Request, Status as Stat};
 
-/// Fortran functions that start, complete, ask about or free a request: names without `MPI_`, and
-/// arguments (MPI 5.0, 3.7.3, 3.7.5, 3.7.6 and 3.9).
+/// Fortran functions that start, complete, query or free a request, each with its name without
+/// `mpi_` and the kinds of its arguments (MPI 5.0, 3.7.3, 3.7.5, 3.7.6 and 3.9).
 const FUNCTIONS: [(&str, &[Argument]); 15] = [
     ("start", &[Request, Out]),
     ("startall", &[Count, Request, Out]),
@@ -127,11 +130,12 @@ const FUNCTIONS: [(&str, &[Argument]); 15] = [
     ("request_free", &[Request, Out]),
 ];
 
-/// Returns true if each function of [`FUNCTIONS`] that a binding defines, in each spelling, calls a
-/// wrapper of this library. Also true if the binding is no longer loaded.
+/// Returns true if each function of [`FUNCTIONS`] that a binding defines, in each spelling of its
+/// name, calls a wrapper of ddtc. Also returns true if the binding is no longer loaded.
 fn arrives(host: &'static Host, binding: &str) -> bool {
     let Some(opened) = Opened::loaded(binding) else {
-        // If the object is not in the list either, the program has unloaded it meanwhile.
+        // If the binding is not among the loaded objects either, the program has unloaded it since
+        // it was found.
         return !loaded_objects().iter().any(|object| object == binding);
     };
     FUNCTIONS.iter().all(|&(name, arguments)| {
@@ -146,15 +150,16 @@ fn arrives(host: &'static Host, binding: &str) -> bool {
             .collect();
         functions.sort_unstable();
         functions.dedup();
-        // SAFETY: `function` is the binding's function of this name, whose arguments the MPI
-        // standard fixes and `FUNCTIONS` lists.
+        // SAFETY: `function` is the binding's function of one of these names. The MPI standard
+        // fixes its arguments, and `arguments` has their kinds.
         functions.into_iter().all(|function| unsafe { tried(host, function, arguments) } == Some(true))
     })
 }
 
-/// A persistent receive from `MPI_PROC_NULL`, which is complete as soon as it is started. It is
-/// entered into this library's table of requests without a staging buffer, so that the table counts
-/// the calls that arrive with it ([`requests::arrived`]).
+/// Request for testing a binding: a persistent receive from `MPI_PROC_NULL`, which is complete as
+/// soon as it is started. The request is entered into ddtc's table of requests without a staging
+/// buffer, so that ddtc counts the calls of its wrappers that are passed the request
+/// ([`requests::arrived`]).
 struct Probe {
     host: &'static Host,
     handle: HandleWord,
@@ -164,9 +169,9 @@ impl Probe {
     fn new(host: &'static Host) -> Option<Probe> {
         let abi = host.abi?;
         let mut word: HandleWord = 0;
-        // SAFETY: a receive of 0 elements of `MPI_PACKED` from `MPI_PROC_NULL` on `MPI_COMM_SELF`,
-        // so the buffer is never written and any pointer will do. `word` has 8 bytes, which is room
-        // for the handle of the request in every ABI.
+        // SAFETY: a receive of 0 elements of `MPI_PACKED` from `MPI_PROC_NULL` on `MPI_COMM_SELF`
+        // writes nothing to its buffer, so any pointer may be passed as the buffer. `word` has 8
+        // bytes, which is room for the handle of the request in every ABI.
         let (code, handle) = unsafe {
             let at: *mut c_void = (&raw mut word).cast();
             let made = host.counted.recv_init?(at, 0, host.packed, abi.proc_null, 0, host.myself, at);
@@ -179,8 +184,8 @@ impl Probe {
         Some(Probe { host, handle })
     }
 
-    /// Removes the request from the table, and frees it unless the function under test has done so
-    /// (`freed`).
+    /// Removes the request from ddtc's table of requests, and frees the request. `freed`: the
+    /// function under test has freed the request already.
     fn end(self, freed: bool) {
         requests::find_all(std::iter::once(self.handle), Asks::Nothing)
             .into_iter()
@@ -189,9 +194,9 @@ impl Probe {
             return;
         }
         let (mut word, mut status) = (self.handle, Status::new());
-        // SAFETY: `self.handle` is a request that `Probe::new` made and nobody has freed, active or
-        // inactive; both functions accept either. `word` has 8 bytes, which is room for a handle of
-        // every ABI, and `status` for a status of every ABI.
+        // SAFETY: `self.handle` is a request that `Probe::new` has made and that was not freed. It
+        // may be active or inactive; both functions accept either. `word` has 8 bytes, which is
+        // room for a handle of every ABI, and `status` has room for a status of every ABI.
         unsafe {
             if let Some(wait) = self.host.f.wait {
                 wait((&raw mut word).cast(), (&raw mut status).cast());
@@ -203,17 +208,18 @@ impl Probe {
     }
 }
 
-/// Returns true if a call of this Fortran function reaches a wrapper of this library exactly once;
-/// `None` if no request can be made for the test.
+/// Calls a Fortran function with a test request. Returns true if the call reaches a wrapper of ddtc
+/// exactly once; `None` if no test request can be made.
 ///
 /// # Safety
-/// `function` must be a Fortran function that takes these arguments.
+/// `function` must be a Fortran function whose arguments have the kinds `arguments`.
 unsafe fn tried(host: &'static Host, function: *mut c_void, arguments: &[Argument]) -> Option<bool> {
     type Ref = *mut c_void;
     let probe = Probe::new(host)?;
     let handle = i64::from(probe.handle as i32);
-    // Each argument gets memory of its own: 8 bytes for the count and the request, 128 bytes for
-    // any other, which is enough for Fortran integers of 4 and 8 bytes and for a Fortran status.
+    // Each argument gets memory of its own: 8 bytes for the count or the request, and 128 bytes for
+    // a status or a result, which is enough for Fortran integers of 4 and 8 bytes and for a Fortran
+    // status.
     let (mut count, mut request, mut room) = (1i64, handle, [[0u64; 16]; 6]);
     let at: Vec<Ref> = arguments
         .iter()
@@ -226,7 +232,7 @@ unsafe fn tried(host: &'static Host, function: *mut c_void, arguments: &[Argumen
         .collect();
     let before = requests::arrived();
     // SAFETY: the caller promises that `function` takes these arguments, all by reference. Each
-    // pointer in `at` is to memory of its own that is long enough for its kind of argument. No
+    // pointer in `at` points to separate memory that is long enough for its kind of argument. No
     // entry of `FUNCTIONS` has fewer than two or more than six arguments.
     unsafe {
         match at[..] {

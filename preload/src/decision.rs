@@ -1,17 +1,19 @@
-//! The decision about one buffer of a call: it is bypassed, staged, moved inside the MPI library,
-//! or some work on its type comes first.
+//! Decision about one buffer of a call: the buffer is bypassed or staged, or compiled code moves
+//! its bytes inside the MPI library, or some work on its type must be done first.
 //!
 //! [`decide`] chooses among these four. It is a pure function of [`Facts`]: words of the type
 //! record, the profile of the MPI library, the settings and the call. It reads no clock, no buffer
-//! and no communicator. Its caller does the work that `decide` asks for, enters the result into the
-//! facts and asks again: at most three times, once for each kind of work. Whether the uses of a
-//! type have paid for the work is asked of [`crate::hotness`] and of the type's entry.
+//! and no communicator. If `decide` returns work, its caller does the work, enters the result into
+//! the facts and calls `decide` again. This happens at most three times, once for each kind of
+//! work. Whether the uses of a type have paid for the work is decided by [`crate::hotness`] and by
+//! the type's entry in the table.
 //!
-//! A call is decided in two steps. First the types of its arguments alone are looked at, because
-//! most calls end there ([`Facts::of_type`]). Then each buffer is decided with its number of bytes,
-//! which in collective calls depends on the communicator. A buffer can still be bypassed after
-//! [`Decision::Stage`], for reasons that are no facts: foreign packing that was found meanwhile,
-//! device memory, the limits on staging buffers, or no datatype that can replace the program's.
+//! A call is decided in two steps. The first step considers only the types of the call's arguments,
+//! because most calls are bypassed for their types alone ([`Facts::of_type`]). The second step
+//! decides each buffer with its number of bytes, which in collective calls depends on the
+//! communicator. A buffer can still be bypassed after [`Decision::Stage`], for reasons that are not
+//! in the facts: the MPI library was meanwhile found to pack in another format, the buffer is in
+//! device memory, a limit on staging buffers is reached, or no substitute datatype can be made.
 
 use ddtc_hosts::bypass::Bypass;
 use ddtc_hosts::policy::{Call, Class, Policy};
@@ -19,67 +21,74 @@ use ddtc_hosts::profile::WireForm;
 
 use crate::use_kind::CompletedBy;
 
-/// Answer of [`decide`] about a buffer.
+/// Result of [`decide`] for one buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Decision {
-    /// The buffer is given to the MPI library as it is, for this reason.
+    /// The buffer is bypassed: the MPI library gets it as it is. The reason is given.
     Bypass(Bypass),
     /// Compiled code packs or unpacks the buffer, and the MPI library gets a staging buffer.
     Stage(Plan),
-    /// The MPI library gets the buffer as it is, and compiled code moves the bytes inside the
-    /// library, in Open MPI's convertor hook.
+    /// The MPI library gets the buffer as it is, and compiled code packs or unpacks its bytes
+    /// inside the MPI library, in Open MPI's convertor hook.
     Hook,
-    /// The caller must work on the type of the buffer first, and then ask again.
+    /// The caller must do this work on the type of the buffer first, and then call [`decide`]
+    /// again.
     Work(Work),
 }
 
-/// Work on a type that comes before a decision.
+/// Work on a datatype that must be done before [`decide`] can decide about a buffer of the type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Work {
-    /// Decode the type, if that is expected to pay.
+    /// Decode the type, if decoding is expected to save more time than it takes.
     Decode,
-    /// Compile the type for the direction of the call, if its uses have moved enough bytes for
-    /// that.
+    /// Compile the type for the direction of the call, if the uses of the type have moved enough
+    /// bytes to pay for the compilation.
     Compile,
-    /// Time the packing of messages of this size.
+    /// Measure the times that compiled code and the MPI library take to pack messages of this
+    /// length.
     Time,
 }
 
-/// Form in which the MPI library gets a staging buffer.
+/// Form in which the MPI library gets the packed bytes of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Plan {
-    /// The number of bytes is not known yet: decide again when it is.
+    /// The form is not decided yet, because the number of bytes is not known. Once it is known,
+    /// [`decide`] must be called again.
     Later,
-    /// The call is a pack or unpack: nothing is staged.
+    /// Nothing is staged, because the call itself is a pack or unpack.
     Direct,
-    /// Bytes of `MPI_PACKED`.
+    /// Bytes that are sent or received with the datatype `MPI_PACKED`.
     Packed,
-    /// Bytes of `MPI_PACKED` if the MPI library can cut the message nowhere inside an element, else
-    /// the dense equivalent of the type.
+    /// Bytes with the datatype `MPI_PACKED` if the MPI library can cut the message nowhere inside
+    /// an element, else instances of the dense equivalent of the type.
     Uncut,
-    /// Elements of the size of the type, each of which replaces one instance.
+    /// Elements of a contiguous substitute datatype that has the size of the program's type. Each
+    /// element replaces one instance.
     Elements,
-    /// The staged bytes with a gap before the last ones, because the MPI library copies a
-    /// contiguous buffer without checking its length.
+    /// Packed bytes with a gap before the last bytes. The gap is needed because Open MPI copies a
+    /// message between contiguous buffers without comparing its length with that of the receive.
     BytesWithGap,
-    /// The staged bytes with a gap before the last ones, as bytes or as wider basic elements. The
-    /// MPI library cuts the message between these, so that a receiver that does not convert can
-    /// join the two halves of an element of its own type.
+    /// Packed bytes with a gap before the last bytes, as bytes or as wider basic elements. The MPI
+    /// library cuts the message only between these basic elements, so that a receiver that does not
+    /// convert can join the two halves of an element of its own type.
     PiecesWithGap,
-    /// One element for each instance, each with a gap.
+    /// One element of a substitute datatype with a gap for each instance of the program's type.
     ElementsWithGap,
-    /// Elements of the size of the type, for a file.
+    /// Elements of a substitute datatype that has the size of the program's type, for a call that
+    /// reads or writes a file.
     FileElements,
 }
 
-/// Use of a buffer in its call.
+/// Way in which a call uses one of its buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     /// Buffer that the program packs or unpacks itself (`MPI_Pack`, `MPI_Unpack`).
     Pack {
-        /// The MPI library has accepted the communicator in an earlier call.
+        /// True if the MPI library's packing was tested and the MPI library has accepted the
+        /// communicator of the pack or unpack in an earlier call.
         is_met: bool,
-        /// Position and size of the packed buffer allow the call.
+        /// True if the packed bytes of the call fit into the packed buffer from the given position
+        /// on.
         fits: bool,
         /// Minimum number of bytes of a contiguous run that the MPI library copies faster than
         /// compiled code does.
@@ -89,41 +98,45 @@ pub(crate) enum Purpose {
     Send(CompletedBy),
     /// Buffer of a receive.
     Receive(CompletedBy),
-    /// A collective call of `count` elements. All ranks give the same count of types of one size.
+    /// Buffer of `count` elements in a collective call. All ranks pass the same number of elements,
+    /// of types that have the same size.
     Elements {
         call: Call,
         count: i64,
-        /// Elements that one rank sends to another, on average.
+        /// Number of elements that one rank sends to another in the collective call, on average.
         part: i64,
-        /// Bytes of a part below which the buffer is converted whatever the policy says, because
-        /// the other side of the call is: one side alone would keep the MPI library from its fast
-        /// path for contiguous buffers. 0 if the other side is not converted.
+        /// Number of bytes: if a part of the buffer is shorter, the buffer is converted whatever
+        /// the policy says, because the buffer on the other side of the call is converted. If only
+        /// one of the two buffers became contiguous, the MPI library could not use its fast path
+        /// for contiguous buffers. 0 if the other side is not converted.
         beside: u64,
         completed_by: CompletedBy,
     },
     /// Buffer that is written to a file or read from it. If `uncached` is not 0, a contiguous
-    /// access of a multiple of that many bytes bypasses the system's cache, and takes longer than
-    /// one of a type with gaps.
+    /// access whose length is a multiple of `uncached` bytes bypasses the operating system's cache.
+    /// It takes longer than an access with a type that has gaps.
     File { call: Call, uncached: i64 },
     /// Origin buffer of a put into a window.
     Put(CompletedBy),
     /// Origin buffer of a get from a window.
     Get,
-    /// Type that is an argument of the call `call`; its buffer is not looked at yet. `persistent`:
-    /// the call makes a persistent request, which is started often.
+    /// Type that is an argument of the call `call`, in the step that does not consider its buffer
+    /// yet. `persistent`: the call makes a persistent request, which is started often.
     Argument { call: Call, persistent: bool },
 }
 
-/// State of a type, as far as it is known.
+/// Knowledge that ddtc has of the datatype of a buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Record {
     /// The commit of the type was not seen.
     Unseen,
     /// The commit of the type was seen, and the type is not decoded.
     Noted {
-        /// Some type may be converted in such calls, so uses in them count.
+        /// True if uses of types in calls of this kind add to hotness counters, because some type
+        /// may be converted in these calls.
         counts: bool,
-        /// The type was not decoded for this call, because that is not expected to pay yet.
+        /// True if the type was not decoded for this call, because decoding is not expected to pay
+        /// yet.
         declined: bool,
     },
     /// The type cannot be decoded, or has no bytes.
@@ -138,90 +151,101 @@ pub(crate) struct Known {
     pub(crate) class: Class,
     /// Bytes of one instance.
     pub(crate) size: i64,
-    /// Some payload of the type is converted in such calls.
+    /// True if the policy converts some payload of the type in calls of this kind.
     pub(crate) converts: bool,
-    /// Payloads that the policy converts in such calls, as [`Policy::has`] reads them.
+    /// Set of the payloads (numbers of bytes) of the type that the policy converts in calls of this
+    /// kind. [`Policy::has`] reads it.
     pub(crate) payloads: u64,
-    /// Verdict for this number of bytes. `None`: nothing was timed, and the layout alone decides
-    /// nothing.
+    /// Verdict on converting messages of the buffer's length; `None` if nothing was timed and the
+    /// layout alone gives no verdict.
     pub(crate) verdict: Option<Verdict>,
-    /// Messages of this size have moved enough to be timed.
+    /// True if the messages of the type in the buffer's size class have moved enough bytes to be
+    /// timed.
     pub(crate) is_due: bool,
     /// Whether the type is compiled for the direction of the call.
     pub(crate) code: Code,
     pub(crate) hook: HookState,
 }
 
-/// Verdict on converting messages of one size, by the layout alone or by its times.
+/// Verdict on converting messages of one length, from the layout of their type or from its measured
+/// times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Verdict {
-    /// A conversion saves time, even with the time for finding the request if a later call
-    /// completes the message.
+    /// True if a conversion saves time. If a later call completes the message, the time for finding
+    /// the message's request is included.
     pub(crate) gains: bool,
-    /// Our kernel is no faster than the MPI library, or the layout alone decides against it.
+    /// True if ddtc's kernel is no faster than the MPI library, or if the layout alone decides
+    /// against a conversion.
     pub(crate) loses: bool,
 }
 
 impl Verdict {
-    /// Returns true if messages are converted. `table`: the policy table converts them.
+    /// Returns true if messages with this verdict are to be converted. `table`: the policy table
+    /// converts them.
     #[inline]
     pub(crate) fn wants(self, table: bool) -> bool {
         self.gains || table && !self.loses
     }
 }
 
-/// State of the code of a type for one direction.
+/// State of the compiled code of a type for one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Code {
     Ready,
     Missing,
-    /// The caller was asked to compile the type for this call and did not, usually because the uses
-    /// of the type have not moved enough bytes for that.
+    /// The caller was asked to compile the type for this call and did not compile it, usually
+    /// because the uses of the type have not moved enough bytes to pay for the compilation.
     Declined,
 }
 
-/// Whether compiled code moves a buffer inside the MPI library.
+/// State of Open MPI's convertor hook for one buffer: whether compiled code packs or unpacks the
+/// buffer inside the MPI library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum HookState {
-    /// Never: there is no convertor hook, or the policy does not have such buffers there.
+    /// Compiled code never serves the buffer inside the MPI library, because there is no convertor
+    /// hook, or because the policy does not convert buffers of this length and layout in the hook.
     No,
-    /// Not yet: the hook is not enabled, or the type is not ready there.
+    /// Compiled code does not serve the buffer inside the MPI library yet, because the hook is not
+    /// enabled, or the type is not ready for the hook.
     NotReady,
-    /// Possible. `gains`: compiled code is faster there than the library's own code.
+    /// Compiled code can serve the buffer inside the MPI library. `gains`: compiled code is faster
+    /// there than the MPI library's own code.
     Ready { gains: bool },
 }
 
-/// Bytes of a buffer that are to be moved.
+/// Packed bytes of a buffer in a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Payload {
-    /// There are elements to move, and a process at the other end.
+    /// True if the call has elements to move, and a process at the other end.
     pub(crate) moves: bool,
-    /// The buffer is null although the displacements of the type are not addresses. In packs also:
-    /// the packed buffer or the position is a null pointer.
+    /// True if the buffer is null although the displacements of the type are not addresses. In a
+    /// pack or unpack also true if the packed buffer or the position is a null pointer.
     pub(crate) is_null: bool,
-    /// Number of bytes; `None` if that is more than the call of the MPI library can carry. In packs
-    /// also `None` if the bytes do not fit into the packed buffer, or if the arguments are wrong.
+    /// Number of bytes; `None` if the MPI library's function cannot carry this number. In a pack or
+    /// unpack also `None` if the bytes do not fit into the packed buffer, or if the arguments are
+    /// wrong.
     pub(crate) bytes: Option<i64>,
 }
 
-/// All that a decision depends on.
+/// All values on which the decision about a buffer depends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) purpose: Purpose,
     pub(crate) record: Record,
-    /// Bytes of the buffer. `None`: they are not known before the communicator, file or window is
-    /// looked at.
+    /// Packed bytes of the buffer; `None` if they are not known before the communicator, file or
+    /// window of the call is examined.
     pub(crate) payload: Option<Payload>,
-    /// It is known that compiled code can replace the packing of this MPI library and, for
-    /// messages, that packed bytes can replace its messages.
+    /// True if it is known that compiled code can replace the packing of this MPI library and, for
+    /// messages, that messages of packed bytes can replace the MPI library's own messages.
     pub(crate) is_tried: bool,
-    /// A PMPI layer after this library takes such calls.
+    /// True if a PMPI layer that comes after ddtc handles calls of this kind.
     pub(crate) is_layers: bool,
     pub(crate) wire_form: WireForm,
 }
 
 impl Facts {
-    /// Facts about an argument of a call before its buffer is looked at.
+    /// Returns the facts about a datatype argument of a call, before the argument's buffer is
+    /// considered.
     #[inline(always)]
     pub(crate) fn of_type(call: Call, persistent: bool, record: Record) -> Facts {
         Facts {
@@ -236,8 +260,8 @@ impl Facts {
 }
 
 impl Purpose {
-    /// Returns true if the operation has a request, whose handle says after an error whether it
-    /// goes on.
+    /// Returns true if the operation has a request. After an error, the handle of the request shows
+    /// whether the operation continues.
     #[inline]
     pub(crate) fn has_request(self) -> bool {
         match self {
@@ -254,7 +278,8 @@ impl Purpose {
         matches!(self, Purpose::Send(_) | Purpose::Receive(_))
     }
 
-    /// Returns the call under which the policy has rules for a buffer of this purpose.
+    /// Returns the kind of call for which the policy has the rules that apply to a buffer of this
+    /// purpose.
     #[inline]
     pub(crate) fn call(self) -> Call {
         match self {
@@ -267,9 +292,9 @@ impl Purpose {
         }
     }
 
-    /// Returns the mean number of bytes of the messages that the MPI library makes of the call.
-    /// `None`: the call makes no messages between ranks. `size`: bytes of an instance, `bytes`:
-    /// bytes of the buffer.
+    /// Returns the mean number of bytes of the messages that the MPI library makes from the buffer;
+    /// `None` if it makes no messages between ranks. `size`: bytes of an instance. `bytes`: bytes
+    /// of the buffer.
     #[inline]
     pub(crate) fn of_messages(self, size: i64, bytes: i64) -> Option<u64> {
         match self {
@@ -280,7 +305,8 @@ impl Purpose {
     }
 }
 
-/// Decides about a buffer.
+/// Decides whether a buffer is bypassed, staged or moved in the hook, or which work on its type
+/// must be done first.
 #[inline(always)]
 pub(crate) fn decide(facts: &Facts) -> Decision {
     use Decision::{Hook, Stage};
@@ -294,12 +320,13 @@ pub(crate) fn decide(facts: &Facts) -> Decision {
         Record::Noted { declined: true, .. } => return bypass(Bypass::Rare),
         Record::Noted { .. } => return Decision::Work(Work::Decode),
         Record::NotTaken => return bypass(Bypass::TypeNotTaken),
-        // A pack goes to the MPI library first. If the library accepts it, the type is valid.
+        // A pack or unpack of a type that is not known goes to the MPI library first. If the MPI
+        // library accepts the call, the type is valid.
         Record::Unseen if matches!(facts.purpose, Purpose::Pack { .. }) => return bypass(Bypass::FirstUse),
         Record::Unseen => return bypass(Bypass::UnknownType),
     };
-    // The program's own packs are converted whatever the policy says. So is one side of a
-    // collective call if its other side is converted.
+    // The program's own packs and unpacks are converted whatever the policy says. In a collective
+    // call, a buffer is also converted if the buffer on the other side of the call is converted.
     let is_given = match facts.purpose {
         Purpose::Pack { .. } => true,
         Purpose::Elements { beside, .. } => known.converts || beside > 0,
@@ -324,7 +351,8 @@ pub(crate) fn decide(facts: &Facts) -> Decision {
         return bypass(Bypass::NullBuffer);
     }
     if let Purpose::Pack { is_met, fits, own_runs } = facts.purpose {
-        // If the packed buffer is too small, the MPI library raises the error.
+        // If the packed buffer is too small, the call is bypassed, so that the MPI library raises
+        // the error.
         return match payload.bytes {
             _ if !is_met => bypass(Bypass::FirstUse),
             Some(bytes) if fits && bytes >= own_runs && known.class == Class::Dense => {
@@ -347,8 +375,8 @@ pub(crate) fn decide(facts: &Facts) -> Decision {
     with_code(facts, known, plan(facts.purpose, facts.wire_form, bytes))
 }
 
-/// Decides about a buffer that is to be converted, which needs compiled code and an MPI library
-/// whose packing is known to be replaceable.
+/// Decides about a buffer that is to be converted. The conversion needs compiled code, and an MPI
+/// library whose packing is known to be replaceable.
 #[inline(always)]
 fn with_code(facts: &Facts, known: &Known, plan: Plan) -> Decision {
     match known.code {
@@ -359,8 +387,8 @@ fn with_code(facts: &Facts, known: &Known, plan: Plan) -> Decision {
     }
 }
 
-/// Returns the reason for which the policy or the measured times do not want a buffer of `bytes`
-/// bytes converted. Returns `None` if they want it converted.
+/// Returns the reason why the policy or the measured times reject the conversion of a buffer of
+/// `bytes` bytes; `None` if they do not reject it.
 #[inline(always)]
 pub(crate) fn unwanted(purpose: Purpose, known: &Known, wire_form: WireForm, bytes: i64) -> Option<Bypass> {
     let has = |bytes: u64| Policy::has(known.payloads, bytes);
@@ -371,7 +399,8 @@ pub(crate) fn unwanted(purpose: Purpose, known: &Known, wire_form: WireForm, byt
             Some(verdict) => (!verdict.wants(has(bytes as u64))).then_some(Bypass::Policy),
         },
         Purpose::Elements { part, beside, .. } => {
-            // If every instance gets a gap, each instance alone must be long enough for the policy.
+            // If each instance gets a gap of its own, the policy must also convert the length of a
+            // single instance.
             let each = match wire_form {
                 WireForm::Gap { .. } => known.size as u64,
                 _ => u64::MAX,
@@ -379,7 +408,8 @@ pub(crate) fn unwanted(purpose: Purpose, known: &Known, wire_form: WireForm, byt
             let part = known.size.saturating_mul(part).max(0) as u64;
             let mut lengths = [each, part].into_iter().filter(|&bytes| bytes >= beside && bytes != u64::MAX);
             // The costs of conversions in collective calls are not measured. So the policy must
-            // have both lengths, and the times of messages must not speak against a conversion.
+            // convert both lengths, and the measured times of messages must not show that a
+            // conversion loses time.
             lengths
                 .find_map(why_not)
                 .or_else(|| known.verdict.is_some_and(|verdict| verdict.loses).then_some(Bypass::Policy))

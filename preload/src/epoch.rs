@@ -14,15 +14,15 @@ use crate::{
     types, windows,
 };
 
-/// Forgets everything that is known about handles, which are about to lose their meaning, and
-/// writes the report and the profile cache. Called before the MPI library is finalized for its last
-/// user.
+/// Forgets everything that is known about handles, because the handles are about to lose their
+/// meaning, and writes the report and the profile cache. Called before the MPI library is finalized
+/// for its last user (the world or a session).
 fn end_epoch(host: &'static Host) {
     if host.abi.is_some()
         && let Some(_inside) = Inside::enter()
     {
-        // This is outside of the guard: errors of freed requests are raised here, so code of the
-        // program may run.
+        // This call is outside of the guard, because it raises the errors of requests that the
+        // program has freed, and error handlers of the program may run then.
         requests::finish(host);
         guard(|| {
             types::end_epoch(host);
@@ -38,10 +38,11 @@ fn end_epoch(host: &'static Host) {
     }
 }
 
-/// Initializes MPI for a user by `call`.
+/// Initializes MPI for a user (the world or a session) by running `call`, and returns the error
+/// code of `call`.
 pub(crate) fn initialize(host: &Host, user: User, call: impl FnOnce() -> c_int) -> c_int {
-    // Whether the world is initialized is asked before `call`, because Intel MPI reports an
-    // initialized world while any session is open.
+    // `world_is_up` is called before `call`, because Intel MPI reports an initialized world while
+    // any session is open.
     host.users.come(user, host.world_is_up());
     host.used();
     if first_is_gone() {
@@ -62,7 +63,8 @@ pub(crate) fn initialize(host: &Host, user: User, call: impl FnOnce() -> c_int) 
     code
 }
 
-/// Finalizes MPI for a user by `call`. With the last user the epoch ends.
+/// Finalizes MPI for a user (the world or a session) by running `call`, and returns the error code
+/// of `call`. The epoch ends with the last user.
 pub(crate) fn finalize(host: &'static Host, user: User, call: impl FnOnce() -> c_int) -> c_int {
     let last = host.users.go(user);
     if last {

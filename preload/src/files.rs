@@ -1,15 +1,15 @@
 //! Views of open files, and a test whether a read ends before the end of its file.
 //!
-//! Only the memory side of a call on a file is converted: packed bytes go to the file as they are,
-//! which is right only if the file's data representation is `native` (MPI 5.0, 14.5). So a file is
-//! known from a wrapped `MPI_File_open` on, and its view from each wrapped `MPI_File_set_view`.
-//! Calls on all other files are bypassed.
+//! Only the memory side of a call on a file is converted. Packed bytes go to the file as they are,
+//! which is right only if the file's data representation is `native` (MPI 5.0, 14.5). So this
+//! module records each file that a wrapped `MPI_File_open` opens, and its view after each wrapped
+//! `MPI_File_set_view`. Calls on files that are not recorded are bypassed.
 //!
-//! Reads that reach the end of a file are bypassed too. In such a read ROMIO behaves differently
-//! for types with and without gaps in memory: with gaps, it reports that everything was read and
-//! moves the file pointer by all of it; without gaps, it reports the bytes that were there. So
-//! before a read, the MPI library is asked for the size of the file and for the place of the last
-//! element.
+//! Reads that go beyond the end of a file are bypassed too, because ROMIO treats them differently
+//! for types with and without gaps in memory. If the type has gaps, ROMIO reports that all bytes of
+//! the call were read, and moves the file pointer by this number. If the type has no gaps, ROMIO
+//! reports the bytes that the file contained. So before a read, ddtc queries the MPI library for
+//! the size of the file and for the place of the last element that is to be read.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
@@ -25,32 +25,32 @@ use crate::slow_path::{BYPASS, FORTRAN, watched_for};
 /// View of a file with native data representation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct View {
-    /// Bytes of the elementary type; `None` if that type has gaps.
+    /// Bytes of the elementary type of the view; `None` if the type has gaps or no bytes.
     element: Option<i64>,
 }
 
-/// View of a file that was just opened: its elements are bytes.
+/// View of a file that was just opened, whose elementary type is the byte.
 const BYTES: View = View { element: Some(1) };
 
-/// Known files with native data representation, by their handles, which are addresses or small
-/// numbers in every ABI.
+/// Views of the known files with native data representation, by the handles of the files. In every
+/// ABI these handles are addresses or small numbers.
 static FILES: Lazy<Mutex<HashMap<HandleWord, View>>> = Lazy::new(Mutex::default);
 
 fn files() -> Guard<'static, HashMap<HandleWord, View>> {
     FILES.lock()
 }
 
-/// Place in a file at which a call begins.
+/// Place in a file at which a read or write begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum At {
-    /// Offset from the beginning of the view, in elementary types.
+    /// Offset from the beginning of the file's view, in elementary types of the view.
     Offset(i64),
-    /// The rank's own file pointer.
+    /// The place at which the rank's individual file pointer stands.
     Pointer,
 }
 
-/// Notes a file that was opened. Files of mode `MPI_MODE_SEQUENTIAL` are not noted, because the MPI
-/// library does not tell places in them.
+/// Records a file that was opened. Files of mode `MPI_MODE_SEQUENTIAL` are not recorded, because
+/// the MPI library returns no places in these files.
 pub(crate) fn opened(host: &Host, file: HandleWord, amode: c_int) {
     if host.abi.is_some_and(|abi| amode & abi.mode_sequential == 0) {
         files().insert(file, BYTES);
@@ -65,7 +65,7 @@ pub(crate) fn forget(file: HandleWord) {
     files().remove(&file);
 }
 
-/// Notes the new view of a file, if the file is known. A file whose data representation is not
+/// Records the new view of a file, if the file is known. A file whose data representation is not
 /// `native` is forgotten.
 ///
 /// # Safety
@@ -102,9 +102,10 @@ pub(crate) fn end_epoch() {
     files().clear();
 }
 
-/// Returns true if every change of a view is seen: no object is loaded that may complete requests
-/// unseen or that is a Fortran binding, either of which may change views by the MPI library's own
-/// functions, and no other library comes before this one in the program's symbol look-up.
+/// Returns true if ddtc sees every change of a file's view. That is so under two conditions. No
+/// object is loaded that may complete requests unseen or that is a Fortran binding, because both
+/// kinds of objects may change views by the MPI library's own functions. No other library comes
+/// before ddtc in the program's symbol look-up.
 pub(crate) fn covered() -> bool {
     if watched_for(BYPASS | FORTRAN) {
         return false;
@@ -115,7 +116,7 @@ pub(crate) fn covered() -> bool {
     })
 }
 
-/// Returns the view of the file of a call that may be converted; `None` if the call is bypassed.
+/// Returns the view of the file on which a call operates; `None` if the call is bypassed.
 pub(crate) fn view(host: &Host, call: Call, file: HandleWord) -> Option<View> {
     if host.abi.is_none() || !policy(host).any(call) || !covered() {
         return None;
@@ -125,7 +126,7 @@ pub(crate) fn view(host: &Host, call: Call, file: HandleWord) -> Option<View> {
 
 impl View {
     /// Returns true if a read of `bytes` bytes ends before or at the end of the file, as this rank
-    /// sees the file now. The MPI library is asked only questions that it would not refuse.
+    /// sees the file now. Queries the MPI library only with arguments that it accepts.
     pub(crate) fn holds(self, host: &Host, file: HandleWord, at: At, bytes: i64) -> bool {
         self.end(host, file, at, bytes).is_some_and(|(end, size)| end <= size)
     }

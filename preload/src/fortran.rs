@@ -1,12 +1,12 @@
 //! Wrappers of Fortran functions, for Fortran bindings that do not call the C wrappers.
 //!
 //! The Fortran functions of MPICH and Intel MPI call the C functions by their `MPI_` names, so the
-//! C wrappers see these calls. Those of Open MPI call the `PMPI_` functions directly. So this
-//! library exports Fortran functions, which come before the MPI library's in the loader's search
-//! order: for `mpif.h` and `use mpi` in each spelling that compilers use, and for `use mpi_f08`.
-//! Handles are Fortran integers, arguments are passed by reference, and the last argument receives
-//! the error code. A call that is not converted is passed to the MPI library's own Fortran function
-//! under its `pmpi_` name, with its arguments unchanged.
+//! C wrappers see these calls. The Fortran functions of Open MPI call the `PMPI_` functions
+//! directly. So ddtc exports Fortran functions, which come before those of the MPI library in the
+//! loader's search order. They are exported for `mpif.h` and `use mpi` in each spelling that
+//! compilers use, and for `use mpi_f08`. Handles are Fortran integers, arguments are passed by
+//! reference, and the last argument receives the error code. A call that is not converted is passed
+//! to the MPI library's own Fortran function under its `pmpi_` name, with its arguments unchanged.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -28,10 +28,11 @@ type MoveFn = unsafe extern "C-unwind" fn(Ref, Ref, Ref, Ref, Ref, Ref, Ref, Ref
 /// Argument of a Fortran function, which is always a reference.
 pub(crate) type Ref = *mut c_void;
 
-/// Returns the Fortran function to which a call is passed on: a PMPI layer's, else the MPI
-/// library's under its profiling name, or if there is none (as in Intel MPI's `mpi_f08`), under the
-/// function's own name. Null, with a warning, if there is none at all. The result is kept in `cell`
-/// only if the calls of `host` may be converted.
+/// Returns the Fortran function to which a call is passed on: the function of a PMPI layer; if
+/// there is none, the MPI library's function with the name `profiling`; if there is none either, as
+/// in Intel MPI's `mpi_f08`, the function `own` of any other object. Warns and returns null if
+/// there is no such function at all. The result is kept in `cell` only if calls of `host` may be
+/// converted.
 pub(crate) fn real(cell: &AtomicPtr<c_void>, host: &Host, profiling: &CStr, own: &CStr) -> *mut c_void {
     let cached = host.abi.is_some();
     let known = cell.load(Ordering::Acquire);
@@ -159,8 +160,8 @@ macro_rules! spelled {
     };
 }
 
-/// Returns the function to which a call of one spelling is passed on, as `real` finds it. The
-/// result is kept in a static variable of this spelling.
+/// Gives the function to which calls of one spelling are passed on, as `real` returns it. The
+/// function is kept in a static variable of this spelling.
 macro_rules! host_function {
     ($host:ident, $p:literal, $name:expr) => {{
         static REAL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
@@ -181,9 +182,9 @@ macro_rules! moving {
                 let real = host_function!(host, $p, concat!($($part),*));
                 let call = $roles([a, b, c, d, e, f, comm, ierror]);
                 // SAFETY: the arguments are those of the caller, who keeps the contract of
-                // `MPI_PACK` or `MPI_UNPACK`, which `call` has by their roles. `real` is null,
-                // which becomes `None`, or the Fortran function of the name that the caller has
-                // used, which takes eight references and writes its error code.
+                // `MPI_PACK` or `MPI_UNPACK`, and `call` has the same arguments by their roles.
+                // `real` is null, which becomes `None`, or the Fortran function with the name that
+                // the caller has used, which takes eight references and writes its error code.
                 unsafe {
                     let theirs = std::mem::transmute::<*mut c_void, Option<MoveFn>>(real);
                     let Some(theirs) = theirs else { return };
@@ -194,17 +195,17 @@ macro_rules! moving {
     };
 }
 
-/// Returns the function that a call of one spelling would have reached without this library, or
-/// null.
+/// Gives the function that a call of one spelling would have reached without ddtc, or null if there
+/// is none.
 macro_rules! next_function {
     ($host:ident, $p:literal, $name:expr) => {
         next(c_name!($name))
     };
 }
 
-/// Runs a Fortran call that initializes or finalizes the world or a session: `call`, which gets a
-/// place for its error code. If `is_seen`, a C wrapper sees the call too, and the user is counted
-/// there; otherwise `counted` counts it here.
+/// Runs `call`, a Fortran call that initializes or finalizes the world or a session, and passes it
+/// a place for the error code. If `is_seen` is true, the call also reaches a C wrapper, which
+/// counts the user of MPI. Otherwise `counted` runs the call and counts the user.
 ///
 /// # Safety
 /// `ierror` must be null or point to a Fortran integer for an error code.

@@ -7,27 +7,27 @@
 //! stack stay as they were, because handlers are variadic and only the program knows the types of
 //! the arguments. No frame of ddtc stays between the MPI library and the program's function.
 //!
-//! An entry point belongs to one function of the program, for the rest of the process. If a program
-//! makes handlers of more functions than there are entry points, the MPI library calls the other
-//! functions directly.
+//! Each entry point serves one function of the program for the rest of the process. If a program
+//! makes error handlers from more functions than there are entry points, the MPI library calls the
+//! remaining functions directly.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::held::before_a_handler;
 
-/// Address of an entry point. The real signature is that of the program's handler.
+/// Address of an entry point. The real signature is that of the program's error handler.
 type Entry = unsafe extern "C-unwind" fn();
 
-/// The program's function of each entry point; null if the entry point is free.
+/// The program's function to which each entry point jumps; null if the entry point is free.
 static TARGETS: [AtomicPtr<c_void>; ENTRIES.len()] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; ENTRIES.len()];
 
-/// Returns the entry point for a handler of the program, and takes a free entry point if the
+/// Returns the entry point for an error handler of the program, and takes a free entry point if the
 /// handler has none yet. Returns the handler itself if all entry points are taken.
 pub(crate) fn entry_point(handler: *mut c_void) -> *mut c_void {
     if handler.is_null() {
-        // The MPI library refuses a null pointer.
+        // A null pointer gets no entry point, so that the MPI library refuses the pointer.
         return handler;
     }
     let null = std::ptr::null_mut();
@@ -44,7 +44,8 @@ pub(crate) fn entry_point(handler: *mut c_void) -> *mut c_void {
     at.map_or(handler, |at| ENTRIES[at] as *mut c_void)
 }
 
-/// Rust function that the entry points call before the program's handler.
+/// Does the work that must be done before the program's error handler runs. Entry points call this
+/// function.
 extern "C-unwind" fn prepare() {
     before_a_handler();
 }
@@ -65,7 +66,7 @@ static ENTRIES: [Entry; 0] = [];
 /// [`enter`].
 ///
 /// # Safety
-/// As the program's function of this entry point.
+/// As for the program's function to which this entry point jumps.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn entry<const I: usize>() {
@@ -140,7 +141,7 @@ unsafe extern "C-unwind" fn enter() {
 /// [`enter`].
 ///
 /// # Safety
-/// As the program's function of this entry point.
+/// As for the program's function to which this entry point jumps.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn entry<const I: usize>() {
@@ -207,7 +208,8 @@ mod tests {
 
     type Handler = unsafe extern "C-unwind" fn(i64, f64, i64, i64, i64, i64, i64, i64, i64, f64);
 
-    /// Arguments of both kinds, in registers and on the stack.
+    /// Stores a number that depends on all arguments. There are integers and floating-point
+    /// numbers, and more integers than registers for them on x86-64.
     #[allow(clippy::too_many_arguments, reason = "more than there are registers for")]
     unsafe extern "C-unwind" fn handler(
         a: i64,
@@ -248,7 +250,7 @@ mod tests {
         // it.
         let thrown = std::panic::catch_unwind(|| unsafe { entry() }).unwrap_err();
         assert_eq!(thrown.downcast_ref(), Some(&7i32));
-        // If all entry points are taken, the handler is called directly.
+        // If all entry points are taken, `entry_point` returns the handler itself.
         for i in 0..ENTRIES.len() {
             entry_point(std::ptr::without_provenance_mut(i + 1));
         }

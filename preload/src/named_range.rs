@@ -5,13 +5,14 @@ use ddtc::datatype::Named;
 
 use crate::loader;
 
-/// An empty range, as the first handle and the distance of the last one from it.
+/// Range that contains no handle of a type. A range is the first handle and the distance from it to
+/// the last handle.
 pub(crate) const NO_RANGE: (u64, u64) = (u64::MAX, 0);
 
-/// Returns up to two ranges of handles of named types, each as the first handle and the distance of
-/// the last one from it; [`NO_RANGE`] if there are fewer. `named` must be sorted by handle, and the
-/// handles must be addresses of objects: those of the MPI library, or copies of some of them in the
-/// program (copy relocations).
+/// Returns two ranges of handles of named types. Each range is the first handle and the distance
+/// from it to the last handle. If fewer than two ranges are found, [`NO_RANGE`] takes the place of
+/// each missing range. `named` must be sorted by handle, and the handles must be addresses of
+/// objects: those of the MPI library, or copies of some of them in the program (copy relocations).
 ///
 /// Each range reaches from the first to the last of these handles in one segment of a loaded
 /// object. If there are more than two such segments, those with the most handles are taken. Derived
@@ -52,8 +53,8 @@ mod tests {
             std::ptr::null(),
         ];
         assert!(!others.iter().any(|other| is_named(other.addr() as u64)));
-        // All these objects lie in one segment, so only one range is found. A named type that lies
-        // in allocated memory gives none.
+        // All these objects lie in one segment, so only one range is found. A named type in
+        // allocated memory gives no range.
         assert_eq!(ranges, [(named[0].0, named[named.len() - 1].0 - named[0].0), NO_RANGE]);
         assert_eq!(within_segments(&[(small.as_ref() as *const u64 as u64, Named::Int)]), [NO_RANGE; 2]);
     }

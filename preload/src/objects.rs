@@ -1,11 +1,11 @@
 //! Detection of loaded objects that may complete requests, or end epochs of windows, by calls that
-//! this library does not see.
+//! ddtc does not see.
 //!
-//! The program starts operations by functions that this library wraps. Most calls that complete
-//! them are wrapped too. Not seen are the calls of an object that uses the MPI library's functions
-//! by their `PMPI_` names, or that calls a Fortran binding which does. A few functions that are not
-//! wrapped complete requests as well, or reveal that a request is complete
-//! (`ddtc_hosts::mpi_functions`).
+//! The program starts operations by functions that ddtc wraps, and most calls that complete
+//! operations are wrapped too. ddtc does not see the calls of an object that uses the MPI library's
+//! functions by their `PMPI_` names, or that calls a Fortran binding which uses them. A few
+//! functions that ddtc does not wrap complete requests as well, or reveal that a request is
+//! complete (`ddtc_hosts::mpi_functions`).
 //!
 //! An object has a relocation with the name of every function of another object that it calls,
 //! because the loader resolves calls by these relocations. So the relocations in the dynamic
@@ -35,15 +35,16 @@ const ENDING: [&str; 9] = [
 ];
 
 /// Symbols of `MPI_WAIT` and `PMPI_WAIT` as Fortran compilers spell them. An object that defines
-/// one of them is a Fortran binding. This library exports nothing under these names.
+/// one of them is a Fortran binding. ddtc exports none of these symbols.
 const WAITS: [&CStr; 6] =
     [c"pmpi_wait_", c"pmpi_wait", c"pmpi_wait__", c"PMPI_WAIT", c"mpi_wait_f08_", c"mpi_wait_"];
 
-/// Objects that were examined since an object was last unloaded. They are known by their file
-/// names, and after an unload, another object may have the file name of the one that is gone.
+/// Objects that were examined, by their file names. After any object was unloaded, all objects are
+/// examined again, because an object that is loaded later may have the file name of the unloaded
+/// object.
 static SEEN: Lazy<Mutex<Seen>> = Lazy::new(Mutex::default);
-/// MPICH's Fortran bindings that are loaded and were not tried yet: whether their calls reach this
-/// library's wrappers is not known.
+/// Loaded Fortran bindings of MPICH that were not tested yet, so it is not known whether their
+/// calls reach ddtc's wrappers.
 static UNPROVEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// Reason why nonblocking operations are not converted: the first object that was found to complete
 /// requests unseen, and the function that it refers to.
@@ -55,8 +56,9 @@ struct Seen {
     files: HashSet<String>,
 }
 
-/// Examines the objects that were not examined before, and the program itself, which has the empty
-/// name. `unloads`: number of objects that had been unloaded when `objects` was listed.
+/// Examines the objects in `objects` that were not examined before, and the program itself, whose
+/// name is empty. `unloads`: number of objects that the process had unloaded when `objects` was
+/// listed.
 pub(crate) fn look(objects: &[String], unloads: u64) {
     let unseen: HashSet<String> = {
         let mut seen = SEEN.lock();
@@ -80,16 +82,17 @@ pub(crate) fn look(objects: &[String], unloads: u64) {
     for object in &unseen {
         let file = object.rsplit('/').next().unwrap_or("");
         // An object is a Fortran binding only if it refers to a function of MPI or has "mpi" in its
-        // file name. Others are skipped, because a look-up of their functions by the loader takes
-        // some microseconds.
+        // file name. Other objects are skipped, because a look-up of their functions by the loader
+        // takes some microseconds.
         let may_be = speaking.contains(object) || speaks(file.as_bytes());
         if *object == ours || object.is_empty() || !may_be || !is_binding(object) {
             continue;
         }
         watch(FORTRAN);
         if is_mpich_binding(file) {
-            // MPICH has one library for all its Fortran bindings. Whether its calls reach the
-            // wrappers is found out later by calling it (`crate::bindings`).
+            // MPICH has one library for all its Fortran bindings. Whether the calls of this library
+            // reach ddtc's wrappers is found out later by test calls of its functions
+            // (`crate::bindings`).
             let mut unproven = UNPROVEN.lock();
             unproven.push(object.clone());
             watch(BINDING);
@@ -109,7 +112,8 @@ pub(crate) fn look(objects: &[String], unloads: u64) {
     }
 }
 
-/// Ends the conversion of nonblocking operations, and keeps the first reason for the report.
+/// Ends the conversion of nonblocking operations. If this is the first call, keeps the reason for
+/// the report.
 pub(crate) fn bypass(reason: String) {
     BYPASS_REASON.lock().get_or_insert(reason);
     watch(BYPASS);
@@ -132,12 +136,12 @@ fn is_binding(object: &str) -> bool {
     opened.is_some_and(|opened| WAITS.iter().any(|name| !opened.function(object, name).is_null()))
 }
 
-/// Returns the loaded Fortran bindings of MPICH that were not tried yet.
+/// Returns the loaded Fortran bindings of MPICH that were not tested yet.
 pub(crate) fn unproven() -> Vec<String> {
     UNPROVEN.lock().clone()
 }
 
-/// Records that these bindings were tried, and that all their calls reach this library.
+/// Records that these bindings were tested, and that all their calls reach ddtc.
 pub(crate) fn tried(bindings: &[String]) {
     let mut left = UNPROVEN.lock();
     left.retain(|binding| !bindings.contains(binding));
@@ -147,14 +151,14 @@ pub(crate) fn tried(bindings: &[String]) {
 }
 
 struct Search<'a> {
-    /// Objects to examine.
+    /// Names of the objects to examine.
     unseen: &'a HashSet<String>,
-    /// File of this library.
+    /// File of ddtc's preload library.
     ours: &'a str,
-    /// The first object that may complete requests unseen, and the name of the function by which it
-    /// may, as a sentence.
+    /// Sentence that names the first object that may complete requests unseen, and the function by
+    /// which it may complete them; `None` if no such object was found.
     found: Option<String>,
-    /// An object may end epochs of windows unseen.
+    /// True if an examined object may end epochs of windows unseen.
     ends: bool,
     /// Objects that refer to a function of MPI.
     speaking: HashSet<String>,
@@ -200,15 +204,15 @@ fn speaks(name: &[u8]) -> bool {
 }
 
 /// Returns true if an object that refers to a function of this name may complete operations on a
-/// window by calling it, without this library seeing the call.
+/// window by calling the function, without ddtc seeing the call.
 fn ends(name: &[u8]) -> bool {
     name.strip_prefix(b"PMPI_").is_some_and(|name| ENDING.iter().any(|ending| ending.as_bytes() == name))
 }
 
 /// Returns true if an object that refers to a function of this name may complete requests by
-/// calling it, or learn that they are complete, without this library seeing the call. `binding`:
-/// the object is MPICH's Fortran binding, for which the answer is always false: the binding is
-/// judged by test calls (`crate::bindings`).
+/// calling the function, or find out that requests are complete, without ddtc seeing the call.
+/// `binding`: the object is MPICH's Fortran binding. Then the result is always false, because the
+/// binding is tested by calls of its functions (`crate::bindings`).
 fn completes(name: &[u8], binding: bool) -> bool {
     if binding {
         return false;
@@ -217,7 +221,8 @@ fn completes(name: &[u8], binding: bool) -> bool {
         return true;
     }
     // The `mpi_f08` binding of MPICH and its derivatives starts requests by `MPI_` names and
-    // completes them by `PMPI_` names. So a reference to any of its functions counts.
+    // completes them by `PMPI_` names. So an object that refers to any function of this binding may
+    // complete requests unseen.
     let f08 = name.windows(4).position(|part| part.eq_ignore_ascii_case(b"_f08"));
     f08.is_some_and(|end| name[..end].windows(3).any(|part| part.eq_ignore_ascii_case(b"mpi")))
 }
@@ -229,7 +234,7 @@ struct Object<'a> {
     name: std::borrow::Cow<'a, str>,
 }
 
-/// Addresses and sizes of the tables that an object's dynamic section names.
+/// Addresses and sizes of the tables to which an object's dynamic section refers.
 #[derive(Default)]
 struct Dynamic {
     symbols: u64,
@@ -238,7 +243,7 @@ struct Dynamic {
     /// Address and size in bytes of the two relocation tables, `DT_RELA` and `DT_JMPREL`.
     relocations: [(u64, u64); 2],
     /// Number of relative relocations at the beginning of the `DT_RELA` table (`DT_RELACOUNT`).
-    /// They name no symbol, and nearly all entries of that table are of this kind.
+    /// Relative relocations name no symbol, and nearly all entries of that table are relative.
     nameless: u64,
 }
 
@@ -274,9 +279,9 @@ impl Object<'_> {
         inside.then(|| unsafe { std::slice::from_raw_parts(at as *const u8, bytes as usize) })
     }
 
-    /// Returns what [`Object::bytes`] returns, after one system call has mapped all its pages. Most
-    /// of the pages belong to a file that was not read yet, so each would cause a page fault of its
-    /// own.
+    /// Returns what [`Object::bytes`] returns, after one system call has read all pages of the
+    /// range into memory. Without that call each page that was not read from its file yet, which
+    /// most are, would cause a page fault of its own.
     fn table(&self, at: u64, bytes: u64) -> Option<&[u8]> {
         let table = self.bytes(at, bytes)?;
         let before = at % PAGE;
@@ -327,7 +332,7 @@ impl Object<'_> {
         let strings = self.table(dynamic.strings, dynamic.strings_bytes).unwrap_or(&[]);
         // The number of symbols is stored nowhere. Usually the string table follows the symbol
         // table, so all symbols up to the strings are taken at once, with one check that they are
-        // mapped. If that fails, each symbol is checked by itself below.
+        // mapped. If that check fails, each symbol is checked separately below.
         let symbols_bytes = dynamic.strings.saturating_sub(dynamic.symbols);
         let all = self.table(dynamic.symbols, symbols_bytes).unwrap_or(&[]);
         let tables = dynamic.relocations.iter().filter_map(|&(at, bytes)| self.table(at, bytes));

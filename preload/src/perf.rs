@@ -1,8 +1,8 @@
-//! Names of kernels for the profiler perf: the file `/tmp/perf-PID.map`, which perf reads for code
-//! that lies in no file.
+//! Names of kernels for the profiler perf: the file `/tmp/perf-PID.map`, in which perf looks up
+//! machine code that was not loaded from a file.
 //!
-//! The file has one line `START SIZE NAME` for each kernel, with hexadecimal numbers. The line is
-//! appended when the kernel is first used.
+//! The file has one line `START SIZE NAME` for each kernel, with hexadecimal numbers. The line of a
+//! kernel is appended when the kernel is first used.
 
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -20,10 +20,11 @@ use crate::warn::warn;
 /// Address and size of each kernel that has a line in the file.
 static NAMED: Lazy<Mutex<HashSet<(usize, usize)>>> = Lazy::new(Mutex::default);
 
-/// Appends the name of a type's kernel to the file, unless the kernel has a line there. Called
-/// after the kernel was used in this direction.
+/// Appends a line with the name of a type's kernel to the file, unless the file has a line for that
+/// kernel already. Called after the kernel was used in this direction.
 pub(crate) fn name(committed: &Committed, direction: Direction) {
-    // `Committed::kernel` would compile the layout in mode `lazy` if it is not compiled yet.
+    // `Committed::kernel` would compile the layout in mode `lazy` if the layout is not compiled
+    // yet, so it is not called for such a layout.
     if committed.engine().config().mode == Mode::Lazy
         && committed.schedule(direction).starts_with("not compiled")
     {
@@ -36,8 +37,8 @@ pub(crate) fn name(committed: &Committed, direction: Direction) {
     }
     let text: String = committed.datatype().to_string().chars().take(80).collect();
     let line = format!("{start:x} {size:x} ddtc_{direction}:{}\n", text.replace([' ', '\n'], ""));
-    // Anybody can predict this name, and anybody can write to this folder. `files::append`
-    // therefore opens only a regular file that belongs to this user, and follows no link.
+    // Anybody can predict the name of this file, and anybody can create files in `/tmp`. So
+    // `files::append` opens only a regular file that belongs to this user, and follows no link.
     let path = PathBuf::from(format!("/tmp/perf-{}.map", std::process::id()));
     let written = files::append(&path).and_then(|mut map| without_sigxfsz(|| map.write_all(line.as_bytes())));
     static SAID: AtomicBool = AtomicBool::new(false);

@@ -135,23 +135,23 @@ pub(crate) fn so_far(host: &'static Host) {
     }
 }
 
-/// Time after the first counted call at which the first report in between is written. Each further
-/// report in between is written at twice the time of the report before, until reports are [`OFTEN`]
-/// apart.
+/// Time after the first counted call at which the first intermediate report is written. An
+/// intermediate report covers the counts so far. Each further one is written at twice the time of
+/// the one before, until they are [`OFTEN`] apart.
 const FIRST: Duration = Duration::from_millis(250);
-/// Maximum time from one report in between to the next one, unless [`SHARE`] requires a longer
-/// pause.
+/// Maximum time between two intermediate reports, unless [`SHARE`] requires a longer pause.
 const OFTEN: Duration = Duration::from_secs(3);
-/// Minimum pause after a report in between, as a multiple of the time that it took to write the
+/// Minimum pause after an intermediate report, as a multiple of the time that it took to write the
 /// report. So writing takes at most about 2 % of the program's time.
 const SHARE: u32 = 50;
 
-/// Writes the report and the record if the last ones are some seconds old, so that a program that
-/// is killed later leaves recent ones. Called after calls were counted.
+/// Writes an intermediate report and record if the last ones are old enough (at first a fraction of
+/// a second, later some seconds), so that a program that is killed later leaves recent ones. Called
+/// after calls were counted.
 pub(crate) fn from_time_to_time(host: &'static Host) {
     static BEGAN: Awaited<Instant> = Awaited::new();
-    /// Time at which the next report is due, in nanoseconds after `BEGAN`. It is `u64::MAX` while a
-    /// thread writes a report, and for good after a report could not be written.
+    /// Time at which the next intermediate report is due, in nanoseconds after `BEGAN`. It is
+    /// `u64::MAX` while a thread writes a report, and for good after a report could not be written.
     static NEXT: AtomicU64 = AtomicU64::new(FIRST.as_nanos() as u64);
     let began = BEGAN.get_or_init(|| {
         is_spawned(host);

@@ -1,8 +1,8 @@
 //! Search for functions by name in the dynamic linker's scopes: the scope of the object that has
 //! called a wrapper, the global scope, and the scopes of all loaded objects.
 //!
-//! A search keeps none of the objects loaded that it looks into. Otherwise, if the program closes a
-//! library that it has opened, the library would not be unloaded.
+//! A search does not keep the objects loaded into which it looks. Otherwise a library that the
+//! program has opened would not be unloaded when the program closes it.
 
 use std::ffi::{CStr, CString, c_void};
 

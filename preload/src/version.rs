@@ -1,10 +1,11 @@
-//! Version of this library, in a symbol that `ddtc doctor` reads from the file without loading it.
+//! Version of ddtc's preload library, in a symbol that `ddtc doctor` reads from the library's file
+//! without loading it.
 
 const TEXT: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
 
-/// The version as a string with a final zero byte.
-// SAFETY: no other object defines a symbol of this name, which this library has chosen for itself
-// and which is no function of MPI.
+/// Version of the preload library, as a string with a terminating zero byte.
+// SAFETY: no other object defines a symbol of this name. ddtc has chosen the name for itself, and
+// it is not the name of a function of MPI.
 #[unsafe(no_mangle)]
 pub static DDTC_PRELOAD_VERSION: [u8; TEXT.len()] = {
     let mut bytes = [0; TEXT.len()];

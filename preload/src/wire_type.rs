@@ -1,16 +1,16 @@
 //! Substitute datatypes for packed bytes that are sent to a rank that may not convert them.
 //!
-//! Packed bytes are sent as `MPI_PACKED`, which matches any type, wherever that works. It does not
-//! work everywhere: MPICH and its relatives cut a long message into segments if they cannot use
-//! single copy (between two groups, or between processes that may not read each other's memory).
-//! MPICH refuses a segment that ends inside an element of the receiver's type: "a datatype whose
-//! signature does not match" (MPICH 5.0.2). Segments of a derived type end with its elements, but
-//! segments of bytes end at multiples of 16. So if elements of a type may lie across such a
-//! multiple, a message is sent as the dense equivalent of its type: the same elements one after the
-//! other, which the MPI library knows to be contiguous.
+//! Packed bytes are sent as `MPI_PACKED`, which matches any type, if the MPI library allows it.
+//! MPICH and its relatives do not always allow it. They cut a long message into segments if they
+//! cannot use single copy (between two groups, or between processes that may not read each other's
+//! memory). MPICH refuses a segment that ends inside an element of the receiver's type: "a datatype
+//! whose signature does not match" (MPICH 5.0.2). Segments of a derived type end at ends of its
+//! elements, but segments of bytes end at multiples of 16. So if elements of a type may lie across
+//! a multiple of 16, a message of the type is sent as its dense equivalent: the same elements one
+//! after the other, which the MPI library knows to be contiguous.
 //!
-//! Under Open MPI this module also finds the basic type of which a substitute datatype with a gap
-//! consists ([`crate::gapped`]).
+//! Under Open MPI this module also finds the basic type from which a substitute datatype with a gap
+//! is made ([`crate::gapped`]).
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,29 +25,31 @@ use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::own_types::{self, OwnType};
 
-/// Maximum number of elements of a type for which a dense equivalent is made.
+/// Maximum number of basic elements in a type for which a dense equivalent is made.
 const MOST: usize = 4096;
-/// Maximum number of instances that a dense equivalent consists of. The size of 16 instances is a
-/// multiple of every alignment of up to 16 bytes, so the MPI library adds no padding at their end.
+/// Maximum number of instances of the program's type that a dense equivalent consists of. The size
+/// of 16 instances is a multiple of every alignment of up to 16 bytes, so the MPI library adds no
+/// padding at their end.
 const INSTANCES: u16 = 16;
 
-// Values of the word of a `WireType` that are not the word of an `OwnType`. The latter is larger,
-// because its number of instances is not 0.
+// Values of the word of a `WireType` that are not the word of an `OwnType`. The word of an
+// `OwnType` is larger, because its upper bits are a number of instances that is not 0.
 const UNKNOWN: u64 = 0;
 const BYTES: u64 = 1;
 const HOST: u64 = 2;
 
-/// Form in which packed bytes of a type are sent, as a word; it is found out at the first send.
+/// Form in which packed bytes of a type are sent, encoded in one word. The form is determined when
+/// the type is first sent.
 pub(crate) struct WireType(AtomicU64);
 
 /// Form of the packed bytes of a type, decoded from the word of a [`WireType`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Bytes.
+    /// Bytes, because no segment of bytes ends inside an element of the type.
     Bytes,
-    /// A dense equivalent of one or several instances.
+    /// A dense equivalent of one or several instances of the type.
     Own(OwnType),
-    /// None: the message is bypassed.
+    /// No form: messages of the type are bypassed.
     Host,
 }
 
@@ -84,8 +86,8 @@ impl WireType {
         found
     }
 
-    /// Returns number of elements and datatype for a message of `count` instances that the MPI
-    /// library may cut. None: the message is bypassed.
+    /// Returns the number of elements and the datatype for a message of `count` instances that the
+    /// MPI library may cut into segments; `None` if the message is bypassed.
     pub(crate) fn message(&self, host: &Host, t: &Datatype, count: i64) -> Option<(i64, HandleWord)> {
         match self.form(host, t) {
             Form::Bytes => Some((count.checked_mul(t.size())?, host.packed)),
@@ -94,12 +96,12 @@ impl WireType {
         }
     }
 
-    /// Returns the basic type, and its bytes, of which a substitute datatype with a gap consists.
-    /// The MPI library cuts a message only between these basic elements, so that a receiver that
-    /// does not convert can join the pieces. `joined`: bytes of the widest element that such a
-    /// receiver can join from two pieces. None: the message is bypassed. The word of the
-    /// [`WireType`] keeps the handle and the bytes, the latter in the place of an [`OwnType`]'s
-    /// number of instances.
+    /// Returns the handle of the basic type from which a substitute datatype with a gap is made,
+    /// and the size of the basic type in bytes; `None` if the message is bypassed. The MPI library
+    /// cuts a message only between elements of the basic type, so that a receiver that does not
+    /// convert can join the pieces. `joined`: bytes of the widest element that such a receiver can
+    /// join from two pieces. The word of the [`WireType`] keeps the handle and the size, in the
+    /// form of an [`OwnType`] whose number of instances is the size.
     pub(crate) fn pieces(
         &self,
         host: &Host,
@@ -121,8 +123,8 @@ impl WireType {
         (known != HOST).then(|| (element.handle(), element.instances()))
     }
 
-    /// Returns the datatype that replaces one instance in a collective call. None: there is none of
-    /// a single instance, and the buffer is bypassed.
+    /// Returns the datatype that replaces one instance in a collective call; `None` if no dense
+    /// equivalent of a single instance can be made, so that the buffer is bypassed.
     pub(crate) fn element(&self, host: &Host, t: &Datatype) -> Option<HandleWord> {
         match self.form(host, t) {
             Form::Bytes => own_types::of_bytes(host, t.size()),
@@ -132,25 +134,26 @@ impl WireType {
     }
 }
 
-/// Elements of one instance in packed order, if a segment may end inside one of them.
+/// Result of the test whether a segment of bytes may end inside an element of a type.
 enum Elements {
-    /// A segment of bytes never ends inside an element.
+    /// A segment of bytes never ends inside an element of the type.
     Aligned,
-    /// A segment may end inside an element; these are the elements, as runs of one basic type.
+    /// A segment may end inside an element of the type. The field has the elements of one instance
+    /// in packed order, as runs of one basic type.
     Ragged(Vec<(Named, c_int)>),
-    /// There are more than [`MOST`] elements, and they are not all of one basic type that is never
-    /// cut. Whether a segment may end inside one of them is not examined.
+    /// The type has more than [`MOST`] elements, and they are not all of one basic type that is
+    /// never cut. Whether a segment may end inside one of the elements is not examined.
     Many,
 }
 
 impl Elements {
-    /// Examines a type. `multiple`: the length of each segment of bytes is a multiple of this many
-    /// bytes.
+    /// Tests whether a segment of bytes may end inside an element of a type. `multiple`: the length
+    /// of each segment is a multiple of this many bytes.
     fn of(t: &Datatype, multiple: i64) -> Elements {
         let size = |named: Named| named.pieces().iter().map(|&(_, bytes)| bytes).sum::<i64>();
-        // Returns true if an element of `bytes` bytes at offset `at` of an instance lies across no
-        // end of a segment, in any instance: its size divides `multiple`, its offset and the size
-        // of an instance.
+        // Returns true if no element of `bytes` bytes at offset `at` of an instance lies across the
+        // end of a segment, in any instance. That is so if the element's size divides `multiple`,
+        // the offset and the size of an instance.
         let fits = |at: i64, bytes: i64| multiple % bytes == 0 && at % bytes == 0 && t.size() % bytes == 0;
         let mut map = t.type_map();
         let Some((first, _)) = map.next() else { return Elements::Aligned };
@@ -175,10 +178,11 @@ impl Elements {
     }
 }
 
-/// Returns a committed type of these elements one after the other, of as many instances (1, 2, 4
-/// and so on up to [`INSTANCES`]) as make its extent equal to its size. Only then does the MPI
-/// library treat the type as contiguous. None: there is no such number, or a call of the MPI
-/// library failed.
+/// Returns a committed type that is the dense equivalent of one or several instances of `t`, with
+/// the basic elements `elements` in each. The number of instances is the smallest of 1, 2, 4 and so
+/// on up to [`INSTANCES`] with which the extent of the type is equal to its size. Only then does
+/// the MPI library treat the type as contiguous. Returns `None` if there is no such number, or if a
+/// call of the MPI library failed.
 fn own_type(host: &Host, t: &Datatype, elements: &[(Named, c_int)]) -> Option<OwnType> {
     let key = t.signature().hash();
     if let Some(known) = own_types::known(key) {
@@ -201,7 +205,7 @@ fn own_type(host: &Host, t: &Datatype, elements: &[(Named, c_int)]) -> Option<Ow
     None
 }
 
-/// Makes a structure of runs without gaps between them.
+/// Makes a struct type from runs of basic elements, without gaps between the runs.
 fn dense(host: &Host, runs: &[(Named, c_int)]) -> Option<HandleWord> {
     let (mut of, mut places, mut at) = (Vec::new(), Vec::new(), 0isize);
     for &(named, n) in runs {

@@ -1,16 +1,17 @@
-//! Datatypes whose bytes the MPI library moves to or from other places than the definition says.
+//! Datatypes whose bytes the MPI library copies to or from other places than the definition of the
+//! type says, because of a fault in the MPI library.
 //!
-//! Such a type is bypassed. A program that uses it at both ends of a transfer works without this
-//! library, because the MPI library errs alike at both ends, and would go wrong if one end were
-//! converted. Three tests find these types:
+//! ddtc bypasses such a type. A program that uses the type at both ends of a transfer works without
+//! ddtc, because the MPI library makes the same error at both ends. If ddtc converted one end, the
+//! transfer would go wrong. Three tests find these types:
 //!
 //! * When a type is decoded, the size and the true bounds that the MPI library returns are compared
-//!   with ours.
+//!   with those that ddtc computes.
 //! * When a type is decoded, its constructors are looked up in the table of known faults
 //!   ([`ddtc_hosts::faults`]).
 //! * When a type is timed, the bytes that the MPI library has packed are compared with those that
-//!   our kernel has packed. A difference ends the conversion of all types of the same constructors
-//!   for the rest of the process.
+//!   ddtc's kernel has packed. A difference ends the conversion of all types with the same
+//!   constructors for the rest of the process.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -25,21 +26,24 @@ use crate::host::{HandleWord, Host};
 use crate::introspect::Types;
 use crate::table;
 
-/// Structural hashes of the types whose packed bytes differed.
+/// Structural hashes of the types whose bytes the MPI library and ddtc's kernel have packed
+/// differently.
 static DIFFERENT: Lazy<Mutex<HashSet<u128>>> = Lazy::new(Mutex::default);
-/// Whether [`DIFFERENT`] has any entry, so that most decodings need not take its lock.
+/// True once [`DIFFERENT`] has an entry. It is read before the lock of [`DIFFERENT`] is taken, so
+/// that most decodings need not take the lock.
 static ANY: AtomicBool = AtomicBool::new(false);
 
 /// Maximum number of hashes in [`DIFFERENT`]. If more types differ, [`found`] still ends the
-/// conversion of those that are decoded by then, but types of their constructors that are decoded
-/// later are not recognized.
+/// conversion of the types of these constructors that are already decoded, but types of the same
+/// constructors that are decoded later are not recognized.
 const MAX_DIFFERENT: usize = 4096;
 
-/// Returns true if the MPI library moves the bytes of a type that was just decoded to or from other
-/// places than its definition says. Then the type is counted, and named in the report.
+/// Returns true if the MPI library copies the bytes of a type that was just decoded to or from
+/// other places than the definition of the type says. In that case counts the type, and records a
+/// line about it for the report.
 ///
 /// # Errors
-/// Errors of the MPI library.
+/// Errors that the MPI library returns when it is queried about the type.
 pub(crate) fn is_wrong(host: &Host, types: &Types, handle: HandleWord, t: &Datatype) -> Result<bool> {
     let why = match faults::misplaces(host.library, t) {
         Some(fault) => fault.text.to_owned(),
@@ -53,17 +57,18 @@ pub(crate) fn is_wrong(host: &Host, types: &Types, handle: HandleWord, t: &Datat
     Ok(true)
 }
 
-/// Returns true if the MPI library was seen to pack other bytes than the definition says for a type
-/// of the same constructors.
+/// Returns true if the MPI library was found to pack other bytes than ddtc's kernel for a type with
+/// the same constructors.
 pub(crate) fn packs_differently(t: &Datatype) -> bool {
     ANY.load(Relaxed) && DIFFERENT.lock().contains(&t.structural_hash())
 }
 
-/// Reason that the report gives for a type whose packed bytes differed.
+/// Reason that the report gives for bypassing a type whose bytes the MPI library and ddtc's kernel
+/// have packed differently.
 const PACKED: &str = "the MPI library packs other bytes than the definition names";
 
-/// Ends the conversion of a type, and of all types of the same constructors, because the MPI
-/// library was seen to pack other bytes than our kernel.
+/// Ends the conversion of a type, and of all types with the same constructors, because the MPI
+/// library was found to pack other bytes than ddtc's kernel.
 #[cold]
 pub(crate) fn found(t: &Datatype) {
     counted::bypassed_for_map(t, PACKED);

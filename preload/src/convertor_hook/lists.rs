@@ -53,9 +53,9 @@ pub(crate) unsafe fn list(
         for segment in few.get(..found)? {
             let length = segment.len - skip;
             let place = (user as *mut u8).wrapping_offset((segment.at + skip as i64) as isize);
-            // SAFETY: `asked` is no longer than the `room - used` entries that were free, and
-            // `found` is no longer than `asked`. So `used` is less than `room`, the number of
-            // entries that the caller promises.
+            // SAFETY: `asked` has at most as many elements as the `room - used` entries that were
+            // free, and `found` is at most that number. So `used` is less than `room`, the number
+            // of entries that the caller promises.
             unsafe { *entries.add(used) = libc::iovec { iov_base: place.cast(), iov_len: length as usize } };
             (skip, used, at) = (0, used + 1, at + length);
         }

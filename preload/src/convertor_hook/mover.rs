@@ -1,11 +1,13 @@
-//! ddtc's movers, which Open MPI calls through a convertor to move the bytes of a request.
+//! ddtc's movers: functions that Open MPI calls through a convertor to pack or unpack the bytes of
+//! a request.
 //!
-//! These movers depend only on the convertor's field `moved`, the number of packed bytes that were
-//! moved before. They leave Open MPI's stack of loops in the convertor as it was. So a piece may
-//! have any length and any position, on clones and in restarted requests too. Before Open MPI reads
-//! the stack, the stack is made anew ([`give_back`]). Each call looks up the type without a lock,
-//! in the table or by the `HeaderCopy` to which the convertor points. If the type is not found, Open
-//! MPI's mover moves the rest of the request.
+//! ddtc's movers take the position of a request only from the convertor's field `moved`, the number
+//! of bytes that were packed or unpacked before. They leave Open MPI's stack of loops in the
+//! convertor unchanged. So a piece may have any length and any position, also on clones of
+//! convertors and in restarted requests. Before Open MPI reads the stack, the stack is made again
+//! for the convertor's position ([`give_back`]). Each call of a mover looks up the type without a
+//! lock, in the table of decoded types or by the `HeaderCopy` to which the convertor points. If the
+//! type is not found, Open MPI's mover packs or unpacks the rest of the request.
 
 use std::ffi::c_int;
 
@@ -23,10 +25,11 @@ use crate::overhead_budget;
 use crate::slow_path::{SHADOW, watched_for};
 use crate::table::{self, Found, TypeEntry};
 
-/// Moves the bytes of buffers as Open MPI's mover does: fills or empties each buffer as far as
-/// there are bytes, and sends only whole elements. Returns 1 if all bytes of the request are moved,
-/// else 0. Sets `n` to the number of buffers that were used, and `bytes` to the number of bytes
-/// that were moved.
+/// Packs or unpacks the next bytes of a request by compiled code, as Open MPI's mover does by its
+/// own loops: fills or empties each buffer as far as the request has bytes. When packing, ends each
+/// piece at the end of an element. Returns 1 if all bytes of the request are packed or unpacked
+/// then, else 0. Sets `n` to the number of buffers that were used, and `bytes` to the number of
+/// bytes that were packed or unpacked.
 ///
 /// # Safety
 /// `convertor` must be a convertor of Open MPI, prepared for the type and direction of `way` and
@@ -40,7 +43,7 @@ pub(crate) unsafe fn advance(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: the caller promises a convertor of this layout, and an `n` that can be read.
+    // SAFETY: the caller promises a convertor of this layout, and that `n` can be read.
     let (size, first, count, user, buffers_given) = unsafe {
         let word = |offset| convertor.word(offset);
         (word(layout.size), word(layout.moved), word(layout.count), word(layout.buffer), *n)
@@ -52,9 +55,9 @@ pub(crate) unsafe fn advance(
         let buffer = unsafe { &mut *buffers.add(used as usize) };
         let end = way.end(at, buffer.iov_len as u64, size);
         if end > at {
-            // SAFETY: [`Way::end`] returns no more than `size`, the packed bytes of the request,
-            // and no more than the length of the buffer after `at`. So the range lies in the
-            // request, and the buffer has room for it.
+            // SAFETY: [`Way::end`] returns at most `size`, the packed bytes of the request, and at
+            // most `at` plus the length of the buffer. So the range `at..end` lies in the request,
+            // and the buffer has room for it.
             unsafe {
                 way.committed.range_made(
                     way.direction,
@@ -84,10 +87,10 @@ pub(crate) unsafe fn advance(
 }
 
 /// Sets the position of a convertor. If the convertor packs, the position is first rounded down to
-/// the end of an element.
+/// the end of an element, and `position` is set to the rounded value.
 ///
 /// # Safety
-/// As for [`advance`]. `position` must be less than the packed bytes of the request.
+/// As for [`advance`]. `*position` must be less than the packed bytes of the request.
 pub(crate) unsafe fn place(layout: &Layout, convertor: Convertor, way: Way<'_>, position: *mut usize) {
     // SAFETY: the caller promises a convertor of this layout that no other thread uses.
     unsafe {
@@ -98,8 +101,8 @@ pub(crate) unsafe fn place(layout: &Layout, convertor: Convertor, way: Way<'_>, 
     }
 }
 
-/// Stores a mover, and the function that sets the convertor's position if convertors of this
-/// release have a field for that function.
+/// Stores the address of a mover in a convertor. If convertors of this release of Open MPI have a
+/// field for the function that sets the convertor's position, stores `placer` there.
 ///
 /// # Safety
 /// `convertor` must be a convertor of Open MPI that no other thread uses, and `layout` the layout
@@ -115,23 +118,25 @@ unsafe fn stores(layout: &Layout, convertor: Convertor, mover: usize, placer: Po
     }
 }
 
-/// Gives a convertor back to Open MPI's mover, with the stack that this mover expects at the
-/// convertor's position.
+/// Gives a convertor back to Open MPI's mover, after ddtc's mover has served it. Makes Open MPI's
+/// stack of loops in the convertor again, as Open MPI's mover expects the stack at the convertor's
+/// position.
 ///
 /// # Safety
-/// `convertor` must be a convertor of Open MPI that its generic mover would serve and no other
-/// thread uses, and `layout` the layout of its memory. `theirs` must be the address of that mover,
-/// and `set_position` the [`placer`].
+/// `convertor` must be a convertor of Open MPI that Open MPI's generic mover would serve and that
+/// no other thread uses, and `layout` the layout of its memory. `theirs` must be the address of the
+/// generic mover, and `set_position` the function that [`placer`] returns.
 pub(crate) unsafe fn give_back(layout: &Layout, convertor: Convertor, theirs: usize, set_position: Position) {
     // SAFETY: the caller promises a convertor of this layout, and Open MPI's functions for it.
     unsafe {
         stores(layout, convertor, theirs, set_position);
         let (mut at, size) = (convertor.word(layout.moved) as usize, convertor.word(layout.size) as usize);
-        // A clone that was made without a stack has `usize::MAX` as its position: Open MPI must set
-        // the position of such a clone anyway before using it.
+        // A clone that was made without a stack has `usize::MAX` as its position. It gets no stack
+        // here, because Open MPI must set the position of the clone anyway before using it.
         if at < size {
             let mut start = 0;
-            // At position 0 Open MPI makes the stack anew. From there it goes on to `at`.
+            // At position 0 Open MPI makes the stack from nothing. The second call advances it from
+            // there to `at`.
             set_position(convertor, &raw mut start);
             if at > 0 {
                 set_position(convertor, &raw mut at);
@@ -140,13 +145,13 @@ pub(crate) unsafe fn give_back(layout: &Layout, convertor: Convertor, theirs: us
     }
 }
 
-/// One of ddtc's four movers.
+/// One of ddtc's four movers: for packing or unpacking, and for one of two kinds of types.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ours {
-    /// Mover of a type that is in the table.
+    /// Mover for types that are in the table of decoded types.
     Known(Direction),
-    /// Mover of a type that is known by its description. The convertor points to the type's
-    /// `HeaderCopy`.
+    /// Mover for types that are known only by Open MPI's description of them. The convertor points
+    /// to the `HeaderCopy` of the type instead of to the description.
     Described(Direction),
 }
 
@@ -158,7 +163,7 @@ impl Ours {
         Ours::Described(Direction::Unpack),
     ];
 
-    /// Returns the mover of ddtc that serves a convertor, if one does.
+    /// Returns the mover of ddtc that serves a convertor; `None` if Open MPI's own code serves it.
     ///
     /// # Safety
     /// `convertor` must be a convertor of Open MPI, and the layout must be proven.
@@ -171,14 +176,14 @@ impl Ours {
         unsafe { ours.kept(convertor) }.map(|_| ours)
     }
 
-    /// Returns the type for which this mover was stored in a convertor, or `None` if the convertor
-    /// was used for something else since.
+    /// Returns the type for which this mover was stored in a convertor; `None` if the convertor was
+    /// used for something else since.
     ///
-    /// Open MPI reuses convertors. A preparation for contiguous memory or for no bytes stores a
-    /// type and its description, but no mover, and cleaning up leaves the mover too. So ddtc's
-    /// mover may stay in a convertor that it does not serve. Every function that finds ddtc's mover
-    /// in a convertor, or is called as the mover, calls `kept` before it relies on anything else in
-    /// the convertor.
+    /// Open MPI reuses convertors. If a convertor is prepared for contiguous memory or for no
+    /// bytes, Open MPI stores a type and its description in the convertor, but no mover. Cleaning
+    /// up a convertor leaves the mover in it too. So ddtc's mover may stay in a convertor that it
+    /// does not serve. Every function that finds ddtc's mover in a convertor, or is called as that
+    /// mover, calls `kept` before it relies on anything else in the convertor.
     ///
     /// # Safety
     /// As for [`Ours::of`].
@@ -199,7 +204,7 @@ impl Ours {
         }
     }
 
-    /// Returns the function that is stored in convertors.
+    /// Returns the function of this mover, whose address is stored in convertors.
     #[inline]
     pub(crate) fn mover(self) -> Mover {
         match self {
@@ -210,12 +215,12 @@ impl Ours {
         }
     }
 
-    /// Stores this mover in a convertor, and the function that sets the convertor's position if
-    /// convertors of this release have a field for that function.
+    /// Stores this mover in a convertor. If convertors of this release of Open MPI have a field for
+    /// the function that sets the convertor's position, stores ddtc's function there.
     ///
     /// # Safety
-    /// `convertor` must be a convertor of Open MPI that its generic mover would serve, of a type
-    /// that this mover can serve, and the layout must be proven. No other thread may use the
+    /// `convertor` must be a convertor of Open MPI that Open MPI's generic mover would serve, and
+    /// whose type this mover can serve. The layout must be proven. No other thread may use the
     /// convertor.
     #[inline]
     pub(crate) unsafe fn store(self, convertor: Convertor) {
@@ -223,8 +228,9 @@ impl Ours {
         unsafe { stores(layout(), convertor, self.mover() as usize, self.placer()) }
     }
 
-    /// Returns the function that sets the position of a convertor with this mover, for releases
-    /// whose convertors have a field for such a function.
+    /// Returns ddtc's function that sets the position of a convertor with this mover. It is stored
+    /// only in convertors that have a field for such a function, which depends on the release of
+    /// Open MPI.
     #[inline]
     fn placer(self) -> Position {
         match self {
@@ -242,16 +248,17 @@ impl Ours {
     }
 }
 
-/// Type for which a mover of ddtc was stored.
+/// Type for which a mover of ddtc was stored in a convertor.
 #[derive(Clone, Copy)]
 pub(crate) enum Kept {
-    /// A type that is in the table, by its handle.
+    /// Handle of a type that was in the table of decoded types when the mover was stored.
     Type(u64),
-    /// A type that is known by its description.
+    /// A type that is known only by Open MPI's description of it.
     Described(&'static Described),
 }
 
-/// Type for which the bytes that a convertor moves are counted.
+/// Type of a convertor's request. The bytes that ddtc's mover packs or unpacks for the convertor are
+/// counted for this type.
 #[derive(Clone, Copy)]
 pub(crate) enum Owner {
     Entry(&'static TypeEntry),
@@ -266,8 +273,8 @@ impl Owner {
         }
     }
 
-    /// Returns a lower bound of the nanoseconds that compiled code saves in moving this number of
-    /// bytes.
+    /// Returns the minimum number of nanoseconds that are saved if compiled code packs or unpacks
+    /// this number of bytes instead of Open MPI.
     fn spares(self, bytes: u64) -> u64 {
         match self {
             Owner::Entry(entry) => entry.spares(bytes),
@@ -276,8 +283,9 @@ impl Owner {
     }
 }
 
-/// Returns the type for which a convertor's bytes are counted, and how compiled code moves them, if
-/// `ours` serves the convertor and the type is still ready.
+/// Returns the type for which a convertor's bytes are counted, and the compiled code that packs or
+/// unpacks them; `None` if `ours` does not serve the convertor, or if the type is not ready any
+/// more.
 ///
 /// # Safety
 /// As for [`Ours::of`]. The convertor's mover must be `ours`, or Open MPI must have called `ours`
@@ -285,16 +293,16 @@ impl Owner {
 #[inline]
 pub(crate) unsafe fn way(convertor: Convertor, ours: Ours) -> Option<(Owner, Way<'static>)> {
     let direction = ours.direction();
-    // SAFETY: the contract of `kept` is part of this function's.
+    // SAFETY: the caller of this function keeps the contract of `kept`.
     match unsafe { ours.kept(convertor) }? {
         Kept::Type(handle) => {
             let Found::Convert(entry) = table::find(handle) else { return None };
             let cuts = entry.served.by(direction)?;
-            // SAFETY: the type lives as long as the request or call that uses the convertor: Open
-            // MPI's requests hold a reference to their type (`retains` in the proof has seen that),
-            // and the program holds the types of a call. The entry was found by the type's handle,
-            // and what the entry holds is freed only by the attribute that Open MPI deletes with
-            // the last reference to the type.
+            // SAFETY: the type lives as long as the request or call that uses the convertor. Open
+            // MPI's requests hold a reference to their type (the check `retains` in the proof has
+            // seen that), and the program holds the types of a call. The entry was found by the
+            // type's handle, and what the entry owns is freed only by the attribute that Open MPI
+            // deletes with the last reference to the type.
             let committed = unsafe { entry.committed() }?;
             Some((Owner::Entry(entry), Way { direction, committed, cuts }))
         }
@@ -302,7 +310,7 @@ pub(crate) unsafe fn way(convertor: Convertor, ours: Ours) -> Option<(Owner, Way
     }
 }
 
-/// Packs, for a type that is in the table.
+/// Packs for a convertor whose type is in the table of decoded types ([`Ours::Known`]).
 ///
 /// # Safety
 /// As for the mover of a convertor that Open MPI calls.
@@ -312,11 +320,12 @@ unsafe extern "C" fn pack(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: the contract of `moves` is this function's, which is the mover of that `Ours`.
+    // SAFETY: the caller keeps the contract of `moves`, because this function is the mover of the
+    // `Ours` that is passed.
     unsafe { moves(Ours::Known(Direction::Pack), convertor, buffers, n, bytes) }
 }
 
-/// Unpacks, for a type that is in the table.
+/// Unpacks for a convertor whose type is in the table of decoded types ([`Ours::Known`]).
 ///
 /// # Safety
 /// As for the mover of a convertor that Open MPI calls.
@@ -326,11 +335,13 @@ unsafe extern "C" fn unpack(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: the contract of `moves` is this function's, which is the mover of that `Ours`.
+    // SAFETY: the caller keeps the contract of `moves`, because this function is the mover of the
+    // `Ours` that is passed.
     unsafe { moves(Ours::Known(Direction::Unpack), convertor, buffers, n, bytes) }
 }
 
-/// Packs, for a type that is known by its description.
+/// Packs for a convertor whose type is known only by Open MPI's description of it
+/// ([`Ours::Described`]).
 ///
 /// # Safety
 /// As for the mover of a convertor that Open MPI calls.
@@ -340,11 +351,13 @@ unsafe extern "C" fn pack_described(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: the contract of `moves` is this function's, which is the mover of that `Ours`.
+    // SAFETY: the caller keeps the contract of `moves`, because this function is the mover of the
+    // `Ours` that is passed.
     unsafe { moves(Ours::Described(Direction::Pack), convertor, buffers, n, bytes) }
 }
 
-/// Unpacks, for a type that is known by its description.
+/// Unpacks for a convertor whose type is known only by Open MPI's description of it
+/// ([`Ours::Described`]).
 ///
 /// # Safety
 /// As for the mover of a convertor that Open MPI calls.
@@ -354,14 +367,18 @@ unsafe extern "C" fn unpack_described(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: the contract of `moves` is this function's, which is the mover of that `Ours`.
+    // SAFETY: the caller keeps the contract of `moves`, because this function is the mover of the
+    // `Ours` that is passed.
     unsafe { moves(Ours::Described(Direction::Unpack), convertor, buffers, n, bytes) }
 }
 
-/// Moves bytes by compiled code if `ours` serves the convertor, else by Open MPI's mover.
+/// Packs or unpacks the next bytes of a convertor by compiled code if `ours` serves the convertor
+/// and its type is ready, else by Open MPI's mover. Returns 1 if all bytes of the convertor's
+/// request are packed or unpacked then, 0 if not, or an error code of Open MPI.
 ///
 /// # Safety
-/// As for the mover of a convertor that Open MPI calls, which must be `ours`.
+/// Open MPI must call `ours` as the mover of the convertor, with the arguments that it passes to
+/// movers.
 #[inline]
 unsafe fn moves(
     ours: Ours,
@@ -370,15 +387,15 @@ unsafe fn moves(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
-    // SAFETY: Open MPI calls `ours`, as the caller promises. `ours` is stored only if the layout is
-    // proven; a clone has it from the convertor of which it is a clone.
+    // SAFETY: Open MPI calls `ours`, as the caller promises. `ours` is stored in a convertor only
+    // if the layout is proven, and a clone of the convertor has `ours` from the original.
     let Some((owner, way)) = (unsafe { way(convertor, ours) }) else {
-        // SAFETY: the contract of `theirs` is this function's.
+        // SAFETY: the caller of this function keeps the contract of `theirs`.
         return unsafe { theirs(ours, convertor, buffers, n, bytes) };
     };
     // SAFETY: `way` has found that the convertor was prepared for this type and direction. The
-    // layout is proven, and `buffers`, `n` and `bytes` are those that Open MPI passes to its
-    // movers.
+    // layout is proven, and `buffers`, `n` and `bytes` are the arguments that Open MPI passes to
+    // its movers.
     let done = guard(|| unsafe {
         let done = if watched_for(SHADOW) {
             compared(ours, convertor, way, buffers, n, bytes)
@@ -394,8 +411,9 @@ unsafe fn moves(
     done.unwrap_or(FAILED)
 }
 
-/// Moves a piece and compares it with what Open MPI's sender makes of the program's buffer. If the
-/// piece differs, Open MPI's mover moves it again, and everything that comes after it.
+/// Packs or unpacks a piece as [`advance`] does, and compares its packed bytes with those that Open
+/// MPI's own mover packs from the program's buffer. If they differ, Open MPI's mover packs or
+/// unpacks this piece again and then the rest of the request.
 ///
 /// # Safety
 /// As for [`advance`]. The convertor's mover must be `ours`, and the layout proven.
@@ -410,7 +428,8 @@ unsafe fn compared(
 ) -> c_int {
     let l = layout();
     // SAFETY: the caller promises a convertor of the proven layout that no other thread uses, and
-    // `*n` valid buffers. Their lengths and `*n` are put back before Open MPI's mover gets them.
+    // `*n` valid buffers. `*n` and the lengths of the buffers are restored before Open MPI's mover
+    // gets them.
     unsafe {
         let (first, all) = (convertor.word(l.moved), *n);
         let buffers = std::slice::from_raw_parts_mut(buffers, all as usize);
@@ -434,8 +453,8 @@ unsafe fn compared(
     }
 }
 
-/// Lets Open MPI's mover go on, because the type is not ready any more or the convertor is not
-/// served by `ours`.
+/// Continues the request with Open MPI's mover. Called if the type is not ready any more, or if
+/// `ours` does not serve the convertor.
 ///
 /// # Safety
 /// As for [`moves`].
@@ -451,26 +470,28 @@ unsafe fn theirs(
     let theirs = unsafe { std::mem::transmute::<usize, Option<Mover>>(proven(ours.direction())) };
     let Some(theirs) = theirs else { return FAILED };
     // SAFETY: Open MPI calls `ours` for this convertor, as the caller promises. After `leave` the
-    // convertor is as Open MPI's own mover expects it, and so are the buffers.
+    // convertor is in the state that Open MPI's own mover expects, and so are the buffers.
     unsafe {
         leave(convertor, ours);
         theirs(convertor, buffers, n, bytes)
     }
 }
 
-/// Gives a convertor that `ours` serves back to Open MPI for good, before Open MPI reads its stack.
-/// Does nothing to a convertor that `ours` does not serve.
+/// Gives a convertor that `ours` serves back to Open MPI's mover, which then serves it until the
+/// convertor is prepared again. Called before Open MPI reads the convertor's stack of loops. Does
+/// nothing to a convertor that `ours` does not serve.
 ///
 /// # Safety
 /// As for [`way`]. No other thread may use the convertor.
 #[cold]
 pub(crate) unsafe fn leave(convertor: Convertor, ours: Ours) {
     let l = layout();
-    // SAFETY: the contract of `kept` is part of this function's.
+    // SAFETY: the caller of this function keeps the contract of `kept`.
     let (Some(kept), Some(set_position)) = (unsafe { ours.kept(convertor) }, placer(l)) else { return };
     // SAFETY: `ours` serves the convertor, so the convertor was prepared for the generic mover,
-    // which [`proven`] returns: `ours` is stored only after the hook was enabled. The description
-    // that is written is the one that Open MPI had written before the `HeaderCopy` replaced it.
+    // which [`proven`] returns, because `ours` is stored only after the hook was enabled. The
+    // address of the description that is written is the one that Open MPI had written before the
+    // address of the `HeaderCopy` replaced it.
     unsafe {
         if let Kept::Described(_) = kept {
             convertor.put(l.description, convertor.word(l.datatype) + u64::from(l.optimized));
@@ -479,15 +500,15 @@ pub(crate) unsafe fn leave(convertor: Convertor, ours: Ours) {
     }
 }
 
-/// Sets the position of a convertor, without Open MPI if `ours` serves the convertor and its type
-/// is ready, else by Open MPI's function.
+/// Sets the position of a convertor to `*at`. Writes only the convertor's field `moved` if `ours`
+/// serves the convertor and its type is ready; otherwise calls Open MPI's function.
 ///
 /// # Safety
 /// As for Open MPI's `opal_convertor_set_position_nocheck`, and as for [`way`].
 pub(crate) unsafe fn position(ours: Ours, convertor: Convertor, at: *mut usize) -> c_int {
     let l = layout();
     // SAFETY: the caller keeps the contracts of `way`, of `leave` and of Open MPI's function. After
-    // `leave` the convertor is as Open MPI's function expects it.
+    // `leave` the convertor is in the state that Open MPI's function expects.
     unsafe {
         if let Some((_, way)) = way(convertor, ours) {
             place(l, convertor, way, at);
@@ -498,13 +519,13 @@ pub(crate) unsafe fn position(ours: Ours, convertor: Convertor, at: *mut usize) 
     }
 }
 
-/// Sets the position of a convertor, as the function that was stored in the convertor together with
-/// the mover `Ours::ALL[OURS]`.
+/// Sets the position of a convertor. Open MPI calls this function through the convertor, in which
+/// it was stored together with the mover `Ours::ALL[OURS]`.
 ///
 /// # Safety
 /// As for the function in a convertor that Open MPI calls to set the position.
 unsafe extern "C" fn placed<const OURS: usize>(convertor: Convertor, at: *mut usize) -> c_int {
-    // SAFETY: the contract of `position` is this function's: the convertor's mover is
+    // SAFETY: the caller keeps the contract of `position`, because the convertor's mover is
     // `Ours::ALL[OURS]`, which was stored together with this function.
     unsafe { position(Ours::ALL[OURS], convertor, at) }
 }
@@ -514,8 +535,8 @@ mod tests {
     use super::super::layout::NO_GAPS;
     use super::*;
 
-    /// Memory of a convertor as Open MPI may leave it, with the words and flags that the mover
-    /// reads.
+    /// Memory of a convertor, as Open MPI may leave it, that has values only in the words and flags
+    /// which ddtc's movers read.
     struct Words([u64; 32]);
 
     impl Words {
@@ -537,7 +558,7 @@ mod tests {
         }
 
         fn is_ours(&mut self) -> bool {
-            // SAFETY: memory as long as a convertor, of which only words within 256 bytes are read.
+            // SAFETY: the memory is 256 bytes long, and all words that are read lie in these bytes.
             unsafe { Ours::of(self.convertor()) }.is_some()
         }
     }

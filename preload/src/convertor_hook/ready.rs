@@ -1,8 +1,10 @@
-//! Preparation of types for requests inside Open MPI. When the program itself passes a type to a
-//! call, the type is compiled, and the ends of its elements are found.
+//! Preparation of datatypes for Open MPI's convertor hook, in which compiled code packs and unpacks
+//! the bytes of requests inside Open MPI. When the program itself passes a type to a call, the type
+//! is compiled, and the places in its packed bytes are found at which its elements end.
 //!
-//! Inside Open MPI's progress nothing is decoded, compiled or waited for. A request whose type is
-//! not ready there is moved by Open MPI, and the type is marked to be made ready.
+//! Inside Open MPI's progress ddtc decodes and compiles nothing, and waits for nothing. If the type
+//! of a request is not ready there, Open MPI's mover packs or unpacks the request, and the type is
+//! marked, so that a later call of the program makes it ready.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -33,45 +35,51 @@ use crate::slow_path::{SHADOW, watch};
 use crate::table::TypeEntry;
 use crate::times::staging;
 
-/// Bytes of requests that Open MPI moves before their type is marked to be made ready.
+/// Minimum bytes of requests that Open MPI's mover must have packed or unpacked before their type
+/// is marked to be made ready for the convertor hook.
 pub(crate) const ENOUGH: u64 = 4096;
 
-/// Minimum bytes of a message for which a type is marked at once. The message is packed first,
-/// because the type is not ready inside. Making a type ready takes some ten microseconds, and
-/// longer for a list.
+/// Minimum bytes of a message that marks its type at once to be made ready for the convertor hook.
+/// Until the type is ready there, its messages go through staging buffers. Making a type ready
+/// takes some ten microseconds, and longer for a type with a list-like combiner.
 const AT_ONCE: u64 = 64 << 10;
-/// Number of messages shorter than [`AT_ONCE`], all of one length, after which the type is marked.
+/// Number of messages of one length, shorter than [`AT_ONCE`], after which their type is marked to
+/// be made ready for the convertor hook.
 const BEFORE: u64 = 64;
 
-/// Nanoseconds that compiled code inside Open MPI would have saved the requests of the process,
-/// from which the hook is enabled for them. The proof takes 0.8 ms.
+/// Threshold in nanoseconds for enabling the hook: it is enabled once compiled code inside Open MPI
+/// would have saved the requests of the process this much time together. The proof, which must be
+/// made before that, takes 0.8 ms.
 const MISSED: u64 = 2 << 20;
 
-/// Number of positions at which Open MPI is asked where an element of a type ends.
+/// Approximate number of positions at which Open MPI is tested to end elements of a type where ddtc
+/// expects their ends ([`Functions::cuts`]).
 const ASKED: u64 = 8;
 
-/// Reason why the proof has failed; `None` if it has succeeded or was not tried.
+/// Reason why the proof of Open MPI's structures has failed; `None` if the proof has succeeded or
+/// was not tried.
 static FAILURE: AtomicRef<&'static str> = AtomicRef::none();
 
-/// Returns why the proof has failed; `None` if it has succeeded or was not tried.
+/// Returns why the proof of Open MPI's structures has failed; `None` if the proof has succeeded or
+/// was not tried.
 pub(crate) fn failure() -> Option<&'static str> {
     FAILURE.load().copied()
 }
 
-/// Returns false if the hook is enabled and types cannot be understood by their descriptions.
+/// Returns false if the hook is enabled but ddtc cannot interpret Open MPI's descriptions of types.
 pub(crate) fn reads_descriptions() -> bool {
     !is_enabled() || order().is_some()
 }
 
-/// Returns true if the hook may be enabled: the profile of the MPI library says so, as that of Open
-/// MPI does, and so do the settings.
+/// Returns true if the hook may be enabled: the profile of the MPI library has `moves_inside`, as
+/// that of Open MPI has, and the settings do not turn the hook off.
 #[inline]
 pub(crate) fn may_enable(host: &Host) -> bool {
     host.profile.costs.moves_inside && settings().hook != HookChoice::Off
 }
 
-/// Returns Open MPI's functions while the hook is enabled. The first call of a process makes the
-/// proof.
+/// Returns Open MPI's functions if the hook is enabled. The first call in a process makes the proof
+/// of Open MPI's structures, and enables the hook if the proof succeeds.
 fn enabled(host: &'static Host) -> Option<&'static Functions> {
     if !may_enable(host) {
         return None;
@@ -83,14 +91,16 @@ fn enabled(host: &'static Host) -> Option<&'static Functions> {
         found
     };
     if FOUND.get().is_none() {
-        // The proof uses the communicator `MPI_COMM_SELF`, so the world must be up.
+        // The proof uses the communicator `MPI_COMM_SELF`, so it is made only while the world is
+        // initialized and not finalized.
         host.with_world(|| FOUND.get_or_init(try_once))?;
     }
     functions().filter(|_| is_enabled())
 }
 
-/// Enables the hook although no type was timed. Called if the program has committed a type that was
-/// not seen, or if the time that requests would have saved inside Open MPI has reached [`MISSED`].
+/// Enables the hook although no type was timed. Called if the program has committed a type and
+/// ddtc's wrapper has not seen the commit, or if the time that requests would have saved inside
+/// Open MPI has reached [`MISSED`].
 pub(crate) fn enable_untimed(host: &'static Host) {
     if may_enable(host) && runtime::mode() != Mode::Off {
         by_itself(|| {
@@ -119,25 +129,27 @@ fn say(why: &'static str) {
     FAILURE.store(Some(Box::leak(Box::new(why))));
 }
 
-/// Returns true if requests of a type gain enough inside to enable the hook for them: an eighth of
-/// a nanosecond a byte, which types with long runs do not gain.
+/// Returns true if a type justifies the hook: the hook is enabled already, or every type is
+/// compiled at its first use, or compiled code inside Open MPI saves at least an eighth of a
+/// nanosecond per byte of the type's requests. Types with long runs save less.
 fn enables(entry: &TypeEntry) -> bool {
     is_enabled() || settings().config.lazy_threshold == 0 || entry.spares(LOOKED_AT) >= LOOKED_AT / 8
 }
 
-/// Makes a type that was decoded or timed ready in both directions, if its requests gain enough
-/// inside Open MPI to enable the hook for them, and if it is compiled already or every type is
-/// compiled at its first use. The caller must hold an [`Inside`].
+/// Makes a type that was just decoded or timed ready for the hook in both directions. Does so only
+/// if the type justifies the hook ([`enables`]), and only if the type is compiled already or every
+/// type is compiled at its first use. The caller must hold an [`Inside`].
 pub(crate) fn adopted(host: &'static Host, entry: &'static TypeEntry, handle: u64) {
     if may_enable(host) && entry.rules().class != Class::Dense && enables(entry) && enabled(host).is_some() {
         make(host, entry, handle, [Some(0); 2]);
     }
 }
 
-/// Counts the time that compiled code inside Open MPI would have saved a collective call. The
-/// program passes `bytes` bytes of a type to the call, and Open MPI makes messages of them, which
-/// nobody times. Open MPI takes at least a quarter of a nanosecond a byte for short runs, which is
-/// what is counted.
+/// Counts the time that compiled code inside Open MPI would have saved a collective call while the
+/// hook is not enabled. The program passes `bytes` bytes of a type to the call, and Open MPI makes
+/// messages from them, which nobody times. For layouts with short runs a quarter of a nanosecond
+/// per byte is counted, because Open MPI takes at least that long. For other layouts nothing is
+/// counted.
 #[inline]
 pub(crate) fn passes(host: &'static Host, entry: &TypeEntry, bytes: u64) {
     misses(host, || match entry.rules().class {
@@ -146,8 +158,8 @@ pub(crate) fn passes(host: &'static Host, entry: &TypeEntry, bytes: u64) {
     });
 }
 
-/// Returns whether compiled code moves a message of `bytes` bytes inside Open MPI in all these
-/// directions.
+/// Returns the state of the hook for a message of `bytes` bytes: whether compiled code inside Open
+/// MPI packs and unpacks the message, in all the given directions.
 #[inline]
 pub(crate) fn inside(host: &Host, entry: &TypeEntry, bytes: u64, directions: &[Direction]) -> HookState {
     if !Policy::has(policy(host).of(Call::Inside, entry.rules().class), bytes) {
@@ -159,8 +171,10 @@ pub(crate) fn inside(host: &Host, entry: &TypeEntry, bytes: u64, directions: &[D
     }
 }
 
-/// Counts a message of `bytes` bytes that is packed first, because its type is not ready inside
-/// Open MPI. Moving its bytes inside would gain more.
+/// Counts a message of `bytes` bytes that compiled code would have packed or unpacked inside Open
+/// MPI if its type were ready for the hook. Instead the message usually goes through a staging
+/// buffer, which takes more time. If the hook is enabled, marks the type to be made ready after
+/// enough of these messages.
 pub(crate) fn offer(host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction) {
     misses(host, || staging(bytes));
     if is_enabled() {
@@ -169,8 +183,8 @@ pub(crate) fn offer(host: &'static Host, entry: &TypeEntry, bytes: u64, directio
     }
 }
 
-/// Adds nanoseconds that a request would have saved inside. The hook is enabled once the sum has
-/// reached [`MISSED`].
+/// Adds the nanoseconds that a request would have saved if compiled code had packed or unpacked it
+/// inside Open MPI. The hook is enabled once the sum for the process has reached [`MISSED`].
 #[inline]
 pub(crate) fn misses(host: &'static Host, nanos: impl FnOnce() -> u64) {
     static ALL: AtomicU64 = AtomicU64::new(0);
@@ -184,8 +198,9 @@ pub(crate) fn misses(host: &'static Host, nanos: impl FnOnce() -> u64) {
     }
 }
 
-/// Makes a type ready for the directions and copies for which it was marked. Called when the
-/// program passes the type to a call.
+/// Makes a type ready for the hook in each direction for which the type was marked. If the type was
+/// marked for copies from buffer to buffer, compiles a copy too. Called when the program passes the
+/// type to a call.
 #[cold]
 pub(crate) fn attend(host: &'static Host, entry: &'static TypeEntry, handle: u64) {
     by_itself(|| {
@@ -196,8 +211,9 @@ pub(crate) fn attend(host: &'static Host, entry: &'static TypeEntry, handle: u64
     });
 }
 
-/// Returns the copy of instances from buffer to buffer, which Open MPI would copy run by run;
-/// `None` if the mode is `Off`, the type is dense, or no such copy can be compiled.
+/// Returns compiled code that copies instances of a type from buffer to buffer, which Open MPI
+/// would copy run by run; `None` if the mode is `Off`, the type is dense, or the copy cannot be
+/// compiled.
 fn copies(entry: &'static TypeEntry) -> Option<LayoutCopy> {
     // SAFETY: the entry was found by its type's handle, and the program holds the type during the
     // call.
@@ -207,24 +223,26 @@ fn copies(entry: &'static TypeEntry) -> Option<LayoutCopy> {
     copies.make().then_some(copies)
 }
 
-/// Makes a type ready in both directions, because the program makes a persistent request of it: the
-/// request is prepared once and started often.
+/// Makes a type ready for the hook in both directions when the program makes a persistent request
+/// with the type, because the request is prepared once and started often.
 #[cold]
 pub(crate) fn persists(host: &'static Host, entry: &'static TypeEntry, handle: u64) {
     by_itself(|| make(host, entry, handle, [Some(u64::MAX); 2]));
 }
 
-/// Runs `what`, which calls Open MPI or takes long, as this library's own call, and counts its time
-/// to the overhead budget. Does nothing inside another own call, or if memory has run out.
+/// Runs `what`, which calls Open MPI or takes long, and charges its time to the overhead budget.
+/// MPI calls of `what` count as ddtc's own calls. Does nothing inside another own call of ddtc, or
+/// if memory has run out.
 pub(crate) fn by_itself(what: impl FnOnce()) {
     if let Some(_inside) = Inside::enter().filter(|_| !reserve::is_short()) {
         guard(|| overhead_budget::on(what));
     }
 }
 
-/// Makes a type ready for each direction that has a number of bytes in `moved`. Open MPI has moved
-/// this number of bytes, and they count for the decision to compile. A type that never can be
-/// served is refused for good.
+/// Makes a type ready for the hook in each direction that has a number of bytes in `moved`. These
+/// bytes, usually those that Open MPI's mover has packed or unpacked in this direction, count for
+/// the decision to compile the type. If compiled code can never serve requests of the type in the
+/// hook, refuses the type for good.
 fn make(host: &'static Host, entry: &'static TypeEntry, handle: u64, moved: [Option<u64>; 2]) {
     if runtime::mode() == Mode::Off || entry.size() <= 0 || entry.rules().class == Class::Dense {
         return entry.served.refuse();

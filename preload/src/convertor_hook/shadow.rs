@@ -45,8 +45,8 @@ struct Request {
     size: u64,
 }
 
-/// Second convertor of a request. Open MPI's mover serves it, while ddtc's mover serves the
-/// request's own convertor.
+/// Second convertor of a request. Open MPI's mover serves this convertor, while ddtc's mover serves
+/// the request's own convertor.
 struct Shadow {
     own: Own,
     of: Request,
@@ -114,7 +114,7 @@ impl Shadow {
         Some(shadow)
     }
 
-    /// Packs the next bytes of the request by the shadow, into buffers of these lengths that lie
+    /// Lets the shadow pack the next bytes of the request into buffers of these lengths, which lie
     /// one after the other in `room`. Returns the number of bytes that were packed into each
     /// buffer.
     ///
@@ -132,9 +132,9 @@ impl Shadow {
         sent
     }
 
-    /// Packs the next bytes of the request by the shadow, into any number of buffers of these
-    /// lengths that lie one after the other in `room`. Sets each length to the number of bytes that
-    /// were packed into the buffer.
+    /// Lets the shadow pack the next bytes of the request into any number of buffers of these
+    /// lengths, which lie one after the other in `room`. Sets each length to the number of bytes
+    /// that were packed into the buffer.
     ///
     /// # Safety
     /// As for [`Shadow::sends`].
@@ -158,7 +158,7 @@ impl Shadow {
         self.at += bytes as u64;
     }
 
-    /// Packs by the shadow the piece that ddtc's mover has packed. Returns the difference between
+    /// Lets the shadow pack the piece that ddtc's mover has packed. Returns the difference between
     /// the two results, if there is one.
     ///
     /// # Safety
@@ -185,7 +185,7 @@ impl Shadow {
         compared(piece.first, &ours, &theirs)
     }
 
-    /// Packs by the shadow the piece that ddtc's mover has unpacked to the program's buffer.
+    /// Lets the shadow pack the piece that ddtc's mover has unpacked to the program's buffer.
     /// Returns the difference between the result and the received bytes, if there is one.
     ///
     /// # Safety

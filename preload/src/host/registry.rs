@@ -1,13 +1,16 @@
-//! Registry of the MPI libraries in the process, which says to which of them a call belongs.
+//! Registry of the MPI libraries in the process, which finds the MPI library to which a call of a
+//! wrapper must go.
 //!
-//! A process nearly always has one MPI library. A pointer to its description ([`HOST`]) then serves
-//! every call. While several libraries are loaded, or none is in use, the pointer is null, and each
-//! call searches for the library of its caller. Only calls of the library that was found first are
-//! converted; calls of any other library are handed on unchanged.
+//! A process nearly always has one MPI library. The pointer [`HOST`] to ddtc's record of that
+//! library (a `Host`) then serves every call. While several MPI libraries are loaded, or none is in
+//! use, the pointer is null, and each call searches for the MPI library of its caller. Only calls
+//! to the MPI library that was found first are converted. Calls to any other MPI library are passed
+//! on unchanged.
 //!
-//! The registry keeps no library loaded, because a plugin may load its own library, finalize it and
-//! unload it. Descriptions are never freed. A copy of a library that is loaded later gets its own
-//! description, even if the copy lies at the same addresses as the earlier one.
+//! The registry keeps no MPI library loaded, because a plugin may load its own MPI library,
+//! finalize it and unload it. Records of MPI libraries are never freed. If the first MPI library is
+//! unloaded and a copy of it is loaded later, the copy gets its own record, even if it lies at the
+//! same addresses.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
@@ -25,33 +28,34 @@ use crate::scopes::{Place, find_scope};
 use crate::slow_path::unwatch_all;
 use crate::users::World;
 
-/// Points to [`FIRST`] while all calls belong to the library that was found first, else null. Only
-/// these two values are ever written, each by one function. So the compiler can represent the
-/// pointer by a flag, and put the addresses of the description's fields into the instructions.
+/// Points to the record in [`FIRST`] while all calls go to the MPI library that was found first,
+/// else null. Only these two values are ever written, each by one function. So the compiler can
+/// represent the pointer by a flag, and put the addresses of the record's fields into the
+/// instructions.
 static HOST: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
-/// Description of a library other than the first one while all calls belong to that library, else
-/// null.
+/// Record of an MPI library other than the one that was found first, while all calls go to that
+/// other library; else null.
 static OTHER: AtomicRef<Host> = AtomicRef::none();
 
-/// Description by which an inconsistent child process (see [`is_inconsistent`]) hands its calls on.
-/// Null until the first call of the child.
+/// Record of the MPI library to which an inconsistent child process (see [`is_inconsistent`])
+/// passes its calls on unchanged. Null until the first call of the child.
 static HANDING_ON: AtomicRef<Host> = AtomicRef::none();
 
-/// Description of the library that was found first, the only one whose calls are converted.
+/// Record of the MPI library that was found first, the only one whose calls are converted.
 static FIRST: First = First { made: Awaited::new(), host: UnsafeCell::new(MaybeUninit::uninit()) };
-/// True once the library that was found first is known to have been unloaded.
+/// True once the MPI library that was found first is known to have been unloaded.
 static FIRST_IS_GONE: AtomicBool = AtomicBool::new(false);
-/// Descriptions of all other libraries that were found, whose calls are handed on. Some may be
-/// unloaded by now.
+/// Records of all other MPI libraries that were found, whose calls are passed on unchanged. Some of
+/// these libraries may be unloaded by now.
 static OTHERS: Mutex<Vec<&'static Host>> = Mutex::new(Vec::new());
 
 /// Number of objects that the process had unloaded when the last user (the world or a session) of
-/// the first library was finalized; [`IN_USE`] while the library has users or never had one.
+/// the first MPI library was finalized; [`IN_USE`] while that library has users or never had one.
 static UNLOADS: AtomicU64 = AtomicU64::new(IN_USE);
 const IN_USE: u64 = u64::MAX;
 
-/// A description in static memory that is made once. Static memory, so that its address is a
-/// constant in the code.
+/// Record of an MPI library in static memory, which is made once. The memory is static so that the
+/// address of the record is a constant in the machine code.
 struct First {
     made: Awaited<()>,
     host: UnsafeCell<MaybeUninit<Host>>,
@@ -65,7 +69,7 @@ unsafe impl Sync for First {}
 impl First {
     fn get(&'static self) -> Option<&'static Host> {
         self.made.get()?;
-        // SAFETY: `made` is set, so the description was written.
+        // SAFETY: `made` is set, so the record in `host` was written.
         Some(unsafe { self.get_unchecked() })
     }
 
@@ -73,8 +77,8 @@ impl First {
     /// `made` must be set.
     #[inline]
     unsafe fn get_unchecked(&'static self) -> &'static Host {
-        // SAFETY: the caller promises that the description was written, and nothing writes it
-        // again.
+        // SAFETY: the caller promises that `made` is set, so the record in `host` was written, and
+        // nothing writes it again.
         unsafe { (*self.host.get()).assume_init_ref() }
     }
 
@@ -82,82 +86,85 @@ impl First {
         self.made.get_or_init(|| {
             end_by_panics();
             let host = make();
-            // `make` may have run code of the program that forked, and the child may have made the
-            // description in the meantime.
+            // `make` may have run code of the program that forked, and the child may have written
+            // the record in the meantime.
             if self.made.get().is_none() {
-                // SAFETY: `made` is not set, so no reference to the description exists, and only
-                // this thread is in the closure of `made.get_or_init`.
+                // SAFETY: `made` is not set, so no reference to the record exists, and only this
+                // thread is in the closure of `made.get_or_init`.
                 unsafe { (*self.host.get()).write(host) };
             }
         });
-        // SAFETY: `get_or_init` has returned, so `made` is set and the description was written.
+        // SAFETY: `get_or_init` has returned, so `made` is set and the record was written.
         unsafe { self.get_unchecked() }
     }
 }
 
-/// Returns the MPI library that a call belongs to; `None` while no MPI library is loaded.
+/// Returns the MPI library to which the current call must go; `None` while no MPI library is
+/// loaded.
 #[inline]
 pub(crate) fn host() -> Option<&'static Host> {
     known().or_else(other_or_of_caller)
 }
 
-/// Returns the MPI library that was found first if all calls belong to it.
+/// Returns the MPI library that was found first; `None` if calls may go to another MPI library.
 #[inline]
 pub(crate) fn known() -> Option<&'static Host> {
-    // SAFETY: `HOST` is null, or the address of the description in `FIRST`, which was made before
-    // the address was stored with `Release` and is never changed or freed.
+    // SAFETY: `HOST` is null, or the address of the record in `FIRST`, which was made before the
+    // address was stored with `Release` and is never changed or freed.
     unsafe { HOST.load(Ordering::Acquire).as_ref() }
 }
 
-/// Returns the library other than the first one that all calls belong to, or if there is none, the
-/// library of the caller.
+/// Returns the MPI library to which all calls go, if that is not the one that was found first;
+/// otherwise the MPI library of the object that called the wrapper.
 #[cold]
 fn other_or_of_caller() -> Option<&'static Host> {
     if is_inconsistent() {
         return handing_on();
     }
-    // If no wrapper has seen the initialization of MPI, this is one of the first calls after it, so
-    // the overhead budget starts now.
+    // If no wrapper has seen the initialization of MPI, the current call is one of the first calls
+    // after the initialization, so the clock of the overhead budget starts now.
     overhead_budget::begin();
     OTHER.load().or_else(host_of_caller)
 }
 
-/// Arranges that all later calls are handed on unchanged. The fork handler calls this in a child
-/// process that was forked while another thread was in a section ([`ddtc::process`]). Such a child
-/// must not look at anything that threads of its parent may have locked or half changed.
+/// Arranges that all later calls are passed on to the MPI library unchanged. The fork handler calls
+/// this in a child process that was forked while another thread was in a fork section
+/// ([`ddtc::process`]). This child must not read anything that threads of its parent may have
+/// locked or half changed.
 fn hand_on() {
     not_all_are_for_first();
     OTHER.store(None);
     unwatch_all();
 }
 
-/// Returns the description by which an inconsistent child process hands its calls on. The child
-/// makes the description in its first call. That takes locks of the loader and of the allocator,
-/// both of which glibc makes usable in a child.
+/// Returns the record of the MPI library to which an inconsistent child process passes its calls on
+/// unchanged. The child makes the record in its first call. That takes locks of the loader and of
+/// the allocator, both of which glibc makes usable in a child.
 fn handing_on() -> Option<&'static Host> {
     HANDING_ON.load().or_else(|| {
         let made: &'static Host =
             Box::leak(Box::new(Host::in_scope(&find_scope(c"PMPI_Type_commit")?, false)));
-        // The search has set flags that make calls leave the short path.
+        // The search for the MPI library has set flags that make calls take the long path, so the
+        // flags are cleared again.
         unwatch_all();
         HANDING_ON.store(Some(made));
         Some(made)
     })
 }
 
-/// Records that all calls belong to the library that was found first.
+/// Records that all calls go to the MPI library that was found first.
 #[inline(never)]
 fn all_are_for_first() {
     HOST.store(FIRST.host.get().cast(), Ordering::Release);
 }
 
-/// Records that calls may belong to a library other than the one that was found first.
+/// Records that calls may go to an MPI library other than the one that was found first.
 #[inline(never)]
 fn not_all_are_for_first() {
     HOST.store(std::ptr::null_mut(), Ordering::Release);
 }
 
-/// Records to which library all calls belong; `None` if calls may belong to several libraries, or
+/// Records the MPI library to which all calls go. `None`: calls may go to several MPI libraries, or
 /// to one that is not known. The caller must hold the lock of [`OTHERS`], so that two threads do
 /// not write [`HOST`] and [`OTHER`] at the same time.
 fn set_only(only: Option<&'static Host>) {
@@ -171,8 +178,8 @@ fn set_only(only: Option<&'static Host>) {
     }
 }
 
-/// Returns the MPI library of the object that called the wrapper, and records whether all calls
-/// belong to this library: it is in use, and no other known library is loaded.
+/// Returns the MPI library of the object that called the wrapper. Also records whether all calls go
+/// to this MPI library, which is so if it is in use and no other known MPI library is loaded.
 #[cold]
 pub(crate) fn host_of_caller() -> Option<&'static Host> {
     if is_inconsistent() {
@@ -185,9 +192,9 @@ pub(crate) fn host_of_caller() -> Option<&'static Host> {
     loop {
         let others = OTHERS.lock().clone();
         let first = FIRST.get().filter(|_| !first_is_gone());
-        // `is_loaded` asks the loader, which may have to wait for a thread that is loading an
+        // `is_loaded` calls the loader, which may have to wait for a thread that is loading an
         // object. That thread may in turn wait for the lock of `OTHERS`. So `OTHERS` is not locked
-        // here, and the result is used only if no library was added meanwhile.
+        // here, and the result is used only if no MPI library was added to `OTHERS` meanwhile.
         let is_other = |known: &&Host| !std::ptr::eq(*known, host) && known.place.is_loaded();
         let is_only = host.is_in_use()
             && !first.into_iter().chain(others.iter().copied()).any(|known| is_other(&known));
@@ -199,8 +206,8 @@ pub(crate) fn host_of_caller() -> Option<&'static Host> {
     }
 }
 
-/// Returns the description of the MPI library that is found in a scope, and makes the description
-/// if there is none yet.
+/// Returns the record of the MPI library that is found in a scope, and makes the record if there is
+/// none yet.
 fn described(scope: &Opened) -> &'static Host {
     let first = FIRST.get_or_init(|| Host::in_scope(scope, true));
     static HAND_ON: fn() = hand_on;
@@ -219,7 +226,7 @@ fn described(scope: &Opened) -> &'static Host {
         return known;
     }
     let made: &'static Host = Box::leak(Box::new(Host::in_scope(scope, false)));
-    // Another thread may have added a description of this library meanwhile.
+    // Another thread may have added a record of this MPI library meanwhile.
     known().unwrap_or_else(|| {
         OTHERS.lock().push(made);
         made
@@ -237,11 +244,12 @@ pub(crate) fn first_is_gone() -> bool {
 }
 
 impl Host {
-    /// Returns true if the library that now lies at the place of the first one may be another copy,
-    /// loaded after the first one was unloaded. That is so in three cases: the world was seen to be
-    /// initialized, and the library says that it was not; the world was seen to be finalized, and
-    /// the library says that it was not; or neither was seen, and objects were unloaded since the
-    /// last user of the library was finalized.
+    /// Returns true if the MPI library that now lies at the place of the first one may be another
+    /// copy, loaded after the first one was unloaded. There are three cases. ddtc has seen the
+    /// initialization of the world, and the library reports that the world is not initialized. ddtc
+    /// has seen the finalization of the world, and the library reports that the world is not
+    /// finalized. ddtc has seen neither, and objects were unloaded since the last user of the first
+    /// library was finalized.
     fn is_another_copy(&self) -> bool {
         let (up, down) = self.initialized_and_finalized();
         match self.users.world() {
@@ -254,14 +262,15 @@ impl Host {
         }
     }
 
-    /// Records that the library has a user (the world or a session) again.
+    /// Records that the MPI library has a user (the world or a session) again.
     pub(crate) fn used(&self) {
         if FIRST.get().is_some_and(|first| std::ptr::eq(first, self)) {
             UNLOADS.store(IN_USE, Ordering::Release);
         }
     }
 
-    /// Records that the last user of the library has gone, so that the program may unload it.
+    /// Records that the last user of the MPI library has gone, so that the program may unload the
+    /// library.
     pub(crate) fn unused(&self) {
         if is_inconsistent() {
             return;

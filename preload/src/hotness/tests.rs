@@ -3,7 +3,7 @@
 use super::*;
 use CompletedBy::{LaterCall, SameCall};
 
-// One test: the slots are global, and all of them are forgotten.
+// All checks are in one test, because the slots are global and one check forgets all of them.
 #[test]
 fn slots_are_of_the_types_that_have_them() {
     a_handle_is_known_from_its_commit_to_its_end();
@@ -12,7 +12,7 @@ fn slots_are_of_the_types_that_have_them() {
     a_used_type_is_known_as_one();
 }
 
-/// The program frees a type.
+/// Forgets a handle as the wrapper of `MPI_Type_free` does.
 fn free(handle: u64) {
     if !forget(handle) {
         forget_other(handle);
@@ -27,7 +27,7 @@ fn a_handle_is_known_from_its_commit_to_its_end() {
     assert!(has(77));
     free(77);
     assert!(!has(77));
-    // Types of one hash do not take each other's slot.
+    // Types whose handles have the same hash do not take each other's slot.
     let mut same = (1..1 << 20).filter(|&h| std::ptr::eq(home(h), home(77)) && h != 77);
     let [other, third] = [(); 2].map(|()| same.next().expect("few slots"));
     record(77);
@@ -59,13 +59,16 @@ fn uses_pass_while_nothing_can_come_of_them() {
         while passes(handle, None) {}
         slot.passed()
     };
-    // After the first use, three times nine, up to half of the way, and none where there is no way left.
+    // Each use costs 10. After the first use, no use passes. After ten uses, 27 pass, three times
+    // the nine uses before the last one. If the next decision is made at a cost of 140, only 2 uses
+    // pass, which cost half of the 40 that are left. If the cost of that decision is exceeded
+    // already, none passes.
     assert_eq!([passed(slot, 10, 10, 1 << 30), passed(slot, 10, 100, 1 << 30)], [0, 27]);
     assert_eq!([passed(slot, 10, 100, 140), passed(slot, 10, 100, 90)], [2, 0]);
     assert_eq!(passed(slot, 1, u64::MAX / 2, u64::MAX), LEFT);
     slot.rest(10, 20, 1 << 30);
     assert_eq!((0..4).map(|_| passes(handle, None)).collect::<Vec<_>>(), [true, true, true, false]);
-    // Two have passed when the type is looked at for another reason.
+    // Two uses have passed when the back-off is ended early by `Slot::passed`.
     slot.rest(10, 100, 1 << 30);
     assert!(
         passes(handle, None)
@@ -91,13 +94,15 @@ fn messages_pass_that_are_like_one_which_was_left() {
     let passed = |like: Like| (0..2 * ALIKE_PASS).filter(|_| passes(handle, Some(like))).count() as u64;
     assert!(!passes(handle, None));
     assert_eq!([passed(others), passed(now)], [0, ALIKE_PASS]);
-    // What is completed later costs more to convert.
+    // A message that a later call completes costs more to convert, so it passes in a back-off for
+    // messages that their own call completes, but not the other way round.
     bypassed(handle, now);
     assert_eq!(passed(later), ALIKE_PASS);
     bypassed(handle, later);
     assert_eq!([passed(now), passed(later)], [0, ALIKE_PASS]);
-    // Each back-off adds its messages to what the type has moved when the next one begins, and the last
-    // one when the type is freed: 10 and 3 messages of 5 elements of 8 bytes.
+    // The bytes of the messages that pass in a back-off are added to the bytes that the type has
+    // moved, when the next back-off starts and when `end_rest` is called. 10 messages pass in the
+    // first back-off, and 3 in the second. Each has 5 elements of 8 bytes.
     let slot = home(handle);
     slot.end_rest(handle);
     slot.moved.store(0, Relaxed);
@@ -109,13 +114,13 @@ fn messages_pass_that_are_like_one_which_was_left() {
     assert_eq!(slot.moved.load(Relaxed), 400);
     slot.end_rest(handle);
     assert_eq!(slot.moved.load(Relaxed), 520);
-    // Something is to be done with it.
+    // `wake` ends the back-off of the type with this handle, and of no other type.
     bypassed(handle, now);
     wake(handle + 1);
     assert!(passes(handle, Some(now)));
     wake(handle);
     assert_eq!(passed(now), 0);
-    // A type that was committed since has its handle.
+    // A newly committed type that gets the handle of an old type has no back-off.
     bypassed(handle, now);
     record(handle);
     assert_eq!(passed(now), 0);
@@ -141,7 +146,8 @@ fn a_used_type_is_known_as_one() {
     assert!(passes(handle, None) && is_used(handle) && slot.passed() == 1);
     slot.size.store(8, Relaxed);
     assert!(is_used(handle));
-    // It is looked at again when its uses have cost half as much more.
+    // The next decision about the type is made when its uses have cost one and a half times as much
+    // as now.
     slot.spent.store(4000, Relaxed);
     assert_eq!((slot.look_later(), slot.next.load(Relaxed)), (6000, 6000));
     free(handle);

@@ -10,7 +10,7 @@ use crate::host::Host;
 
 const NAME: &str = "ddtc";
 
-/// Lists the categories that tools see.
+/// Returns the list of categories that tools see: the MPI library's and ddtc's.
 fn categories(host: &Host) -> Result<Vec<Source>, c_int> {
     static SHOWN: Shown = Shown::new();
     SHOWN.grown(host, host.f.category_get_num, 1)
@@ -26,9 +26,9 @@ fn sizes(host: &Host, index: c_int) -> Result<[c_int; 3], c_int> {
     if code == 0 { Ok(n) } else { Err(code) }
 }
 
-/// Replaces the MPI library's indices in an array by those that tools see. `n` is the number of
-/// items in the category. If the category has grown since the MPI library wrote the indices, the
-/// last of the `n` elements may be what the caller's array held before.
+/// Replaces the MPI library's indices in an array by the indices of the same items that tools see.
+/// `n` is the number of items in the category. If the category has grown since the MPI library
+/// wrote the indices, the last of the `n` elements may hold values from before the call.
 ///
 /// # Safety
 /// `indices` must have room for `len` numbers, of which the MPI library has written up to `n`.
@@ -40,8 +40,8 @@ unsafe fn show(list: &[Source], n: c_int, len: c_int, indices: *mut c_int) {
     }
 }
 
-/// Writes as many of ddtc's indices in `all` as the array has room for. Returns the code of the
-/// call.
+/// Writes the indices `all` of ddtc's items to a tool's array, as many as the array has room for.
+/// Returns the error code of the tool's call.
 ///
 /// # Safety
 /// `indices` must be null or have room for `len` numbers.
@@ -73,7 +73,7 @@ tool! {
         Ok(0)
     }
 
-    /// Describes a category.
+    /// Returns the name, the description and the numbers of items of a category.
     fn MPI_T_category_get_info(host, index: c_int, name: *mut c_char, name_len: *mut c_int, desc: *mut c_char,
         desc_len: *mut c_int, cvars: *mut c_int, pvars: *mut c_int, inner: *mut c_int) {
         let list = categories(host)?;

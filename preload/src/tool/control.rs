@@ -13,29 +13,30 @@ use crate::handles::{missing, set_handle};
 use crate::host::Host;
 use crate::types;
 
-/// Returns ddtc's control variables: those of the engine but `ddtc_report`, because here the
-/// environment alone says where the report goes.
+/// Returns ddtc's control variables that tools see: all variables of the engine except
+/// `ddtc_report`, because in the preload library the environment alone determines where the report
+/// is written.
 pub(super) fn controls() -> impl Iterator<Item = &'static Control> {
     static ALL: [Control; CONTROLS.len()] = CONTROLS;
     ALL.iter().filter(|c| c.name != "ddtc_report")
 }
 
-/// Lists the variables that tools see.
+/// Returns the list of control variables that tools see: the MPI library's and ddtc's.
 pub(super) fn variables(host: &Host) -> Result<Vec<Source>, c_int> {
     static SHOWN: Shown = Shown::new();
     SHOWN.grown(host, host.f.cvar_get_num, controls().count())
 }
 
-/// Bytes whose addresses are the handles of ddtc's variables.
+/// Bytes whose addresses are the handles of ddtc's control variables. Their values are not used.
 static HANDLES: [u8; CONTROLS.len()] = [0; CONTROLS.len()];
 
-/// Returns ddtc's variable of a handle; `None` if the handle is the MPI library's.
+/// Returns ddtc's control variable that has this handle; `None` if the handle is the MPI library's.
 fn ours(handle: *const c_void) -> Option<&'static Control> {
     controls().nth(member(&HANDLES, handle)?)
 }
 
 tool! {
-    /// Returns the number of variables, the MPI library's and ddtc's.
+    /// Returns the number of control variables, the MPI library's and ddtc's.
     fn MPI_T_cvar_get_num(host, num: *mut c_int) {
         let list = variables(host)?;
         if num.is_null() {
@@ -46,7 +47,7 @@ tool! {
         Ok(0)
     }
 
-    /// Describes a variable.
+    /// Returns the name, the type and the other properties of a control variable.
     fn MPI_T_cvar_get_info(host, index: c_int, name: *mut c_char, name_len: *mut c_int, verbosity: *mut c_int,
         kind: *mut c_void, enumtype: *mut c_void, desc: *mut c_char, desc_len: *mut c_int, bind: *mut c_int,
         scope: *mut c_int) {
@@ -75,7 +76,7 @@ tool! {
         Ok(0)
     }
 
-    /// Finds the index of a variable by its name.
+    /// Finds the index of a control variable by its name.
     fn MPI_T_cvar_get_index(host, name: *const c_char, index: *mut c_int) {
         let list = variables(host)?;
         // SAFETY: `name` is the tool's, so it is null or a string.
@@ -94,7 +95,7 @@ tool! {
         Ok(code)
     }
 
-    /// Allocates a handle of a variable.
+    /// Allocates a handle of a control variable.
     fn MPI_T_cvar_handle_alloc(host, index: c_int, object: *mut c_void, handle: *mut c_void, count: *mut c_int) {
         let list = variables(host)?;
         let k = match at(&list, index) {
@@ -114,7 +115,7 @@ tool! {
         Ok(0)
     }
 
-    /// Frees a handle.
+    /// Frees a handle of a control variable.
     fn MPI_T_cvar_handle_free(host, handle: *mut c_void) {
         // SAFETY: `handle` is null or points to a handle of the tool, which is a pointer in every
         // ABI.
@@ -127,7 +128,7 @@ tool! {
         call!(host.cvar_handle_free(handle))
     }
 
-    /// Reads the value of a variable.
+    /// Reads the value of a control variable.
     fn MPI_T_cvar_read(host, handle: *mut c_void, buffer: *mut c_void) {
         let Some(control) = ours(handle) else { return call!(host.cvar_read(handle, buffer)) };
         ready(host)?;
@@ -137,7 +138,7 @@ tool! {
         Ok(if done { 0 } else { constants(host)?.err_invalid })
     }
 
-    /// Writes the value of a variable.
+    /// Writes the value of a control variable.
     fn MPI_T_cvar_write(host, handle: *mut c_void, buffer: *const c_void) {
         let Some(control) = ours(handle) else { return call!(host.cvar_write(handle, buffer)) };
         ready(host)?;

@@ -2,12 +2,14 @@
 //! variables and categories, with ddtc's own added.
 //!
 //! MPI libraries add variables while they initialize, and an index that a tool was given must stay
-//! valid. So each list that a tool sees only grows: first the MPI library's items at the first
-//! look, then ddtc's, then those that the MPI library has added since.
+//! valid. So items are only appended to the lists that tools see. A list begins with the items that
+//! the MPI library has when the list is first used. ddtc's items follow, and then the items that
+//! the MPI library adds later.
 //!
-//! A handle of ddtc's is an address of a byte in this library; all other handles are the MPI
-//! library's. Before the MPI library's own interface is initialized, every function returns the MPI
-//! library's error. Under an MPI library that is not known, no item of ddtc's is shown.
+//! Handles of ddtc's items are addresses of bytes in the preload library; all other handles are the
+//! MPI library's. Before the MPI library's own `MPI_T` interface is initialized, every function
+//! returns the MPI library's error. If the MPI library's ABI is not known, no item of ddtc's is
+//! shown.
 #![allow(non_snake_case, reason = "the names of MPI")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -20,14 +22,16 @@ use ddtc_hosts::abi::{Abi, Tool};
 use crate::handles::missing;
 use crate::host::{HandleWord, Host};
 
-/// Origin of an item in a list: the MPI library's item of this index, or ddtc's.
+/// Origin of an item in a list that tools see: the MPI library or ddtc, with the item's index
+/// there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     Host(c_int),
     Ours(usize),
 }
 
-/// Items of one kind that tools see, in order.
+/// List of the items of one kind (control variables, performance variables or categories) that
+/// tools see, in the order of their indices.
 struct Shown(Mutex<Vec<Source>>);
 
 impl Shown {
@@ -35,13 +39,14 @@ impl Shown {
         Shown(Mutex::new(Vec::new()))
     }
 
-    /// Returns the list after adding the items that the MPI library has now, whose number `count`
-    /// tells. At the first look, `ours` items of ddtc's are added after those.
+    /// Returns the list of items that tools see, after appending the items that the MPI library has
+    /// added. `count`: the MPI library's function that returns the number of its items. When the
+    /// list is first used, `ours` items of ddtc's are appended too.
     fn grown(&self, host: &Host, count: Option<Count>, ours: usize) -> Result<Vec<Source>, c_int> {
         let n = number(host, count)?;
         if host.abi.is_none() {
-            // No item of ddtc's is shown under an unknown library, and the kept list may be that of
-            // another MPI library in this process.
+            // No item of ddtc's is shown under an MPI library whose ABI is not known, and the
+            // stored list may be that of another MPI library in this process.
             return Ok((0..n).map(Source::Host).collect());
         }
         let mut list = self.0.lock();
@@ -57,8 +62,8 @@ impl Shown {
 
 type Count = unsafe extern "C-unwind" fn(*mut c_int) -> c_int;
 
-/// Returns the number of the MPI library's items by `count`, or the library's error if its
-/// interface is not initialized.
+/// Returns the number of the MPI library's items, which the MPI library's function `count` reports.
+/// Returns the MPI library's error if its `MPI_T` interface is not initialized.
 fn number(host: &Host, count: Option<Count>) -> Result<c_int, c_int> {
     let Some(count) = count else { return Err(missing(host)) };
     let mut n = 0;
@@ -67,13 +72,13 @@ fn number(host: &Host, count: Option<Count>) -> Result<c_int, c_int> {
     if code == 0 { Ok(n) } else { Err(code) }
 }
 
-/// Returns the MPI library's error if its interface is not initialized.
+/// Returns the MPI library's error if its `MPI_T` interface is not initialized.
 fn ready(host: &Host) -> Result<(), c_int> {
     number(host, host.f.cvar_get_num).map(|_| ())
 }
 
-/// Returns the item at an index of a list. For an index beyond the list, returns an index that the
-/// MPI library does not have either, so that the library raises the error.
+/// Returns the origin of the item at an index of a list. For an index beyond the list, returns an
+/// index that the MPI library does not have either, so that the MPI library raises the error.
 fn at(list: &[Source], index: c_int) -> Source {
     let beyond = list.iter().filter(|s| matches!(s, Source::Host(_))).count() as c_int;
     let place = usize::try_from(index).map(|i| list.get(i).copied());
@@ -113,7 +118,8 @@ unsafe fn is(name: *const c_char, known: &str) -> bool {
     !name.is_null() && unsafe { CStr::from_ptr(name) }.to_bytes() == known.as_bytes()
 }
 
-/// Writes a result, unless its address is null because the tool does not want it.
+/// Writes a result of a tool's call to the address `to`, which is null if the tool does not want
+/// it.
 ///
 /// # Safety
 /// `to` must be null or writable.
@@ -147,8 +153,8 @@ unsafe fn string(text: &str, buffer: *mut c_char, length: *mut c_int) {
     }
 }
 
-/// Writes the value of a variable. Returns false if `buffer` is null, or if the value is a text,
-/// which no variable that is shown has.
+/// Writes the value of a variable to a tool's buffer. Returns false if `buffer` is null, or if the
+/// value is a text, which no variable has that tools see.
 ///
 /// # Safety
 /// `buffer` must be null or have room for a value of the variable's type.
@@ -168,7 +174,8 @@ unsafe fn put(value: &Value, buffer: *mut c_void) -> bool {
     true
 }
 
-/// Reads a value of a type from a buffer; `None` if `buffer` is null or the type is a text.
+/// Reads a value of type `kind` from a tool's buffer; `None` if `buffer` is null or the type is a
+/// text.
 ///
 /// # Safety
 /// `buffer` must be null or hold a value of the type.
@@ -189,7 +196,7 @@ unsafe fn take(kind: Kind, buffer: *const c_void) -> Option<Value> {
     }
 }
 
-/// Returns the MPI library's handle of the type of a variable.
+/// Returns the MPI library's handle of the datatype of a variable's values.
 fn datatype(host: &Host, kind: Kind) -> HandleWord {
     let named = match kind {
         Kind::Int => Named::Int,
@@ -206,8 +213,8 @@ fn constants(host: &Host) -> Result<&'static Tool, c_int> {
     abi.map(|a| &a.tool).ok_or_else(|| missing(host))
 }
 
-/// Exports functions of `MPI_T`. A body returns the error code of the call, and may leave early
-/// with an error code in `Err`. A panic in it becomes an error code.
+/// Exports functions of `MPI_T`. The body of a function returns the error code of the call, and may
+/// return early with an error code in `Err`. A panic in the body becomes an error code.
 macro_rules! tool {
     ($($(#[$doc:meta])* fn $name:ident($host:ident $(, $arg:ident: $type:ty)*) $body:block)*) => {$(
         $(#[$doc])*
@@ -223,8 +230,9 @@ macro_rules! tool {
     )*};
 }
 
-/// Calls a function of the MPI library, or of the layer that has it, and gives its code in `Ok`;
-/// `Err` if there is no such function.
+/// Calls the MPI library's function, or a PMPI layer's if the layer has the function, and gives the
+/// error code that the function returns in `Ok`. Gives an error code in `Err` if there is no such
+/// function.
 macro_rules! call {
     ($host:ident.$f:ident($($arg:expr),*)) => {
         match $host.next.$f {
@@ -245,8 +253,8 @@ mod performance;
 mod pvar_handles;
 
 tool! {
-    /// Finalizes the MPI library's interface. If that was the last user of the interface, frees all
-    /// handles of ddtc's performance variables.
+    /// Finalizes the MPI library's `MPI_T` interface. If the caller was the last user of the
+    /// interface, frees all handles of ddtc's performance variables.
     fn MPI_T_finalize(host) {
         let code = call!(host.t_finalize())?;
         if code == 0 && ready(host).is_err() {

@@ -60,8 +60,9 @@ pub(super) fn unpacking<N: Count>(
     }
 }
 
-/// Tries to pack or unpack before anything else of a call is looked at. Returns true if that was
-/// done, so that the call is over. For all other calls of the table the macro gives false.
+/// Tries to convert a call of `MPI_Pack` or `MPI_Unpack` before its wrapper does anything else.
+/// Gives true if the call was converted and is complete. For all other wrapped functions the macro
+/// gives false.
 macro_rules! at_once {
     ($host:ident, pack::pack($($argument:ident),*)) => {
         // SAFETY: the arguments are those of the program's call.
@@ -95,13 +96,13 @@ pub(super) unsafe fn pack<N: Count>(
 ) -> c_int {
     let call = packing(inbuf, incount, datatype, outbuf, outsize, position, comm);
     let theirs = || match (forms.large, forms.small) {
-        // SAFETY: the arguments are the program's. `N` is the large form, so `position` points to
-        // an `MPI_Count`, as the function expects.
+        // SAFETY: the arguments are the program's. `N` is the integer type of the large form, so
+        // `position` points to an `MPI_Count`, as the function expects.
         (Some(pack), _) if N::LARGE => unsafe {
             pack(inbuf, incount.wide(), datatype, outbuf, outsize.wide(), position.cast(), comm)
         },
-        // SAFETY: the arguments are the program's, and `narrowed` gives those of type `int` their
-        // values. `position` is null or points to a number, as the program's call promises.
+        // SAFETY: the arguments are the program's, except the `int` arguments, which `narrowed`
+        // supplies. The position that it supplies is null or points to an `int`.
         (_, Some(pack)) => unsafe {
             narrowed(host, &call, forms.on, |count, size, at| {
                 pack(inbuf, count, datatype, outbuf, size, at, comm)
@@ -131,13 +132,13 @@ pub(super) unsafe fn unpack<N: Count>(
 ) -> c_int {
     let call = unpacking(inbuf, insize, position, outbuf, outcount, datatype, comm);
     let theirs = || match (forms.large, forms.small) {
-        // SAFETY: the arguments are the program's. `N` is the large form, so `position` points to
-        // an `MPI_Count`, as the function expects.
+        // SAFETY: the arguments are the program's. `N` is the integer type of the large form, so
+        // `position` points to an `MPI_Count`, as the function expects.
         (Some(unpack), _) if N::LARGE => unsafe {
             unpack(inbuf, insize.wide(), position.cast(), outbuf, outcount.wide(), datatype, comm)
         },
-        // SAFETY: the arguments are the program's, and `narrowed` gives those of type `int` their
-        // values. `position` is null or points to a number, as the program's call promises.
+        // SAFETY: the arguments are the program's, except the `int` arguments, which `narrowed`
+        // supplies. The position that it supplies is null or points to an `int`.
         (_, Some(unpack)) => unsafe {
             narrowed(host, &call, forms.on, |count, size, at| {
                 unpack(inbuf, size, at, outbuf, count, datatype, comm)
@@ -149,8 +150,8 @@ pub(super) unsafe fn unpack<N: Count>(
     unsafe { wrapped(host, &call, theirs) }
 }
 
-/// Converts the call. If that is not possible, runs `theirs`, the MPI library's function, and
-/// learns from its success.
+/// Converts a pack or unpack. If that is not possible, runs `theirs`, which calls the MPI library's
+/// function, and passes the result to [`passed`].
 ///
 /// # Safety
 /// As [`convert`].
@@ -164,13 +165,14 @@ unsafe fn wrapped<N: Count>(host: &'static Host, call: &Call<N>, theirs: impl Fn
     // SAFETY: the position is null or points to a number, as `convert` requires of the caller.
     let before = unsafe { call.at() };
     let code = theirs();
-    // SAFETY: as above.
+    // SAFETY: `call` has the arguments of the program's call, as the caller promises.
     unsafe { passed(host, call, outcome, code, before) };
     code
 }
 
-/// Calls the MPI library's function in the form with `int`, whichever form the program has used.
-/// Raises an error on `on` if the count or the position does not fit into an `int`.
+/// Calls the MPI library's function in the form whose counts are of type `int`, whichever form the
+/// program has used. Raises an error on the object `on` if the count or the position does not fit
+/// into an `int`.
 ///
 /// # Safety
 /// `call.position` must be null or point to a number of type `N`.
@@ -183,8 +185,9 @@ unsafe fn narrowed<N: Count>(
     // SAFETY: the position is null or points to a number, as the caller promises.
     let position = unsafe { call.position.as_mut() };
     let at = position.as_deref().map_or(0, |at| at.wide());
-    // A packed buffer may be larger than the call needs. A size that does not fit into an `int` is
-    // given as the maximum `int`: the position after the call must fit into an `int` anyway.
+    // A packed buffer may be larger than the call needs. A buffer size that does not fit into an
+    // `int` is replaced by the maximum `int`, because the position after the call must fit into an
+    // `int` anyway.
     let size = c_int::try_from(call.packed_size.wide().min(i64::from(c_int::MAX)));
     match (c_int::try_from(call.count.wide()), size, c_int::try_from(at)) {
         (Ok(count), Ok(size), Ok(mut at)) => match position {

@@ -1,8 +1,8 @@
 //! Wrappers of the functions that make partitioned messages. The messages themselves are bypassed.
 //!
-//! Open MPI prepares the request of a partitioned message once, in its progress, where no type is
-//! decoded or compiled. So the type is made ready for Open MPI's convertor hook when the program
-//! makes the request.
+//! Open MPI prepares the request of a partitioned message once, while it makes progress, when ddtc
+//! decodes and compiles no types. So these wrappers let ddtc make the type ready for Open MPI's
+//! convertor hook when the program makes the request.
 
 use std::ffi::{c_int, c_void};
 
