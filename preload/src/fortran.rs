@@ -160,8 +160,9 @@ macro_rules! spelled {
     };
 }
 
-/// Gives the function to which calls of one spelling are passed on, as `real` returns it. The
-/// function is kept in a static variable of this spelling.
+/// Expands to the function, looked up by `real`, to which a wrapper passes its calls on. Each
+/// Fortran spelling of the name (such as `mpi_pack_` and `mpi_pack__`) has a wrapper, and keeps its
+/// function in a static variable.
 macro_rules! host_function {
     ($host:ident, $p:literal, $name:expr) => {{
         static REAL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());

@@ -87,8 +87,8 @@ impl Gap {
         (end - bytes, bytes)
     }
 
-    /// Opens the gap of an element that was packed without its hole at `at`: copies the last bytes
-    /// of the element to the place after the hole.
+    /// Opens the gap in an element that was packed without the gap at `at`: copies the bytes that
+    /// belong after the gap to their place.
     ///
     /// # Safety
     /// The element and its hole must be in memory that may be read and written.

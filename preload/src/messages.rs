@@ -315,14 +315,14 @@ impl Staging {
         unsafe { self.mark_end(self.buffer.at().cast(), 1, self.bytes) }
     }
 
-    /// Unpacks the staging buffer after a receive that the MPI library reports as an error, if a
-    /// message has filled the buffer. If a message is too long for the receive, the program must
-    /// get its beginning, because the beginning would be in the program's buffer without ddtc.
-    /// Nothing is unpacked after a read from a file.
+    /// Unpacks the staging buffer after a receive that has failed, if a message has filled the
+    /// buffer: a message that was too long for the receive. Without ddtc the beginning of such a
+    /// message would be in the program's buffer, so the program must find it there. Nothing is
+    /// unpacked after a read from a file.
     ///
     /// # Safety
-    /// [`Staging::expect`] or [`Staging::fill`] must have been called before the receive. As for
-    /// `Committed::unpack_raw` with the program's buffer.
+    /// [`Staging::expect`] or [`Staging::fill`] must have been called before the receive. The
+    /// program's buffer must be as `Committed::unpack_raw` requires.
     pub(crate) unsafe fn unpack_truncated(&self, host: &'static Host) {
         // SAFETY: as the caller promises. If the mark at the end of the buffer is gone, the message
         // has filled the buffer.

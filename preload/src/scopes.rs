@@ -1,8 +1,8 @@
 //! Search for functions by name in the dynamic linker's scopes: the scope of the object that has
 //! called a wrapper, the global scope, and the scopes of all loaded objects.
 //!
-//! A search does not keep the objects loaded into which it looks. Otherwise a library that the
-//! program has opened would not be unloaded when the program closes it.
+//! A search keeps no reference to the objects that it searches. If it did, a library that the
+//! program has opened would stay loaded after the program has closed it.
 
 use std::ffi::{CStr, CString, c_void};
 

@@ -188,8 +188,8 @@ impl Served {
             && self.copies.load(Ordering::Acquire).is_null()
     }
 
-    /// Sets the compiled copy from buffer to buffer. `None`: the MPI library makes these copies for
-    /// good.
+    /// Sets the compiled code that copies instances of the type from one buffer to another. With
+    /// `None`, the MPI library makes such copies of this type from now on.
     pub(crate) fn copy_by(&self, copies: Option<LayoutCopy>) {
         let Some(copies) = copies else {
             self.state.fetch_or(COPIES_REFUSED, Ordering::Relaxed);

@@ -40,10 +40,10 @@ const PROBES: usize = 8;
 /// their fields are not 0.
 static ALL: [Once<Box<SimilarityClass>>; MAX_CLASSES] = [const { Once::new() }; MAX_CLASSES];
 
-/// Facts about the freed types of a combiner, from which its new classes start. ScaLAPACK's LU makes
-/// types of twenty classes and uses each type once or twice. If each class had to learn that by
-/// itself, one type or more of each would be decoded in vain, and decoding takes 10 to 60 us in a
-/// program that computes between its messages (Emerald Rapids).
+/// Facts about the freed types of a combiner, from which its new classes start. ScaLAPACK's LU
+/// makes types of twenty classes and uses each type once or twice. If each class had to learn that
+/// by itself, one type or more of each would be decoded in vain, and decoding takes 10 to 60 us in
+/// a program that computes between its messages (Emerald Rapids).
 struct Combiner {
     /// Running mean of the uses of one instance of a type, in units of 1 / [`ONE_USE`]; 0: no type
     /// was freed.
@@ -69,13 +69,13 @@ pub(crate) struct SimilarityClass {
     /// Number of blocks in an instance, if the types have a list-like combiner (indexed, indexed
     /// block or struct); 0 for other combiners.
     blocks: u64,
-    /// Running mean of the bytes that a type of the class moves until it is freed. Until a type that
-    /// has moved bytes is freed, the mean follows from [`Combiner::uses`] as they were when the class
-    /// was made; 0 if nothing was known then.
+    /// Running mean of the bytes that a type of the class moves until it is freed. Until a type
+    /// that has moved bytes is freed, the mean follows from [`Combiner::uses`] as they were when
+    /// the class was made; 0 if nothing was known then.
     mean: AtomicU64,
     /// Number of types that were decoded in vain, because they were freed before they were compiled
-    /// for any direction. Counts from the last decoded type that was freed after it was compiled, and
-    /// starts from [`Combiner::vain`].
+    /// for any direction. Counts from the last decoded type that was freed after it was compiled,
+    /// and starts from [`Combiner::vain`].
     vain: AtomicU64,
     /// True if the type of the class that was decoded last had a layout that was not compiled yet.
     makes_new: AtomicBool,
@@ -457,7 +457,8 @@ mod tests {
 
     #[test]
     fn messages_of_both_ranks_are_judged_by_their_runs() {
-        // The first class has runs as in WRF_x with 174 KB, the second as in NAS_MG_x with 1 MiB.
+        // The runs of the first class are those of DDTBench's WRF_x (messages of 174 KB), and the
+        // runs of the second class are those of NAS_MG_x (messages of 1 MiB).
         let class = |runs: Runs| {
             let class = SimilarityClass::new(1, 28);
             class.measured.deserialize(&profile::MPICH.costs, runs.word(), []);

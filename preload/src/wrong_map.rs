@@ -33,9 +33,9 @@ static DIFFERENT: Lazy<Mutex<HashSet<u128>>> = Lazy::new(Mutex::default);
 /// that most decodings need not take the lock.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// Maximum number of hashes in [`DIFFERENT`]. If more types differ, [`found`] still ends the
-/// conversion of the types of these constructors that are already decoded, but types of the same
-/// constructors that are decoded later are not recognized.
+/// Maximum number of hashes in [`DIFFERENT`]. If another type is found to differ, [`found`] still
+/// ends the conversion of that type and of decoded types with the same constructors, but types with
+/// these constructors that are decoded later are converted.
 const MAX_DIFFERENT: usize = 4096;
 
 /// Returns true if the MPI library copies the bytes of a type that was just decoded to or from

@@ -29,11 +29,11 @@ const DEEPEST: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Order {
-    /// Of the two counts in an element of Open MPI's description, the one with 32 bits is the number
-    /// of blocks, and the one with 64 bits is the number of basic elements in a block.
+    /// Of the two counts in an element of Open MPI's description, the one with 32 bits is the
+    /// number of blocks, and the one with 64 bits is the number of basic elements in a block.
     Blocks = 1,
-    /// Of the two counts in an element of Open MPI's description, the one with 64 bits is the number
-    /// of blocks, and the one with 32 bits is the number of basic elements in a block.
+    /// Of the two counts in an element of Open MPI's description, the one with 64 bits is the
+    /// number of blocks, and the one with 32 bits is the number of basic elements in a block.
     Lengths = 2,
 }
 
@@ -252,9 +252,9 @@ mod tests {
     fn blocks_are_a_vector() {
         let t = read([24, 0, 48, 0, 48], &[element(INT, 3, 2, 20, 0), end(1, 24)]).unwrap();
         assert!(alike(&t, &Datatype::vector(3, 2, 5, &named(Named::Int)).unwrap()));
-        // In these entries the two counts are exchanged. In the order `Blocks` they describe
-        // another type, which does not agree with these bounds. In the order `Lengths` they
-        // describe the first type again.
+        // This description has the 32-bit count and the 64-bit count of the one above exchanged.
+        // Read in the order `Blocks`, it describes a type that does not agree with its bounds, so
+        // it is refused. Read in the order `Lengths`, it describes the same type as the one above.
         let view = View { bounds: [24, 0, 48, 0, 48], entries: &[element(INT, 2, 3, 20, 0), end(1, 24)] };
         assert!(datatype(&view, &sizes(), Order::Blocks).is_none());
         assert!(datatype(&view, &sizes(), Order::Lengths).is_some());

@@ -154,7 +154,7 @@ unsafe fn string(text: &str, buffer: *mut c_char, length: *mut c_int) {
 }
 
 /// Writes the value of a variable to a tool's buffer. Returns false if `buffer` is null, or if the
-/// value is a text, which no variable has that tools see.
+/// value is a text. No variable that tools can see has a text as its value.
 ///
 /// # Safety
 /// `buffer` must be null or have room for a value of the variable's type.

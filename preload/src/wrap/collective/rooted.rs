@@ -136,10 +136,10 @@ impl Collective {
         (role != Role::Root || s.buf != r.buf).then_some((group, role))
     }
 
-    /// Returns true if the MPI library may cut this broadcast into pieces by the type that the
-    /// local rank has passed. MPICH and Intel MPI do so in their tree algorithms for nonblocking
-    /// and persistent broadcasts, if the length of the pieces is set by an environment variable or
-    /// in a file of algorithms.
+    /// Returns true if the MPI library may cut this broadcast into pieces whose lengths depend on
+    /// the datatype that the local rank has passed. MPICH and Intel MPI do so in their tree
+    /// algorithms for nonblocking and persistent broadcasts, if the length of the pieces is set by
+    /// an environment variable or in a file of algorithms.
     fn pipelined(&self) -> bool {
         !matches!(self.when, When::Blocking)
             && matches!(self.host.profile.wire_form, WireForm::Segments { .. })
