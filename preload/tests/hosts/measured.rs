@@ -26,7 +26,7 @@ fn timed(report: &str) -> Vec<&str> {
 #[test]
 fn what_is_timed_is_said_and_kept() {
     for host in HOSTS {
-        let folder = scratch(&format!("evidence-{host:?}"));
+        let folder = scratch(&format!("measured-{host:?}"));
         let (first, _) = messages(host, &folder, &[]);
         // 64 blocks of 4 bytes.
         let [line] = timed(&first)[..] else { panic!("{host:?} {first}") };

@@ -65,7 +65,7 @@ fn a_home_that_cannot_be_written_is_named_in_runs_with_a_report_alone() {
     let (text, errors) = run().text();
     assert_eq!((text.trim(), errors.as_str()), ("20 types, 0 messages wrong", ""));
     let (_, errors) = run().env("DDTC_REPORT", folder.join("report")).text();
-    assert!(errors.contains("home/.cache/ddtc/evidence-"), "{errors}");
+    assert!(errors.contains("home/.cache/ddtc/measured-"), "{errors}");
     fs::remove_dir_all(folder).unwrap();
 }
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::setup::{Host, Run, hosts, lossy, report, scratch, sources, succeed};
+use crate::setup::{Host, Run, hosts, lossy, numbers, report, scratch, sources, succeed};
 
 /// Output of a program with the library, and its report.
 fn with(
@@ -77,7 +77,7 @@ fn a_million_commits_and_frees_do_not_grow() {
     for host in [Host::Mpich, Host::OpenMpi, Host::Intel] {
         let program = host.compile("churn", &[]);
         let (text, _) = host.run(&program).arg("1000000").preload().text();
-        let said = report(&text);
+        let said = numbers(&text);
         let grown = said["all"].saturating_sub(said["tenth"]);
         // 4,500 new layouts and 900,000 known ones in between.
         assert!(grown < 20 << 10, "{host:?} grew by {grown} KB: {text}");
@@ -280,7 +280,7 @@ fn tools_see_the_hosts_variables_and_ours() {
         let (text, errors, said) = with(host, "tool", &[], flags);
         assert!(text.ends_with("wrong 0\n"), "{host:?} {text}\n{errors}");
         // MPICH 5.0.2 has no performance variables, and of all hosts Open MPI alone has enumerations.
-        let seen = report(&text);
+        let seen = numbers(&text);
         assert_eq!(seen["read"] > 0, seen["host"] > 0, "{host:?} {text}");
         assert_eq!(seen["host"] > 0, !matches!(host, Host::Mpich | Host::MpichStandard), "{host:?} {text}");
         assert_eq!(seen["enumerations"] > 0, host == Host::OpenMpi, "{host:?} {text}");

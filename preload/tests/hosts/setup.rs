@@ -390,6 +390,12 @@ pub(crate) fn report(text: &str) -> HashMap<String, u64> {
         .collect()
 }
 
+/// Returns the numbers of the lines `name number` that a program prints.
+pub(crate) fn numbers(text: &str) -> HashMap<String, u64> {
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
+}
+
 /// Returns a number of a type, by the line of the type in a report in JSON.
 pub(crate) fn of_type(line: &str, name: &str) -> u64 {
     let (_, rest) = line.split_once(&format!("\"{name}\": ")).expect("a number of the type");
