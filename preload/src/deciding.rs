@@ -357,7 +357,6 @@ fn decided_for(
     if let Some(why) = veto(entry, given, purpose) {
         return bypassed(why);
     }
-    overhead_budget::saved(entry.saves(bytes as u64));
     Some(Approved { entry, bytes, plan })
 }
 

@@ -17,7 +17,7 @@ use crate::convert::{Call, Outcome, convert, passed};
 use crate::fortran_bridge::{Bridge, bridge};
 use crate::host::{Host, c_name, host, host_of_caller};
 use crate::outcome::Counted;
-use crate::scopes::{behind, next};
+use crate::scopes::{after_ours, next};
 use crate::users::User;
 use crate::warn::warn;
 use crate::{counting, epoch, report};
@@ -41,7 +41,7 @@ pub(crate) fn real(cell: &AtomicPtr<c_void>, host: &Host, profiling: &CStr, own:
     }
     let mut found = host.layers_fortran(own, profiling).unwrap_or_else(|| host.function(profiling));
     if found.is_null() {
-        found = behind(&own.to_string_lossy());
+        found = after_ours(&own.to_string_lossy());
     }
     if found.is_null() {
         warn(format_args!("{}: the host has no such function", own.to_string_lossy()));

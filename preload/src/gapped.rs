@@ -146,21 +146,21 @@ pub(crate) fn substitute(
     // If the basic elements are bytes, the division is avoided, since it takes as long as packing a
     // short message.
     let (n, rest) = if width == 1 { (size, 0) } else { (size / width, size % width) };
-    let behind = if width == 1 { TAIL.min(n / 2) } else { 1 };
+    let after_gap = if width == 1 { TAIL.min(n / 2) } else { 1 };
     // An element that is a single basic element has no place for a gap. If the second run were
     // longer than the hole, its places before and after the hole would overlap when it is copied.
-    if n < 2 || rest != 0 || behind * width > HOLE as i64 {
+    if n < 2 || rest != 0 || after_gap * width > HOLE as i64 {
         return None;
     }
-    let gap = Gap { size: usize::try_from(size).ok()?, tail: (behind * width) as usize };
+    let gap = Gap { size: usize::try_from(size).ok()?, tail: (after_gap * width) as usize };
     let key = size as u128 | u128::from(basic) << 64;
     if let Some(known) = own_types::near(key) {
         return Some(Substitute { count, datatype: known, gap });
     }
     let made = own_types::known(key).or_else(|| {
-        let runs = [(basic, (n - behind).try_into().ok()?), (basic, behind.try_into().ok()?)];
+        let runs = [(basic, (n - after_gap).try_into().ok()?), (basic, after_gap.try_into().ok()?)];
         let made = guard(|| {
-            own_types::structure(host, &runs, &[0, (n - behind) as isize * width as isize + HOLE as isize])
+            own_types::structure(host, &runs, &[0, (n - after_gap) as isize * width as isize + HOLE as isize])
         });
         own_types::keep(host, key, own_types::commit(host, made??)?)
     })?;

@@ -521,7 +521,7 @@ fn looked_at(host: &Host, datatype: HandleWord, slot: &Slot, used: UseKind, outl
 }
 
 /// Records that a type is not decoded now, because its constructors together have at least
-/// `arguments` arguments, and decoding so many costs more than the uses of the type pay for.
+/// `arguments` arguments, and decoding that many costs more than the uses of the type pay for.
 pub(crate) fn costs_more(handle: u64, arguments: u64) {
     let Some(slot) = find(handle) else { return };
     slot.look_later();

@@ -36,7 +36,7 @@ const WORTH: u64 = 8;
 /// Additional factor in the minimum number of bytes that a layout must have moved in a size class
 /// before it is timed, if the layout's similarity class decides already about messages of this
 /// size.
-const KIN: u64 = 16;
+const SIMILAR_FACTOR: u64 = 16;
 /// Number of size classes. Size class `n` holds messages of 2^n to 2^(n+1) - 1 bytes. The last size
 /// class has no upper bound.
 pub(crate) const CLASSES: usize = 40;
@@ -79,7 +79,7 @@ pub(crate) struct Measured {
     runs: AtomicU64,
     /// Times of the layout's similarity class. They decide about size classes for which the layout
     /// has no times of its own. `None` if this value itself holds the times of a similarity class.
-    kin: Option<&'static Measured>,
+    similar: Option<&'static Measured>,
     /// Size classes that are not timed any more, one bit for each: those that were timed and those
     /// that could not be timed.
     timed: AtomicU64,
@@ -102,27 +102,27 @@ static KNOWN: Lazy<Mutex<HashMap<u64, &'static Measured>>> = Lazy::new(Mutex::de
 
 /// Returns the times of the layout with the hash `key` and these runs. If the layout has no times
 /// yet, makes a value for them and enters the times that the profile cache has from earlier runs of
-/// the program. If [`MOST`] other layouts have times already, returns `kin`, the times of the
+/// the program. If [`MOST`] other layouts have times already, returns `similar`, the times of the
 /// similarity class.
 pub(crate) fn of(
     host: &Host,
     key: u64,
     runs: Runs,
-    kin: Option<&'static Measured>,
+    similar: Option<&'static Measured>,
 ) -> Option<&'static Measured> {
     if let Some(measured) = known(key) {
         return Some(measured);
     }
     // The profile cache is read before the lock is taken, because reading it may read a file.
     let learnt = profile_cache::of(host, key);
-    if let Some(kin) = kin {
-        let _ = kin.runs.compare_exchange(0, runs.word(), Relaxed, Relaxed);
+    if let Some(similar) = similar {
+        let _ = similar.runs.compare_exchange(0, runs.word(), Relaxed, Relaxed);
     }
     let mut known = KNOWN.lock();
     if known.len() >= MOST && !known.contains_key(&key) {
-        return kin;
+        return similar;
     }
-    let new = || Box::leak(Box::new(Measured { kin, ..Measured::new(runs.word()) }));
+    let new = || Box::leak(Box::new(Measured { similar, ..Measured::new(runs.word()) }));
     let measured: &'static Measured = known.entry(key).or_insert_with(|| new());
     for (class, times) in learnt {
         measured.learn(&host.profile.costs, class, times);
@@ -157,7 +157,7 @@ impl Measured {
     pub(crate) const fn new(runs: u64) -> Measured {
         Measured {
             runs: AtomicU64::new(runs),
-            kin: None,
+            similar: None,
             timed: AtomicU64::new(0),
             gains: AtomicU64::new(0),
             loses: AtomicU64::new(0),
@@ -174,7 +174,7 @@ impl Measured {
     fn decider(&self, bytes: u64) -> Option<(&Measured, u64)> {
         let bit = 1u64 << class(bytes);
         let timed = |e: &&Measured| e.timed.load(Relaxed) & bit != 0 && e.mixed.load(Relaxed) & bit == 0;
-        Some(self).filter(timed).or_else(|| self.kin().filter(timed)).map(|e| (e, bit))
+        Some(self).filter(timed).or_else(|| self.similar().filter(timed)).map(|e| (e, bit))
     }
 
     fn runs(&self) -> Runs {
@@ -184,8 +184,8 @@ impl Measured {
     /// Returns the times of the layout's similarity class; `None` if the runs of that class are of
     /// another kind than those of the layout ([`Runs::are_like`]).
     #[inline]
-    fn kin(&self) -> Option<&'static Measured> {
-        self.kin.filter(|kin| self.runs().are_like(kin.runs()))
+    fn similar(&self) -> Option<&'static Measured> {
+        self.similar.filter(|similar| self.runs().are_like(similar.runs()))
     }
 
     /// Returns true if messages of `bytes` bytes were timed, or could not be timed, for this layout
@@ -206,7 +206,8 @@ impl Measured {
     /// similarity class and which were not timed for the layout itself. Size classes about which
     /// the layouts of the similarity class disagree are left out.
     pub(crate) fn hoped(&self) -> u64 {
-        let gains = self.kin().map_or(0, |kin| kin.gains.load(Relaxed) & !kin.mixed.load(Relaxed));
+        let gains =
+            self.similar().map_or(0, |similar| similar.gains.load(Relaxed) & !similar.mixed.load(Relaxed));
         gains & !self.timed.load(Relaxed)
     }
 
@@ -258,11 +259,11 @@ impl Measured {
         if self.is_timed(bytes) {
             return false;
         }
-        let (kin, decided) = (self.kin(), self.is_decided(bytes));
+        let (similar, decided) = (self.similar(), self.is_decided(bytes));
         // If the similarity class decides already, timing this layout too gives little new
         // information. So the layout must have moved more bytes itself before it is timed.
-        let own = self.has_moved(bytes, if decided { least.saturating_mul(KIN) } else { least });
-        own || !decided && kin.is_some_and(|kin| kin.has_moved(bytes, least))
+        let own = self.has_moved(bytes, if decided { least.saturating_mul(SIMILAR_FACTOR) } else { least });
+        own || !decided && similar.is_some_and(|similar| similar.has_moved(bytes, least))
     }
 
     /// Counts a message of `bytes` bytes. Returns true if the messages of its size class have moved
@@ -300,13 +301,13 @@ impl Measured {
         }
         self.timed.fetch_or(bit, Relaxed);
         // A layout whose runs are unlike those of the similarity class neither gives the class
-        // times nor disagrees with it: `kin` returns `None` for such a layout.
-        if let Some(kin) = self.kin() {
-            if kin.timed.load(Relaxed) & bit == 0 {
-                kin.runs.store(runs.word(), Relaxed);
-                kin.learn(costs, at, times);
-            } else if (kin.gains.load(Relaxed) & bit != 0) != gains {
-                kin.mixed.fetch_or(bit, Relaxed);
+        // times nor disagrees with it: `similar` returns `None` for such a layout.
+        if let Some(similar) = self.similar() {
+            if similar.timed.load(Relaxed) & bit == 0 {
+                similar.runs.store(runs.word(), Relaxed);
+                similar.learn(costs, at, times);
+            } else if (similar.gains.load(Relaxed) & bit != 0) != gains {
+                similar.mixed.fetch_or(bit, Relaxed);
             }
         }
     }
@@ -443,8 +444,8 @@ mod tests {
 
     #[test]
     fn layouts_that_are_alike_speak_for_each_other() {
-        let kin: &'static Measured = Box::leak(Box::new(Measured::new(0)));
-        let new = || Measured { kin: Some(kin), ..Measured::new(4) };
+        let similar: &'static Measured = Box::leak(Box::new(Measured::new(0)));
+        let new = || Measured { similar: Some(similar), ..Measured::new(4) };
         let [one, other, third] = [new(), new(), new()];
         // The messages of the three layouts are counted together until one of the layouts is timed,
         // and separately from then on.
@@ -468,8 +469,8 @@ mod tests {
 
     #[test]
     fn layouts_of_other_runs_do_not_speak_for_each_other() {
-        let kin: &'static Measured = Box::leak(Box::new(Measured::new(0)));
-        let of = |run| Measured { kin: Some(kin), ..Measured::new(run) };
+        let similar: &'static Measured = Box::leak(Box::new(Measured::new(0)));
+        let of = |run| Measured { similar: Some(similar), ..Measured::new(run) };
         // Times of a receive of the benchmark LAMMPS_full, whose type consists of six arrays.
         // Messages of the benchmark WRF_x are in the same size class, but have runs of 12 bytes.
         of(23_925).learn_bytes(
@@ -486,7 +487,7 @@ mod tests {
             16_384,
             Times { bytes: 16_384, host: 9000, ours: 900, copy: 400 },
         );
-        assert!(!kin.is_decided(16_384) && kin.runs() == Runs::new(23_925, false, 600));
+        assert!(!similar.is_decided(16_384) && similar.runs() == Runs::new(23_925, false, 600));
         // Times of a layout whose runs are unlike those of the similarity class do not count as a
         // disagreement with the times of that class either.
         of(12).learn_bytes(
@@ -494,28 +495,28 @@ mod tests {
             143_552,
             Times { bytes: 143_552, host: 90_000, ours: 900, copy: 400 },
         );
-        assert!(kin.is_decided(143_552));
+        assert!(similar.is_decided(143_552));
     }
 
     #[test]
     fn layouts_that_are_alike_speak_to_later_runs() {
         let slow = Times { bytes: 16384, host: 9000, ours: 900, copy: 100 };
-        let kin: &'static Measured = Box::leak(Box::new(Measured::new(0)));
-        let one = Measured { kin: Some(kin), ..Measured::new(4) };
+        let similar: &'static Measured = Box::leak(Box::new(Measured::new(0)));
+        let one = Measured { similar: Some(similar), ..Measured::new(4) };
         one.learn_bytes(&profile::MPICH.costs, 16384, slow);
         let little = Times { bytes: 1024, ..slow };
         one.learn_bytes(&profile::MPICH.costs, 1024, little);
-        let other = Measured { kin: Some(kin), ..Measured::new(4) };
+        let other = Measured { similar: Some(similar), ..Measured::new(4) };
         other.learn_bytes(&profile::MPICH.costs, 1024, Times { ours: 9000, ..little });
-        kin.give_up(2 << 20);
-        let (runs, told) = kin.serialize();
+        similar.give_up(2 << 20);
+        let (runs, told) = similar.serialize();
         assert_eq!((runs, &told[..]), (4, &[(10, Times::default()), (14, slow)][..]));
         let later = Measured::new(0);
         later.deserialize(&profile::MPICH.costs, runs, told.iter().copied().chain([(CLASSES, slow)]));
         let verdicts = |e: &Measured| {
             [1024, 16384, 2 << 20].map(|n| (e.is_decided(n), e.wants(n, SameCall, false), e.saves(n)))
         };
-        assert_eq!(verdicts(&later)[..2], verdicts(kin)[..2]);
+        assert_eq!(verdicts(&later)[..2], verdicts(similar)[..2]);
         assert!(!later.is_decided(1024) && later.wants(16384, SameCall, false));
         assert_eq!(later.serialize(), (runs, told));
     }

@@ -29,7 +29,7 @@ use crate::status::{self, Mark};
 use crate::substitute::substitute;
 use crate::table::{self, Found, TypeEntry};
 use crate::user_buffer::UserBuffer;
-use crate::{check, counted, perf};
+use crate::{check, counted, overhead_budget, perf};
 
 /// Returns the table entry of the type with this handle, if the type is converted. Returns `None`
 /// if `datatype` is 0, which stands for a handle that the program may have freed.
@@ -76,6 +76,7 @@ pub(crate) unsafe fn pack(
             return bypassed(Bypass::NoSubstitute);
         };
         let buffer = Buffer::get(gap.memory(bytes as u64))?;
+        overhead_budget::saved(entry.saves(bytes as u64));
         let packed: *mut u8 = buffer.at().cast();
         let buffers = PackBuffers { user: given.buf.cast(), count: given.count as u64, packed };
         // SAFETY: the caller promises that the program's buffer has the elements that the arguments
@@ -471,6 +472,7 @@ pub(crate) unsafe fn stage(
             return bypassed(Bypass::NoSubstitute);
         };
         let buffer = Buffer::get(replacement.gap.memory(bytes as u64))?;
+        overhead_budget::saved(entry.saves(bytes as u64));
         let (user, count) = (buf.cast(), count as u64);
         // A file call may still bypass the buffer after it has found where the file ends, so the
         // buffer is not counted as converted here.

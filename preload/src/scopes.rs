@@ -54,7 +54,7 @@ fn own_object() -> String {
 /// such a function. The objects after ddtc in the dynamic linker's list, which is the order in
 /// which symbols are searched, come first. The objects before ddtc come last, because they may be
 /// tools whose functions call ddtc's functions.
-pub(crate) fn behind(name: &str) -> *mut c_void {
+pub(crate) fn after_ours(name: &str) -> *mut c_void {
     let Ok(name) = CString::new(name) else { return std::ptr::null_mut() };
     let ours = own_object();
     let mut all = loaded_objects();
@@ -83,7 +83,7 @@ pub(crate) fn next(name: &CStr) -> *mut c_void {
     let found = caller.map_or(std::ptr::null_mut(), |scope| scope.symbol(name));
     // If the calling function has ended with a jump to the wrapper (a tail call), it is not on the
     // stack, so its object was not found.
-    if found.is_null() { behind(name.to_str().unwrap_or_default()) } else { found }
+    if found.is_null() { after_ours(name.to_str().unwrap_or_default()) } else { found }
 }
 
 /// Returns true if the program's calls of a function reach ddtc, because the global scope finds

@@ -10,7 +10,7 @@ use super::host::{self, Mover, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Pre
 use super::layout::{Convertor, Layout, WITHIN};
 use crate::cuts::{Cuts, Entry, KINDS};
 use crate::loader::object_of;
-use crate::scopes::behind;
+use crate::scopes::after_ours;
 
 /// Type of Open MPI's function that makes a convertor. Arguments: architecture, mode.
 type Create = unsafe extern "C" fn(i32, i32) -> *mut c_void;
@@ -46,7 +46,7 @@ pub(crate) struct Functions {
 
 macro_rules! function {
     ($name:literal, $type:ty) => {{
-        let found = behind($name);
+        let found = after_ours($name);
         // SAFETY: a null address becomes `None`. Any other address is that of Open MPI's function
         // of that name, which has this type in Open MPI's headers.
         unsafe { std::mem::transmute::<*mut c_void, Option<$type>>(found) }
@@ -71,8 +71,8 @@ impl Functions {
     /// expected one.
     pub(crate) fn find(layout: &Layout) -> Result<Functions, &'static str> {
         let there = "a function of convertors is missing";
-        let (architecture, sizes) = (behind("opal_local_arch"), behind("opal_datatype_local_sizes"));
-        let class = behind("opal_convertor_t_class");
+        let (architecture, sizes) = (after_ours("opal_local_arch"), after_ours("opal_datatype_local_sizes"));
+        let class = after_ours("opal_convertor_t_class");
         if architecture.is_null() || sizes.is_null() || class.is_null() {
             return Err("a fact about datatypes is hidden");
         }
@@ -97,7 +97,7 @@ impl Functions {
             set_position: placer(layout).ok_or(there)?,
             by: [function!("opal_convertor_pack", Mover)?, function!("opal_convertor_unpack", Mover)?],
             clone: function!("opal_convertor_clone", Clone)?,
-            generic: layout.generic.map(|name| behind(name).addr()),
+            generic: layout.generic.map(|name| after_ours(name).addr()),
             architecture,
             sizes,
         })

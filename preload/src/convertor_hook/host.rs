@@ -8,7 +8,7 @@ use ddtc::kind::Direction;
 use ddtc::process::when_inconsistent;
 
 use super::layout::{Convertor, Layout};
-use crate::scopes::behind;
+use crate::scopes::after_ours;
 
 /// Type of Open MPI's functions that pack or unpack the bytes of a convertor. Arguments: convertor,
 /// buffers, number of buffers, and a result: the number of bytes that were packed or unpacked.
@@ -62,7 +62,7 @@ impl Original {
 
     #[cold]
     fn find(&self) -> *mut c_void {
-        let found = behind(self.name);
+        let found = after_ours(self.name);
         self.at.store(found, Ordering::Release);
         found
     }

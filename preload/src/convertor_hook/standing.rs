@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_int, c_void};
 use ddtc::process::{Awaited, Mutex};
 
 use crate::loader::loads;
-use crate::scopes::behind;
+use crate::scopes::after_ours;
 
 /// Maximum number of frames that are read of a thread's stack. If the stack has this many frames or
 /// more, [`is_in`] returns false, because Open MPI's progress function may be in a frame that was
@@ -18,7 +18,7 @@ const FRAMES: usize = 96;
 /// Returns 0 if no loaded object has this function.
 fn progress() -> usize {
     static AT: Awaited<usize> = Awaited::new();
-    *AT.get_or_init(|| behind("opal_progress").addr())
+    *AT.get_or_init(|| after_ours("opal_progress").addr())
 }
 
 /// Returns true if a function of MPI is on this thread's stack and Open MPI's progress function is

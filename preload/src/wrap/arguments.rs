@@ -92,7 +92,7 @@ fn of_each_peer(arguments: &[Argument]) -> Option<(In, Types, Types, Handle)> {
 /// [`crate::types::is_hosts`]. `$row` is the call's row in the table of calls.
 macro_rules! is_hosts {
     ($host:ident, $row:ident, $($argument:ident: $role:ident),*) => {{
-        #[allow(unused_mut, unused_variables, unused_assignments, reason = "not every call has types, or counts behind the last one")]
+        #[allow(unused_mut, unused_variables, unused_assignments, reason = "not every call has types, or counts after the last one")]
         let (mut hosts, mut count) = (true, 0);
         $(is_hosts!(@look $host, $row, hosts, count, $argument $role);)*
         hosts
@@ -207,7 +207,7 @@ macro_rules! looked {
         }
     };
     ($host:ident, $row:ident, $($argument:ident: $role:ident),*) => {{
-        #[allow(unused_mut, unused_variables, unused_assignments, reason = "not every call has types, or counts behind the last one")]
+        #[allow(unused_mut, unused_variables, unused_assignments, reason = "not every call has types, or counts after the last one")]
         let (mut looked, mut count, mut second) = ($crate::wrap::ArgumentTypes::NONE, 1, false);
         $(looked!(@look $host, $row, looked, count, second, $argument $role);)*
         looked
