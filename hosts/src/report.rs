@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 use crate::bypass::Bypass;
 
-/// Number of the form of the JSON. A reader refuses other forms.
+/// Version of the JSON format. A reader refuses other versions.
 pub const FORMAT: u64 = 1;
 /// Maximum number of columns of the text.
 pub const WIDTH: usize = 100;
@@ -22,10 +22,11 @@ pub const LINES: usize = 24;
 const INDENT: usize = 11;
 /// Maximum number of bypass reasons in the text.
 const MAX_REASONS: usize = 4;
-/// Lines of the text that are kept for types, with their heading, however many notes there are.
+/// Number of lines of the text that are reserved for types and their heading, even if there are
+/// many notes.
 const MIN_TYPE_LINES: usize = 4;
 
-/// Holds what was done in one rank, or the sum over several.
+/// Record of what was done in one rank, or the sum over several ranks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Number of ranks.
@@ -34,13 +35,14 @@ pub struct Report {
     pub unfinished: u64,
     /// Rank and process number, if this is the report of one rank.
     pub process: String,
-    /// MPI libraries with their ABI. Several only if ranks differ, as in the next two.
+    /// MPI libraries with their ABI: several only if ranks have different ones.
     pub libraries: Vec<String>,
     /// Values of `DDTC_MODE`.
     pub modes: Vec<String>,
     /// CPU levels of the compiled code.
     pub targets: Vec<String>,
-    /// Numbers by name, and those of [`Bypass::name`] that are not 0.
+    /// Counters with their names. Bypass reasons ([`Bypass::name`]) are among them only if their
+    /// counter is not 0.
     pub totals: Vec<(Cow<'static, str>, u64)>,
     /// Anything else worth knowing.
     pub notes: Vec<String>,
@@ -48,7 +50,7 @@ pub struct Report {
     pub types: Vec<TypeRow>,
 }
 
-/// Holds what was done with one datatype.
+/// Record of what was done with one datatype.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeRow {
     /// The type as text, which may be cut.
@@ -227,7 +229,7 @@ impl Report {
     fn write_gain(&self, screen: &mut Screen) {
         let [saved, spent] = ["saved_us", "overhead_us"].map(|name| self.total(name));
         if saved > 0 {
-            screen.item("Gain", &format!("{} saved at least, as estimated from timings", time(saved)));
+            screen.item("Gain", &format!("{} saved, as estimated", time(saved)));
         }
         if spent > 0 {
             screen.item("Overhead", &format!("{} for decoding, compiling and timing types", time(spent)));
@@ -355,8 +357,8 @@ impl Screen {
     }
 }
 
-/// Breaks a text into lines of at most `width` columns, if its words are no longer, and adds these to
-/// `lines`.
+/// Breaks a text into lines of at most `width` columns, if its words are no longer, and adds these
+/// to `lines`.
 #[inline(never)]
 fn wrap(text: &str, width: usize, lines: &mut Vec<String>) {
     let before = lines.len();
@@ -377,8 +379,8 @@ fn counted(n: u64, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
-/// Returns a number of bytes in the largest unit of which it has one, with one decimal that is
-/// rounded down.
+/// Returns a number of bytes in the largest unit that is not larger than the number, with one
+/// decimal that is rounded down.
 #[inline(never)]
 fn size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
@@ -512,7 +514,7 @@ mod tests {
             assert!(text.starts_with(&report.summary()), "{text}");
             assert_eq!(text.contains("\nTypes  "), types > 0, "{text}");
             assert!(text.contains("\nNotes      MPI was not finalized when this was written."), "{text}");
-            assert!(text.contains("\nGain       1.2 s saved at least"), "{text}");
+            assert!(text.contains("\nGain       1.2 s saved, as estimated"), "{text}");
             assert!(text.contains("\nBypassed   19 calls were bypassed for"), "{text}");
         }
         assert_eq!(Report::default().text().lines().count(), 2);

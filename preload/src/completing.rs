@@ -35,12 +35,12 @@ pub(crate) enum Answer {
     Some { statuses: Statuses, count: *const c_int, indices: *const c_int },
 }
 
-/// Integer that a call which changes no request returns through a pointer of the program, such as
-/// `flag` of `MPI_Request_get_status`. The MPI library writes to an integer of ddtc instead. If the
-/// MPI library refuses the call, it leaves that integer unchanged, and ddtc sees the refusal. The
-/// error code alone does not show the refusal, because MPICH returns success after an error handler
-/// of the program has returned. The program's own integer does not show the refusal either, because
-/// it may have any value before the call.
+/// Output integer of a call that changes no request, such as `flag` of `MPI_Request_get_status`.
+/// The MPI library gets a pointer to an integer of ddtc, with a value that no call writes. If the
+/// value is still there after the call, the MPI library has refused the call. The error code alone
+/// does not show the refusal, because MPICH may return success after an error handler of the
+/// program has returned. The program's own integer does not show the refusal either, because it may
+/// have any value before the call.
 pub(crate) struct Output {
     own: Cell<c_int>,
     user: *mut c_int,

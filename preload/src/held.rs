@@ -87,8 +87,8 @@ thread_local! {
     static HANDLERS_BEGUN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns the number of the program's error handlers that have begun on this thread. If this
-/// number has changed during a call, the call had an error, whatever it has returned.
+/// Returns how often an error handler of the program was called on this thread. If the number
+/// changes during an MPI call, the call had an error, even if it has returned `MPI_SUCCESS`.
 pub(crate) fn handlers_begun() -> u64 {
     HANDLERS_BEGUN.try_with(Cell::get).unwrap_or(0)
 }

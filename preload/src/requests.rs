@@ -420,9 +420,10 @@ unsafe fn answers(host: &Host, handle: HandleWord, status: *mut c_void) -> bool 
     code == 0 && flag != 0
 }
 
-/// Returns true if an operation has ended, whatever a call has returned about it: the handle of its
-/// request is null now, or the request is persistent and inactive. For a persistent request that
-/// must not be passed to [`inactive`], the caller sets `persistent` to false.
+/// Returns true if an operation is known to have ended: the handle `now` of its request is null, or
+/// `persistent` is true and the request is inactive. The error code of a call is not used. For a
+/// persistent request that must not be passed to [`inactive`], the caller sets `persistent` to
+/// false, and the operation counts as not ended unless the handle is null.
 ///
 /// # Safety
 /// `now` must be the null handle, or that of a request of the MPI library that is not freed.

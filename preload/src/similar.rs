@@ -4,13 +4,14 @@
 //!
 //! Programs that make new types for every step (lists of particles, boundaries of a moving mesh)
 //! make few types that are equal to an earlier one. Each type moves too few bytes for decoding,
-//! timing and compiling to pay for that type alone. So three facts are kept of each class: how many
-//! bytes its types move until they are freed, how many arguments their constructors have, and
-//! whether conversions gain time.
+//! timing and compiling to pay for that type alone. So five facts are kept of each class: how many
+//! bytes its types move until they are freed, how many arguments their constructors have, whether
+//! conversions gain time, how many types were decoded in vain, and whether layouts are new.
 //!
-//! The classes are written to the profile cache ([`profile_cache`]), so that the next run of the
-//! program begins with them. A class only decides when a type is decoded, and whether a message is
-//! converted whose own layout was not timed. Bytes are always moved by the type's own kernel.
+//! All facts but the last are written to the profile cache ([`profile_cache`]), so that the next
+//! run of the program begins with them. A class only decides when a type is decoded, and whether a
+//! message is converted whose own layout was not timed. Bytes are always moved by the type's own
+//! kernel.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -284,8 +285,8 @@ impl SimilarityClass {
         self.arguments.load(Relaxed)
     }
 
-    /// Returns the mean number of bytes that a type of the class moves until it is freed; 0 if no
-    /// type that has moved bytes was freed.
+    /// Returns the mean number of bytes that a type of the class moves until it is freed. Until a
+    /// type of the class is freed, this is an estimate from the combiner; 0 if nothing is known.
     pub(crate) fn mean(&self) -> u64 {
         self.mean.load(Relaxed)
     }
@@ -317,8 +318,8 @@ impl SimilarityClass {
         self.ended(moved, size);
     }
 
-    /// Returns the number of types of the class that were decoded in vain since a decoded type was
-    /// compiled and freed.
+    /// Returns the number of types that were decoded in vain since a decoded type was compiled and
+    /// freed: types of the class, and those that were counted for its combiner before.
     pub(crate) fn vain(&self) -> u64 {
         self.vain.load(Relaxed)
     }

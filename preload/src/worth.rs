@@ -11,13 +11,15 @@
 //! their conversion was timed, the measured gain replaces the second guess.
 //!
 //! The estimate reads no clock. It uses measured times only for messages about which each rank
-//! decides by itself. So if two ranks use a type in the same way, and both ranks or neither must
-//! convert its messages, both decode the type at the same message.
+//! decides by itself. So if two ranks use a type in the same way, know the same about similar
+//! types, and both ranks or neither must convert its messages, both decode the type at the same
+//! message.
 
 /// Nanoseconds that decoding a type costs if calls follow each other, without the cost of the
 /// arguments of its constructors: 1400 on a Zen 4 (docs/records/performance.md, "A type used
-/// once"). On an Emerald Rapids a new vector, subarray or flat structure took 2200 to 4400, and a
-/// type that is known from an equal type 600 to 900. If the constant is too small, types that are
+/// once"). On an Emerald Rapids a vector, subarray or flat structure took 2200 to 5300 before equal
+/// types were found by their arguments; if such a type is found, it takes 600 to 900, or 2000 if it
+/// is a structure under Open MPI. If the constant is too small, types that are
 /// freed soon are decoded in vain. If it is too large, a few more messages are bypassed before a
 /// type is decoded.
 const DECODE: u64 = 1500;
@@ -40,9 +42,10 @@ pub(crate) const COMPILE: u64 = 10_000;
 /// if the gain of conversions was timed for similar types. The ratio is more than 1 because packing
 /// was timed, and messages gain less than packing does.
 pub(crate) const MARGIN: u64 = 2;
-/// Maximum number of times that the required saving of a type is doubled. It is doubled for each
-/// type of the same similarity class that was decoded in vain. ScaLAPACK's LU makes 1100 layouts
-/// and frees each after one or two uses, so most types that are decoded there are never converted.
+/// Maximum number of times that the required saving of a type is doubled. As long as the gain of
+/// similar types is not known, it is doubled for each of them that was decoded in vain since one
+/// was compiled (`SimilarityClass::vain`). ScaLAPACK's LU makes 1100 types and frees each after one
+/// or two uses, so most types that are decoded there are never converted.
 pub(crate) const MAX_DOUBLINGS: u64 = 6;
 /// Divisor of the expected saving of a type if conversions of similar types gained nothing. A
 /// conversion is then expected to save the cost of the use divided by this number. That is so
@@ -51,11 +54,11 @@ pub(crate) const MAX_DOUBLINGS: u64 = 6;
 /// times as long as without ddtc (MPICH and Intel MPI, Emerald Rapids).
 pub(crate) const NOTHING: u64 = 512;
 /// Nanoseconds that the uses of a type must have cost the MPI library before the type is compared
-/// with similar types. The comparison takes a call of the MPI library, and decoding a type never
-/// costs less than this number.
+/// with similar types. The comparison takes a call of the MPI library, and the estimate [`cost`] of
+/// decoding is never less than this number.
 pub(crate) const MIN: u64 = DECODE;
-/// As [`MIN`], for a type that was used only once. Many types are used only once (ScaLAPACK's LU
-/// makes 1100 layouts). The call of the MPI library for the comparison takes 0.1 to 0.2 us, which
+/// As [`MIN`], for a type that was used only once, as most of the 1100 types of ScaLAPACK's LU are
+/// when they are freed. The call of the MPI library for the comparison takes 0.1 to 0.2 us, which
 /// must be a small part of the cost of the use.
 pub(crate) const MIN_ONCE: u64 = 4000;
 
