@@ -27,8 +27,7 @@ use crate::policy::policy;
 use crate::reentrancy;
 use crate::settings::{Choice, settings};
 use crate::slow_path::{FOREIGN, GPU, OPAQUE_GPU, reasons};
-use crate::table::{self, Pace, TypeEntry};
-use crate::times::PACKED_SLOWER;
+use crate::table::{self, TypeEntry};
 use crate::timing::time;
 use crate::types::{self, mode};
 use crate::use_kind::{CompletedBy, UseKind, UseRules};
@@ -213,13 +212,12 @@ fn use_rules(host: &Host) -> UseRules {
     #[cold]
     fn find(host: &Host) -> UseRules {
         let measured = settings().policy == Choice::Measure;
+        let moves_inside = allowed_hook(host).is_some();
         let counts = |call| {
             !host.layers.take(call)
-                && (policy(host).any(call)
-                    || call == Call::Message && measured
-                    || allowed_hook(host).is_some())
+                && (policy(host).any(call) || call == Call::Message && measured || moves_inside)
         };
-        let found = UseRules::new(settings().config.lazy_threshold == 0, counts);
+        let found = UseRules::new(settings().config.lazy_threshold == 0, moves_inside, counts);
         RULES.store(found.word(), Relaxed);
         found
     }
@@ -387,10 +385,13 @@ fn worked(
                 let measured = entry.measured().filter(|_| purpose.is_message());
                 let both =
                     measured.and_then(|measured| measured.verdict_of_both(&host.profile.costs, bytes as u64));
-                let pace = if both.is_some() { Pace::OfBothRanks } else { Pace::Own };
+                // If both ranks must decide alike, a message that gains by its runs is converted as
+                // soon as its type is decoded. So two ranks that decode their types at the same
+                // message also compile them at the same message.
+                let moved = if both.is_some_and(|both| both.gains) { u64::MAX } else { bytes as u64 };
                 // SAFETY: the entry is bound to a handle, and the program holds the type of that
                 // handle during the call, so nobody retires the entry meanwhile.
-                let is_ready = unsafe { entry.ready_at(direction, bytes as u64, pace) };
+                let is_ready = unsafe { entry.ready(direction, moved) };
                 known.code = if is_ready { Code::Ready } else { Code::Declined };
             }
             Work::Decode => return Decision::Bypass(Bypass::Other),
@@ -546,7 +547,7 @@ fn rest(
     let more = if entry.served.is_asked() { 0 } else { hotness::bypassed(given.datatype & host.mask, like) };
     if let Some(hook) = hook(host) {
         hook.misses(host, &|| match entry.measured() {
-            Some(measured) if measured.is_ahead(bytes) => entry.spares(bytes) / PACKED_SLOWER * (1 + more),
+            Some(measured) if measured.packs_faster(bytes) == Some(true) => entry.spares(bytes) * (1 + more),
             _ => 0,
         });
     }

@@ -300,8 +300,8 @@ pub(crate) struct Host {
     pub(crate) direct: CountedFunctions,
     /// Functions of the MPI library under their `PMPI_` names, for calls that ddtc itself makes.
     pub(crate) f: Functions,
-    /// Functions of the MPI library with counts, under their `PMPI_` names, for calls that ddtc
-    /// itself makes.
+    /// Functions of the MPI library that take a count, under their `PMPI_` names, for calls that
+    /// ddtc itself makes.
     pub(crate) counted: CountedFunctions,
     /// PMPI layers between this library and the MPI library.
     pub(crate) layers: Layers,

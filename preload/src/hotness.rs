@@ -25,7 +25,7 @@ use crate::similar::{self, Gain, SimilarityClass};
 use crate::slots::{Entry, Table, spread};
 use crate::table::{self, Found};
 use crate::use_kind::{CompletedBy, UseKind, UseRules};
-use crate::worth::{self, BLOCK, MARGIN, MAX_DOUBLINGS, NOTHING, Outlook};
+use crate::worth::{self, BLOCK, COMPILE, DOUBLINGS_WITHOUT_GAIN, MAX_DOUBLINGS, Outlook};
 
 /// Number of slots in the array [`COUNTERS`]: more than the number of types that programs usually
 /// have at a time, and few enough for the array to stay in a processor cache.
@@ -139,28 +139,25 @@ impl Slot {
         })
     }
 
-    /// Postpones the next decision about the type until its uses have cost one and a half times as
-    /// much as they have now. Returns the cost in nanoseconds at which that decision is made.
+    /// Postpones the next decision about the type until its uses have cost twice as much as they
+    /// have now. Returns the cost in nanoseconds at which that decision is made.
     fn look_later(&self) -> u64 {
-        let spent = self.spent.load(Relaxed);
-        let next = spent.saturating_add(spent / 2);
+        let next = self.spent.load(Relaxed).saturating_mul(2);
         self.next.store(next, Relaxed);
         next
     }
 
     /// Starts a back-off for all uses of the type. Assumes that each of the next uses costs `cost`
-    /// nanoseconds, as the last use did. The number of uses in the back-off is limited: together
-    /// they may cost at most half of the difference between `until` and `spent`, and at most three
-    /// times what the uses before the last one have cost. `spent`: the cost of all uses so far.
-    /// `until`: the cost at which the next decision about the type is made.
+    /// nanoseconds, as the last use did. The uses in the back-off may together cost at most the
+    /// difference between `until` and `spent`, and at most as much as the uses before the last one
+    /// have cost. `spent`: the cost of all uses so far. `until`: the cost at which the next
+    /// decision about the type is made.
     fn rest(&self, cost: u64, spent: u64, until: u64) {
-        let before = spent.saturating_sub(cost).saturating_mul(3);
-        if before < cost {
-            return;
+        let uses = until.saturating_sub(spent).min(spent.saturating_sub(cost)) / cost.max(1);
+        if uses > 0 {
+            let uses = uses.min(LEFT);
+            self.rest.store(uses << USES_AT | uses, Relaxed);
         }
-        let uses = (until.saturating_sub(spent) / 2).min(before) / cost.max(1);
-        let uses = uses.min(LEFT);
-        self.rest.store(uses << USES_AT | uses, Relaxed);
     }
 
     /// Returns true if a use passes in the back-off, and then counts the back-off down by one use.
@@ -192,7 +189,7 @@ impl Slot {
         self.handle.store(handle, Relaxed);
         self.size.store(0, Relaxed);
         self.spent.store(0, Relaxed);
-        self.next.store(worth::MIN, Relaxed);
+        self.next.store(worth::DECODE, Relaxed);
         self.moved.store(0, Relaxed);
         self.class.store(None);
         self.rest.store(0, Relaxed);
@@ -475,43 +472,51 @@ pub(crate) fn used(
     if rules.at_once() {
         return Some(u64::MAX);
     }
-    let next = if moved == bytes { worth::MIN_ONCE } else { slot.next.load(Relaxed) };
-    if spent < next {
+    let next = slot.next.load(Relaxed);
+    if spent < next && used != UseKind::Persistent {
         slot.rest(cost, spent, next);
         return None;
     }
-    let arguments = looked_at(host, datatype, slot, used, Outlook { moved, mean: 0, bytes, saves: cost })?;
+    let arguments =
+        looked_at(host, datatype, slot, used, rules, Outlook { moved, mean: 0, bytes, saves: cost })?;
     // The entry of the decoded type counts the bytes of this use, so they are subtracted here. If
     // the type is not decoded after all, they are counted nowhere.
     slot.moved.store(moved - bytes, Relaxed);
     Some(arguments)
 }
 
-/// Decides by the type's similarity class whether decoding is expected to pay. If so, returns the
-/// maximum number of arguments, as [`used`] does. Otherwise returns `None`, and the next decision
-/// about the type is made when its uses have cost one and a half times as much as now. `outlook`:
-/// the expectation from the type's own uses alone.
+/// Decides by the type's similarity class whether decoding is expected to pay. If so, or if the use
+/// makes a persistent request, returns the maximum number of arguments, as [`used`] does. Otherwise
+/// returns `None`, and the next decision about the type is made when its uses have cost twice as
+/// much as now. `outlook`: the expectation from the type's own uses alone.
 #[inline(never)]
-fn looked_at(host: &Host, datatype: HandleWord, slot: &Slot, used: UseKind, outlook: Outlook) -> Option<u64> {
+fn looked_at(
+    host: &Host,
+    datatype: HandleWord,
+    slot: &Slot,
+    used: UseKind,
+    rules: UseRules,
+    outlook: Outlook,
+) -> Option<u64> {
     let (cost, costs) = (outlook.saves, &host.profile.costs);
     let class = slot.class(host, datatype, used);
+    if used == UseKind::Persistent {
+        // A persistent request may be started many times.
+        return Some(u64::MAX);
+    }
     let (mean, arguments) = class.map_or((0, 0), |class| (class.mean(), class.arguments()));
-    let (outlook, factor, compiling) = match class.map(|class| (class, class.gain(costs, outlook.bytes))) {
-        None => (outlook, 1, 0),
-        Some((class, Gain::Unknown)) => {
-            (Outlook { mean, ..outlook }, 1 << class.vain().min(MAX_DOUBLINGS), 0)
-        }
-        Some((class, Gain::Nanos(saves))) => {
-            let compiling = if class.makes_new_layouts() { worth::COMPILE } else { 0 };
-            (Outlook { mean, saves, ..outlook }, MARGIN, compiling)
-        }
-        // Conversions of similar types gain nothing. Whether this type differs from them is worth
-        // finding out only if the type is used for long, so only a small part of the cost of its
-        // uses is expected to be saved.
-        Some((_, Gain::Nothing)) => (Outlook { saves: cost / NOTHING, ..outlook }, 1, 0),
+    let gain = class.map(|class| (class, class.gain(costs, outlook.bytes, rules.moves_inside())));
+    let (outlook, doublings) = match gain {
+        None => (outlook, 0),
+        Some((class, Gain::Unknown)) => (Outlook { mean, ..outlook }, class.vain().min(MAX_DOUBLINGS)),
+        Some((_, Gain::Nanos(saves))) => (Outlook { mean, saves, ..outlook }, 0),
+        Some((_, Gain::Nothing)) => (outlook, DOUBLINGS_WITHOUT_GAIN),
     };
+    // If types of the class gain, this type is compiled at once, which is to pay too.
+    let compiling =
+        gain.is_some_and(|(class, gain)| matches!(gain, Gain::Nanos(_)) && class.makes_new_layouts());
     // Nanoseconds that decoding may take.
-    let budget = (outlook.saves() / factor).saturating_sub(compiling);
+    let budget = (outlook.saves() >> doublings).saturating_sub(if compiling { COMPILE } else { 0 });
     if budget >= worth::cost(arguments) {
         return Some(worth::arguments(budget));
     }

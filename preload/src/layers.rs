@@ -104,7 +104,8 @@ pub(crate) struct Successors<'a> {
 
 impl<'a> Successors<'a> {
     /// Prepares the search. The call of the program must still be on the stack during the search,
-    /// because the scopes of the objects on the stack are searched.
+    /// because the search goes through the symbol scopes of the shared objects whose functions are
+    /// on the stack.
     pub(crate) fn new(library: &'a Opened) -> Successors<'a> {
         Successors {
             library,

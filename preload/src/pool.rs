@@ -68,8 +68,8 @@ impl Own {
     #[inline]
     fn leave(block: Block, size: usize) -> Option<Block> {
         let mut left = Some(block);
-        // While a thread ends, its thread-local values are dropped at some point. After that, no
-        // block can wait with the thread.
+        // While a thread ends, its thread-local values are dropped. After that, no block can be
+        // kept in them.
         let _ = MINE.try_with(|mine| {
             for place in mine.0.get(size).into_iter().flatten() {
                 left = place.replace(left.take());

@@ -25,7 +25,7 @@ const PAGE: i64 = 4096;
 const DEPTH: u32 = 16;
 
 /// Returns the relative form of a type whose displacements are absolute addresses: the smallest
-/// displacement is 0, and pieces that are far apart ([`FAR`]) follow each other. Returns `None` if
+/// displacement is 0, and large gaps ([`FAR`]) between pieces are closed. Returns `None` if
 /// the displacements are not absolute addresses, or if the addresses are in a constructor that is
 /// not handled here.
 pub(crate) fn relative(t: &Datatype) -> Option<Datatype> {

@@ -321,9 +321,9 @@ impl Staged {
     }
 
     /// Stages the parts of a buffer that this rank sends in a collective call, one after the other,
-    /// if they are to be converted. Packs them if `moment` is this call. Returns the arguments for
-    /// the MPI library, with a count of elements of the substitute datatype; none if the buffer is
-    /// bypassed. `beside`: as in [`Purpose::Elements`].
+    /// if they are to be converted. If `moment` is [`Moment::Call`], also packs them. Returns the
+    /// arguments for the MPI library, with a count of elements of the substitute datatype. Returns
+    /// no arguments if the buffer is bypassed. `beside`: as in [`Purpose::Elements`].
     ///
     /// # Safety
     /// As for the collective call: if the MPI library's own call would succeed, the buffer must be
@@ -349,9 +349,9 @@ impl Staged {
     }
 
     /// Stages the parts of a buffer that this rank receives into in a collective call, if they are
-    /// to be converted. Returns the arguments for the MPI library; none if the buffer is bypassed.
-    /// `own`: parts that are in the buffer before the call because of `MPI_IN_PLACE`; they are
-    /// packed here if `moment` is this call. `beside`: as in [`Purpose::Elements`].
+    /// to be converted. Returns the arguments for the MPI library; no arguments if the buffer is
+    /// bypassed. `own`: parts that are in the buffer before the call because of `MPI_IN_PLACE`; they
+    /// are packed here if `moment` is [`Moment::Call`]. `beside`: as in [`Purpose::Elements`].
     ///
     /// # Safety
     /// As for the collective call.

@@ -25,6 +25,7 @@ use crate::reserve;
 use crate::served::Served;
 use crate::similar::SimilarityClass;
 use crate::slots::{Entry, Table};
+use crate::times::SHORT_BYTES;
 use crate::wire_type::WireType;
 
 /// Value of `TypeEntry::size` for types that are always bypassed: predefined types, empty types,
@@ -35,18 +36,6 @@ const PASSED: i64 = -1;
 /// Bit of `TypeEntry::ready` that is set when the type is not converted any more, because the MPI
 /// library moves the bytes of the type to or from other places than ddtc does ([`end_all`]).
 const ENDED: u8 = 1 << 7;
-
-/// Condition on which a type is compiled.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pace {
-    /// The type is compiled when its uses have moved enough bytes. It is compiled earlier, without
-    /// this condition, if conversions of similar types gain by the times that this process has
-    /// measured.
-    Own,
-    /// The type is compiled when its uses have moved enough bytes, and not before. So two ranks
-    /// that have decoded their types at the same message also compile them at the same message.
-    OfBothRanks,
-}
 
 /// Entry for a datatype of the MPI library. Entries are never freed. When the datatype of an entry
 /// is gone, the entry is reused for another datatype.
@@ -174,9 +163,8 @@ impl TypeEntry {
     #[inline]
     pub(crate) fn saves(&self, bytes: u64) -> u64 {
         // If there are no measured times, the policy table decides. The messages that the table
-        // converts become at least 1.3 times as fast, and without conversion MPI libraries take at
-        // least a quarter of a nanosecond a byte for them.
-        self.measured().and_then(|measured| measured.saves(bytes)).unwrap_or(bytes / 16)
+        // converts become at least 1.3 times as fast, so about a quarter of their time is saved.
+        self.measured().and_then(|measured| measured.saves(bytes)).unwrap_or(bytes / SHORT_BYTES / 4)
     }
 
     /// Returns the minimum number of nanoseconds that are saved if compiled code moves the bytes of
@@ -184,24 +172,18 @@ impl TypeEntry {
     #[inline]
     pub(crate) fn spares(&self, bytes: u64) -> u64 {
         let untimed = || match self.rules().class {
-            // For layouts of these classes the MPI library takes four times as long as compiled
-            // code, and at least half a nanosecond a byte.
-            Class::BlocksShort | Class::TableShort => bytes / 4,
+            Class::BlocksShort | Class::TableShort => bytes / SHORT_BYTES,
             _ => 0,
         };
         self.measured().and_then(|measured| measured.spares(bytes)).unwrap_or_else(untimed)
     }
 
     /// Returns true if a request of `bytes` bytes gains if compiled code moves its bytes inside the
-    /// MPI library. The measured times decide. If there are none, or if they do not decide, the
-    /// layout does.
+    /// MPI library. The measured times decide. If there are none, the layout does.
     #[inline]
     pub(crate) fn gains_inside(&self, bytes: u64) -> bool {
-        match self.measured() {
-            Some(measured) if measured.is_ahead(bytes) => true,
-            Some(measured) if measured.is_even(bytes) => false,
-            _ => self.served.gains(bytes),
-        }
+        let timed = self.measured().and_then(|measured| measured.packs_faster(bytes));
+        timed.unwrap_or_else(|| self.served.gains(bytes))
     }
 
     /// Returns true if `buf` may be the address of a buffer of this type. A null pointer may be the
@@ -252,19 +234,8 @@ impl TypeEntry {
     /// Nobody may retire the entry during this call, as [`TypeEntry::committed`] requires.
     #[inline]
     pub(crate) unsafe fn ready(&self, direction: Direction, bytes: u64) -> bool {
-        // SAFETY: `ready_at` requires the same of its caller as this function does.
-        unsafe { self.ready_at(direction, bytes, Pace::Own) }
-    }
-
-    /// Returns what [`TypeEntry::ready`] returns, but compiles the layout under the condition
-    /// `pace`.
-    ///
-    /// # Safety
-    /// Nobody may retire the entry during this call, as [`TypeEntry::committed`] requires.
-    #[inline]
-    pub(crate) unsafe fn ready_at(&self, direction: Direction, bytes: u64, pace: Pace) -> bool {
         // SAFETY: `get_ready` requires the same of its caller as this function does.
-        self.is_ready(direction) || unsafe { self.get_ready(direction, bytes, pace) }
+        self.is_ready(direction) || unsafe { self.get_ready(direction, bytes) }
     }
 
     /// Returns true if it is settled already whether a kernel or the interpreter of nests moves the
@@ -275,23 +246,25 @@ impl TypeEntry {
     }
 
     /// Settles whether a kernel or the interpreter of nests moves the bytes of the type in this
-    /// direction, if `pace` allows that now. Returns true if it is settled.
+    /// direction, if enough bytes were moved. Returns true if it is settled.
     ///
     /// # Safety
     /// Nobody may retire the entry during this call, as [`TypeEntry::committed`] requires.
     #[cold]
-    unsafe fn get_ready(&self, direction: Direction, bytes: u64, pace: Pace) -> bool {
+    unsafe fn get_ready(&self, direction: Direction, bytes: u64) -> bool {
         if self.ready.load(Ordering::Relaxed) & ENDED != 0 {
             return false;
         }
         // MPI libraries take at least four times as long for short runs as for long runs of as many
-        // bytes. So compiling a layout of short runs pays after a quarter of the bytes.
+        // bytes. So compiling a layout of short runs pays after a quarter of the bytes. If these
+        // bytes did not count four times, vectors of 20 KB that are made for one use would take 4.6
+        // times as long under Intel MPI (Emerald Rapids, 2026-11-29).
         let short =
             matches!(self.rules().class, Class::StridedShort | Class::BlocksShort | Class::TableShort);
         // If types of the similarity class gain by conversion, this type was decoded because the
         // gain was expected to pay for both decoding and compiling. So the type is compiled at
         // once.
-        let hoped = pace == Pace::Own && self.measured().is_some_and(|measured| measured.hoped() != 0);
+        let hoped = self.measured().is_some_and(|measured| measured.hoped() != 0);
         let bytes = if hoped { u64::MAX } else { bytes.saturating_mul(if short { 4 } else { 1 }) };
         // SAFETY: the caller promises what `committed` requires.
         let settled = unsafe { self.committed() }

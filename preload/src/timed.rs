@@ -11,13 +11,10 @@ use ddtc_hosts::faults::are_same_but_lost;
 use crate::host::{HandleWord, Host};
 use crate::pool::Buffer;
 use crate::run::run;
-use crate::times::{PART, Times};
+use crate::times::{PART, ROUNDS, Times};
 
-/// Number of rounds of one timing that must not be interrupted. The minimum of each time over the
-/// rounds counts.
-const ROUNDS: usize = 3;
 /// Maximum number of rounds of one timing, including those that were interrupted.
-const MOST: usize = 2 * ROUNDS;
+const MOST: u64 = 2 * ROUNDS;
 /// Minimum nanoseconds of the MPI library's packing in an uninterrupted round that ends the timing
 /// at once, if ddtc's kernel takes less than half as long in the same round.
 const LONG: u64 = 50_000;
@@ -214,7 +211,7 @@ mod tests {
         assert_eq!(of(&[(cut(1).0, false), (quiet, false), (quiet, false)]), (Some(quiet), 3));
         // The rounds end even if all are interrupted. If the MPI library is slow by far, there is
         // only one round.
-        assert_eq!(of(&[cut(0); 9]), (Some([4_008_000, 1000, 400]), MOST));
+        assert_eq!(of(&[cut(0); 9]), (Some([4_008_000, 1000, 400]), MOST as usize));
         let slow = [6_600_000, 20_000, 9000];
         assert_eq!(of(&[(slow, false)]), (Some(slow), 1));
         assert_eq!(of(&[(quiet, false)]), (None, 2));

@@ -3,6 +3,13 @@
 
 use ddtc_hosts::profile::Costs;
 
+/// Number of bytes in short runs whose packing takes an MPI library about a nanosecond, or more.
+/// Measured: 0.2 to 3 ns for a byte in short runs, and 0.1 ns for a byte in long runs (machine not
+/// recorded). If the number is too small, types are decoded too early.
+pub(crate) const SHORT_BYTES: u64 = 4;
+/// Number of rounds of one timing that must not be interrupted. The minimum of each time over the
+/// rounds counts, so all rounds but one may be slow for a reason that the system does not report.
+pub(crate) const ROUNDS: u64 = 3;
 /// Maximum number of bytes of a buffer that are packed to measure packing times. Only whole
 /// instances are packed. The first instance is packed even if it is longer than this maximum.
 pub(crate) const PART: u64 = 64 << 10;
@@ -53,11 +60,6 @@ const STAGING: u64 = 100;
 pub(crate) fn staging(bytes: u64) -> u64 {
     STAGING + bytes / 32
 }
-
-/// Factor by which times of packing in memory overstate the time that compiled code saves on one
-/// side of a message. For 4 KiB in runs of 8 B compiled code saves 300 ns in memory, and 70 ns on
-/// each side of a message (Open MPI 5.0.11, Zen 3).
-pub(crate) const PACKED_SLOWER: u64 = 4;
 
 /// Nanoseconds that the conversion of a message costs in addition if a later call completes the
 /// message, because the later call has to find the message by its request. For a message of 480 B
@@ -135,6 +137,12 @@ impl Runs {
     }
 }
 
+/// Returns true if `ours` nanoseconds are less than `theirs` by more than a tenth. A smaller
+/// difference may be an error of the measurement.
+pub(crate) fn is_faster(ours: u64, theirs: u64) -> bool {
+    ours.saturating_mul(10) < theirs.saturating_mul(9)
+}
+
 /// Nanoseconds that the MPI library and our kernel take to pack a part of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Times {
@@ -150,11 +158,11 @@ pub(crate) struct Times {
 
 impl Times {
     /// Returns true if messages of `bytes` bytes in these runs gain by a conversion. If both ranks
-    /// must decide alike, the layout alone decides. Otherwise the conversion must take less than
-    /// nine tenths of the time that the MPI library takes.
+    /// must decide alike, the layout alone decides. Otherwise the conversion must be faster than the
+    /// MPI library ([`is_faster`]).
     pub(crate) fn gains(self, costs: &Costs, bytes: u64, runs: Runs) -> bool {
         let (host, converted) = self.sides(costs, bytes, runs);
-        self.gain_on_both_ranks(costs, bytes, runs).unwrap_or(converted * 10 < host * 9)
+        self.gain_on_both_ranks(costs, bytes, runs).unwrap_or(is_faster(converted, host))
     }
 
     /// Returns what [`Runs::gain_on_both_ranks`] returns for messages of `bytes` bytes. If the part
@@ -204,7 +212,7 @@ impl Times {
     /// Returns true if messages of `bytes` bytes are found not to gain by a conversion. If both
     /// ranks must decide alike, the layout alone decides. For all other messages two conditions
     /// must hold: our kernel takes a quarter of a nanosecond a byte or more, and our kernel and the
-    /// copy of the packed bytes together take at least nine tenths of the MPI library's time.
+    /// copy of the packed bytes together are not faster than the MPI library ([`is_faster`]).
     /// Returns false if short packing times do not show how long the MPI library's messages take
     /// (`Costs::packing_tells`).
     pub(crate) fn loses(self, costs: &Costs, bytes: u64, runs: Runs) -> bool {
@@ -218,7 +226,7 @@ impl Times {
         // If our kernel packs faster than a quarter of a nanosecond a byte and a message takes long
         // nevertheless, the MPI library spends the time on something other than packing. The policy
         // table was measured with messages, so the table decides about this message.
-        ours >= u64::from(self.bytes / 4) && (ours + copy) * 10 >= host * 9
+        ours >= u64::from(self.bytes) / SHORT_BYTES && !is_faster(ours + copy, host)
     }
 }
 

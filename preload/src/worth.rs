@@ -19,10 +19,11 @@
 /// arguments of its constructors: 1400 on a Zen 4 (docs/records/performance.md, "A type used
 /// once"). On an Emerald Rapids a vector, subarray or flat structure took 2200 to 5300 before equal
 /// types were found by their arguments; if such a type is found, it takes 600 to 900, or 2000 if it
-/// is a structure under Open MPI. If the constant is too small, types that are
-/// freed soon are decoded in vain. If it is too large, a few more messages are bypassed before a
-/// type is decoded.
-const DECODE: u64 = 1500;
+/// is a structure under Open MPI. Before the uses of a type have cost the MPI library so much, the
+/// type is not even compared with similar types. If the constant is too small, types that are freed
+/// soon are decoded in vain. If it is too large, a few more messages are bypassed before a type is
+/// decoded.
+pub(crate) const DECODE: u64 = 1500;
 /// Nanoseconds that decoding a type costs for each argument of its constructors. Measured: 8 to 32
 /// on an Emerald Rapids under MPICH and Intel MPI, and up to 64 under Open MPI
 /// (docs/records/performance.md, "A type used once").
@@ -34,33 +35,22 @@ pub(crate) const CONSTRUCTOR: u64 = 50;
 /// costs the MPI library, in addition to the cost of the block's bytes. Measured: 6 under Open MPI
 /// to 24 under Intel MPI (3225 blocks of 4 B, Zen 3).
 pub(crate) const BLOCK: u64 = 4;
-/// Estimated nanoseconds that compiling a layout costs, for the cheapest kernels. The first
-/// compilation in a process takes 60 us and more (Zen 3). If the constant is too small, types whose
-/// layouts are new each time are decoded although they are freed before the decoding has paid.
+/// Estimated nanoseconds that compiling a layout in both directions costs, for the cheapest kernels.
+/// Measured: 8700 for lists of 250 blocks (Emerald Rapids, 2026-11-29); the first compilation in a
+/// process takes 60000 and more (Zen 3). Without it, such lists, which are new for each step and
+/// used 20 times there, took 1.3 times as long under MPICH.
 pub(crate) const COMPILE: u64 = 10_000;
-/// Ratio of the saving that must be expected before a type is decoded to the cost of decoding it,
-/// if the gain of conversions was timed for similar types. The ratio is more than 1 because packing
-/// was timed, and messages gain less than packing does.
-pub(crate) const MARGIN: u64 = 2;
 /// Maximum number of times that the required saving of a type is doubled. As long as the gain of
 /// similar types is not known, it is doubled for each of them that was decoded in vain since one
 /// was compiled (`SimilarityClass::vain`). ScaLAPACK's LU makes 1100 types and frees each after one
-/// or two uses, so most types that are decoded there are never converted.
+/// or two uses, so most types that are decoded there are never converted. With 9 doublings,
+/// SPECFEM3D_mt was never converted under Intel MPI and took 9 times as long (Emerald Rapids).
 pub(crate) const MAX_DOUBLINGS: u64 = 6;
-/// Divisor of the expected saving of a type if conversions of similar types gained nothing. A
-/// conversion is then expected to save the cost of the use divided by this number. That is so
-/// little that only a type which is used for long is decoded, to find out whether it differs from
-/// the similar types. With 64 instead, LAMMPS_full, whose receives gain nothing, took 1.11 to 1.24
-/// times as long as without ddtc (MPICH and Intel MPI, Emerald Rapids).
-pub(crate) const NOTHING: u64 = 512;
-/// Nanoseconds that the uses of a type must have cost the MPI library before the type is compared
-/// with similar types. The comparison takes a call of the MPI library, and the estimate [`cost`] of
-/// decoding is never less than this number.
-pub(crate) const MIN: u64 = DECODE;
-/// As [`MIN`], for a type that was used only once, as most of the 1100 types of ScaLAPACK's LU are
-/// when they are freed. The call of the MPI library for the comparison takes 0.1 to 0.2 us, which
-/// must be a small part of the cost of the use.
-pub(crate) const MIN_ONCE: u64 = 4000;
+/// Number of times that the required saving of a type is doubled if conversions of similar types
+/// gained nothing. Then only a type that is used for long is decoded, to find out whether it
+/// differs from the similar types. With 6 doublings, LAMMPS_full, whose receives gain nothing, took
+/// 1.11 to 1.24 times as long as without ddtc (MPICH and Intel MPI, Emerald Rapids).
+pub(crate) const DOUBLINGS_WITHOUT_GAIN: u64 = 9;
 
 /// Returns the estimated nanoseconds that decoding a type with `arguments` arguments costs. Each
 /// constructor counts as [`CONSTRUCTOR`] additional arguments.
@@ -133,6 +123,6 @@ mod tests {
     fn numbers_of_any_size_are_estimated() {
         let outlook = Outlook { moved: u64::MAX, mean: 0, bytes: 0, saves: u64::MAX };
         assert_eq!(outlook.saves(), u64::MAX);
-        assert_eq!([0, MIN, cost(77)].map(arguments), [0, 0, 77]);
+        assert_eq!([0, DECODE, cost(77)].map(arguments), [0, 0, 77]);
     }
 }

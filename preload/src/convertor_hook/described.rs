@@ -22,11 +22,14 @@ use crate::counted::{self, Uses};
 use crate::cuts::{Cuts, Entry, KINDS};
 use crate::overhead_budget;
 use crate::served::Served;
-use crate::worth::COMPILE;
+use crate::times::SHORT_BYTES;
 
-/// Minimum packed bytes of a request whose type, if it is not in the table, is looked up by Open
-/// MPI's description of it.
-pub(crate) const LOOKED_AT: u64 = 16 << 10;
+/// Minimum number of packed bytes for which the hook examines or prepares a type. If a request has
+/// so many bytes and its type is not in the table, the type is looked up by Open MPI's description
+/// of it. If the requests and staged messages of a type have had so many bytes together, in one
+/// direction, the type is marked to be made ready. Making a type ready takes some ten microseconds,
+/// and longer for a type with a list-like combiner.
+pub(crate) const ENOUGH: u64 = 16 << 10;
 
 /// Compiled code that packs or unpacks requests of a type in Open MPI's convertor hook, with the
 /// places where the pieces that it packs may end.
@@ -140,16 +143,15 @@ impl Described {
     }
 
     /// Returns a lower bound of the nanoseconds that compiled code saves in moving this number of
-    /// bytes: a quarter of a nanosecond a byte for short runs as in structures and indexed types,
-    /// else 0.
+    /// bytes: one for [`SHORT_BYTES`] bytes in short runs of structures and indexed types, else 0.
     pub(crate) fn spares(&self, bytes: u64) -> u64 {
-        if matches!(self.class, Class::BlocksShort | Class::TableShort) { bytes / 4 } else { 0 }
+        if matches!(self.class, Class::BlocksShort | Class::TableShort) { bytes / SHORT_BYTES } else { 0 }
     }
 
     /// Returns true if enough of the bytes that Open MPI moved in this direction were found equal
-    /// to those of compiled code: as many as one instance has, and at least [`LOOKED_AT`].
+    /// to those of compiled code: as many as one instance has, and at least [`ENOUGH`].
     pub(crate) fn is_proven(&self, direction: Direction) -> bool {
-        self.alike[direction as usize].load(Ordering::Relaxed) >= LOOKED_AT.max(self.bounds[0] as u64)
+        self.alike[direction as usize].load(Ordering::Relaxed) >= ENOUGH.max(self.bounds[0] as u64)
     }
 
     /// Counts bytes that Open MPI moved in this direction and that were found equal to those of
@@ -177,7 +179,7 @@ impl Described {
         for (direction, moved) in Direction::BOTH.into_iter().zip(self.served.take()) {
             let Some(moved) = moved else { continue };
             if committed.settled(direction, 0)
-                || overhead_budget::allows(COMPILE) && committed.settled(direction, moved)
+                || overhead_budget::allows(0) && committed.settled(direction, moved)
             {
                 committed.make_ranges(direction);
                 // Until enough bytes were found equal, bytes that Open MPI has received are

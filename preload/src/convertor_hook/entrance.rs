@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 
 use ddtc::kind::Direction;
 
-use super::described::LOOKED_AT;
+use super::described::ENOUGH;
 use super::host::{
     COPY, Copy, FAILED, Original, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Prepare, RAW, SET_POSITION,
     called, generic, is_enabled, typed,
@@ -14,7 +14,6 @@ use super::host::{
 use super::layout::{Convertor, OF_TYPE, layout};
 use super::lists;
 use super::mover::{Ours, leave, position};
-use super::ready::ENOUGH;
 use super::unseen;
 use crate::counted;
 use crate::guard::guard;
@@ -154,7 +153,7 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
     }
     let entry = match table::find(handle) {
         Found::Convert(entry) => entry,
-        Found::Unknown if size >= LOOKED_AT && !watched_for(FOREIGN | GPU | OPAQUE_GPU) && !is_inside() => {
+        Found::Unknown if size >= ENOUGH && !watched_for(FOREIGN | GPU | OPAQUE_GPU) && !is_inside() => {
             // SAFETY: the convertor was just prepared, as the caller promises, and its flags show
             // that it was prepared for the generic mover. `handle` and `size` were read from the
             // convertor.

@@ -15,7 +15,7 @@ use ddtc::kind::Direction;
 use ddtc::object::runtime;
 use ddtc_hosts::policy::{Call, Class, Policy};
 
-use super::described::LOOKED_AT;
+use super::described::ENOUGH;
 use super::description::{order, understood};
 use super::functions::{FOUND, Functions, functions};
 use super::host::{enable, is_enabled};
@@ -33,19 +33,7 @@ use crate::reserve;
 use crate::settings::{HookChoice, settings};
 use crate::slow_path::{SHADOW, watch};
 use crate::table::TypeEntry;
-use crate::times::staging;
-
-/// Minimum bytes of requests that Open MPI's mover must have packed or unpacked before their type
-/// is marked to be made ready for the convertor hook.
-pub(crate) const ENOUGH: u64 = 4096;
-
-/// Minimum bytes of a message that marks its type at once to be made ready for the convertor hook.
-/// Until the type is ready there, its messages go through staging buffers. Making a type ready
-/// takes some ten microseconds, and longer for a type with a list-like combiner.
-const AT_ONCE: u64 = 64 << 10;
-/// Number of messages of one length, shorter than [`AT_ONCE`], after which their type is marked to
-/// be made ready for the convertor hook.
-const BEFORE: u64 = 64;
+use crate::times::{SHORT_BYTES, staging};
 
 /// Threshold in nanoseconds for enabling the hook: it is enabled once compiled code inside Open MPI
 /// would have saved the requests of the process this much time together. The proof, which must be
@@ -130,10 +118,10 @@ fn say(why: &'static str) {
 }
 
 /// Returns true if a type justifies the hook: the hook is enabled already, or every type is
-/// compiled at its first use, or compiled code inside Open MPI saves at least an eighth of a
-/// nanosecond per byte of the type's requests. Types with long runs save less.
+/// compiled at its first use, or compiled code inside Open MPI saves at least a nanosecond for
+/// [`SHORT_BYTES`] bytes of the type's requests. Types with long runs save less.
 fn enables(entry: &TypeEntry) -> bool {
-    is_enabled() || settings().config.lazy_threshold == 0 || entry.spares(LOOKED_AT) >= LOOKED_AT / 8
+    is_enabled() || settings().config.lazy_threshold == 0 || entry.spares(ENOUGH) >= ENOUGH / SHORT_BYTES
 }
 
 /// Makes a type that was just decoded or timed ready for the hook in both directions. Does so only
@@ -147,13 +135,13 @@ pub(crate) fn adopted(host: &'static Host, entry: &'static TypeEntry, handle: u6
 
 /// Counts the time that compiled code inside Open MPI would have saved a collective call while the
 /// hook is not enabled. The program passes `bytes` bytes of a type to the call, and Open MPI makes
-/// messages from them, which nobody times. For layouts with short runs a quarter of a nanosecond
-/// per byte is counted, because Open MPI takes at least that long. For other layouts nothing is
+/// messages from them, which nobody times. For layouts with short runs a nanosecond is counted for
+/// [`SHORT_BYTES`] bytes, because Open MPI takes at least that long. For other layouts nothing is
 /// counted.
 #[inline]
 pub(crate) fn passes(host: &'static Host, entry: &TypeEntry, bytes: u64) {
     misses(host, || match entry.rules().class {
-        Class::StridedShort | Class::BlocksShort | Class::TableShort => bytes / 4,
+        Class::StridedShort | Class::BlocksShort | Class::TableShort => bytes / SHORT_BYTES,
         _ => 0,
     });
 }
@@ -173,13 +161,12 @@ pub(crate) fn inside(host: &Host, entry: &TypeEntry, bytes: u64, directions: &[D
 
 /// Counts a message of `bytes` bytes that compiled code would have packed or unpacked inside Open
 /// MPI if its type were ready for the hook. Instead the message usually goes through a staging
-/// buffer, which takes more time. If the hook is enabled, marks the type to be made ready after
-/// enough of these messages.
+/// buffer, which takes more time. If the hook is enabled, marks the type to be made ready once
+/// these messages have had [`ENOUGH`] bytes.
 pub(crate) fn offer(host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction) {
     misses(host, || staging(bytes));
     if is_enabled() {
-        let enough = bytes.saturating_mul(if bytes >= AT_ONCE { 1 } else { BEFORE });
-        entry.served.ask(direction, bytes, enough);
+        entry.served.ask(direction, bytes, ENOUGH);
     }
 }
 

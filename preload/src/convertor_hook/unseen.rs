@@ -22,13 +22,13 @@ use ddtc::kind::Direction;
 use ddtc::object::runtime;
 use ddtc_hosts::policy::Call;
 
-use super::described::{Described, all, find, make};
+use super::described::{Described, ENOUGH, all, find, make};
 use super::description::{MOST, View, order, view};
 use super::first;
 use super::functions::functions;
 use super::layout::{Convertor, layout};
 use super::mover::Ours;
-use super::ready::{ENOUGH, by_itself};
+use super::ready::by_itself;
 use super::standing::in_a_call_of_the_program;
 use crate::cuts::Entry;
 use crate::host::known;
@@ -36,7 +36,6 @@ use crate::hotness;
 use crate::overhead_budget;
 use crate::relative::ADDRESSES;
 use crate::slow_path::{UNSEEN, unwatch, watch, watched_for};
-use crate::worth::COMPILE;
 
 /// Slot for one of Open MPI's descriptions of types that waits to be compiled. If a thread holds a
 /// slot while the process forks, the child process cannot use that slot.
@@ -90,7 +89,7 @@ const ENTRY: u64 = 1100;
 /// overhead budget allows compiling the description. Does nothing if a slot has an equal
 /// description already.
 fn note(view: &View<'_>) {
-    if !overhead_budget::allows(COMPILE + ENTRY * view.entries.len() as u64) {
+    if !overhead_budget::allows(ENTRY * view.entries.len() as u64) {
         return;
     }
     let hash = view.hash();

@@ -59,14 +59,14 @@ fn uses_pass_while_nothing_can_come_of_them() {
         while passes(handle, None) {}
         slot.passed()
     };
-    // Each use costs 10. After the first use, no use passes. After ten uses, 27 pass, three times
-    // the nine uses before the last one. If the next decision is made at a cost of 140, only 2 uses
-    // pass, which cost half of the 40 that are left. If the cost of that decision is exceeded
-    // already, none passes.
-    assert_eq!([passed(slot, 10, 10, 1 << 30), passed(slot, 10, 100, 1 << 30)], [0, 27]);
-    assert_eq!([passed(slot, 10, 100, 140), passed(slot, 10, 100, 90)], [2, 0]);
+    // Each use costs 10. After the first use, no use passes. After ten uses, as many pass as there
+    // were before the last one. If the next decision is made at a cost of 140, only 4 uses pass,
+    // which cost the 40 that are left. If the cost of that decision is exceeded already, none
+    // passes.
+    assert_eq!([passed(slot, 10, 10, 1 << 30), passed(slot, 10, 100, 1 << 30)], [0, 9]);
+    assert_eq!([passed(slot, 10, 100, 140), passed(slot, 10, 100, 90)], [4, 0]);
     assert_eq!(passed(slot, 1, u64::MAX / 2, u64::MAX), LEFT);
-    slot.rest(10, 20, 1 << 30);
+    slot.rest(10, 40, 1 << 30);
     assert_eq!((0..4).map(|_| passes(handle, None)).collect::<Vec<_>>(), [true, true, true, false]);
     // Two uses have passed when the back-off is ended early by `Slot::passed`.
     slot.rest(10, 100, 1 << 30);
@@ -141,15 +141,14 @@ fn a_used_type_is_known_as_one() {
     let handle = 1 << 42;
     record(handle);
     let slot = home(handle);
-    assert!(!is_used(handle) && slot.next.load(Relaxed) == worth::MIN);
+    assert!(!is_used(handle) && slot.next.load(Relaxed) == worth::DECODE);
     slot.rest(10, 100, 1 << 30);
     assert!(passes(handle, None) && is_used(handle) && slot.passed() == 1);
     slot.size.store(8, Relaxed);
     assert!(is_used(handle));
-    // The next decision about the type is made when its uses have cost one and a half times as much
-    // as now.
+    // The next decision about the type is made when its uses have cost twice as much as now.
     slot.spent.store(4000, Relaxed);
-    assert_eq!((slot.look_later(), slot.next.load(Relaxed)), (6000, 6000));
+    assert_eq!((slot.look_later(), slot.next.load(Relaxed)), (8000, 8000));
     free(handle);
     assert!(!is_used(handle) && !is_used(0));
 }
