@@ -312,10 +312,22 @@ impl TypeEntry {
 
 static TYPES: Table<TypeEntry> = Table::new();
 
+/// Number of look-ups of types by their handles. A test reads it from outside (lookups.c).
+#[cfg(debug_assertions)]
+#[unsafe(export_name = "ddtc_type_lookups")]
+pub static LOOKUPS: AtomicU64 = AtomicU64::new(0);
+
+#[inline]
+fn entry_of(handle: u64) -> Option<&'static TypeEntry> {
+    #[cfg(debug_assertions)]
+    LOOKUPS.fetch_add(1, Ordering::Relaxed);
+    TYPES.find(handle)
+}
+
 /// Looks up a type by its masked handle.
 #[inline]
 pub(crate) fn find(handle: u64) -> Found {
-    match TYPES.find(handle) {
+    match entry_of(handle) {
         None => Found::Unknown,
         Some(entry) if entry.size() > 0 => Found::Convert(entry),
         Some(_) => Found::Pass,
@@ -326,7 +338,7 @@ pub(crate) fn find(handle: u64) -> Found {
 /// not decoded.
 #[inline]
 pub(crate) fn known(host: &Host, datatype: HandleWord) -> Option<&'static TypeEntry> {
-    TYPES.find(datatype & host.mask)
+    entry_of(datatype & host.mask)
 }
 
 /// Returns an entry for a type. The entry is not bound to a handle yet, and the caller owns it. If

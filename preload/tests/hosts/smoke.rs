@@ -258,3 +258,24 @@ fn truncated_messages_stay_in_the_receive_on_mpich() {
 fn truncated_messages_stay_in_the_receive_on_open_mpi() {
     truncated(Host::OpenMpi);
 }
+
+/// A call that is converted looks up each of its derived datatypes once, and a call of named types
+/// looks up none. Compiled code inside Open MPI looks up a type once more, so the hook is off here.
+#[cfg(debug_assertions)]
+#[test]
+fn each_type_of_a_call_is_looked_up_once() {
+    let expected = "\
+MPI_Sendrecv, types 1: 1
+MPI_Sendrecv, types 2: 2
+MPI_Sendrecv, types 1: 1
+MPI_Sendrecv, types 0: 0
+MPI_Irecv, MPI_Isend, types 2: 2
+MPI_Startall, types 1: 1
+MPI_Pack, types 1: 1
+";
+    for host in [Host::Mpich, Host::OpenMpi] {
+        let run = host.run(host.compile("lookups", &["-ldl"]));
+        let (text, errors) = run.preload().env("DDTC_POLICY", "all").env("DDTC_HOOK", "off").text();
+        assert_eq!(text, expected, "{host:?}\n{errors}");
+    }
+}
