@@ -111,8 +111,9 @@ impl Neighbours {
         self.absent.is_some()
     }
 
-    /// Returns true if the neighbour of block `i` is a process, as source and as destination. The
-    /// result is meaningful only if [`Neighbours::told_apart`] returns true.
+    /// Returns true if the neighbour of block `i` is a process and not `MPI_PROC_NULL`, both as the
+    /// source and as the destination of the block. The result is meaningful only if
+    /// [`Neighbours::told_apart`] returns true.
     pub(crate) fn there(&self, i: usize) -> bool {
         let bit = self.absent.unwrap_or(0).checked_shr(i as u32).unwrap_or(0);
         bit & 1 == 0

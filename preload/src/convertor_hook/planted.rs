@@ -8,7 +8,7 @@ use ddtc::kind::Direction;
 use super::described::Way;
 use super::layout::{Convertor, layout};
 
-/// Number of compared pieces of which one is moved wrongly; 0: no piece is moved wrongly.
+/// One in this number of compared pieces is moved wrongly; 0: no piece is moved wrongly.
 static EVERY: AtomicU64 = AtomicU64::new(0);
 static PIECES: AtomicU64 = AtomicU64::new(0);
 
