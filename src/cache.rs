@@ -151,10 +151,7 @@ impl Cache {
     /// Counts `bytes` bytes of a layout of that [`near_hash`](LoopNest::near_hash); returns those of all such layouts, evicted ones too.
     pub fn moved_near(&self, near_hash: u64, direction: Direction, bytes: u64) -> u64 {
         let slot = &self.near[near_hash as usize % NEAR_SLOTS][direction as usize];
-        // Bytes may be `u64::MAX`, so the sum must not wrap around. If two threads add at once, one number may be lost.
-        let all = slot.load(Relaxed).saturating_add(bytes);
-        slot.store(all, Relaxed);
-        all
+        slot.fetch_add(bytes, Relaxed).saturating_add(bytes)
     }
 
     /// Code that serves every plan of `shape`.

@@ -191,7 +191,9 @@ impl Engine {
     /// Counts a call of a layout that is not compiled; whether it is the one that makes it worth it, by itself or with those that differ in far distances alone.
     fn has_moved<L: Cached>(&self, layout: &CompiledLayout<L>, direction: Direction, bytes: u64) -> bool {
         let threshold = self.0.config.lazy_threshold;
-        let near = |hash| bytes > 0 && self.0.cache.moved_near(hash, direction, bytes) >= threshold;
+        // Callers pass `u64::MAX` to have the layout compiled at once. More than the threshold need not be counted, and the sum must not wrap around.
+        let near =
+            |hash| bytes > 0 && self.0.cache.moved_near(hash, direction, bytes.min(threshold)) >= threshold;
         let bytes = if layout.near_hash().is_some_and(near) { bytes.max(threshold) } else { bytes };
         layout.reaches_threshold(direction, bytes, threshold)
     }

@@ -546,9 +546,9 @@ fn rest(
     // examined.
     let more = if entry.served.is_asked() { 0 } else { hotness::bypassed(given.datatype & host.mask, like) };
     if let Some(hook) = hook(host) {
-        hook.misses(host, &|| match entry.measured() {
-            Some(measured) if measured.packs_faster(bytes) == Some(true) => entry.spares(bytes) * (1 + more),
-            _ => 0,
+        hook.misses(host, &|| {
+            let gain = entry.measured().and_then(|measured| measured.gain_inside(bytes));
+            gain.unwrap_or(0).saturating_mul(1 + more)
         });
     }
 }

@@ -235,8 +235,9 @@ pub(crate) struct Facts {
     /// Packed bytes of the buffer; `None` if they are not known before the communicator, file or
     /// window of the call is examined.
     pub(crate) payload: Option<Payload>,
-    /// True if it is known that compiled code can replace the packing of this MPI library. If the call
-    /// makes messages, it must also be known that the MPI library can send packed bytes instead.
+    /// True if it is known that compiled code can replace the packing of this MPI library. If the
+    /// call makes messages, it must also be known that the MPI library can send packed bytes
+    /// instead.
     pub(crate) is_tried: bool,
     /// True if a PMPI layer that comes after ddtc handles calls of this kind.
     pub(crate) is_layers: bool,

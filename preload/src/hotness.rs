@@ -506,17 +506,18 @@ fn looked_at(
     }
     let (mean, arguments) = class.map_or((0, 0), |class| (class.mean(), class.arguments()));
     let gain = class.map(|class| (class, class.gain(costs, outlook.bytes, rules.moves_inside())));
-    let (outlook, doublings) = match gain {
-        None => (outlook, 0),
-        Some((class, Gain::Unknown)) => (Outlook { mean, ..outlook }, class.vain().min(MAX_DOUBLINGS)),
-        Some((_, Gain::Nanos(saves))) => (Outlook { mean, saves, ..outlook }, 0),
-        Some((_, Gain::Nothing)) => (outlook, DOUBLINGS_WITHOUT_GAIN),
+    let (outlook, doublings, compiling) = match gain {
+        None => (outlook, 0, 0),
+        Some((class, Gain::Unknown)) => (Outlook { mean, ..outlook }, class.vain().min(MAX_DOUBLINGS), 0),
+        // Types of a class that gains are compiled at once, so the saving must cover that too.
+        Some((class, Gain::Nanos(saves))) => {
+            let compiling = if class.makes_new_layouts() { COMPILE } else { 0 };
+            (Outlook { mean, saves, ..outlook }, 0, compiling)
+        }
+        Some((_, Gain::Nothing)) => (outlook, DOUBLINGS_WITHOUT_GAIN, 0),
     };
-    // If types of the class gain, this type is compiled at once, which is to pay too.
-    let compiling =
-        gain.is_some_and(|(class, gain)| matches!(gain, Gain::Nanos(_)) && class.makes_new_layouts());
     // Nanoseconds that decoding may take.
-    let budget = (outlook.saves() >> doublings).saturating_sub(if compiling { COMPILE } else { 0 });
+    let budget = (outlook.saves() >> doublings).saturating_sub(compiling);
     if budget >= worth::cost(arguments) {
         return Some(worth::arguments(budget));
     }

@@ -29,14 +29,13 @@ use crate::profile_cache;
 use crate::times::{LATER, PART, ROUNDS, Runs, Times, is_faster};
 use crate::use_kind::CompletedBy;
 
-/// Factor in the minimum number of bytes that a layout must have moved in a size class before it is
-/// timed, if the layout's similarity class decides already about messages of this size. Without it,
-/// SPECFEM3D_cm took 1.69 times as long and LAMMPS_full 1.22 times under Open MPI (Emerald Rapids,
+/// Factor by which the minimum number of bytes before a timing is multiplied, if the layout's
+/// similarity class decides already about messages of this size. Without this factor, SPECFEM3D_cm took 1.69 times as long and LAMMPS_full 1.22 times under Open MPI (Emerald Rapids,
 /// 2026-11-29).
 const SIMILAR_FACTOR: u64 = 16;
-/// Number of times that a timing moves its sample: in each round the MPI library and our kernel pack
-/// the sample, and its packed bytes are copied. The messages of a size class must have moved this
-/// number times the bytes of one message, at most [`PART`], before the class is timed.
+/// Number of times that a timing moves its sample: in each round the MPI library and our kernel
+/// pack the sample, and its packed bytes are copied. Before a size class is timed, its messages must
+/// have moved this number times the bytes of one message, or times [`PART`] if that is less.
 const MOVED_BY_TIMING: u64 = 3 * ROUNDS;
 /// Number of size classes. Size class `n` holds messages of 2^n to 2^(n+1) - 1 bytes. The last size
 /// class has no upper bound.
@@ -341,6 +340,12 @@ impl Measured {
         self.both(bytes).map(|[_, ours, host]| is_faster(ours, host))
     }
 
+    /// Returns what [`Measured::spares`] returns, if our kernel packs messages of `bytes` bytes
+    /// faster than the MPI library ([`is_faster`]); otherwise `None`.
+    pub(crate) fn gain_inside(&self, bytes: u64) -> Option<u64> {
+        self.spares(bytes).filter(|_| self.packs_faster(bytes) == Some(true))
+    }
+
     /// Returns three numbers for the size class of `bytes`: the length in bytes of the part of a
     /// message that was timed, and the nanoseconds in which our kernel and the MPI library packed
     /// this part. `None`: there are no times.
@@ -361,8 +366,8 @@ impl Measured {
         self.decided().filter(|(_, times)| times.bytes > 0)
     }
 
-    /// Returns the size classes that are not timed any more, with their times. If a size class could
-    /// not be timed, the field `bytes` of its times is 0.
+    /// Returns the size classes that are not timed any more, with their times. If a size class
+    /// could not be timed, the field `bytes` of its times is 0.
     fn decided(&self) -> impl Iterator<Item = (usize, Times)> {
         let timed = self.timed.load(Relaxed);
         let classes = self.classes.iter().enumerate().filter(move |(at, _)| timed >> at & 1 != 0);

@@ -8,9 +8,10 @@
 //! bytes its types move until they are freed, how many arguments their constructors have, whether
 //! conversions gain time, how many types were decoded in vain, and whether layouts are new.
 //!
-//! All facts but the last are written to the profile cache ([`profile_cache`]), so that the next run
-//! of the program begins with them. A class only decides when a type is decoded, and whether a message is
-//! converted whose own layout was not timed. Bytes are always moved by the type's own kernel.
+//! All facts but the last are written to the profile cache ([`profile_cache`]), so that the next
+//! run of the program begins with them. A class only decides when a type is decoded, and whether a
+//! message is converted whose own layout was not timed. Bytes are always moved by the type's own
+//! kernel.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -268,8 +269,7 @@ impl SimilarityClass {
         }
         // Inside the MPI library nothing is staged, so more time is saved than by staging, or some
         // time if staging gains nothing.
-        let packs_faster = self.measured.packs_faster(bytes) == Some(true);
-        let inside = self.measured.spares(bytes).filter(|_| moves_inside && packs_faster);
+        let inside = self.measured.gain_inside(bytes).filter(|_| moves_inside);
         self.measured.saves(bytes).max(inside).map_or(Gain::Nothing, Gain::Nanos)
     }
 

@@ -350,8 +350,8 @@ impl Staged {
 
     /// Stages the parts of a buffer that this rank receives into in a collective call, if they are
     /// to be converted. Returns the arguments for the MPI library; no arguments if the buffer is
-    /// bypassed. `own`: parts that are in the buffer before the call because of `MPI_IN_PLACE`; they
-    /// are packed here if `moment` is [`Moment::Call`]. `beside`: as in [`Purpose::Elements`].
+    /// bypassed. `own`: parts that are in the buffer before the call because of `MPI_IN_PLACE`;
+    /// they are packed here if `moment` is [`Moment::Call`]. `beside`: as in [`Purpose::Elements`].
     ///
     /// # Safety
     /// As for the collective call.

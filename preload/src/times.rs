@@ -3,12 +3,12 @@
 
 use ddtc_hosts::profile::Costs;
 
-/// Number of bytes in short runs whose packing takes an MPI library about a nanosecond, or more.
+/// Number of bytes in short runs that an MPI library takes about a nanosecond or longer to pack.
 /// Measured: 0.2 to 3 ns for a byte in short runs, and 0.1 ns for a byte in long runs (machine not
 /// recorded). If the number is too small, types are decoded too early.
 pub(crate) const SHORT_BYTES: u64 = 4;
-/// Number of rounds of one timing that must not be interrupted. The minimum of each time over the
-/// rounds counts, so all rounds but one may be slow for a reason that the system does not report.
+/// Number of uninterrupted rounds that one timing needs. The minimum of each time over the rounds
+/// counts, so all rounds but one may be slow for a reason that the system does not report.
 pub(crate) const ROUNDS: u64 = 3;
 /// Maximum number of bytes of a buffer that are packed to measure packing times. Only whole
 /// instances are packed. The first instance is packed even if it is longer than this maximum.
@@ -158,8 +158,8 @@ pub(crate) struct Times {
 
 impl Times {
     /// Returns true if messages of `bytes` bytes in these runs gain by a conversion. If both ranks
-    /// must decide alike, the layout alone decides. Otherwise the conversion must be faster than the
-    /// MPI library ([`is_faster`]).
+    /// must decide alike, the layout alone decides. Otherwise the conversion must be faster than
+    /// the MPI library ([`is_faster`]).
     pub(crate) fn gains(self, costs: &Costs, bytes: u64, runs: Runs) -> bool {
         let (host, converted) = self.sides(costs, bytes, runs);
         self.gain_on_both_ranks(costs, bytes, runs).unwrap_or(is_faster(converted, host))

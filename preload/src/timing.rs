@@ -60,7 +60,7 @@ pub(crate) fn time(
             if measured.wants(bytes, CompletedBy::SameCall, false) {
                 entry.ready(direction, u64::MAX);
             }
-            if measured.packs_faster(bytes) == Some(true) {
+            if measured.gain_inside(bytes).is_some() {
                 adopted(host, entry, datatype & host.mask);
             }
         }

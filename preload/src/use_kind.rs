@@ -6,7 +6,8 @@ use ddtc_hosts::profile::Costs;
 
 use crate::times::SHORT_BYTES;
 
-/// Kind of a use of a datatype, which is part of the key of a type's similarity class.
+/// Kind of a use of a datatype. It is part of the key of a type's similarity class. The minimum
+/// cost of a pack is less than that of other uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UseKind {
     /// A pack or unpack by the program, for example by `MPI_Pack`.
@@ -84,7 +85,8 @@ impl UseRules {
     const MADE: u32 = 1 << 31;
     /// Bit of a word of rules that is set if types are decoded at their first use.
     const AT_ONCE: u32 = 1 << 30;
-    /// Bit of a word of rules that is set if compiled code may move messages inside the MPI library.
+    /// Bit of a word of rules that is set if compiled code may move messages inside the MPI
+    /// library.
     const MOVES_INSIDE: u32 = 1 << 29;
 
     /// Returns the rules. `at_once`: types are decoded at their first use. `moves_inside`: compiled

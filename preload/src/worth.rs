@@ -5,21 +5,22 @@
 //! known about similar types, two guesses replace that knowledge. First, the type is expected to
 //! transfer as many bytes again as it has transferred so far. Second, a conversion is expected to
 //! save the minimum time that the use costs the MPI library. Decoding then begins when the uses
-//! have cost as much as decoding does. So a type that is not used again after it was decoded has
-//! cost at most twice what it had to cost (the rule for the ski rental problem). If similar types
+//! have cost as much as decoding does, or at most twice as much, because uses are only looked at
+//! when their cost has doubled. So a type that is not used again after it was decoded has cost at
+//! most three times what it had to cost (the rule for the ski rental problem). If similar types
 //! were freed before ([`crate::similar`]), their mean number of bytes replaces the first guess. If
 //! their conversion was timed, the measured gain replaces the second guess.
 //!
 //! The estimate reads no clock. It uses measured times only for messages about which each rank
-//! decides by itself. So if two ranks use a type in the same way, know the same about similar
-//! types, and both ranks or neither must convert its messages, both decode the type at the same
-//! message.
+//! decides by itself. Suppose that the messages of a type must be converted by both ranks or by
+//! neither. If both ranks use the type in the same way, and know the same about similar types, both
+//! decode it at the same message.
 
 /// Nanoseconds that decoding a type costs if calls follow each other, without the cost of the
 /// arguments of its constructors: 1400 on a Zen 4 (docs/records/performance.md, "A type used
-/// once"). On an Emerald Rapids a vector, subarray or flat structure took 2200 to 5300 before equal
-/// types were found by their arguments; if such a type is found, it takes 600 to 900, or 2000 if it
-/// is a structure under Open MPI. Before the uses of a type have cost the MPI library so much, the
+/// once"). On an Emerald Rapids a vector, subarray or flat structure takes 2200 to 5300 ns. If an
+/// equal type is found by its arguments, it takes 600 to 900 ns, or 2000 ns for a structure under
+/// Open MPI. Before the uses of a type have cost the MPI library so much, the
 /// type is not even compared with similar types. If the constant is too small, types that are freed
 /// soon are decoded in vain. If it is too large, a few more messages are bypassed before a type is
 /// decoded.
@@ -37,8 +38,8 @@ pub(crate) const CONSTRUCTOR: u64 = 50;
 pub(crate) const BLOCK: u64 = 4;
 /// Estimated nanoseconds that compiling a layout in both directions costs, for the cheapest kernels.
 /// Measured: 8700 for lists of 250 blocks (Emerald Rapids, 2026-11-29); the first compilation in a
-/// process takes 60000 and more (Zen 3). Without it, such lists, which are new for each step and
-/// used 20 times there, took 1.3 times as long under MPICH.
+/// process takes 60000 and more (Zen 3). Without this estimate, such lists took 1.3 times as long
+/// under MPICH, if they were new for each step of the program and used 20 times in it.
 pub(crate) const COMPILE: u64 = 10_000;
 /// Maximum number of times that the required saving of a type is doubled. As long as the gain of
 /// similar types is not known, it is doubled for each of them that was decoded in vain since one

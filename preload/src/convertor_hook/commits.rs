@@ -36,8 +36,8 @@ pub unsafe extern "C" fn opal_datatype_commit(datatype: *mut c_void) -> i32 {
     code
 }
 
-/// Enables Open MPI's convertor hook if `MPI_Type_commit` or `PMPI_Type_commit` is on the stack. Then
-/// the program makes this commit by a call that passes no wrapper of ddtc.
+/// Enables Open MPI's convertor hook if `MPI_Type_commit` or `PMPI_Type_commit` is on the stack,
+/// which shows that the program has made this commit without passing a wrapper of ddtc.
 #[cold]
 fn look() {
     LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).ok();

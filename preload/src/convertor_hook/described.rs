@@ -26,8 +26,8 @@ use crate::times::SHORT_BYTES;
 
 /// Minimum number of packed bytes for which the hook examines or prepares a type. If a request has
 /// so many bytes and its type is not in the table, the type is looked up by Open MPI's description
-/// of it. If the requests and staged messages of a type have had so many bytes together, in one
-/// direction, the type is marked to be made ready. Making a type ready takes some ten microseconds,
+/// of it. Once the requests and staged messages of a type have together moved this many bytes in
+/// one direction, the type is marked to be made ready. Making a type ready takes some ten microseconds,
 /// and longer for a type with a list-like combiner.
 pub(crate) const ENOUGH: u64 = 16 << 10;
 

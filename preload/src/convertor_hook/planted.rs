@@ -8,7 +8,8 @@ use ddtc::kind::Direction;
 use super::described::Way;
 use super::layout::{Convertor, layout};
 
-/// One in this number of compared pieces is moved wrongly; 0: no piece is moved wrongly.
+/// Interval of planted faults: one in this many compared pieces is moved wrongly on purpose; 0: none
+/// is.
 static EVERY: AtomicU64 = AtomicU64::new(0);
 static PIECES: AtomicU64 = AtomicU64::new(0);
 

@@ -164,9 +164,9 @@ pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) 
     Ok(Proven { generic: [sends as usize, receives as usize], order })
 }
 
-/// Returns the [`Order`] in which Open MPI's descriptions hold an element's two counts. Read in that
-/// order, the description of each subject, and that of a type with other bounds, must mean the same
-/// layout as the decoded type. Returns `None` if this is so for no order.
+/// Returns the [`Order`] in which Open MPI's descriptions hold an element's two counts. Read in
+/// that order, the description of each subject, and that of a type with other bounds, must mean the
+/// same layout as the decoded type. Returns `None` if this is so for no order.
 fn order(
     host: &'static Host,
     functions: &Functions,

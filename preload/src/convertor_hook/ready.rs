@@ -136,8 +136,7 @@ pub(crate) fn adopted(host: &'static Host, entry: &'static TypeEntry, handle: u6
 /// Counts the time that compiled code inside Open MPI would have saved a collective call while the
 /// hook is not enabled. The program passes `bytes` bytes of a type to the call, and Open MPI makes
 /// messages from them, which nobody times. For layouts with short runs a nanosecond is counted for
-/// [`SHORT_BYTES`] bytes, because Open MPI takes at least that long. For other layouts nothing is
-/// counted.
+/// [`SHORT_BYTES`] bytes. For other layouts nothing is counted.
 #[inline]
 pub(crate) fn passes(host: &'static Host, entry: &TypeEntry, bytes: u64) {
     misses(host, || match entry.rules().class {

@@ -37,8 +37,9 @@ static int wait_by(int call, MPI_Request *r, MPI_Status *s) {
   }
 }
 
-/* Waits until the launcher of the job has ended, as it does after MPI_Abort of the other rank. */
 static pid_t launcher;
+
+/* Waits until the launcher of the job has ended, as it does after MPI_Abort of the other rank. */
 static void wait_for_the_end(void) {
   while (getppid() == launcher) usleep(10000);
   _exit(0);
