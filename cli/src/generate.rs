@@ -62,7 +62,7 @@ fn policy() -> String {
          # Per library and layout class the payloads in bytes that are converted. `ddtc tune` measures one for this machine.\n",
     );
     for (family, version) in MEASURED {
-        let library = Library { family, version };
+        let library = Library::new(family, version);
         let _ = write!(text, "\nlibrary {library}\n{}", Profile::of(&library).shipped_policy());
     }
     text
@@ -77,7 +77,7 @@ mod tests {
     fn the_policy_reads_back() {
         let text = policy();
         for (family, version) in MEASURED {
-            let library = Library { family, version };
+            let library = Library::new(family, version);
             let read = Policy::parse(&text, &library.to_string()).unwrap();
             assert_eq!(read, Some(Profile::of(&library).shipped_policy()), "{library}");
         }

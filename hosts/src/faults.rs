@@ -247,9 +247,9 @@ fn has_blocks_of_short_lines(t: &Datatype) -> bool {
 mod tests {
     use super::*;
 
-    const INTEL: Library = Library { family: Family::Intel, version: [2021, 18, 1] };
-    const MPICH: Library = Library { family: Family::Mpich, version: [5, 0, 2] };
-    const OPEN_MPI: Library = Library { family: Family::OpenMpi, version: [5, 0, 11] };
+    const INTEL: Library = Library::new(Family::Intel, [2021, 18, 1]);
+    const MPICH: Library = Library::new(Family::Mpich, [5, 0, 2]);
+    const OPEN_MPI: Library = Library::new(Family::OpenMpi, [5, 0, 11]);
 
     fn is_misplaced(library: Library, text: &str) -> bool {
         misplaces(library, &text.parse().unwrap()).is_some()
@@ -269,7 +269,7 @@ mod tests {
         for (library, text) in [(MPICH, cyclic), (OPEN_MPI, cyclic), (MPICH, vector), (OPEN_MPI, steps)] {
             assert!(!is_misplaced(library, text), "{library} {text}");
         }
-        let other = Library { family: Family::Other, version: [1, 0, 0] };
+        let other = Library::new(Family::Other, [1, 0, 0]);
         assert!(!is_misplaced(other, steps));
     }
 

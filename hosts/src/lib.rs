@@ -19,7 +19,8 @@
 //! | [`variables`] | environment variables that have new names |
 //! | [`loaded`] | an MPI library that this process loads by its file name |
 //! | [`mpi_functions`] | table of the functions that concern requests, and their treatment |
-//! | [`profile`] | properties of each MPI library: what may be converted, packed form, costs |
+//! | [`profile`] | properties of each MPI library: packed form, treatment of errors, costs |
+//! | [`tried`] | kinds of calls that are right when they are converted, for each release that was tried |
 //! | [`library`] | search for the file of the preload library |
 #![deny(unsafe_code)]
 
@@ -36,4 +37,5 @@ pub mod places;
 pub mod policy;
 pub mod profile;
 pub mod report;
+pub mod tried;
 pub mod variables;

@@ -325,7 +325,7 @@ mod tests {
     use super::*;
     use crate::policy::Family;
 
-    const MPICH: Library = Library { family: Family::Mpich, version: [5, 0, 2] };
+    const MPICH: Library = Library::new(Family::Mpich, [5, 0, 2]);
 
     /// Imitated MPI libraries, right and with planted faults. A handle is the index of one of them.
     const PLANTED: [&str; 4] = ["right", "steps", "loses", "writes behind"];

@@ -424,9 +424,16 @@ pub struct Library {
     pub family: Family,
     /// Major, minor and patch level.
     pub version: [u32; 3],
+    /// Whether it is MPICH with its old device, ch3, which distributions built until MPICH 3.4.
+    pub is_ch3: bool,
 }
 
 impl Library {
+    /// Returns a library of this family and version, in its usual form.
+    pub const fn new(family: Family, version: [u32; 3]) -> Library {
+        Library { family, version, is_ch3: false }
+    }
+
     /// Returns the family and version that the text of `MPI_Get_library_version` shows.
     pub fn of(text: &str) -> Library {
         // Libraries derived from MPICH mention MPICH too, after their own name. So only a text that
@@ -447,7 +454,7 @@ impl Library {
         for (part, place) in numbers.map_while(|part| part.parse().ok()).zip(&mut version) {
             *place = part;
         }
-        Library { family, version }
+        Library { is_ch3: text.contains(", device ch3"), ..Library::new(family, version) }
     }
 
     /// Returns the release in the text of `MPI_Get_library_version`: the first word that begins

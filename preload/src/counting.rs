@@ -80,6 +80,9 @@ fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Bypas
     if handle == 0 || handle == host.type_null || host.named(handle).is_some() {
         return None;
     }
+    if !given.always && host.never_converts(given.call) {
+        return Some(Bypass::Untried);
+    }
     let purpose = match given.always {
         true => Purpose::Pack { is_met: true, fits: true, own_runs: i64::MAX },
         false => Purpose::Argument { call: given.call, persistent: false },

@@ -215,6 +215,7 @@ fn use_rules(host: &Host) -> UseRules {
         let moves_inside = allowed_hook(host).is_some();
         let counts = |call| {
             !host.layers.take(call)
+                && !host.never_converts(call)
                 && (policy(host).any(call) || call == Call::Message && measured || moves_inside)
         };
         let found = UseRules::new(settings().config.lazy_threshold == 0, moves_inside, counts);
@@ -332,7 +333,7 @@ fn decided_for(
         purpose,
         record: Record::Known(known),
         payload: Some(payload),
-        is_tried: eligible::messages(host),
+        is_tried: eligible::messages(host) && host.permits(purpose.call()),
         is_layers: false,
         wire_form: host.profile.wire_form,
     };

@@ -4,6 +4,8 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use ddtc_hosts::tried::Standing;
+
 use crate::canary::packs_raw;
 use crate::guard::guard;
 use crate::hooks::allowed_hook;
@@ -61,12 +63,12 @@ fn decide(host: &'static Host) -> bool {
     decided.flatten().unwrap_or(false)
 }
 
-/// Returns true if the conversion of messages was tested with this release of the MPI library and
-/// the handles of `MPI_PACKED` and `MPI_BYTE` are known.
+/// Returns true if some kind of calls may be converted under this MPI library, and the handles of
+/// `MPI_PACKED` and `MPI_BYTE` are known.
 fn supported(host: &Host) -> bool {
-    let known = host.profile.messages && host.packed != 0 && host.byte != 0;
-    if !known && settings().report.is_some() {
-        warn(format_args!("{}: messages are not converted under this MPI library", host.version));
+    let known = !host.kinds.is_empty() && host.packed != 0 && host.byte != 0;
+    if known && matches!(host.standing, Standing::Untried { .. }) && !settings().unproven {
+        warn(format_args!("{}", host.standing.in_words(&host.library, true)));
     }
     known
 }

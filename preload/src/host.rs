@@ -18,8 +18,9 @@ use ddtc_hosts::abi::queries::{self, Queries};
 use ddtc_hosts::abi::{Abi, Flavour, Signs};
 use ddtc_hosts::for_each_counted_call;
 use ddtc_hosts::layer::Group;
-use ddtc_hosts::policy::Library;
+use ddtc_hosts::policy::{Call, Family, Library};
 use ddtc_hosts::profile::Profile;
+use ddtc_hosts::tried::{Kind, Kinds, Standing};
 
 use crate::layers::{Layers, Successors};
 use crate::loader::{Opened, object_of};
@@ -326,6 +327,10 @@ pub(crate) struct Host {
     pub(crate) library: Library,
     /// Properties of this release of the MPI library that decisions about conversion depend on.
     pub(crate) profile: &'static Profile,
+    /// Knowledge of this release by the matrix of MPI libraries.
+    pub(crate) standing: Standing,
+    /// Kinds of calls that may be converted.
+    pub(crate) kinds: Kinds,
     /// First line of the text from `MPI_Get_library_version`, which names the implementation.
     pub(crate) version: String,
     /// Minimum bytes of a contiguous run that the MPI library copies faster than `memcpy` does
@@ -339,6 +344,20 @@ pub(crate) struct Host {
 }
 
 const _: () = assert!(std::mem::offset_of!(Host, next) <= 64);
+
+/// Returns the kinds of calls that may be converted under an MPI library: those that were right when
+/// the release was tried. For a release that was not tried, `DDTC_POLICY=all` permits those of the
+/// nearest older one, or of the oldest. `DDTC_UNPROVEN` permits all kinds.
+fn kinds(library: &Library, profile: &Profile, standing: Standing) -> Kinds {
+    let settings = settings();
+    if settings.unproven && library.family != Family::Other {
+        Kinds::ALL
+    } else if profile.stages {
+        standing.kinds(settings.policy == Choice::All)
+    } else {
+        Kinds::NONE
+    }
+}
 
 impl Host {
     /// Collects the data about the MPI library whose functions are found in `scope`. If `converts`
@@ -369,6 +388,7 @@ impl Host {
         let direct = if counting && converts { CountedFunctions::find(&none) } else { next_counted.clone() };
         let library = Library::of(if converts { &version } else { "" });
         let profile = Profile::of(&library);
+        let standing = Standing::of(&library);
         let mut host = Host {
             mask: abi.map_or(0, |a| a.handle_mask),
             named_ranges: [NO_RANGE; 2],
@@ -393,6 +413,8 @@ impl Host {
             own_runs: if settings().policy == Choice::All { i64::MAX } else { profile.costs.own_runs },
             library,
             profile,
+            standing,
+            kinds: kinds(&library, profile, standing),
             version,
             named: Vec::new(),
             place: Place::of(scope),
@@ -402,6 +424,18 @@ impl Host {
             host.take_handles(abi, scope);
         }
         host
+    }
+
+    /// Returns true if calls of this kind may be converted.
+    #[inline]
+    pub(crate) fn permits(&self, call: Call) -> bool {
+        Kind::of(call).is_none_or(|kind| self.kinds.has(kind))
+    }
+
+    /// Returns true if calls of this kind are left to the MPI library whatever their types are. Not
+    /// under Open MPI, inside which compiled code may move the bytes of any call.
+    pub(crate) fn never_converts(&self, call: Call) -> bool {
+        !self.permits(call) && !self.profile.costs.moves_inside
     }
 
     /// Fills in the predefined handles, which are constants of the ABI or addresses of data objects

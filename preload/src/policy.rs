@@ -16,13 +16,14 @@ use crate::times::Runs;
 use crate::warn::warn;
 
 /// Returns the policy for the MPI library of this process. The policy never converts calls that a
-/// PMPI layer intercepts.
+/// PMPI layer intercepts, or calls of a kind that may not be converted under the MPI library.
 #[inline]
 pub(crate) fn policy(host: &Host) -> &'static Policy {
     static POLICY: Awaited<Policy> = Awaited::new();
     POLICY.get_or_init(|| {
         let mut policy = choose(host);
-        for call in Call::ALL.into_iter().filter(|&call| host.layers.take(call)) {
+        for call in Call::ALL.into_iter().filter(|&call| host.layers.take(call) || host.never_converts(call))
+        {
             policy = Class::ALL.into_iter().fold(policy, |policy, class| policy.with_call(call, class, 0));
         }
         policy
@@ -57,7 +58,7 @@ impl Rules {
         let calls = Call::ALL.into_iter().filter(|&call| policy.of(call, class) != 0);
         let calls: u32 = calls.map(|call| 1 << call as u32).sum();
         let is_timed =
-            settings().policy == Choice::Measure && class != Class::Dense && !host.layers.take(Call::Message);
+            settings().policy == Choice::Measure && class != Class::Dense && policy_may_change(host);
         let runs = || {
             let t = committed.datatype();
             let number = (t.size().unsigned_abs() / run.max(1)).max(1);
@@ -72,6 +73,12 @@ impl Rules {
         let calls = calls | if measured.is_some() { 1 << Call::Message as u32 } else { 0 };
         Rules { class, calls, messages: policy.set(class), measured, similar }
     }
+}
+
+/// Returns true if measured times may show that messages gain, although the policy's table does not
+/// convert them.
+fn policy_may_change(host: &Host) -> bool {
+    !host.layers.take(Call::Message) && !host.never_converts(Call::Message)
 }
 
 fn choose(host: &Host) -> Policy {

@@ -20,6 +20,7 @@ use ddtc::object::runtime;
 use ddtc::process::{Awaited, Mutex, to_stderr};
 use ddtc_hosts::bypass::Bypass;
 use ddtc_hosts::report::{COUNTS, Report, TypeRow};
+use ddtc_hosts::tried::Standing;
 
 use crate::counted::{self, REFUSALS, Row, Rows, rows, short};
 use crate::guard::{PANICS, guard};
@@ -253,6 +254,15 @@ fn sorted(rows: &Rows) -> Vec<&Row> {
     sorted
 }
 
+/// Returns what a user should know of a release of the MPI library that was not tried or was wrong.
+fn untried(host: &Host) -> Option<String> {
+    match host.standing {
+        _ if host.abi.is_none() || !host.profile.stages => None,
+        Standing::Tried { .. } if !host.kinds.is_empty() => None,
+        standing => Some(standing.in_words(&host.library, !host.kinds.is_empty())),
+    }
+}
+
 /// Returns the notes of the report, which name circumstances that a user should know of, such as
 /// calls that are not converted and why.
 #[inline(never)]
@@ -261,6 +271,7 @@ fn notes(host: &'static Host, unseen: bool, hook: &HookReport) -> Vec<String> {
     if unseen {
         notes.push("this MPI library's Fortran calls bypass its C functions and are not seen".to_owned());
     }
+    notes.extend(untried(host));
     notes.extend(host.layers.notes().chain(layers::hidden(profiling_names())));
     notes.extend_from_slice(&hook.notes);
     let others = others().into_iter();

@@ -87,6 +87,9 @@ pub(crate) struct Settings {
     pub(crate) perf_map: bool,
     /// `DDTC_POLICY`: the rule that decides whether a buffer is converted.
     pub(crate) policy: Choice,
+    /// `DDTC_UNPROVEN`: whether calls are converted that were not tried with this MPI library, or
+    /// were wrong. Only for programs that try them.
+    pub(crate) unproven: bool,
     /// `DDTC_PROFILE_CACHE`: whether measured times are kept in the profile cache for later runs of
     /// programs.
     pub(crate) profile_cache: bool,
@@ -149,6 +152,7 @@ fn read(get: Get<'_>) -> Settings {
         perf_map: flag(get, "DDTC_PERF_MAP", false),
         profile_cache: flag(get, "DDTC_PROFILE_CACHE", true),
         policy: parsed(get, "DDTC_POLICY", Choice::default()),
+        unproven: flag(get, "DDTC_UNPROVEN", false),
         hook: parsed(get, "DDTC_HOOK", HookChoice::default()),
         staging_bytes: parsed(get, "DDTC_STAGING_MIB", 512usize).min(1 << 20) << 20,
     }

@@ -72,7 +72,7 @@ fn said(cell: &str) -> Option<u64> {
 
 /// The profiles whose costs the source sets, each with the text of its definition.
 fn profiles(source: &str) -> Vec<(&'static str, &str)> {
-    [("MPICH", "MPICH"), ("Intel MPI", "INTEL"), ("Open MPI", "OPEN_MPI")]
+    [("MPICH", "MPICH"), ("MPICH 4.2", "MPICH_4_2"), ("Intel MPI", "INTEL"), ("Open MPI", "OPEN_MPI")]
         .into_iter()
         .map(|(library, name)| {
             let (_, rest) = source.split_once(&format!("pub const {name}: Profile = ")).expect("a profile");
@@ -94,7 +94,9 @@ fn wrong(row: &Row) -> Option<String> {
     if file == "hosts/src/profile.rs" {
         // `MPICH `2 << 20`, Intel MPI `u64::MAX` bytes`: each library that sets the field, and no other.
         return profiles(&source).into_iter().find_map(|(library, text)| {
-            let listed = value.split(", ").find_map(|part| part.strip_prefix(library)?.split('`').nth(1));
+            let listed = value
+                .split(", ")
+                .find_map(|part| part.strip_prefix(library)?.strip_prefix(" `")?.split('`').next());
             let set = field(text, name);
             (listed != set).then(|| format!("{name} of {library} is {set:?}, not {listed:?}"))
         });

@@ -12,6 +12,7 @@ mod fitted;
 mod guide;
 mod identities;
 mod kinds;
+mod libraries;
 mod limits;
 mod links;
 mod parts;

@@ -14,7 +14,7 @@ use super::Findings;
 type Rule = fn(&str) -> Result<(), String>;
 
 /// The variables of docs/SETTINGS.md.
-pub(super) const VARIABLES: [(&str, Rule); 12] = [
+pub(super) const VARIABLES: [(&str, Rule); 13] = [
     ("DDTC_MODE", |v| v.parse::<Mode>().map(drop).map_err(|e| e.to_string())),
     ("DDTC_LAZY_THRESHOLD", |v| v.parse::<u64>().map(drop).map_err(|_| "must be a number of bytes".into())),
     ("DDTC_TARGET", target),
@@ -23,6 +23,7 @@ pub(super) const VARIABLES: [(&str, Rule); 12] = [
     ("DDTC_RECORD", file),
     ("DDTC_CHECK", flag),
     ("DDTC_POLICY", |v| one_of(v, &["measure", "table", "all", "none"])),
+    ("DDTC_UNPROVEN", flag),
     ("DDTC_PROFILE_CACHE", flag),
     ("DDTC_HOOK", |v| one_of(v, &["on", "off", "check"])),
     ("DDTC_STAGING_MIB", |v| v.parse::<usize>().map(drop).map_err(|_| "must be a number of MiB".into())),

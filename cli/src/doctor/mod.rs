@@ -24,6 +24,7 @@ use ddtc::exec::interp;
 use ddtc::target::{Level, Target};
 use ddtc_hosts::policy::{Call, Class, Family, Library, Policy, file, payloads};
 use ddtc_hosts::profile::Profile;
+use ddtc_hosts::tried::Standing;
 
 use ddtc_bench::machine::Machine;
 use ddtc_hosts::library;
@@ -107,12 +108,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     }
     let mpi = mpi(&mut findings, args, library.as_deref());
     if let (Some(library), Some((mpi, version))) = (&library, &mpi) {
+        let (untried, words) = conversions(&Library::of(version));
+        findings.says("conversions", &words);
         let policy = policy(&mut findings, version);
         if args.launch.is_empty() {
             findings
                 .says("messages", "not tried: say how two ranks are launched: ddtc doctor -- mpiexec -n 2");
         } else {
-            messages::run(&mut findings, args, library, mpi, policy);
+            messages::run(&mut findings, args, library, mpi, policy, untried.then_some(&words));
         }
     }
     print!("{}", findings.text);
@@ -414,6 +417,21 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
         }
     }
     Some((path, loaded.version))
+}
+
+/// Returns whether no kind of calls may be converted under a library for lack of trials, and what may be converted in words.
+fn conversions(library: &Library) -> (bool, String) {
+    let standing = Standing::of(library);
+    let is_set = |name: &str, value: &str| std::env::var(name).as_deref() == Ok(value);
+    let asked = is_set("DDTC_POLICY", "all");
+    if is_set("DDTC_UNPROVEN", "1") && library.family != Family::Other {
+        (false, "all kinds, tried or not, because of DDTC_UNPROVEN".to_owned())
+    } else if Profile::of(library).stages {
+        (standing.kinds(asked).is_empty(), standing.in_words(library, asked))
+    } else {
+        let words = "MPI_Pack and MPI_Unpack; messages are moved inside the library alone, because staging gains nothing";
+        (false, words.to_owned())
+    }
 }
 
 /// The policy in force for a library.

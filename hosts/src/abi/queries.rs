@@ -39,7 +39,8 @@ pub type LargeContentsFn = unsafe extern "C-unwind" fn(
 ) -> c_int;
 
 /// Returns the first line of a library's version text (MPI 5.0, 9.1.1), with one space between
-/// words. `None` if the call fails.
+/// words. MPICH's old device is appended, as in `MPICH Version: 3.4.1, device ch3:nemesis`. `None` if
+/// the call fails.
 ///
 /// # Safety
 /// `function` must be `MPI_Get_library_version` of an MPI library.
@@ -52,7 +53,10 @@ pub unsafe fn version(function: VersionFn) -> Option<String> {
     let code = unsafe { function(text.as_mut_ptr().cast(), &raw mut length) };
     let text = CStr::from_bytes_until_nul(&text).ok()?.to_string_lossy();
     let words: Vec<&str> = text.lines().next().unwrap_or("").split_whitespace().collect();
-    (code == 0).then(|| words.join(" "))
+    let device = text.lines().find_map(|line| line.strip_prefix("MPICH Device:")).map(str::trim);
+    let device = device.filter(|device| device.starts_with("ch3"));
+    let device = device.map_or(String::new(), |device| format!(", device {device}"));
+    (code == 0).then(|| words.join(" ") + &device)
 }
 
 /// Returns the version and subversion of the standard ABI that a library has (MPI 5.0, 20.1).

@@ -206,7 +206,7 @@ fn the_document_says_the_shipped_payloads_of_messages() {
     for (name, family) in
         [("MPICH", Family::Mpich), ("Intel MPI", Family::Intel), ("Open MPI", Family::OpenMpi)]
     {
-        let policy = Profile::of(&Library { family, version: [0; 3] }).shipped_policy();
+        let policy = Profile::of(&Library::new(family, [0; 3])).shipped_policy();
         let classes = Class::ALL.into_iter().filter(|&class| policy.set(class) != 0);
         let words: Vec<String> =
             classes.map(|class| format!("{} {}", class.name(), payloads(policy.set(class)))).collect();

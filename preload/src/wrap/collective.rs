@@ -16,6 +16,7 @@ use std::ffi::c_int;
 
 use ddtc::count::Count;
 use ddtc_hosts::policy::Call;
+use ddtc_hosts::tried::Kind;
 
 use crate::bindings::covered;
 use crate::forms::Forms;
@@ -68,7 +69,7 @@ impl Collective {
             // `covered` also examines Fortran bindings that were loaded since its last call.
             When::Once(request) => !request.is_null() && covered(host),
             When::Persistent(request) => {
-                !request.is_null() && host.profile.persistent_collectives && covered(host)
+                !request.is_null() && host.kinds.has(Kind::Persistent) && covered(host)
             }
         });
         if group.is_some() {

@@ -5,6 +5,7 @@
 use std::ffi::{c_int, c_void};
 
 use ddtc::count::Count;
+use ddtc_hosts::tried::Kind;
 
 use crate::bindings::{covered, may_be_covered};
 use crate::completing::found;
@@ -193,6 +194,12 @@ unsafe fn receive<N: Count>(
     }
 }
 
+/// Returns false if messages may be converted under this MPI library, but not those of exchanges. If no
+/// message may be, the decision about each buffer says so.
+fn may_exchange(host: &Host) -> bool {
+    host.kinds.has(Kind::Exchanges) || !host.kinds.has(Kind::Messages)
+}
+
 /// # Safety
 /// As `MPI_Isendrecv` (MPI 5.0, 3.10).
 #[inline]
@@ -225,6 +232,9 @@ pub(super) unsafe fn isendrecv<N: Count>(
     // `request` is not null.
     unsafe {
         let (staged, (s, r)) = before(host, request, forms.max_bytes::<N>(), (sent, received), |staged| {
+            if !may_exchange(host) {
+                return (sent, received);
+            }
             let s = staged.send(sent, dest);
             // If the MPI library leaves the status of exchanges empty, ddtc cannot find out how
             // many bytes were received, so the receive is bypassed.
@@ -266,7 +276,8 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
     // SAFETY: the caller promises the arguments of an exchange in place of `given`. `g` is `given`
     // or a staging buffer for its message. Something is staged only if `request` is not null.
     unsafe {
-        let (staged, g) = before(host, request, forms.max_bytes::<N>(), given, |staged| match both {
+        let converts = both && may_exchange(host);
+        let (staged, g) = before(host, request, forms.max_bytes::<N>(), given, |staged| match converts {
             false => given,
             true if host.profile.tells_exchanges => staged.replace(given, Origin::Named(comm)),
             true => staged.send(given, dest),

@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     for (int call = 0; call < calls; call++) {
         /* The same choices on every rank. */
         int op = below(KINDS), kind = below(3) == 0 ? 1 + below(MOST) : -below(2);
-        int which = size > 1 ? below(4) : below(3), place = below(4) == 0, turn = below(3), mode = below(MODES_TRIED);
+        int which = size > 1 ? below(4) : below(3), place = below(4) == 0, turn = below(3), mode = any_mode();
         long count;
         switch (below(4)) {
         case 0: count = 1 + below(4); break;

@@ -57,10 +57,10 @@ static struct layout swapped(void)
 }
 
 /* The call `op`, in one form. */
-#ifdef OPEN_MPI
-#define FORM(name, ...) MPI_File_##name(__VA_ARGS__)
-#else
+#ifdef LARGE_COUNTS
 #define FORM(name, ...) (large ? MPI_File_##name##_c(__VA_ARGS__) : MPI_File_##name(__VA_ARGS__))
+#else
+#define FORM(name, ...) MPI_File_##name(__VA_ARGS__)
 #endif
 static int made(int op, int large, MPI_File f, MPI_Offset at, void *b, int n, MPI_Datatype t, MPI_Status *s)
 {

@@ -32,6 +32,17 @@ static void match(int size)
         }
 }
 
+/* Whether an edge from one rank to another may be made. */
+static int may_join(int from, int to)
+{
+#ifdef CONFUSES_EDGES
+    /* MPICH before 5.0.2 takes the messages of several edges between the same two ranks in another order. */
+    for (int i = 0; i < of[from].out; i++)
+        if (of[from].to[i] == to) return 0;
+#endif
+    return of[from].out < EDGES && of[to].in < EDGES;
+}
+
 static MPI_Comm grid(int size)
 {
     int n = 1 + below(3), dims[3] = {0}, periods[3];
@@ -67,7 +78,7 @@ static MPI_Comm graph(int size)
     memset(of, 0, sizeof of);
     for (int e = 0; e < 2 * size; e++) {
         int a = below(size), b = below(size);
-        if (a == b || of[a].out == EDGES || of[b].out == EDGES) continue;
+        if (a == b || of[b].out == EDGES || !may_join(a, b)) continue;
         of[a].to[of[a].out++] = b;
         of[b].to[of[b].out++] = a;
     }
@@ -89,7 +100,7 @@ static MPI_Comm directed(int size, int rank)
     memset(of, 0, sizeof of);
     for (int e = 0; e < 2 * size; e++) {
         int a = below(size), b = below(size);
-        if (of[a].out == EDGES || of[b].in == EDGES) continue;
+        if (!may_join(a, b)) continue;
         of[a].to[of[a].out++] = b;
         of[b].from[of[b].in++] = a;
     }
@@ -120,7 +131,7 @@ int main(int argc, char **argv)
             topology = below(TOPOLOGIES);
             comm = topology == GRID ? grid(size) : topology == GRAPH ? graph(size) : directed(size, rank);
         }
-        int op = below(KINDS), kind = below(3) == 0 ? 1 + below(MOST) : -below(2), turn = below(3), mode = below(MODES_TRIED);
+        int op = below(KINDS), kind = below(3) == 0 ? 1 + below(MOST) : -below(2), turn = below(3), mode = any_mode();
         long count = below(3) ? 1 + below(most) : 1 + below(4);
         if (kind > 8 && count > 200) count = 200;
         if (size > 8 && count > 2000 / size) count = 1 + 2000 / size;

@@ -11,10 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef OPEN_MPI
-#define LARGE_COUNTS 1
-#define GET_STATUS_MANY 1
-#endif
+#include "versions.h"
 
 enum { TYPES = 6, ROOM = 640 << 10 };
 static int rank, size, peer;

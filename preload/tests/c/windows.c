@@ -114,10 +114,10 @@ struct operation {
     MPI_Request request;
 };
 
-#ifdef OPEN_MPI
-#define FORM(name, ...) MPI_##name(__VA_ARGS__)
-#else
+#ifdef LARGE_COUNTS
 #define FORM(name, ...) (o->large ? MPI_##name##_c(__VA_ARGS__) : MPI_##name(__VA_ARGS__))
+#else
+#define FORM(name, ...) MPI_##name(__VA_ARGS__)
 #endif
 
 static int issued(struct operation *o, MPI_Aint at, int target, int n, MPI_Datatype there, int m, MPI_Op op, MPI_Win win)
@@ -347,8 +347,8 @@ int main(int argc, char **argv)
                 while (!flag) MPI_Request_get_status(o->request, &flag, MPI_STATUS_IGNORE);
                 break;
             case FREED:
-#ifdef OPEN_MPI
-                /* Calls them invalid. */
+#if defined OPEN_MPI || defined KEEPS_REQUESTS
+                /* The library calls them invalid. */
                 MPI_Wait(&o->request, MPI_STATUS_IGNORE);
 #else
                 MPI_Request_free(&o->request);

@@ -21,6 +21,7 @@ mod guide;
 mod hunt;
 mod install;
 mod layers;
+mod matrix;
 mod measured;
 mod messages;
 mod misplaced;

@@ -92,30 +92,7 @@ impl Host {
 
     /// Compiles `tests/c/NAME.c` for the host, or `tests/c/NAME.cpp` if there is one, once per source.
     pub(crate) fn compile(self, name: &str, flags: &[&str]) -> PathBuf {
-        let plus = sources().join(format!("{name}.cpp"));
-        let is_plus = plus.exists();
-        let source = if is_plus { plus } else { sources().join(format!("{name}.c")) };
-        let text = fs::read(&source).unwrap_or_else(|e| panic!("{}: {e}", source.display()));
-        let mut hash = DefaultHasher::new();
-        let shared = ["layouts.h", "told.h", "ddtbench.h", "flat.h", "resident.h", "convertors.h"]
-            .map(|header| fs::read(sources().join(header)).unwrap());
-        (text, shared, flags, NAMED.get(), self.compiler()).hash(&mut hash);
-        let out = hosts().join("bin").join(format!("{name}-{:016x}", hash.finish()));
-        let _lock = Lock::take("compile");
-        if !out.exists() {
-            let part = out.with_extension("part");
-            let mut command = Command::new(self.compiler());
-            command
-                .args(["-O1", "-g", "-Wall", "-Wno-unused-result", "-pthread", "-I"])
-                .arg(hosts().join("bin"));
-            command.arg("-o").arg(&part).arg(&source).args(flags);
-            if is_plus {
-                command.arg("-lstdc++");
-            }
-            succeed(&mut command, "a C compiler (cc) is needed, and one of C++ for .cpp: install gcc, g++");
-            fs::rename(&part, &out).unwrap();
-        }
-        out
+        compiled_by(&self.compiler(), name, flags)
     }
 
     /// The environment that programs of this host need.
@@ -157,28 +134,100 @@ impl Host {
 
     /// Runs the program on `n` ranks under a release of the host that lies elsewhere.
     pub(crate) fn ranks_of(self, root: &Path, n: u32, program: impl AsRef<Path>) -> Run {
-        self.launched(root, n, &[], program)
+        self.launched(root, n, &[], HANGS, program)
+    }
+
+    /// As [`Host::ranks_of`] for a program that may hang without the preload library: it ends after so many seconds.
+    pub(crate) fn limited_ranks_of(
+        self,
+        root: &Path,
+        n: u32,
+        seconds: u32,
+        program: impl AsRef<Path>,
+    ) -> Run {
+        self.launched(root, n, &[], seconds, program)
+    }
+
+    /// As [`Host::limited_ranks_of`] on the two hosts that `two-nodes up` makes, one rank here and the next there.
+    pub(crate) fn ranks_of_two_nodes(
+        self,
+        root: &Path,
+        n: u32,
+        seconds: u32,
+        program: impl AsRef<Path>,
+    ) -> Run {
+        let script = package().join("tests/two-nodes");
+        let ssh = package().join("tests/two-nodes-ssh");
+        let mut command = Command::new("timeout");
+        command.arg(seconds.to_string()).arg(script).args(["on", "nodea"]);
+        command.arg(root.join("bin/mpiexec")).args(["-n", &n.to_string()]);
+        match self {
+            Host::OpenMpi => {
+                command.arg("--prtemca").arg("plm_ssh_agent").arg(ssh).args(["--host", "nodea:40,nodeb:40"]);
+                command.args(["--map-by", "node", "--bind-to", "none", "-x", "LD_LIBRARY_PATH"]);
+            }
+            Host::OpenMpi4 => {
+                command.args(["--mca", "plm_rsh_agent"]).arg(ssh).args(["--host", "nodea:40,nodeb:40"]);
+                command.args(["--map-by", "node", "--bind-to", "none", "-x", "LD_LIBRARY_PATH"]);
+            }
+            _ => {
+                command.args(["-launcher", "ssh", "-launcher-exec"]).arg(ssh);
+                command.args(["-hosts", "nodea,nodeb", "-ppn", "1"]);
+            }
+        }
+        self.prepared(command, root, program)
     }
 
     /// As [`Host::ranks`] under Open MPI, whose ranks go on when one of them dies.
     pub(crate) fn tolerant_ranks(self, n: u32, program: impl AsRef<Path>) -> Run {
-        self.launched(&self.root(), n, &["--with-ft", "ulfm"], program)
+        self.launched(&self.root(), n, &["--with-ft", "ulfm"], HANGS, program)
     }
 
-    /// Runs the program on `n` ranks by a launcher with these options.
-    fn launched(self, root: &Path, n: u32, options: &[&str], program: impl AsRef<Path>) -> Run {
+    /// Runs the program on `n` ranks by a launcher with these options, for at most so many seconds.
+    fn launched(self, root: &Path, n: u32, options: &[&str], seconds: u32, program: impl AsRef<Path>) -> Run {
         let mut command = Command::new("timeout");
-        command.arg(HANGS.to_string()).arg(root.join("bin/mpiexec")).args(["-n", &n.to_string()]);
+        command.arg(seconds.to_string()).arg(root.join("bin/mpiexec")).args(["-n", &n.to_string()]);
         if matches!(self, Host::OpenMpi | Host::OpenMpi4) {
             command.args(["--oversubscribe", "--bind-to", "none", "-x", "LD_LIBRARY_PATH"]);
         }
         command.args(options);
+        self.prepared(command, root, program)
+    }
+
+    /// What every launcher gets.
+    fn prepared(self, mut command: Command, root: &Path, program: impl AsRef<Path>) -> Run {
         self.surroundings(&mut command);
         command.env("LD_LIBRARY_PATH", root.join("lib"));
         // The launcher's own processes need no preload library: `env` sets it for the ranks.
         command.arg("env").arg("DDTC_RANKS=1").arg(program.as_ref());
         Run { command }
     }
+}
+
+/// Compiles `tests/c/NAME.c` by a compiler wrapper of an MPI library, or `tests/c/NAME.cpp` if there is one, once per source.
+pub(crate) fn compiled_by(compiler: &Path, name: &str, flags: &[&str]) -> PathBuf {
+    let plus = sources().join(format!("{name}.cpp"));
+    let is_plus = plus.exists();
+    let source = if is_plus { plus } else { sources().join(format!("{name}.c")) };
+    let text = fs::read(&source).unwrap_or_else(|e| panic!("{}: {e}", source.display()));
+    let mut hash = DefaultHasher::new();
+    let shared = ["versions.h", "layouts.h", "told.h", "ddtbench.h", "flat.h", "resident.h", "convertors.h"]
+        .map(|header| fs::read(sources().join(header)).unwrap());
+    (text, shared, flags, NAMED.get(), compiler).hash(&mut hash);
+    let out = hosts().join("bin").join(format!("{name}-{:016x}", hash.finish()));
+    let _lock = Lock::take("compile");
+    if !out.exists() {
+        let part = out.with_extension("part");
+        let mut command = Command::new(compiler);
+        command.args(["-O1", "-g", "-Wall", "-Wno-unused-result", "-pthread", "-I"]).arg(hosts().join("bin"));
+        command.arg("-o").arg(&part).arg(&source).args(flags);
+        if is_plus {
+            command.arg("-lstdc++");
+        }
+        succeed(&mut command, "a C compiler (cc) is needed, and one of C++ for .cpp: install gcc, g++");
+        fs::rename(&part, &out).unwrap();
+    }
+    out
 }
 
 /// Another release of a host, by its folder in the list of wheels, prepared when it is first asked for.
@@ -213,6 +262,15 @@ impl Run {
     pub(crate) fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Run {
         self.command.env(name, value);
         self
+    }
+
+    /// Of a launcher of `sh`: runs the program with the preload library on the ranks of one parity only.
+    pub(crate) fn with_some(self, parity: u32, program: &Path) -> Run {
+        let script = format!(
+            "rank=${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}; [ $((rank % 2)) = {parity} ] && export LD_PRELOAD={}; exec \"$@\"",
+            library().display()
+        );
+        self.arg("-c").arg(script).arg("sh").arg(program)
     }
 
     /// With the preload library.
@@ -410,11 +468,7 @@ pub(crate) fn summary(text: &str) -> &str {
 
 /// A launcher for each rank: the library for ranks of one parity only.
 pub(crate) fn on_some(host: Host, ranks: u32, program: &Path, parity: u32) -> Run {
-    let script = format!(
-        "rank=${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}; [ $((rank % 2)) = {parity} ] && export LD_PRELOAD={}; exec \"$@\"",
-        library().display()
-    );
-    host.ranks(ranks, "sh").arg("-c").arg(script).arg("sh").arg(program)
+    host.ranks(ranks, "sh").with_some(parity, program)
 }
 
 /// The lines of all ranks, whichever prints first.

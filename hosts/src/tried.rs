@@ -1,0 +1,368 @@
+//! Kinds of calls that are right when they are converted, for each release of an MPI library that was
+//! tried.
+//!
+//! The results are data: `tried.txt` has a row for each run of the matrix (`preload/tests/hosts/matrix.rs`,
+//! docs/LIBRARIES.md), which compares programs with the preload library on all ranks, on the even and on
+//! the odd ones with the same programs without it. What is converted under a library follows from its
+//! rows alone ([`Standing::of`]). How it is converted is in [`crate::profile`].
+
+use std::fmt;
+
+use crate::policy::{Call, Family, Library};
+
+/// Kind of calls that the matrix tries separately.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Messages between two ranks, except [`Kind::Exchanges`].
+    Messages,
+    /// `MPI_Isendrecv` and `MPI_Isendrecv_replace`.
+    Exchanges,
+    /// Blocking and nonblocking collective calls of all ranks of a communicator.
+    Collectives,
+    /// Blocking and nonblocking collective calls of neighbours.
+    Neighbors,
+    /// Persistent collective calls, those of neighbours too.
+    Persistent,
+    /// Puts and gets of windows.
+    Windows,
+    /// Reads and writes of files.
+    Files,
+}
+
+impl Kind {
+    /// All kinds, in the order of the columns of `tried.txt`.
+    pub const ALL: [Kind; 7] = [
+        Kind::Messages,
+        Kind::Exchanges,
+        Kind::Collectives,
+        Kind::Neighbors,
+        Kind::Persistent,
+        Kind::Windows,
+        Kind::Files,
+    ];
+
+    /// Returns the name of the kind, which heads its column in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Messages => "messages",
+            Kind::Exchanges => "exchanges",
+            Kind::Collectives => "collectives",
+            Kind::Neighbors => "neighbors",
+            Kind::Persistent => "persistent",
+            Kind::Windows => "windows",
+            Kind::Files => "files",
+        }
+    }
+
+    /// Returns the kind of a call of a policy; `None` for compiled code inside Open MPI, which a test at
+    /// run time tries. Persistent collective calls and exchanges are checked separately.
+    pub fn of(call: Call) -> Option<Kind> {
+        Some(match call {
+            Call::Message => Kind::Messages,
+            Call::Bcast
+            | Call::Gather
+            | Call::Scatter
+            | Call::Allgather
+            | Call::Alltoall
+            | Call::Alltoallw => Kind::Collectives,
+            Call::Neighbor | Call::NeighborAlltoallw => Kind::Neighbors,
+            Call::FileWrite | Call::FileRead => Kind::Files,
+            Call::Put | Call::Get => Kind::Windows,
+            Call::Inside => return None,
+        })
+    }
+}
+
+/// Set of kinds of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kinds(u8);
+
+impl Kinds {
+    /// No kind.
+    pub const NONE: Kinds = Kinds(0);
+    /// All kinds.
+    pub const ALL: Kinds = Kinds((1 << Kind::ALL.len()) - 1);
+
+    /// Returns true if the kind is in the set.
+    pub fn has(self, kind: Kind) -> bool {
+        self.0 >> kind as u8 & 1 != 0
+    }
+
+    /// Returns true if no kind is in the set.
+    pub fn is_empty(self) -> bool {
+        self == Kinds::NONE
+    }
+
+    fn with(self, kind: Kind) -> Kinds {
+        Kinds(self.0 | 1 << kind as u8)
+    }
+
+    fn and(self, other: Kinds) -> Kinds {
+        Kinds(self.0 & other.0)
+    }
+}
+
+/// Writes the names of the kinds, separated by commas, or `nothing`.
+impl fmt::Display for Kinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = Kind::ALL.into_iter().filter(|&k| self.has(k)).map(Kind::name).collect();
+        f.write_str(&if names.is_empty() { "nothing".to_owned() } else { names.join(", ") })
+    }
+}
+
+/// Result of the matrix for one kind of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The same with the preload library as without it, whichever ranks convert.
+    Right,
+    /// Right without the preload library, different with it.
+    Wrong,
+    /// Wrong, or ended by a signal, without the preload library.
+    OwnFault,
+    /// The library does not have such calls.
+    Absent,
+    /// Such calls were not run. Rows with this word are entered by hand.
+    Untried,
+}
+
+impl Verdict {
+    /// All verdicts.
+    pub const ALL: [Verdict; 5] =
+        [Verdict::Right, Verdict::Wrong, Verdict::OwnFault, Verdict::Absent, Verdict::Untried];
+
+    /// Returns the word for it in `tried.txt`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Right => "right",
+            Verdict::Wrong => "wrong",
+            Verdict::OwnFault => "fault",
+            Verdict::Absent => "absent",
+            Verdict::Untried => "untried",
+        }
+    }
+}
+
+/// One run of the matrix: a library and a transport.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row<'a> {
+    /// Family and release, as the library's version text says.
+    pub library: Library,
+    /// Device of a library of MPICH's family, from its version text; `-` for other libraries.
+    pub device: &'a str,
+    /// Transport between the ranks.
+    pub transport: &'a str,
+    /// Date of the run, as year, month and day.
+    pub date: &'a str,
+    /// Verdicts in the order of [`Kind::ALL`].
+    pub verdicts: [Verdict; Kind::ALL.len()],
+}
+
+impl<'a> Row<'a> {
+    /// Parses a line of `tried.txt`. `None` if it is not a row.
+    fn parse(line: &'a str) -> Option<Row<'a>> {
+        let mut words = line.split_whitespace();
+        let (family, release) = (words.next()?, words.next()?);
+        let family =
+            [Family::Mpich, Family::Intel, Family::OpenMpi].into_iter().find(|f| f.name() == family)?;
+        let mut version = [0; 3];
+        let mut parts = release.split('.');
+        for place in &mut version {
+            *place = parts.next()?.parse().ok()?;
+        }
+        let (device, transport, date) = (words.next()?, words.next()?, words.next()?);
+        let mut verdicts = [Verdict::Absent; Kind::ALL.len()];
+        for place in &mut verdicts {
+            let word = words.next()?;
+            *place = Verdict::ALL.into_iter().find(|verdict| verdict.name() == word)?;
+        }
+        let is_whole = parts.next().is_none() && words.next().is_none();
+        let library = Library { is_ch3: device.starts_with("ch3"), ..Library::new(family, version) };
+        is_whole.then_some(Row { library, device, transport, date, verdicts })
+    }
+
+    /// Returns the kinds that were right: none if messages were not, of which all others consist.
+    fn kinds(&self) -> Kinds {
+        let right = Kind::ALL.into_iter().zip(self.verdicts).filter(|&(_, v)| v == Verdict::Right);
+        let kinds = right.fold(Kinds::NONE, |kinds, (kind, _)| kinds.with(kind));
+        if kinds.has(Kind::Messages) { kinds } else { Kinds::NONE }
+    }
+}
+
+/// The results of the matrix.
+const TRIED: &str = include_str!("tried.txt");
+
+/// Returns all rows of the matrix, in the order of the file.
+pub fn rows() -> impl Iterator<Item = Row<'static>> {
+    // A test holds that every line is a row or a comment.
+    TRIED.lines().filter(|line| !line.starts_with('#')).filter_map(Row::parse)
+}
+
+/// Knowledge of an MPI library by the matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The release was run, or two others of its series were, of which `on` is the newest: these kinds of
+    /// calls were right in all of these runs, whatever the transport.
+    Tried {
+        /// Kinds that are converted.
+        kinds: Kinds,
+        /// Release that was run.
+        on: Library,
+    },
+    /// The release was not run. Only `MPI_Pack` and `MPI_Unpack` are converted.
+    Untried {
+        /// What is converted if the user asks for it: the kinds of the nearest older release that was run,
+        /// or of the oldest.
+        kinds: Kinds,
+        /// That release.
+        nearest: Library,
+    },
+    /// No release of the library's family was run, or the library is of no known family.
+    Unknown,
+}
+
+impl Standing {
+    /// Returns what is known of a library.
+    pub fn of(library: &Library) -> Standing {
+        Standing::by(library, rows)
+    }
+
+    fn by<'a, I: Iterator<Item = Row<'a>>>(library: &Library, rows: impl Fn() -> I) -> Standing {
+        let is_related = |tried: &Library| (tried.family, tried.is_ch3) == (library.family, library.is_ch3);
+        let releases = || rows().map(|row| row.library).filter(is_related);
+        let kinds = |is_of: &dyn Fn(Library) -> bool| {
+            rows().filter(|row| is_of(row.library)).map(|row| row.kinds()).fold(Kinds::ALL, Kinds::and)
+        };
+        if releases().any(|tried| tried == *library) {
+            return Standing::Tried { kinds: kinds(&|tried| tried == *library), on: *library };
+        }
+        let is_near = |tried: Library| is_related(&tried) && tried.version[..2] == library.version[..2];
+        let newest = releases().filter(|&tried| is_near(tried)).max_by_key(|l| l.version);
+        if let Some(on) = newest.filter(|on| releases().any(|tried| is_near(tried) && tried != *on)) {
+            return Standing::Tried { kinds: kinds(&is_near), on };
+        }
+        let older = releases().filter(|tried| tried.version < library.version).max_by_key(|l| l.version);
+        match older.or_else(|| releases().min_by_key(|l| l.version)) {
+            Some(nearest) => Standing::Untried { kinds: kinds(&|tried| tried == nearest), nearest },
+            None => Standing::Unknown,
+        }
+    }
+
+    /// Returns a sentence about the library for its user: what is converted, and on which release that
+    /// rests. `asked`: as in [`Standing::kinds`].
+    pub fn in_words(self, library: &Library, asked: bool) -> String {
+        match self {
+            Standing::Tried { kinds, .. } if kinds.is_empty() => {
+                "only MPI_Pack and MPI_Unpack: messages were not right in every run of this release or of its series"
+                    .to_owned()
+            }
+            Standing::Untried { kinds, nearest } if asked && !kinds.is_empty() => {
+                format!("{library} was not tried; its calls are converted as those of {nearest}")
+            }
+            Standing::Tried { kinds, on } if on == *library => format!("{kinds}: tried with this release"),
+            Standing::Tried { kinds, on } => {
+                format!("{kinds}: tried with {on} and other releases of its series")
+            }
+            Standing::Untried { nearest, .. } => format!(
+                "only MPI_Pack and MPI_Unpack: {library} was not tried; with DDTC_POLICY=all its calls are converted as those of {nearest}"
+            ),
+            Standing::Unknown => {
+                "only MPI_Pack and MPI_Unpack: no release of this MPI library was tried".to_owned()
+            }
+        }
+    }
+
+    /// Returns the kinds of calls that are converted. `asked`: the user asks for conversions even under a
+    /// release that was not tried.
+    pub fn kinds(self, asked: bool) -> Kinds {
+        match self {
+            Standing::Tried { kinds, .. } => kinds,
+            Standing::Untried { kinds, .. } if asked => kinds,
+            Standing::Untried { .. } | Standing::Unknown => Kinds::NONE,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROWS: &str = "\
+mpich 4.2.1 ch4:ofi shared 2026-11-29 right right right right right right right
+mpich 4.2.3 ch4:ofi shared 2026-11-29 right fault right right wrong right right
+mpich 4.2.3 ch4:ofi tcp    2026-11-29 right right right right right right fault
+mpich 4.1.3 ch4:ofi shared 2026-11-29 right absent wrong right right right right
+mpich 4.1.3 ch3:nemesis shared 2026-11-29 wrong absent right right right right right
+mpich 4.4.1 ch4:ofi shared 2026-11-29 right right wrong right right right right
+mpich 4.4.2 ch4:ofi shared 2026-11-29 right right right right right right right";
+
+    fn of(text: &str) -> Standing {
+        Standing::by(&Library::of(text), || ROWS.lines().filter_map(Row::parse))
+    }
+
+    fn release(version: [u32; 3]) -> Library {
+        Library::new(Family::Mpich, version)
+    }
+
+    #[test]
+    fn every_line_is_a_row_or_a_comment() {
+        let lines = TRIED.lines().filter(|line| !line.starts_with('#')).count();
+        assert_eq!(rows().count(), lines);
+        assert!(lines > 0);
+        let libraries: Vec<_> = rows().map(|row| (row.library.family as u8, row.library.version)).collect();
+        assert!(libraries.is_sorted(), "{libraries:?}");
+    }
+
+    #[test]
+    fn a_kind_is_converted_if_it_was_right_with_every_transport() {
+        let Standing::Tried { kinds, on } = of("MPICH Version: 4.2.3") else { panic!() };
+        assert_eq!(on, release([4, 2, 3]));
+        assert_eq!(kinds.to_string(), "messages, collectives, neighbors, windows");
+        let Standing::Tried { kinds, .. } = of("MPICH Version: 4.2.1") else { panic!() };
+        assert_eq!(kinds, Kinds::ALL);
+    }
+
+    #[test]
+    fn a_series_is_trusted_after_two_of_its_releases() {
+        assert_eq!(of("MPICH Version: 4.2.0rc1"), of("MPICH Version: 4.2.3"));
+        assert_eq!(of("MPICH Version: 4.2.4"), of("MPICH Version: 4.2.3"));
+        assert!(!of("MPICH Version: 4.4.0").kinds(true).has(Kind::Collectives), "right in one release alone");
+        for (text, nearest) in [
+            ("MPICH Version: 4.1.2", [4, 1, 3]),
+            ("MPICH Version: 4.3.0", [4, 2, 3]),
+            ("MPICH Version: 4.5.0", [4, 4, 2]),
+            ("MPICH Version: 3.4", [4, 1, 3]),
+        ] {
+            let standing = of(text);
+            assert!(
+                matches!(standing, Standing::Untried { nearest: n, .. } if n == release(nearest)),
+                "{text}"
+            );
+            assert!(standing.kinds(false).is_empty() && standing.kinds(true).has(Kind::Messages), "{text}");
+        }
+        let Standing::Tried { kinds, .. } = of("MPICH Version: 4.1.3, device ch3:nemesis") else { panic!() };
+        assert!(kinds.is_empty(), "messages were wrong");
+        assert!(of("MPICH Version: 4.2.3, device ch3:sock").kinds(false).is_empty());
+        for text in ["Nobody's MPI 4.2.3", "Intel(R) MPI Library 2021.18"] {
+            assert_eq!(of(text), Standing::Unknown, "{text}");
+            assert!(of(text).kinds(true).is_empty());
+        }
+    }
+
+    #[test]
+    fn lines_that_are_no_rows_are_refused() {
+        let row = ROWS.lines().next().unwrap();
+        assert!(Row::parse(row).is_some());
+        for (from, to) in [("mpich", "mpi"), ("4.2.1", "4.2"), ("4.2.1", "4.2.1.1"), ("right", "fine")] {
+            assert_eq!(Row::parse(&row.replacen(from, to, 1)), None, "{to}");
+        }
+        assert_eq!(Row::parse(&format!("{row} right")), None);
+        assert_eq!(Row::parse(row.rsplit_once(' ').unwrap().0), None);
+    }
+
+    #[test]
+    fn every_call_of_a_policy_has_a_kind_but_what_moves_inside() {
+        for call in Call::ALL {
+            assert_eq!(Kind::of(call).is_none(), call == Call::Inside, "{call:?}");
+        }
+    }
+}

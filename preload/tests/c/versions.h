@@ -1,0 +1,21 @@
+/* What the MPI library has, by its header: programs that run under many releases leave out the calls of a newer standard. */
+#ifndef VERSIONS_H
+#define VERSIONS_H
+#include <mpi.h>
+
+/* Open MPI says that it is of MPI 3.1: 5.0 has the calls of MPI 4.0 without large counts, 4.1 has none of them. */
+#if defined OMPI_MAJOR_VERSION
+#if OMPI_MAJOR_VERSION >= 5
+#define HAS_MPI_4 1
+#endif
+#else
+#if MPI_VERSION >= 4
+#define HAS_MPI_4 1
+#define LARGE_COUNTS 1
+#endif
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+#define GET_STATUS_MANY 1
+#endif
+#endif
+
+#endif
