@@ -167,8 +167,8 @@ pub const MPICH: Profile = Profile {
 
 /// MPICH 4.2 and 4.3, which copy messages of 64 KiB and more directly from layout to layout, at a small
 /// cost for each run. 4.3.2, Zen 3, there and back: 256 KiB in rows of 2 KiB take 33 us, 96 KiB in rows of
-/// 3 KiB 15 us, packed by hand 76 and 71. Runs of lists are slower there: 5 to 15 ns each (SPECFEM3D_mt,
-/// LAMMPS_full, SPECFEM3D_cm).
+/// 3 KiB 15 us, packed by hand 76 and 71. Lists of short blocks take longer there: 91 KB of SPECFEM3D_mt
+/// 207 us and 196 KB of LAMMPS_full 539, packed by hand 24 and 75.
 pub const MPICH_4_2: Profile = Profile {
     costs: Costs { rendezvous: u64::MAX, in_pieces: 64 << 10, short_run: 6, ..MPICH.costs },
     table_ends: 64 << 10,

@@ -194,8 +194,8 @@ unsafe fn receive<N: Count>(
     }
 }
 
-/// Returns false if messages may be converted under this MPI library, but not those of exchanges. If no
-/// message may be, the decision about each buffer says so.
+/// Returns false if messages may be converted under this MPI library, but not those of exchanges. Returns
+/// true if no message may be converted, because then the decision about each buffer bypasses it.
 fn may_exchange(host: &Host) -> bool {
     host.kinds.has(Kind::Exchanges) || !host.kinds.has(Kind::Messages)
 }

@@ -143,7 +143,7 @@ impl Subject {
         all.filter(|transport| asked.split(' ').any(|name| name == transport.name)).collect()
     }
 
-    /// Runs a program on so many ranks.
+    /// Returns the launch of a program on `ranks` ranks over a transport, with a time limit.
     fn launched(&self, transport: &Transport, ranks: u32, seconds: u32, program: &Path) -> Run {
         let run = match transport.name {
             "nodes" => self.host.ranks_of_two_nodes(&self.root, ranks, seconds, program),
@@ -193,7 +193,7 @@ impl Judge {
         }
     }
 
-    /// Returns what is wrong with a text that is `bare` without the preload library. `judges_counts`: of messages that are longer than the receive, the
+    /// Returns what is wrong with the text of a run with the preload library, given the text `bare` of a run without it. `judges_counts`: of messages that are longer than the receive, the
     /// status must say as many bytes.
     fn difference(self, host: Host, text: &str, bare: &str, judges_counts: bool) -> Option<String> {
         match self {

@@ -162,13 +162,13 @@ impl Host {
         command.arg(seconds.to_string()).arg(script).args(["on", "nodea"]);
         command.arg(root.join("bin/mpiexec")).args(["-n", &n.to_string()]);
         match self {
-            Host::OpenMpi => {
-                command.arg("--prtemca").arg("plm_ssh_agent").arg(ssh).args(["--host", "nodea:40,nodeb:40"]);
-                command.args(["--map-by", "node", "--bind-to", "none", "-x", "LD_LIBRARY_PATH"]);
-            }
-            Host::OpenMpi4 => {
-                command.args(["--mca", "plm_rsh_agent"]).arg(ssh).args(["--host", "nodea:40,nodeb:40"]);
-                command.args(["--map-by", "node", "--bind-to", "none", "-x", "LD_LIBRARY_PATH"]);
+            Host::OpenMpi | Host::OpenMpi4 => {
+                let agent: &[&str] = match self {
+                    Host::OpenMpi => &["--prtemca", "plm_ssh_agent"],
+                    _ => &["--mca", "plm_rsh_agent"],
+                };
+                command.args(agent).arg(ssh).args(["--host", "nodea:40,nodeb:40", "--map-by", "node"]);
+                command.args(["--bind-to", "none", "-x", "LD_LIBRARY_PATH"]);
             }
             _ => {
                 command.args(["-launcher", "ssh", "-launcher-exec"]).arg(ssh);
