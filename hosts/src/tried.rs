@@ -9,6 +9,7 @@
 use std::fmt;
 
 use crate::policy::{Call, Family, Library};
+use crate::transport::Transport;
 
 /// Kind of calls that the matrix tries separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +92,11 @@ impl Kinds {
     /// Returns true if no kind is in the set.
     pub fn is_empty(self) -> bool {
         self == Kinds::NONE
+    }
+
+    /// Returns true if all of these kinds are in another set.
+    pub fn is_in(self, other: Kinds) -> bool {
+        self.and(other) == self
     }
 
     fn with(self, kind: Kind) -> Kinds {
@@ -201,7 +207,7 @@ pub fn rows() -> impl Iterator<Item = Row<'static>> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// The release was run, or two others of its series were, of which `on` is the newest: these kinds of
-    /// calls were right in all of these runs, whatever the transport.
+    /// calls were right in all of these runs with the transport, or with every one if it was not run.
     Tried {
         /// Kinds that are converted.
         kinds: Kinds,
@@ -221,16 +227,25 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// Returns what is known of a library.
-    pub fn of(library: &Library) -> Standing {
-        Standing::by(library, rows)
+    /// Returns what is known of a library with a transport; `None` if the transport is not known.
+    pub fn of(library: &Library, transport: Option<Transport>) -> Standing {
+        Standing::by(library, transport, rows)
     }
 
-    fn by<'a, I: Iterator<Item = Row<'a>>>(library: &Library, rows: impl Fn() -> I) -> Standing {
+    fn by<'a, I>(library: &Library, transport: Option<Transport>, rows: impl Fn() -> I) -> Standing
+    where
+        I: Iterator<Item = Row<'a>>,
+    {
         let is_related = |tried: &Library| (tried.family, tried.is_ch3) == (library.family, library.is_ch3);
         let releases = || rows().map(|row| row.library).filter(is_related);
+        // The kinds that were right in all runs of some releases with the transport, or in all runs of
+        // them if it was not run.
         let kinds = |is_of: &dyn Fn(Library) -> bool| {
-            rows().filter(|row| is_of(row.library)).map(|row| row.kinds()).fold(Kinds::ALL, Kinds::and)
+            let runs = || rows().filter(|row| is_of(row.library));
+            let is_asked = |row: &Row| transport.is_none_or(|transport| transport.is_of(row.transport));
+            let is_run = runs().any(|row| is_asked(&row));
+            let kinds = runs().filter(|row| !is_run || is_asked(row)).map(|row| row.kinds());
+            kinds.fold(Kinds::ALL, Kinds::and)
         };
         if releases().any(|tried| tried == *library) {
             return Standing::Tried { kinds: kinds(&|tried| tried == *library), on: *library };
@@ -252,7 +267,7 @@ impl Standing {
     pub fn in_words(self, library: &Library, asked: bool) -> String {
         match self {
             Standing::Tried { kinds, .. } if kinds.is_empty() => {
-                "only MPI_Pack and MPI_Unpack: messages were not right in every run of this release or of its series"
+                "only MPI_Pack and MPI_Unpack: messages were not right in a run of this release or of its series"
                     .to_owned()
             }
             Standing::Untried { kinds, nearest } if asked && !kinds.is_empty() => {
@@ -295,8 +310,12 @@ mpich 4.1.3 ch3:nemesis shared 2026-11-29 wrong absent right right right right r
 mpich 4.4.1 ch4:ofi shared 2026-11-29 right right wrong right right right right
 mpich 4.4.2 ch4:ofi shared 2026-11-29 right right right right right right right";
 
+    fn over(transport: Option<Transport>, text: &str) -> Standing {
+        Standing::by(&Library::of(text), transport, || ROWS.lines().filter_map(Row::parse))
+    }
+
     fn of(text: &str) -> Standing {
-        Standing::by(&Library::of(text), || ROWS.lines().filter_map(Row::parse))
+        over(None, text)
     }
 
     fn release(version: [u32; 3]) -> Library {
@@ -313,7 +332,20 @@ mpich 4.4.2 ch4:ofi shared 2026-11-29 right right right right right right right"
     }
 
     #[test]
-    fn a_kind_is_converted_if_it_was_right_with_every_transport() {
+    fn a_kind_is_converted_if_it_was_right_with_the_transport() {
+        let kinds = |transport, text| over(Some(transport), text).kinds(false).to_string();
+        let shared = kinds(Transport::Shared, "MPICH Version: 4.2.3");
+        assert_eq!(shared, "messages, collectives, neighbors, windows, files");
+        let network = kinds(Transport::Libfabric, "MPICH Version: 4.2.3");
+        assert_eq!(network, "messages, exchanges, collectives, neighbors, persistent, windows");
+        let not_run = kinds(Transport::Ucx, "MPICH Version: 4.2.3");
+        assert_eq!(not_run, "messages, collectives, neighbors, windows");
+        let series = kinds(Transport::Libfabric, "MPICH Version: 4.2.2");
+        assert_eq!(series, network, "one release of the series was run with it");
+    }
+
+    #[test]
+    fn a_kind_is_converted_if_it_was_right_with_every_transport_where_none_is_known() {
         let Standing::Tried { kinds, on } = of("MPICH Version: 4.2.3") else { panic!() };
         assert_eq!(on, release([4, 2, 3]));
         assert_eq!(kinds.to_string(), "messages, collectives, neighbors, windows");

@@ -1,8 +1,8 @@
 //! Decision whether any message of this process is converted. Each process decides for itself,
 //! without the other processes, and keeps the decision until its world is finalized or the epoch
-//! ends.
+//! ends, or until the process is connected to another job by a transport that was not right.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use ddtc_hosts::tried::Standing;
 
@@ -12,6 +12,7 @@ use crate::hooks::allowed_hook;
 use crate::host::Host;
 use crate::reentrancy::Inside;
 use crate::settings::settings;
+use crate::spawned::is_spawned;
 use crate::warn::warn;
 
 /// Value of [`STATE`]: it is not decided yet whether messages are converted.
@@ -23,6 +24,24 @@ const OFF: u8 = 2;
 
 /// Decision whether messages are converted: [`UNKNOWN`], [`ON`] or [`OFF`].
 static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+/// True once the program has called a function that connects it to processes of another job.
+static CONNECTED: AtomicBool = AtomicBool::new(false);
+
+/// Ends the conversion of messages, if those to processes of other jobs may take a transport with
+/// which fewer kinds of calls were right. Called before the program is connected to such processes.
+pub(crate) fn connects(host: &Host) {
+    if !host.converts_beyond {
+        CONNECTED.store(true, Ordering::Relaxed);
+        STATE.store(OFF, Ordering::Relaxed);
+    }
+}
+
+/// Returns true if messages of this process may go to processes of other jobs by a transport with
+/// which fewer kinds of calls were right.
+pub(crate) fn is_beyond_trials(host: &Host) -> bool {
+    !host.converts_beyond && (CONNECTED.load(Ordering::Relaxed) || is_spawned(host))
+}
 
 /// Forgets the decision whether messages are converted, because it was made with a communicator of
 /// the world. Called when the world is finalized, and at the end of the epoch.
@@ -55,10 +74,12 @@ fn decide(host: &'static Host) -> bool {
     // packing. Then nothing is decided, and no message is converted.
     let decided = host.with_world(|| {
         let _inside = Inside::enter()?;
-        let found = guard(|| supported(host) && packs_raw(host, host.myself) && size_is_enough(host));
-        let on = found.unwrap_or(false);
-        STATE.store(if on { ON } else { OFF }, Ordering::Relaxed);
-        Some(on)
+        let is_right = || packs_raw(host, host.myself) && size_is_enough(host);
+        let on = guard(|| !is_beyond_trials(host) && supported(host) && is_right()).unwrap_or(false);
+        // Another thread may have been connected meanwhile, which ends conversions.
+        let decided = if on { ON } else { OFF };
+        let before = STATE.compare_exchange(UNKNOWN, decided, Ordering::Relaxed, Ordering::Relaxed);
+        Some(on && before.unwrap_or_else(|state| state) != OFF)
     });
     decided.flatten().unwrap_or(false)
 }

@@ -20,6 +20,7 @@ use ddtc_hosts::for_each_counted_call;
 use ddtc_hosts::layer::Group;
 use ddtc_hosts::policy::{Call, Family, Library};
 use ddtc_hosts::profile::Profile;
+use ddtc_hosts::transport::Transports;
 use ddtc_hosts::tried::{Kind, Kinds, Standing};
 
 use crate::layers::{Layers, Successors};
@@ -125,6 +126,20 @@ functions! {
     comm_test_inter MPI_Comm_test_inter (HandleWord, *mut c_int);
     comm_remote_size MPI_Comm_remote_size (HandleWord, *mut c_int);
     comm_get_parent MPI_Comm_get_parent (*mut c_void);
+    comm_spawn MPI_Comm_spawn
+        (*const c_char, *mut c_void, c_int, HandleWord, c_int, HandleWord, *mut c_void, *mut c_int);
+    comm_spawn_multiple MPI_Comm_spawn_multiple
+        (c_int, *mut c_void, *mut c_void, *const c_int, *const c_void, c_int, HandleWord, *mut c_void, *mut c_int);
+    comm_accept MPI_Comm_accept (*const c_char, HandleWord, c_int, HandleWord, *mut c_void);
+    comm_connect MPI_Comm_connect (*const c_char, HandleWord, c_int, HandleWord, *mut c_void);
+    comm_join MPI_Comm_join (c_int, *mut c_void);
+    intercomm_create MPI_Intercomm_create (HandleWord, c_int, HandleWord, c_int, c_int, *mut c_void);
+    comm_group MPI_Comm_group (HandleWord, *mut c_void);
+    comm_remote_group MPI_Comm_remote_group (HandleWord, *mut c_void);
+    group_size MPI_Group_size (HandleWord, *mut c_int);
+    group_translate_ranks MPI_Group_translate_ranks
+        (HandleWord, c_int, *const c_int, HandleWord, *mut c_int);
+    group_free MPI_Group_free (*mut c_void);
     topo_test MPI_Topo_test (HandleWord, *mut c_int);
     cartdim_get MPI_Cartdim_get (HandleWord, *mut c_int);
     cart_shift MPI_Cart_shift (HandleWord, c_int, c_int, *mut c_int, *mut c_int);
@@ -327,11 +342,15 @@ pub(crate) struct Host {
     pub(crate) library: Library,
     /// Properties of this release of the MPI library that decisions about conversion depend on.
     pub(crate) profile: &'static Profile,
-    /// Knowledge of this release by the matrix of MPI libraries.
+    /// Knowledge of this release, with the transport of this job, by the matrix of MPI libraries.
     pub(crate) standing: Standing,
     /// Kinds of calls that may be converted.
     pub(crate) kinds: Kinds,
-    /// First line of the text from `MPI_Get_library_version`, which names the implementation.
+    /// True if the same kinds may be converted in calls that reach processes of other jobs, to which
+    /// the transport may be another.
+    pub(crate) converts_beyond: bool,
+    /// What `MPI_Get_library_version` says of the implementation and its device
+    /// ([`queries::version`]).
     pub(crate) version: String,
     /// Minimum bytes of a contiguous run that the MPI library copies faster than `memcpy` does
     /// (`costs.own_runs` of the profile), or `i64::MAX` if the policy converts everything.
@@ -388,7 +407,10 @@ impl Host {
         let direct = if counting && converts { CountedFunctions::find(&none) } else { next_counted.clone() };
         let library = Library::of(if converts { &version } else { "" });
         let profile = Profile::of(&library);
-        let standing = Standing::of(&library);
+        let transports = Transports::of(&version, |name| std::env::var(name).ok());
+        let standing = Standing::of(&library, transports.inside);
+        let permitted = kinds(&library, profile, standing);
+        let beyond = kinds(&library, profile, Standing::of(&library, transports.beyond));
         let mut host = Host {
             mask: abi.map_or(0, |a| a.handle_mask),
             named_ranges: [NO_RANGE; 2],
@@ -414,7 +436,8 @@ impl Host {
             library,
             profile,
             standing,
-            kinds: kinds(&library, profile, standing),
+            kinds: permitted,
+            converts_beyond: permitted.is_in(beyond),
             version,
             named: Vec::new(),
             place: Place::of(scope),

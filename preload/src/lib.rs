@@ -83,6 +83,7 @@ mod signatures;
 mod similar;
 mod slots;
 mod slow_path;
+mod spawned;
 mod stack;
 mod staged;
 mod status;

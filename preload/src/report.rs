@@ -23,6 +23,7 @@ use ddtc_hosts::report::{COUNTS, Report, TypeRow};
 use ddtc_hosts::tried::Standing;
 
 use crate::counted::{self, REFUSALS, Row, Rows, rows, short};
+use crate::eligible::is_beyond_trials;
 use crate::guard::{PANICS, guard};
 use crate::hook::HookReport;
 use crate::hooks::{self, hook};
@@ -31,6 +32,7 @@ use crate::measured;
 use crate::policy::policy;
 use crate::reentrancy::Inside;
 use crate::settings::settings;
+use crate::spawned::is_spawned;
 use crate::warn::warn;
 use crate::{check, fortran_bridge, layers, objects, outcome, overhead_budget, reserve, table, types};
 
@@ -58,22 +60,6 @@ pub(crate) fn rank(host: &Host) -> Option<(i32, i32)> {
     let number = |names: &[&str]| names.iter().find_map(|n| std::env::var(n).ok()?.parse::<i32>().ok());
     let rank = number(&["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"])?;
     Some((rank, number(&["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"]).unwrap_or(2)))
-}
-
-/// Returns true if another MPI program started this process by `MPI_Comm_spawn`. Then the process
-/// has a rank in a world of its own, and a process of the other program has the same rank.
-///
-/// The result of the first call is kept, because the program may free the communicator of the
-/// parent later.
-fn is_spawned(host: &Host) -> bool {
-    static SPAWNED: Awaited<bool> = Awaited::new();
-    *SPAWNED.get_or_init(|| {
-        let mut parent: u64 = 0;
-        // SAFETY: `parent` has room for a handle of any ABI, and `with_world` runs this closure
-        // only while the world is initialized.
-        let ask = || Some(unsafe { host.f.comm_get_parent?((&raw mut parent).cast()) });
-        host.with_world(ask).flatten() == Some(0) && parent & host.mask != host.comm_null
-    })
 }
 
 /// Suffix of a report's name by which the user selects the JSON format.
@@ -258,6 +244,10 @@ fn sorted(rows: &Rows) -> Vec<&Row> {
 fn untried(host: &Host) -> Option<String> {
     match host.standing {
         _ if host.abi.is_none() || !host.profile.stages => None,
+        _ if !host.kinds.is_empty() && is_beyond_trials(host) => Some(
+            "messages are not converted in a process that is connected to another job: with the transport between jobs, fewer kinds of calls were right"
+                .to_owned(),
+        ),
         Standing::Tried { .. } if !host.kinds.is_empty() => None,
         standing => Some(standing.in_words(&host.library, !host.kinds.is_empty())),
     }

@@ -20,6 +20,7 @@ mod lifetime;
 mod nonblocking;
 mod pack;
 mod partitioned;
+mod processes;
 mod windows;
 
 use arguments::{ArgumentTypes, is_hosts, looked, looked_at, raised_on, value};

@@ -1,6 +1,5 @@
-//! The tables of MPI libraries in docs/LIBRARIES.md, README.md, docs/GUIDE.md and docs/PRELOAD.md are those of `hosts/src/tried.txt`.
+//! The tables of MPI libraries in docs/LIBRARIES.md and README.md are those of `hosts/src/tried.txt`.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::text::{hold, read};
@@ -11,43 +10,59 @@ const KINDS: [&str; 7] =
 /// Family as its order and its name in prose.
 const FAMILIES: [(&str, &str); 3] = [("mpich", "MPICH"), ("intel", "Intel MPI"), ("openmpi", "Open MPI")];
 
-/// A release of a library: its family's place in [`FAMILIES`], and its numbers.
-type Release = (usize, Vec<u32>);
-
-/// What all runs of a release say.
-#[derive(Default)]
-struct Runs {
-    transports: Vec<String>,
-    devices: Vec<String>,
+/// A run of the matrix.
+struct Run {
+    /// Place of the family in [`FAMILIES`].
+    family: usize,
+    version: Vec<u32>,
+    device: String,
+    transport: String,
     date: String,
-    /// The worst word of each kind over all runs.
-    verdicts: [String; 7],
+    verdicts: Vec<String>,
 }
 
-fn runs() -> BTreeMap<Release, Runs> {
-    let mut found: BTreeMap<Release, Runs> = BTreeMap::new();
-    for line in read("hosts/src/tried.txt").lines().filter(|line| !line.starts_with('#')) {
-        let words: Vec<&str> = line.split(' ').collect();
-        let [family, release, device, transport, date, ref verdicts @ ..] = words[..] else {
-            panic!("{line}")
-        };
-        let family = FAMILIES.iter().position(|(word, _)| *word == family).expect("a family");
-        let numbers = release.split('.').map(|part| part.parse().unwrap()).collect();
-        let runs = found.entry((family, numbers)).or_default();
-        runs.transports.push(transport.to_owned());
-        if device != "-" && !runs.devices.contains(&device.to_owned()) {
-            runs.devices.push(device.to_owned());
+fn runs() -> Vec<Run> {
+    let parse = |line: &str| {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let [family, release, device, transport, date, verdicts @ ..] = &words[..] else { panic!("{line}") };
+        Run {
+            family: FAMILIES.iter().position(|(word, _)| word == family).expect("a family"),
+            version: release.split('.').map(|part| part.parse().unwrap()).collect(),
+            device: device.clone(),
+            transport: transport.clone(),
+            date: date.clone(),
+            verdicts: verdicts.to_vec(),
         }
-        runs.date = runs.date.clone().max(date.to_owned());
-        let rank =
-            |word: &str| ["", "absent", "right", "untried", "fault", "wrong"].iter().position(|w| *w == word);
-        for (worst, word) in runs.verdicts.iter_mut().zip(verdicts) {
-            if rank(word) > rank(worst) {
-                (*word).clone_into(worst);
+    };
+    read("hosts/src/tried.txt").lines().filter(|line| !line.starts_with('#')).map(parse).collect()
+}
+
+/// Names the releases whose messages were right in every run with one of `transports`, if there is such a run.
+fn right_over(runs: &[Run], transports: &[&str]) -> String {
+    let over = |run: &&Run| transports.contains(&run.transport.as_str());
+    let mut names = Vec::new();
+    for (family, (_, name)) in FAMILIES.iter().enumerate() {
+        let of_family = || runs.iter().filter(over).filter(|run| run.family == family);
+        let is_right = |version: &[u32]| {
+            let mut of_release = of_family().filter(|run| run.version.starts_with(version));
+            of_release.all(|run| run.verdicts[0] == "right")
+        };
+        let mut releases: Vec<String> = Vec::new();
+        for run in of_family().filter(|run| is_right(&run.version)) {
+            // A series of which several releases were run and all were right stands for all of its releases.
+            let series = &run.version[..2];
+            let is_series = is_right(series)
+                && of_family().any(|other| other.version.starts_with(series) && other.version != run.version);
+            let release = numbers(if is_series { series } else { &run.version });
+            if !releases.contains(&release) {
+                releases.push(release);
             }
         }
+        if !releases.is_empty() {
+            names.push(format!("{name} {}", releases.join(", ")));
+        }
     }
-    found
+    names.join("; ")
 }
 
 fn numbers(version: &[u32]) -> String {
@@ -65,40 +80,30 @@ fn with(document: &str, name: &str, text: &str) -> String {
 
 #[test]
 fn tables_of_libraries_are_those_that_were_tried() {
-    let mut table = format!("| Library | device, transports | last run | {} |\n", KINDS.join(" | "));
-    table += "|---|---|---|---|---|---|---|---|---|---|\n";
-    let all = runs();
-    for ((family, version), runs) in &all {
-        let devices =
-            if runs.devices.is_empty() { String::new() } else { format!("{}: ", runs.devices.join(", ")) };
+    let runs = runs();
+    let mut table = format!("| Library | device | transport | run | {} |\n", KINDS.join(" | "));
+    table += "|---|---|---|---|---|---|---|---|---|---|---|\n";
+    for run in &runs {
         let _ = writeln!(
             table,
-            "| {} {} | {devices}{} | {} | {} |",
-            FAMILIES[*family].1,
-            numbers(version),
-            runs.transports.join(", "),
-            runs.date,
-            runs.verdicts.join(" | ")
+            "| {} {} | {} | {} | {} | {} |",
+            FAMILIES[run.family].1,
+            numbers(&run.version),
+            run.device.trim_matches('-'),
+            run.transport,
+            run.date,
+            run.verdicts.join(" | ")
         );
     }
     hold("docs/LIBRARIES.md", &with(&read("docs/LIBRARIES.md"), "libraries", &table));
-    // A series of which several releases were run and all were right stands for all of its releases.
-    let is_right = |runs: &Runs| runs.verdicts[0] == "right";
-    let mut names = Vec::new();
-    for (family, (_, name)) in FAMILIES.iter().enumerate() {
-        let mut releases: Vec<String> = Vec::new();
-        for ((_, version), _) in all.iter().filter(|((f, _), runs)| *f == family && is_right(runs)) {
-            let mut series = all.iter().filter(|((f, other), _)| *f == family && other[..2] == version[..2]);
-            let is_series = series.clone().count() > 1 && series.all(|(_, runs)| is_right(runs));
-            let release = numbers(&version[..if is_series { 2 } else { 3 }]);
-            if !releases.contains(&release) {
-                releases.push(release);
-            }
-        }
-        names.push(format!("{name} {}", releases.join(", ")));
-    }
-    let row = format!("| {} | messages, `MPI_Pack` and `MPI_Unpack` |\n", names.join("; "));
-    let readme = read("README.md");
-    let old = readme.lines().find(|line| line.starts_with("| MPICH ")).expect("the row of what is converted");
-    hold("README.md", &readme.replace(&format!("{old}\n"), &row));
+    let rows = format!(
+        "| MPI library | What gains |\n|---|---|\n\
+         | {} | messages between ranks of one machine, `MPI_Pack` and `MPI_Unpack` |\n\
+         | {} | messages between machines too, with MPICH if its network module is libfabric |\n\
+         | Open MPI 4.1 | `MPI_Pack` and `MPI_Unpack`; messages only inside the library |\n\
+         | other releases, and other libraries of these ABIs such as Cray MPICH | `MPI_Pack` and `MPI_Unpack` |\n",
+        right_over(&runs, &["shared"]),
+        right_over(&runs, &["tcp", "nodes"])
+    );
+    hold("README.md", &with(&read("README.md"), "libraries", &rows));
 }

@@ -24,6 +24,7 @@ use ddtc::exec::interp;
 use ddtc::target::{Level, Target};
 use ddtc_hosts::policy::{Call, Class, Family, Library, Policy, file, payloads};
 use ddtc_hosts::profile::Profile;
+use ddtc_hosts::transport::{Transport, Transports};
 use ddtc_hosts::tried::Standing;
 
 use ddtc_bench::machine::Machine;
@@ -108,14 +109,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     }
     let mpi = mpi(&mut findings, args, library.as_deref());
     if let (Some(library), Some((mpi, version))) = (&library, &mpi) {
-        let (untried, words) = conversions(&Library::of(version));
-        findings.says("conversions", &words);
+        let conversions = Conversions::of(version);
+        findings.says("conversions", &conversions.lines.join("\n"));
         let policy = policy(&mut findings, version);
         if args.launch.is_empty() {
             findings
                 .says("messages", "not tried: say how two ranks are launched: ddtc doctor -- mpiexec -n 2");
         } else {
-            messages::run(&mut findings, args, library, mpi, policy, untried.then_some(&words));
+            messages::run(
+                &mut findings,
+                args,
+                library,
+                mpi,
+                policy,
+                conversions.untried.then_some(&conversions.lines[0]),
+            );
         }
     }
     print!("{}", findings.text);
@@ -419,18 +427,40 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
     Some((path, loaded.version))
 }
 
-/// Returns whether no kind of calls may be converted under a library for lack of trials, and what may be converted in words.
-fn conversions(library: &Library) -> (bool, String) {
-    let standing = Standing::of(library);
-    let is_set = |name: &str, value: &str| std::env::var(name).as_deref() == Ok(value);
-    let asked = is_set("DDTC_POLICY", "all");
-    if is_set("DDTC_UNPROVEN", "1") && library.family != Family::Other {
-        (false, "all kinds, tried or not, because of DDTC_UNPROVEN".to_owned())
-    } else if Profile::of(library).stages {
-        (standing.kinds(asked).is_empty(), standing.in_words(library, asked))
-    } else {
-        let words = "MPI_Pack and MPI_Unpack; messages are moved inside the library alone, because staging gains nothing";
-        (false, words.to_owned())
+/// What may be converted under a library.
+struct Conversions {
+    /// Whether no kind of calls may be converted with the transport that this environment chooses.
+    untried: bool,
+    /// What may be converted with that transport, and a line for each transport with which that differs.
+    lines: Vec<String>,
+}
+
+impl Conversions {
+    /// Of the library with this version text, with the transport that the environment chooses and with the others.
+    fn of(version: &str) -> Conversions {
+        let library = Library::of(version);
+        let is_set = |name: &str, value: &str| std::env::var(name).as_deref() == Ok(value);
+        let asked = is_set("DDTC_POLICY", "all");
+        let all = |here: &str| Conversions { untried: false, lines: vec![here.to_owned()] };
+        if is_set("DDTC_UNPROVEN", "1") && library.family != Family::Other {
+            return all("all kinds, tried or not, because of DDTC_UNPROVEN");
+        }
+        if !Profile::of(&library).stages {
+            return all(
+                "MPI_Pack and MPI_Unpack; messages are moved inside the library alone, because staging gains nothing",
+            );
+        }
+        let standing = |transport| Standing::of(&library, transport);
+        let here = standing(Transports::of(version, |name| std::env::var(name).ok()).inside);
+        let others = Transport::all_of(version).map(|transport| (transport, standing(Some(transport))));
+        let differs = |other: &Standing| other.kinds(asked) != here.kinds(asked);
+        let others = others.filter(|(_, other)| differs(other)).map(|(transport, other)| {
+            format!("over {}: {}", transport.name(), other.in_words(&library, asked))
+        });
+        Conversions {
+            untried: here.kinds(asked).is_empty(),
+            lines: std::iter::once(here.in_words(&library, asked)).chain(others).collect(),
+        }
     }
 }
 

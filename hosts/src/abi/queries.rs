@@ -9,6 +9,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::Abi;
+use crate::transport::NO_SHARED_MEMORY;
 use ddtc::datatype::contents::{Contents, Envelope};
 use ddtc::error::{Error, ErrorClass, Result};
 
@@ -39,8 +40,8 @@ pub type LargeContentsFn = unsafe extern "C-unwind" fn(
 ) -> c_int;
 
 /// Returns the first line of a library's version text (MPI 5.0, 9.1.1), with one space between
-/// words. MPICH's old device is appended, as in `MPICH Version: 3.4.1, device ch3:nemesis`. `None` if
-/// the call fails.
+/// words. What MPICH says of its device is appended, as in `MPICH Version: 5.0.2, device ch4:ucx,ofi`,
+/// and the words of [`NO_SHARED_MEMORY`] if it was built so. `None` if the call fails.
 ///
 /// # Safety
 /// `function` must be `MPI_Get_library_version` of an MPI library.
@@ -53,10 +54,13 @@ pub unsafe fn version(function: VersionFn) -> Option<String> {
     let code = unsafe { function(text.as_mut_ptr().cast(), &raw mut length) };
     let text = CStr::from_bytes_until_nul(&text).ok()?.to_string_lossy();
     let words: Vec<&str> = text.lines().next().unwrap_or("").split_whitespace().collect();
-    let device = text.lines().find_map(|line| line.strip_prefix("MPICH Device:")).map(str::trim);
-    let device = device.filter(|device| device.starts_with("ch3"));
+    let modules = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(",");
+    let device = text.lines().find_map(|line| line.strip_prefix("MPICH Device:")).map(modules);
     let device = device.map_or(String::new(), |device| format!(", device {device}"));
-    (code == 0).then(|| words.join(" ") + &device)
+    let without = ["--with-ch4-shmmods=none", "--enable-nolocal", "--enable-ch4-direct=netmod"];
+    let lacks_memory = without.iter().any(|option| text.contains(option));
+    let memory = if lacks_memory { NO_SHARED_MEMORY } else { "" };
+    (code == 0).then(|| words.join(" ") + &device + memory)
 }
 
 /// Returns the version and subversion of the standard ABI that a library has (MPI 5.0, 20.1).

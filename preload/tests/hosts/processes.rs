@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::setup::{Host, Run, command_line, library, lossy, scratch};
+use crate::setup::{Host, Run, command_line, library, lossy, report, scratch};
 
 /// A job of two ranks that spawns two more processes.
 fn spawning(host: Host, folder: &Path, report: &str) -> Run {
@@ -46,6 +46,36 @@ fn reports_of_spawned_processes_stand_beside_their_parents() {
         let reports: Vec<_> = names.iter().filter(|name| name.starts_with("report-")).collect();
         assert!(reports.len() == 4 && reports.iter().all(|name| !name.contains("spawned")), "{names:?}");
         fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+/// Ranks of MPICH on one machine share memory, but they and the processes that they spawn do not. Over UCX, messages of MPICH 5.0.2 are not right.
+#[test]
+fn messages_are_left_alone_once_they_may_take_another_transport() {
+    let packed = |module: &str, way: &[&str]| {
+        let folder = scratch("connected");
+        let run = spawning(Host::Mpich, &folder, "report%r.json").env("MPIR_CVAR_CH4_NETMOD", module);
+        let run = way.iter().fold(run, |run, word| run.arg(word));
+        let (text, errors) = run.text();
+        assert_eq!(text.trim(), "0 exchanges wrong", "{errors}");
+        let mut packed = [0, 0];
+        let mut notes = 0;
+        for file in fs::read_dir(&folder).unwrap().flatten() {
+            let name = lossy(file.file_name().as_encoded_bytes());
+            if name.ends_with(".json") {
+                let text = fs::read_to_string(file.path()).unwrap();
+                packed[usize::from(name.contains("spawned"))] += report(&text)["messages_packed"];
+                notes += usize::from(text.contains("is connected to another job"));
+            }
+        }
+        fs::remove_dir_all(folder).unwrap();
+        (packed, notes)
+    };
+    for way in [&[][..], &["leader"]] {
+        let (by_ofi, notes) = packed("ofi", way);
+        assert!(by_ofi[0] > 0 && by_ofi[1] > 0 && notes == 0, "{way:?} {by_ofi:?} {notes}");
+        let (by_ucx, notes) = packed("ucx", way);
+        assert_eq!((by_ucx, notes), ([by_ofi[0] / 2, 0], 4), "{way:?}");
     }
 }
 

@@ -1,0 +1,230 @@
+//! Transports between the ranks of a job, as far as the environment of a process shows them.
+//!
+//! The version of an MPI library does not say how its messages travel, but calls may be right with
+//! one transport and wrong with another ([`crate::tried`]). A job chooses the transport when it
+//! starts: all ranks on one machine share memory, others use a network module, which variables can
+//! choose. What handles datatypes is the module, not the network below it, which sees bytes alone.
+
+use crate::policy::{Family, Library};
+
+/// Way in which messages between ranks travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Memory that all ranks of the job share.
+    Shared,
+    /// libfabric, which MPICH and Intel MPI call OFI.
+    Libfabric,
+    /// UCX.
+    Ucx,
+}
+
+impl Transport {
+    /// All transports that are distinguished.
+    pub const ALL: [Transport; 3] = [Transport::Shared, Transport::Libfabric, Transport::Ucx];
+
+    /// Returns the transports that a library has, by its version text.
+    pub fn all_of(version: &str) -> impl Iterator<Item = Transport> {
+        let library = Library::of(version);
+        let device = version.split_once(", device ch4:").map_or("", |(_, device)| device);
+        let modules =
+            move |name| library.family == Family::Mpich && device.split(',').any(|word| word == name);
+        let is_there = move |transport: &Transport| match transport {
+            Transport::Shared => {
+                library.family == Family::Intel || !device.is_empty() && !device.ends_with(NO_SHARED_MEMORY)
+            }
+            Transport::Libfabric => library.family == Family::Intel || modules("ofi"),
+            Transport::Ucx => modules("ucx"),
+        };
+        Transport::ALL.into_iter().filter(is_there)
+    }
+
+    /// Returns the name of the transport in prose.
+    pub fn name(self) -> &'static str {
+        match self {
+            Transport::Shared => "shared memory",
+            Transport::Libfabric => "libfabric",
+            Transport::Ucx => "UCX",
+        }
+    }
+
+    /// Returns true if runs of the matrix with this word in the column of transports went over the
+    /// transport. Only MPICH and Intel MPI are asked about, which the matrix runs over libfabric
+    /// unless the word says otherwise.
+    pub fn is_of(self, word: &str) -> bool {
+        match self {
+            Transport::Shared => word == "shared",
+            Transport::Libfabric => matches!(word, "tcp" | "nodes"),
+            Transport::Ucx => word == "ucx",
+        }
+    }
+}
+
+/// Transports of a process. `None` stands for a transport that is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transports {
+    /// Between the ranks that were started together.
+    pub inside: Option<Transport>,
+    /// To processes of other jobs: those that this one spawns, that have spawned it, or that it is
+    /// connected to.
+    pub beyond: Option<Transport>,
+}
+
+impl Transports {
+    /// Transports that are not known.
+    pub const UNKNOWN: Transports = Transports { inside: None, beyond: None };
+
+    /// Returns the transports of a process under an MPI library with the version text `version`
+    /// ([`crate::abi::queries::version`]). `variable` returns the value of a variable of the
+    /// environment.
+    pub fn of(version: &str, variable: impl Fn(&str) -> Option<String>) -> Transports {
+        let (shares, beyond) = match Library::of(version).family {
+            Family::Mpich if version.contains(", device ch4") => (true, mpichs_module(version, &variable)),
+            // Since 2019, libfabric is its only network. By default memory is used within a machine.
+            Family::Intel => match variable("I_MPI_FABRICS").as_deref() {
+                None | Some("" | "shm:ofi" | "shm") => {
+                    (!is_set(variable("I_MPI_SHM").as_deref(), false), Some(Transport::Libfabric))
+                }
+                Some("ofi") => (false, Some(Transport::Libfabric)),
+                Some(_) => return Transports::UNKNOWN,
+            },
+            _ => return Transports::UNKNOWN,
+        };
+        let shares = shares && shares_memory(version, &variable);
+        let inside = if shares && is_on_one_machine(&variable) { Some(Transport::Shared) } else { beyond };
+        Transports { inside, beyond }
+    }
+}
+
+/// Returns the value of a control variable of MPICH. Each has three prefixes, of which the first one
+/// of this list counts that is set.
+fn control(name: &str, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let prefixes = ["MPIR_CVAR_", "MPIR_PARAM_", "MPICH_"];
+    prefixes.iter().find_map(|prefix| variable(&format!("{prefix}{name}")))
+}
+
+/// Returns true if a variable is set to a word that means yes (`yes`) or no (not `yes`).
+fn is_set(value: Option<&str>, yes: bool) -> bool {
+    value.is_some_and(|value| {
+        let no = ["", "0", "no", "off", "false", "disable"];
+        no.contains(&value.trim().to_ascii_lowercase().as_str()) != yes
+    })
+}
+
+/// Returns the network module of MPICH: the one that a variable chooses, else the first of the
+/// device's list.
+fn mpichs_module(version: &str, variable: impl Fn(&str) -> Option<String>) -> Option<Transport> {
+    let (_, device) = version.split_once(", device ch4:")?;
+    let chosen = control("CH4_NETMOD", variable).filter(|module| !module.is_empty());
+    match chosen.as_deref().or(device.split(',').next())?.trim() {
+        "ofi" => Some(Transport::Libfabric),
+        "ucx" => Some(Transport::Ucx),
+        _ => None,
+    }
+}
+
+/// Returns true if ranks on one machine use memory that they share: no control variable, which Intel
+/// MPI has too, takes it from them, and the library was built with it.
+fn shares_memory(version: &str, variable: impl Fn(&str) -> Option<String>) -> bool {
+    let names = ["NOLOCAL", "NO_LOCAL", "ODD_EVEN_CLIQUES", "EVEN_ODD_CLIQUES"];
+    let takes = |name: &&str| is_set(control(name, &variable).as_deref(), true);
+    // One clique is the default: all ranks of a machine.
+    let cliques = control("NUM_CLIQUES", &variable).is_some_and(|number| number.trim() != "1");
+    !version.ends_with(NO_SHARED_MEMORY) && !names.iter().any(takes) && !cliques
+}
+
+/// End of the version text of an MPICH that was built without memory between ranks.
+pub(crate) const NO_SHARED_MEMORY: &str = ", without shared memory";
+
+/// Returns true if all ranks that were started together run on one machine, by what the launcher
+/// Hydra of MPICH and Intel MPI tells them, or Slurm, whose variables count only if they are those of
+/// the same ranks. A process that no launcher has started is the only rank of its job.
+fn is_on_one_machine(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
+    let launched = ["PMI_RANK", "PMIX_RANK", "SLURM_PROCID"].iter().any(|name| variable(name).is_some());
+    match (number("PMI_SIZE"), number("MPI_LOCALNRANKS")) {
+        (Some(size), Some(here)) => size == here,
+        (Some(size), None) => {
+            let is_step =
+                number("SLURM_STEP_NUM_TASKS") == Some(size) && variable("SLURM_HET_SIZE").is_none();
+            size == 1 || is_step && number("SLURM_STEP_NUM_NODES") == Some(1)
+        }
+        (None, _) => !launched,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MPICH: &str = "MPICH Version: 5.0.2, device ch4:ucx,ofi";
+    const INTEL: &str = "Intel(R) MPI Library 2021.18 for Linux* OS";
+
+    fn of(version: &str, variables: &str) -> [Option<Transport>; 2] {
+        let set: Vec<_> = variables.split_whitespace().map(|set| set.split_once('=').unwrap()).collect();
+        let value = |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
+        let Transports { inside, beyond } = Transports::of(version, value);
+        [inside, beyond]
+    }
+
+    #[test]
+    fn the_transport_of_a_job_is_what_its_variables_say() {
+        use Transport::{Libfabric, Shared, Ucx};
+        const FOUR: &str = "PMI_RANK=0 PMI_SIZE=4 MPI_LOCALNRANKS=4";
+        let table: &[(&str, &str, Option<Transport>, Option<Transport>)] = &[
+            (MPICH, FOUR, Some(Shared), Some(Ucx)),
+            (MPICH, "", Some(Shared), Some(Ucx)),
+            (MPICH, "PMI_RANK=0 PMI_SIZE=4 MPI_LOCALNRANKS=2", Some(Ucx), Some(Ucx)),
+            (MPICH, "PMI_RANK=0 PMI_SIZE=4", Some(Ucx), Some(Ucx)),
+            (MPICH, "PMIX_RANK=0", Some(Ucx), Some(Ucx)),
+            (MPICH, "PMIX_RANK=0 SLURM_STEP_NUM_NODES=1", Some(Ucx), Some(Ucx)),
+            (MPICH, "SLURM_PROCID=0 SLURM_NPROCS=4", Some(Ucx), Some(Ucx)),
+            (MPICH, "PMI_SIZE=4 SLURM_STEP_NUM_NODES=1 SLURM_STEP_NUM_TASKS=4", Some(Shared), Some(Ucx)),
+            (MPICH, "PMI_SIZE=4 SLURM_STEP_NUM_NODES=1 SLURM_STEP_NUM_TASKS=1", Some(Ucx), Some(Ucx)),
+            (MPICH, "PMI_SIZE=4 SLURM_STEP_NUM_NODES=2 SLURM_STEP_NUM_TASKS=4", Some(Ucx), Some(Ucx)),
+            (
+                MPICH,
+                "PMI_SIZE=4 SLURM_STEP_NUM_NODES=1 SLURM_STEP_NUM_TASKS=4 SLURM_HET_SIZE=2",
+                Some(Ucx),
+                Some(Ucx),
+            ),
+            (MPICH, "MPIR_CVAR_NOLOCAL=1", Some(Ucx), Some(Ucx)),
+            (MPICH, "MPICH_NOLOCAL=yes", Some(Ucx), Some(Ucx)),
+            (MPICH, "MPIR_CVAR_NO_LOCAL=1", Some(Ucx), Some(Ucx)),
+            (MPICH, "MPIR_CVAR_NOLOCAL=Off", Some(Shared), Some(Ucx)),
+            (MPICH, "MPIR_CVAR_NOLOCAL=0", Some(Shared), Some(Ucx)),
+            (MPICH, "MPIR_CVAR_NOLOCAL=0 MPICH_NOLOCAL=1", Some(Shared), Some(Ucx)),
+            (MPICH, "MPIR_CVAR_ODD_EVEN_CLIQUES=1", Some(Ucx), Some(Ucx)),
+            (MPICH, "MPIR_CVAR_NUM_CLIQUES=2", Some(Ucx), Some(Ucx)),
+            (MPICH, "MPIR_CVAR_CH4_NETMOD=ofi", Some(Shared), Some(Libfabric)),
+            (MPICH, "MPIR_CVAR_CH4_NETMOD=ofi MPIR_CVAR_NOLOCAL=1", Some(Libfabric), Some(Libfabric)),
+            (MPICH, "MPIR_CVAR_CH4_NETMOD=other MPIR_CVAR_NOLOCAL=1", None, None),
+            (
+                "MPICH Version: 5.0.2, device ch4:ofi, without shared memory",
+                "",
+                Some(Libfabric),
+                Some(Libfabric),
+            ),
+            ("MPICH Version: 3.4.1, device ch3:nemesis", "", None, None),
+            ("MPICH Version: 3.4.1", "MPIR_CVAR_NOLOCAL=1", None, None),
+            (INTEL, FOUR, Some(Shared), Some(Libfabric)),
+            (INTEL, "I_MPI_SHM=off", Some(Libfabric), Some(Libfabric)),
+            (INTEL, "I_MPI_SHM=icx MPIR_CVAR_NOLOCAL=0", Some(Shared), Some(Libfabric)),
+            (INTEL, "MPIR_CVAR_NOLOCAL=1", Some(Libfabric), Some(Libfabric)),
+            (INTEL, "I_MPI_FABRICS=ofi", Some(Libfabric), Some(Libfabric)),
+            (INTEL, "I_MPI_FABRICS=shm:ofi PMI_SIZE=4 MPI_LOCALNRANKS=1", Some(Libfabric), Some(Libfabric)),
+            (INTEL, "I_MPI_FABRICS=tmi", None, None),
+            ("Open MPI v5.0.11", "", None, None),
+            ("MVAPICH Version: 4.0", "", None, None),
+        ];
+        let all = |version| Transport::all_of(version).collect::<Vec<_>>();
+        assert_eq!(all(MPICH), [Shared, Libfabric, Ucx]);
+        assert_eq!(all("MPICH Version: 5.0.2, device ch4:ofi, without shared memory"), [Libfabric]);
+        assert_eq!(all(INTEL), [Shared, Libfabric]);
+        for version in ["Open MPI v5.0.11", "MPICH Version: 3.4.1, device ch3:nemesis"] {
+            assert_eq!(all(version), [], "{version}");
+        }
+        for &(version, variables, inside, beyond) in table {
+            assert_eq!(of(version, variables), [inside, beyond], "{version}: {variables}");
+        }
+    }
+}
