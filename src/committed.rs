@@ -7,8 +7,11 @@
 mod copy;
 mod definition;
 mod made;
+mod one_run;
 mod operation;
+mod parallel;
 mod ranges;
+mod raw_calls;
 mod reduced;
 mod segments;
 
@@ -28,14 +31,28 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::kind::Direction;
 use crate::layout::{CompiledLayout, PlacedLayout, Tier};
 use crate::micro::{Buffers, run};
-use crate::nest::{LoopNest, Node, Normal, Offsets, Quantity};
+use crate::nest::{LoopNest, Normal};
 
 pub use copy::LayoutCopy;
 use definition::Call;
+use one_run::Run;
 pub use operation::CommittedOperation;
+pub use raw_calls::{RawCalls, RawCopyCalls, RawOperationCalls};
 pub use reduced::ByFunction;
 
-/// A committed datatype. Cloning shares it; it keeps its kernels alive.
+/// A committed datatype, which packs and unpacks. Cloning shares it; it keeps its code alive.
+///
+/// ```
+/// use ddtc::Datatype;
+///
+/// let column = ddtc::commit(&Datatype::vector(4, 1, 8, &Datatype::of::<u8>())?)?;
+/// let matrix: Vec<u8> = (0..32).collect();
+/// let (mut packed, mut copy) = ([0; 4], [0; 32]);
+/// column.pack(&matrix, 5, 1, &mut packed)?;
+/// column.unpack(&packed, 5, 1, &mut copy)?;
+/// assert_eq!((packed, copy[13]), ([5, 13, 21, 29], 13));
+/// # Ok::<(), ddtc::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Committed(Arc<Inner>);
 
@@ -78,39 +95,6 @@ fn plainly(config: &Config) -> bool {
     !config.check && config.threads <= 1 && config.stream_bytes == u64::MAX
 }
 
-/// How many instances are one run of bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Run {
-    /// Not even one.
-    None,
-    /// One alone, such as a plane or a row of an array.
-    One,
-    /// Any number.
-    Any,
-}
-
-impl Run {
-    /// Returns what `nest` says.
-    fn of(nest: &LoopNest<Normal>) -> Run {
-        match nest.body(nest.root()) {
-            [Node::Copy { at: Offsets::ZERO, n: Quantity { per_count: true, .. }, .. }] => Run::Any,
-            [Node::Loop { at: Offsets::ZERO, trip: Quantity { k: 1, per_count: true }, body, .. }]
-                if matches!(nest.body(*body), [Node::Copy { at: Offsets::ZERO, .. }]) =>
-            {
-                Run::One
-            }
-            _ => Run::None,
-        }
-    }
-
-    /// Says whether so many instances are.
-    #[inline(always)]
-    fn is_of(self, count: u64) -> bool {
-        // Of most types neither: one comparison.
-        self != Run::None && (self == Run::Any || count == 1)
-    }
-}
-
 impl fmt::Debug for Committed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Committed")
@@ -125,6 +109,15 @@ impl fmt::Debug for Committed {
 impl Engine {
     /// Compiles `t` as the mode says and returns what packs and unpacks it (MPI 5.0, 5.1.9, `MPI_Type_commit`).
     ///
+    /// ```
+    /// use ddtc::{Config, Datatype, Engine};
+    ///
+    /// let engine = Engine::new(Config::default());
+    /// let column = engine.commit(&Datatype::vector(4, 1, 8, &Datatype::of::<f64>())?)?;
+    /// assert_eq!(column.packed_size(10)?, 320);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Only faults of ddtc in lowering; a failure to compile falls back to the walker and is counted.
     pub fn commit(&self, t: &Datatype) -> Result<Committed> {
@@ -135,7 +128,7 @@ impl Engine {
 impl Committed {
     /// Returns a clone, and counts a commit and a cache hit as [`Engine::commit`] of an equal datatype would.
     #[must_use]
-    pub fn again(&self) -> Committed {
+    pub(crate) fn again(&self) -> Committed {
         self.0.engine.found(&self.0.layout);
         self.clone()
     }
@@ -162,47 +155,64 @@ impl Committed {
     }
 
     /// Returns the datatype that was committed.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let column = Datatype::vector(4, 1, 8, &Datatype::of::<f64>())?;
+    /// assert_eq!(ddtc::commit(&column)?.datatype(), &column);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     #[inline]
     pub fn datatype(&self) -> &Datatype {
         &self.0.datatype
     }
 
     /// Returns the engine that committed it.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let column = ddtc::commit(&Datatype::vector(4, 1, 8, &Datatype::of::<u8>())?)?;
+    /// let other = column.engine().commit(&Datatype::of::<f32>())?;
+    /// assert_eq!(other.packed_size(1)?, 4);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     pub fn engine(&self) -> &Engine {
         &self.0.engine
     }
 
     /// Returns the canonical loop nest of the layout, at origin 0.
-    pub fn nest(&self) -> &LoopNest<Normal> {
+    pub(crate) fn nest(&self) -> &LoopNest<Normal> {
         self.0.layout.nest()
     }
 
     /// Returns a hash of the layout: equal for equal nests, in every process of one build.
-    pub fn layout_hash(&self) -> u64 {
+    pub(crate) fn layout_hash(&self) -> u64 {
         self.0.layout.hash()
     }
 
     /// Returns a hash of what the layout is wherever its objects lie: equal for layouts that differ only in distances of 64 KiB and more, as types of
     /// absolute addresses do from one allocation or run to the next; [`Committed::layout_hash`] where there are none. For what is learnt of a layout, not for what it is.
-    pub fn near_hash(&self) -> u64 {
+    pub(crate) fn near_hash(&self) -> u64 {
         self.0.layout.near_hash().unwrap_or_else(|| self.layout_hash())
     }
 
     /// User offset in bytes between the buffer address of a call and the address that kernels work on.
-    pub fn origin(&self) -> isize {
+    pub(crate) fn origin(&self) -> isize {
         self.0.origin
     }
 
     /// Returns the kernel of `direction`, compiled now if the mode compiles; none where the layout is walked.
     ///
     /// Its entry is to be called with the buffer address moved by [`Committed::origin`].
-    pub fn kernel(&self, direction: Direction) -> Option<&Arc<Kernel>> {
+    pub(crate) fn kernel(&self, direction: Direction) -> Option<&Arc<Kernel>> {
         self.0.served(direction, u64::MAX).and_then(Tier::kernel)
     }
 
     /// Says whether it is settled how calls of `direction` are served. In [`Mode::Lazy`] this counts `bytes` bytes as a call of them does: once all calls have
     /// moved [`Config::lazy_threshold`](crate::engine::Config::lazy_threshold) bytes the layout is compiled, and it is settled; a run of bytes is at once. A caller who has another way to move bytes goes it until then.
-    pub fn settled(&self, direction: Direction, bytes: u64) -> bool {
+    pub(crate) fn settled(&self, direction: Direction, bytes: u64) -> bool {
         if self.0.run == Run::Any {
             return true;
         }
@@ -214,7 +224,7 @@ impl Committed {
     }
 
     /// One line on how `direction` is served.
-    pub fn schedule(&self, direction: Direction) -> String {
+    pub(crate) fn schedule(&self, direction: Direction) -> String {
         match self.0.layout.served(direction) {
             None if self.0.run == Run::Any => "a run of bytes: copied".to_owned(),
             None => "not compiled yet: walked".to_owned(),
@@ -224,11 +234,19 @@ impl Committed {
     }
 
     /// Says whether both use one layout, and so one set of kernels.
-    pub fn shares_layout(&self, other: &Committed) -> bool {
+    pub(crate) fn shares_layout(&self, other: &Committed) -> bool {
         Arc::ptr_eq(&self.0.layout, &other.0.layout)
     }
 
-    /// Packed bytes of `count` instances.
+    /// Returns the number of packed bytes of `count` instances.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let column = ddtc::commit(&Datatype::vector(4, 1, 8, &Datatype::of::<u8>())?)?;
+    /// assert_eq!(column.packed_size(10)?, 40);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When that overflows 63 bits.
@@ -252,7 +270,7 @@ impl Committed {
     /// Packed bytes of `count` instances at address `buffer`, where what is kept here shows at once that their whole span lies
     /// in the address space above its first page. None says nothing: ask [`Committed::packed_size`], and check the span.
     #[inline]
-    pub fn plain_size(&self, buffer: usize, count: u64) -> Option<u64> {
+    pub(crate) fn plain_size(&self, buffer: usize, count: u64) -> Option<u64> {
         let plain = self.0.small != 0
             && count <= i32::MAX as u64
             && buffer.wrapping_sub(FIRST_PAGE) < PLAIN - FIRST_PAGE;
@@ -263,6 +281,18 @@ impl Committed {
     /// Packs `count` instances from `user` to `packed` (MPI 5.0, 5.2, `MPI_Pack`, without a position).
     ///
     /// `user` is the buffer address as MPI means it: displacement 0 of instance 0, null with absolute displacements.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let column = ddtc::commit(&Datatype::vector(4, 1, 8, &Datatype::of::<u8>())?)?;
+    /// let matrix: Vec<u8> = (0..32).collect();
+    /// let mut packed = [0; 4];
+    /// // SAFETY: the column lies inside `matrix` and has 4 bytes.
+    /// unsafe { column.pack_raw(matrix.as_ptr(), 1, packed.as_mut_ptr()) };
+    /// assert_eq!(packed, [0, 8, 16, 24]);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     ///
     /// # Safety
     /// Every mapped byte of the `count` instances must be readable and `packed` writable for [`Committed::packed_size`]
@@ -275,10 +305,21 @@ impl Committed {
 
     /// Unpacks `count` instances from `packed` to `user` (MPI 5.0, 5.2, `MPI_Unpack`, without a position).
     ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let column = ddtc::commit(&Datatype::vector(4, 1, 8, &Datatype::of::<u8>())?)?;
+    /// let mut matrix = [0; 32];
+    /// // SAFETY: the column lies inside `matrix` and has 4 bytes.
+    /// unsafe { column.unpack_raw([1, 2, 3, 4].as_ptr(), 1, matrix.as_mut_ptr()) };
+    /// assert_eq!((matrix[0], matrix[8], matrix[16], matrix[24]), (1, 2, 3, 4));
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
+    ///
     /// # Safety
     /// As [`Committed::pack_raw`], with reading and writing exchanged.
     #[inline]
-    pub unsafe fn unpack_raw(&self, packed: *const u8, user: *mut u8, count: u64) {
+    pub unsafe fn unpack_raw(&self, packed: *const u8, count: u64, user: *mut u8) {
         // SAFETY: as the caller promises.
         unsafe { self.0.run(Direction::Unpack, user, packed.cast_mut(), count) }
     }
@@ -289,7 +330,13 @@ impl Committed {
     /// # Safety
     /// As [`Committed::pack_raw`] and [`Committed::unpack_raw`].
     #[inline]
-    pub unsafe fn try_raw(&self, direction: Direction, user: *mut u8, count: u64, packed: *mut u8) -> bool {
+    pub(crate) unsafe fn try_raw(
+        &self,
+        direction: Direction,
+        user: *mut u8,
+        count: u64,
+        packed: *mut u8,
+    ) -> bool {
         // SAFETY: as the caller promises.
         !calls::counting() && unsafe { self.0.run_at_hand(direction, user, packed, count) }
     }
@@ -297,6 +344,18 @@ impl Committed {
     /// Packs `count` instances from `src` into `dst`; `origin` is the index in `src` of displacement 0 of instance 0.
     ///
     /// Returns the number of bytes written: [`Committed::packed_size`].
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let column = ddtc::commit(&Datatype::vector(4, 1, 8, &Datatype::of::<u8>())?)?;
+    /// let matrix: Vec<u8> = (0..32).collect();
+    /// let mut packed = [0; 4];
+    /// // Column 2: displacement 0 is at index 2.
+    /// assert_eq!(column.pack(&matrix, 2, 1, &mut packed)?, 4);
+    /// assert_eq!(packed, [2, 10, 18, 26]);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the true bounds of all instances leave `src` (the bound that does is named) or `dst` is too short. Nothing is
@@ -313,12 +372,22 @@ impl Committed {
     ///
     /// Returns the number of bytes read. Gaps of `dst` are not touched.
     ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let column = ddtc::commit(&Datatype::vector(4, 1, 8, &Datatype::of::<u8>())?)?;
+    /// let mut matrix = [0; 32];
+    /// assert_eq!(column.unpack(&[1, 2, 3, 4], 2, 1, &mut matrix)?, 4);
+    /// assert_eq!((matrix[2], matrix[10], matrix[18], matrix[26]), (1, 2, 3, 4));
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Committed::pack`].
-    pub fn unpack(&self, src: &[u8], dst: &mut [u8], origin: usize, count: u64) -> Result<usize> {
+    pub fn unpack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole("unpack", ("dst", dst.len()), origin, count, ("src", src.len()))?;
         // SAFETY: as in `pack`, with the sides exchanged.
-        unsafe { self.unpack_raw(src.as_ptr(), dst.as_mut_ptr().wrapping_add(origin), count) };
+        unsafe { self.unpack_raw(src.as_ptr(), count, dst.as_mut_ptr().wrapping_add(origin)) };
         Ok(n)
     }
 
@@ -540,73 +609,7 @@ impl Inner {
     fn streams(&self, direction: Direction, bytes: u64) -> bool {
         direction == Direction::Pack && bytes >= self.engine.config().stream_bytes
     }
-
-    /// Whether a call is to be split: large enough, and no user byte is written by two threads.
-    fn splits(&self, direction: Direction, count: u64, bytes: u64) -> bool {
-        let config = self.engine.config();
-        config.threads > 1
-            && bytes >= config.parallel_bytes
-            && (direction == Direction::Pack || self.layout.nest().disjoint().holds(count))
-    }
-
-    /// One piece of the packed range per thread; the pieces end on cache lines of the packed buffer.
-    ///
-    /// # Safety
-    /// As [`Inner::run`].
-    unsafe fn run_parallel(
-        &self,
-        direction: Direction,
-        user: *mut u8,
-        packed: *mut u8,
-        count: u64,
-        bytes: u64,
-    ) {
-        let threads = self.engine.config().threads as u64;
-        let piece = bytes.div_ceil(threads).next_multiple_of(64);
-        let (user, packed) = (Shared(user), Shared(packed));
-        std::thread::scope(|scope| {
-            for i in 1..threads {
-                let range = (i * piece).min(bytes)..((i + 1) * piece).min(bytes);
-                let work = move || {
-                    let (user, packed) = (user, packed);
-                    // SAFETY: as the caller promises; the pieces are disjoint on the side that is written.
-                    unsafe { self.piece(direction, user.0, packed.0, count, range) };
-                };
-                if i * piece < bytes && std::thread::Builder::new().spawn_scoped(scope, work.clone()).is_err()
-                {
-                    // No thread to be had: this one does the piece.
-                    work();
-                }
-            }
-            // SAFETY: as above.
-            unsafe { self.piece(direction, user.0, packed.0, count, 0..piece.min(bytes)) };
-        });
-    }
-
-    /// One thread's part of a call.
-    ///
-    /// # Safety
-    /// As [`Inner::walk`].
-    unsafe fn piece(
-        &self,
-        direction: Direction,
-        user: *mut u8,
-        packed: *mut u8,
-        count: u64,
-        range: Range<u64>,
-    ) {
-        tracing::trace!(target: "ddtc", %direction, from = range.start, to = range.end, "piece");
-        // SAFETY: as the caller promises.
-        unsafe { self.walk(direction, user, packed, count, range) }
-    }
 }
-
-/// A caller's address, on its way to a thread of the same call.
-#[derive(Clone, Copy)]
-struct Shared(*mut u8);
-
-// SAFETY: the address is only used for pieces of one call, whose caller vouches for all of its bytes; pieces do not overlap.
-unsafe impl Send for Shared {}
 
 const _: () = {
     const fn shared<T: Send + Sync + Clone>() {}

@@ -49,7 +49,18 @@ use parts::Compiled;
 pub const STAGES: [&str; 8] =
     ["decode", "lower", "refine", "normalize", "schedule", "legalize", "emit", "load"];
 
-/// A datatype compiler with its own caches. Cloning shares it.
+/// A datatype compiler with its own configuration, cache and executable memory. Cloning shares it.
+///
+/// [`crate::commit`] uses the engine of the process. A library with limits of its own makes one:
+///
+/// ```
+/// use ddtc::{Config, Datatype, Engine, Mode};
+///
+/// let engine = Engine::new(Config::default().mode(Mode::Lazy).arena_bytes(16 << 20));
+/// let column = engine.commit(&Datatype::vector(4, 1, 8, &Datatype::of::<f64>())?)?;
+/// assert_eq!(column.packed_size(1)?, 32);
+/// # Ok::<(), ddtc::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
@@ -74,36 +85,57 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// Returns an engine with `config`. Allocates nothing much until the first commit.
+    /// Returns an engine with `config`. It takes no memory worth mentioning before the first commit.
+    ///
+    /// ```
+    /// use ddtc::{Config, Engine};
+    ///
+    /// let engine = Engine::new(Config::default().threads(2));
+    /// ```
     pub fn new(config: Config) -> Engine {
         let arena = Arena::new(config.arena_bytes);
         let cache = Cache::new(config.cache_bytes);
         Engine(Arc::new(Inner { config, arena, cache, tally: Tally::default(), emission: Once::new() }))
     }
 
-    /// Returns the engine behind [`crate::commit`]: default configuration, made on first use.
+    /// Returns the engine of the process, which [`crate::commit`] uses: default configuration, made on first use.
+    ///
+    /// ```
+    /// use ddtc::{Datatype, Engine};
+    ///
+    /// let double = Engine::global().commit(&Datatype::of::<f64>())?;
+    /// assert_eq!(double.packed_size(2)?, 16);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     pub fn global() -> &'static Engine {
         static GLOBAL: Once<Engine> = Once::new();
         GLOBAL.get_or_init(Engine::default)
     }
 
     /// Returns the configuration that it was made with.
+    ///
+    /// ```
+    /// use ddtc::{Config, Engine};
+    ///
+    /// let engine = Engine::new(Config::default().threads(2));
+    /// let checked = Engine::new(engine.config().clone().check(true));
+    /// ```
     pub fn config(&self) -> &Config {
         &self.0.config
     }
 
     /// Returns the number of clones of this engine, those that committed types hold included.
-    pub fn holders(&self) -> usize {
+    pub(crate) fn holders(&self) -> usize {
         Arc::strong_count(&self.0)
     }
 
     /// Says whether both are clones of one engine, which share its caches.
-    pub fn is_same(&self, other: &Engine) -> bool {
+    pub(crate) fn is_same(&self, other: &Engine) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Counters since the engine was made.
-    pub fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> Counters {
         let mut c = self.0.tally.read();
         c.cache = self.0.cache.counters();
         c.cached_bytes = self.0.cache.bytes() as u64;
@@ -117,7 +149,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the host reported, or what is wrong with its envelope or contents; bounded time and memory either way.
-    pub fn decode<I: decode::Introspect>(&self, host: &mut I, handle: &I::Handle) -> Result<Datatype> {
+    pub(crate) fn decode<I: decode::Introspect>(&self, host: &mut I, handle: &I::Handle) -> Result<Datatype> {
         Trace::silent().stage("decode", || decode::decode(host, handle))
     }
 
@@ -299,7 +331,7 @@ impl Engine {
     }
 
     /// Returns the target of its kernels: its level on this machine.
-    pub fn target(&self) -> Target {
+    pub(crate) fn target(&self) -> Target {
         Target::host(self.0.config.level)
     }
 

@@ -5,11 +5,20 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 /// `std::result::Result` with ddtc's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// MPI error classes that ddtc raises. Values are those of the MPI 5.0 standard ABI.
+///
+/// ```
+/// use ddtc::{Datatype, ErrorClass};
+///
+/// let refused = Datatype::contiguous(-1, &Datatype::of::<f64>()).unwrap_err();
+/// assert_eq!((refused.class(), refused.class() as i32), (ErrorClass::Count, 2));
+/// ```
+// Those that the C libraries alone raise, of objects that this crate does not have, are hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 #[non_exhaustive]
@@ -33,48 +42,79 @@ pub enum ErrorClass {
     /// A value cannot be represented on the other side of a conversion.
     Conversion = 25,
     /// Invalid info key.
+    #[doc(hidden)]
     InfoKey = 31,
     /// No such info key.
+    #[doc(hidden)]
     InfoNoKey = 32,
     /// Invalid info value.
+    #[doc(hidden)]
     InfoValue = 33,
     /// Invalid info object.
+    #[doc(hidden)]
     Info = 34,
     /// Invalid attribute key.
+    #[doc(hidden)]
     Keyval = 36,
     /// Out of memory.
     NoMem = 39,
     /// Data representation that is not known.
+    #[doc(hidden)]
     UnsupportedDatarep = 54,
     /// Operation that this build does not offer.
     Unsupported = 55,
     /// A value does not fit the type of the argument that must carry it.
     ValueTooLarge = 59,
     /// Invalid error handler.
+    #[doc(hidden)]
     Errhandler = 61,
     /// Tool interface: a resource cannot be had now.
+    #[doc(hidden)]
     ToolNotAccessible = 1002,
     /// Tool interface: not initialized.
+    #[doc(hidden)]
     ToolNotInitialized = 1003,
     /// Tool interface: not offered.
+    #[doc(hidden)]
     ToolNotSupported = 1004,
     /// Tool interface: invalid argument.
+    #[doc(hidden)]
     ToolInvalid = 1006,
     /// Tool interface: no such index.
+    #[doc(hidden)]
     ToolInvalidIndex = 1007,
     /// Tool interface: no such session.
+    #[doc(hidden)]
     ToolInvalidSession = 1009,
     /// Tool interface: no such handle.
+    #[doc(hidden)]
     ToolInvalidHandle = 1010,
     /// Tool interface: no such name.
+    #[doc(hidden)]
     ToolInvalidName = 1011,
     /// Tool interface: the variable cannot be written or reset.
+    #[doc(hidden)]
     ToolNoWrite = 1016,
     /// Tool interface: the variable cannot be started or stopped.
+    #[doc(hidden)]
     ToolNoStartStop = 1017,
 }
 
-/// One broken rule. A pointer, so that results stay small where nothing fails.
+/// A call that was refused: what was called, which argument broke which rule, and with what value.
+///
+/// Each part has a method; `Display` writes all of them as one sentence. An error leaves nothing behind: no object is half built and no buffer
+/// is partly written, unless the method that returned it says otherwise.
+///
+/// ```
+/// use ddtc::{Datatype, ErrorClass};
+///
+/// let column = ddtc::commit(&Datatype::vector(4, 1, 8, &Datatype::of::<f64>())?)?;
+/// let refused = column.pack(&[0; 100], 0, 1, &mut [0; 32]).unwrap_err();
+/// assert_eq!(refused.class(), ErrorClass::Buffer);
+/// assert_eq!((refused.operation(), refused.argument(), refused.value()), ("pack", "src.len()", "100"));
+/// # Ok::<(), ddtc::Error>(())
+/// ```
+// A pointer, so that results stay small where nothing fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Box<Parts>);
 
@@ -85,11 +125,24 @@ struct Parts {
     argument: Cow<'static, str>,
     value: Cow<'static, str>,
     rule: Cow<'static, str>,
+    source: Option<Source>,
 }
+
+/// The error below one of ours. Two are equal if they read the same.
+#[derive(Clone, Debug)]
+struct Source(Arc<dyn std::error::Error + Send + Sync>);
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Source) -> bool {
+        self.0.to_string() == other.0.to_string()
+    }
+}
+
+impl Eq for Source {}
 
 impl Error {
     /// Returns an error of `class`: `operation` was called, `argument` had `value`, and `rule` says what must hold.
-    pub fn new(
+    pub(crate) fn new(
         class: ErrorClass,
         operation: impl Into<Cow<'static, str>>,
         argument: impl Into<Cow<'static, str>>,
@@ -102,42 +155,86 @@ impl Error {
             argument: argument.into(),
             value: Cow::Owned(value.to_string()),
             rule: rule.into(),
+            source: None,
         }))
     }
 
+    /// Adds the error that this one follows from, which [`std::error::Error::source`] returns.
+    #[must_use]
+    pub(crate) fn because(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.0.source = Some(Source(Arc::new(source)));
+        self
+    }
+
     /// Returns a fault of ddtc itself, found by one of its own checks in `stage`.
-    pub fn internal(stage: &'static str, what: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn internal(stage: &'static str, what: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorClass::Intern, stage, "", "", what)
     }
 
     /// Names `argument` as the refused one: for a call that has two of its kind.
     #[must_use]
-    pub fn about(mut self, argument: &'static str) -> Self {
+    pub(crate) fn about(mut self, argument: &'static str) -> Self {
         self.0.argument = Cow::Borrowed(argument);
         self
     }
 
     /// Returns the MPI error class.
+    ///
+    /// ```
+    /// use ddtc::{Datatype, ErrorClass};
+    ///
+    /// let refused = Datatype::vector(-1, 2, 4, &Datatype::of::<f64>()).unwrap_err();
+    /// assert_eq!(refused.class(), ErrorClass::Count);
+    /// ```
     pub fn class(&self) -> ErrorClass {
         self.0.class
     }
 
     /// Returns the constructor or call that refused.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let refused = Datatype::vector(-1, 2, 4, &Datatype::of::<f64>()).unwrap_err();
+    /// assert_eq!(refused.operation(), "vector");
+    /// ```
     pub fn operation(&self) -> &str {
         &self.0.operation
     }
 
     /// Returns the argument that broke the rule; empty where no single argument did.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let refused = Datatype::vector(-1, 2, 4, &Datatype::of::<f64>()).unwrap_err();
+    /// assert_eq!(refused.argument(), "count");
+    /// ```
     pub fn argument(&self) -> &str {
         &self.0.argument
     }
 
     /// Returns the offending value as text.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let refused = Datatype::vector(-1, 2, 4, &Datatype::of::<f64>()).unwrap_err();
+    /// assert_eq!(refused.value(), "-1");
+    /// ```
     pub fn value(&self) -> &str {
         &self.0.value
     }
 
     /// Returns the rule that must hold.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let refused = Datatype::vector(-1, 2, 4, &Datatype::of::<f64>()).unwrap_err();
+    /// assert!(!refused.rule().is_empty());
+    /// assert!(refused.to_string().ends_with(refused.rule()));
+    /// ```
     pub fn rule(&self) -> &str {
         &self.0.rule
     }
@@ -153,4 +250,8 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|source| &*source.0 as &(dyn std::error::Error + 'static))
+    }
+}

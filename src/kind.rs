@@ -39,8 +39,19 @@ impl fmt::Display for Direction {
     }
 }
 
-/// Operation on a leaf on its way.
+/// Operation on each value while it is packed or unpacked.
+///
+/// ```
+/// use ddtc::{Datatype, Operation};
+///
+/// let number = ddtc::commit(&Datatype::of::<u16>())?;
+/// let mut packed = [0; 2];
+/// number.for_operation(Operation::External32)?.pack(&258u16.to_ne_bytes(), 0, 1, &mut packed)?;
+/// assert_eq!(packed, [1, 2]);
+/// # Ok::<(), ddtc::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Operation {
     /// Its bytes are moved as they are.
     #[default]
@@ -53,13 +64,13 @@ pub enum Operation {
 
 impl Operation {
     /// All operations but the reductions, that of bytes first.
-    pub const PLAIN: [Operation; 2] = [Operation::Bytes, Operation::External32];
+    pub(crate) const PLAIN: [Operation; 2] = [Operation::Bytes, Operation::External32];
 
     /// How many classes of operations are counted apart: the plain ones, and all reductions together.
     const CLASSES: usize = Operation::PLAIN.len() + 1;
 
     /// Returns all operations, that of bytes first, the reductions last.
-    pub fn all() -> impl Iterator<Item = Operation> {
+    pub(crate) fn all() -> impl Iterator<Item = Operation> {
         Operation::PLAIN.into_iter().chain(Op::ALL.into_iter().map(Operation::Reduce))
     }
 
@@ -73,7 +84,7 @@ impl Operation {
     }
 
     /// Returns the word of text forms and of the command line.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Operation::Bytes => "bytes",
             Operation::External32 => "external32",

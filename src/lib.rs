@@ -3,122 +3,150 @@
 //! ```
 //! fn main() -> ddtc::Result<()> {
 //!     // One column of an 8 x 8 matrix of doubles: 8 blocks of 1 element, 8 elements apart.
-//!     let double = ddtc::Datatype::named(ddtc::Named::Double);
+//!     let double = ddtc::Datatype::of::<f64>();
 //!     let column = ddtc::commit(&ddtc::Datatype::vector(8, 1, 8, &double)?)?;
 //!     let matrix: Vec<u8> = (0..=255).cycle().take(8 * 8 * 8).collect();
 //!     let mut packed = vec![0; column.packed_size(1)? as usize];
 //!     column.pack(&matrix, 0, 1, &mut packed)?;
 //!     let mut copy = vec![0; matrix.len()];
-//!     column.unpack(&packed, &mut copy, 0, 1)?;
+//!     column.unpack(&packed, 0, 1, &mut copy)?;
 //!     assert!((packed.len() == 64) && (copy[64..72] == matrix[64..72]) && (copy[72..128] == [0; 56]));
 //!     Ok(())
 //! }
 //! ```
 //!
-//! # The flow
+//! A datatype says which bytes of a buffer belong together: a column, a halo of a grid, some fields of a structure. Packing copies these
+//! bytes to a contiguous buffer, which a program sends or stores; unpacking puts them back in their places and leaves the bytes between
+//! them as they are. This crate needs no MPI library and starts no thread. It generates code at run time, on Linux with 64 bits.
 //!
-//! ```text
-//! MPI_Datatype (envelope, contents) | constructors | text
-//!   [decode]     -> Datatype             combiner tree: exactly the constructor arguments
-//!   [lower]      -> LoopNest<Lowered>    loops and tables over copies; every node has a user and a packed address
-//!   [refine]     -> LoopNest<Lowered, MemorySide>   two normal nests as one: from layout to layout without a stream between
-//!   [normalize]  -> LoopNest<Normal>     canonical meaning; with the kernel kind it is the cache key
-//!   [schedule]   -> Plan<Scheduled>      per direction and CPU level: order, unrolling, micro-kernels; the only cost model
-//!   [legalize]   -> Plan<Legal>          only accesses that the target has
-//!   [emit]       -> CompiledCode         machine code, by templates on x86-64, through Cranelift elsewhere
-//!   [load]       -> Kernel               code in the arena, and the context that it reads
-//!   cache        -> Committed            what packs and unpacks
-//! beside it:  Datatype [interp] -> bytes   by the definition of the type map: the oracle
-//!             nest, plan .eval() -> bytes  any phase can be evaluated
-//!             LoopNest<Normal, Value> [apply] -> values   what a leaf operation does, where there is no kernel
-//!             LoopNest<Normal> [walk] -> bytes   from any packed byte to any other: fallback, lazy tier, ends of ranges
+//! # Pack a subarray
+//!
+//! 1. Describe the bytes by a [`Datatype`]. Its constructors are those of MPI: [`contiguous`](Datatype::contiguous),
+//!    [`vector`](Datatype::vector), [`indexed`](Datatype::indexed), [`structure`](Datatype::structure),
+//!    [`subarray`](Datatype::subarray) and others. They start from a basic type, which [`Datatype::of`] gives.
+//! 2. Commit it once with [`commit`]. That compiles it, and equal layouts share their code.
+//! 3. Call [`pack`](Committed::pack) and [`unpack`](Committed::unpack) as often as needed. A call takes no lock and allocates nothing.
+//!
+//! ```
+//! use ddtc::{Datatype, Order};
+//!
+//! # fn main() -> ddtc::Result<()> {
+//! // A grid of 6 x 8 doubles, and in it the box of rows 1 to 4 and columns 6 to 7.
+//! let (sizes, subsizes, starts) = ([6, 8], [4, 2], [1, 6]);
+//! let part = Datatype::subarray(&sizes, &subsizes, &starts, Order::C, &Datatype::of::<f64>())?;
+//! let part = ddtc::commit(&part)?;
+//!
+//! let grid: Vec<f64> = (0..48).map(f64::from).collect();
+//! // Buffers are bytes. Crates such as bytemuck view numbers as bytes without copying them.
+//! let user: Vec<u8> = grid.iter().flat_map(|x| x.to_ne_bytes()).collect();
+//!
+//! let mut packed = vec![0; part.packed_size(1)? as usize];
+//! part.pack(&user, 0, 1, &mut packed)?;
+//! let values: Vec<f64> = packed.chunks(8).map(|x| f64::from_ne_bytes(x.try_into().unwrap())).collect();
+//! assert_eq!(values, [14.0, 15.0, 22.0, 23.0, 30.0, 31.0, 38.0, 39.0]);
+//!
+//! let mut copy = vec![0; user.len()];
+//! part.unpack(&packed, 0, 1, &mut copy)?;
+//! assert_eq!(copy[14 * 8..16 * 8], user[14 * 8..16 * 8]);
+//! # Ok(())
+//! # }
 //! ```
 //!
-//! # Rooms
+//! # Arguments
 //!
-//! A room is of one kind: data, machine, state, pass, executor, pipeline, surface or support, and imports only the kinds that docs/ARCHITECTURE.md names for
-//! it. Only [`engine`] imports passes and executors. A stage has one name: module, log line, timing label, filetest command, CLI verb.
-//! docs/ARCHITECTURE.md has a paragraph per room. What has to do with code lies in [`code`](mod@code), what moves bytes without code of its own in [`exec`].
+//! Packing and unpacking have one order of arguments: source, origin, count, destination.
 //!
-//! | Room | What |
+//! * **Origin** is the index, in the user's buffer, of displacement 0 of the first instance. It is 0 unless the datatype has negative
+//!   displacements or the data begin inside the buffer: the columns of a matrix are one datatype at different origins.
+//! * **Count** is the number of instances of the datatype, which lie [`extent`](Datatype::extent) bytes apart.
+//! * The slices are checked: a call whose bytes would leave a slice returns an [`Error`] and writes nothing. The methods whose names end in
+//!   `_raw` take pointers as MPI does and leave the check to the caller.
+//!
+//! # More than pack and unpack
+//!
+//! | What | Where |
 //! |---|---|
-//! | [`error`] | what was called, which argument broke which rule |
-//! | [`process`] | state: forks and limits: locks that a child never finds taken |
-//! | [`datatype`] | data: the MPI type, free of any MPI library |
-//! | [`column`](mod@column), [`filled`], [`count`], [`kind`], [`target`] | data: integer tables; borrowed arrays that are filled; counts in both forms of C; kernel kinds; CPU levels and cost constants |
-//! | [`nest`], [`interval`], [`segments`] | data: what moves; which part of the stream; where it lies in memory |
-//! | [`plan`] | machine: how it moves |
-//! | [`micro`], [`arena`](code::arena), [`kernel`](code::kernel) | machine, unsafe: precompiled inner loops; executable memory; code with its context |
-//! | [`decode`], [`lower`], [`refine`], [`normalize`], [`schedule`], [`legalize`], [`emit`](code::emit), [`load`](code::load) | passes: the stages, in order |
-//! | [`walk`](exec::walk), [`apply`](exec::apply), [`interp`](exec::interp) | executors: production fallback and ranges; leaf operations on values; oracle |
-//! | [`layout`], [`cache`], [`engine`] | state: a nest with its kernels; equal layouts are one; the pipeline, one line per stage |
-//! | [`committed`], [`object`], [`tool`] | surfaces: pack and unpack; MPI objects; MPI_T's variables |
-//! | [`calls`] | state: counters of pack and unpack calls, per thread, and only while one is asked for |
-//! | [`files`] | state: files that the environment names, opened so that nobody can put another there |
-//! | [`lexer`] | data: words, integers and punctuation of all text forms |
-//! | [`corpus`] | named datatypes in the text notation |
+//! | A long stream in pieces, in any order and from any thread | [`Committed::pack_range`], [`Committed::unpack_range`] |
+//! | From one layout to another without a packed buffer | [`Committed::direct`], [`LayoutCopy`] |
+//! | The contiguous pieces, for `writev` or a network card | [`Committed::segments`], [`Segments`] |
+//! | The portable representation external32 | [`Committed::for_operation`] with [`Operation::External32`] |
+//! | Sums and other reductions while unpacking | [`Committed::for_operation`] with [`Operation::Reduce`], [`Committed::direct_reduce`] |
+//! | A datatype as text or as portable bytes | [`Datatype`], [`Datatype::to_wire`] |
+//! | Compilation when it pays, limits of memory, several threads | [`Engine`], [`Config`] |
 //!
-//! # Stability
+//! # Features
 //!
-//! What is re-exported at the root is the interface. The rooms are public for the members of the workspace, tests, benchmarks
-//! and people who look inside; they may change in any release.
+//! * `cranelift` (default): the general code generator. x86-64 has one of its own and works without it; every other architecture needs it.
+//! * `internal` and those that it implies are for this crate's own workspace. What they make public may change in any release.
 //!
-//! Unsafe code is denied here and allowed by name in the rooms of docs/SAFETY.md.
+//! While the major version is 0 a new minor version may change the interface; the changelog says how.
+// Unsafe code is denied here and allowed by name in the rooms of docs/SAFETY.md.
 #![deny(unsafe_code)]
+// The modules are private, and most of what they declare is for the members of the workspace, who reach it through `internal`.
+#![cfg_attr(not(feature = "internal"), allow(dead_code, unreachable_pub, unused_imports))]
 
 #[cfg(not(any(feature = "cranelift", target_arch = "x86_64")))]
 compile_error!(
     "this architecture has no templates: switch on the feature `cranelift`, or every layout is walked"
 );
 
-pub mod cache;
-pub mod calls;
-pub mod code;
-pub mod column;
-pub mod committed;
-pub mod corpus;
-pub mod count;
-pub mod datatype;
-pub mod decode;
-pub mod engine;
-pub mod error;
-pub mod exec;
-pub mod files;
-pub mod filled;
+mod cache;
+mod calls;
+mod code;
+mod column;
+mod committed;
+mod corpus;
+mod count;
+mod datatype;
+mod decode;
+mod engine;
+mod error;
+mod exec;
+mod files;
+mod filled;
 #[cfg(any(test, feature = "fuzzing"))]
+mod fuzzing;
+#[cfg(feature = "internal")]
 #[doc(hidden)]
-pub mod fuzzing;
-pub mod interval;
-pub mod kind;
-pub mod layout;
-pub mod legalize;
-pub mod lexer;
-pub mod lower;
-pub mod micro;
-pub mod nest;
-pub mod normalize;
-pub mod object;
-pub mod plan;
-pub mod process;
-pub mod refine;
-pub mod schedule;
-pub mod segments;
-pub mod target;
-pub mod tool;
+pub mod internal;
+mod interval;
+mod kind;
+mod layout;
+mod legalize;
+mod lexer;
+mod lower;
+mod micro;
+mod nest;
+mod normalize;
+mod object;
+mod plan;
+mod process;
+mod refine;
+mod schedule;
+mod segments;
+mod target;
+mod tool;
 
-pub use code::kernel::{Entry, Kernel};
 pub use committed::{Committed, CommittedOperation, LayoutCopy};
-pub use datatype::{Combiner, Datatype, Distribution, Named, Order};
-pub use engine::{Config, Counters, Engine, Mode};
+pub use datatype::{Datatype, Distribution, Order, Scalar};
+pub use engine::{Config, Engine, Mode};
 pub use error::{Error, ErrorClass, Result};
-pub use kind::{Direction, Kind, Operation};
-pub use target::Level;
+pub use kind::{Op, Operation};
+pub use segments::{Segment, Segments};
 
-/// Compiles `t` in the default engine ([`Engine::global`]) and returns what packs and unpacks it (MPI 5.0, 5.1.9,
+/// Compiles `t` in the engine of the process ([`Engine::global`]) and returns what packs and unpacks it (MPI 5.0, 5.1.9,
 /// `MPI_Type_commit`).
 ///
+/// ```
+/// use ddtc::Datatype;
+///
+/// let rows = ddtc::commit(&Datatype::vector(3, 2, 5, &Datatype::of::<i32>())?)?;
+/// assert_eq!(rows.packed_size(1)?, 24);
+/// # Ok::<(), ddtc::Error>(())
+/// ```
+///
 /// # Errors
-/// Only faults of ddtc: a datatype that exists can be committed, and what cannot be compiled is walked.
+/// Only faults of ddtc: a datatype that exists can be committed, and what cannot be compiled is interpreted.
 pub fn commit(t: &Datatype) -> Result<Committed> {
     Engine::global().commit(t)
 }

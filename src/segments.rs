@@ -21,6 +21,13 @@ pub use runs::Runs;
 use runs::iterations;
 
 /// A contiguous piece of user memory. In memory it is POSIX's `struct iovec`, where addresses and sizes have 64 bits.
+///
+/// ```
+/// use ddtc::Segment;
+///
+/// let segment = Segment { at: 24, len: 16 };
+/// assert_eq!(segment.end(), 40);
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Segment {
@@ -31,14 +38,36 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Returns where the byte after the last one would be.
+    /// Returns the offset or address of the byte after the last one.
+    ///
+    /// ```
+    /// use ddtc::Segment;
+    ///
+    /// let segment = Segment { at: 24, len: 16 };
+    /// assert_eq!(segment.end(), 40);
+    /// ```
     #[inline]
     pub fn end(self) -> i64 {
         self.at.wrapping_add_unsigned(self.len)
     }
 }
 
-/// The segments of some instances of a layout, counted from 0 in type-map order. Nothing is listed before somebody asks.
+/// The segments of some instances of a layout, counted from 0 in the order in which they are packed; from [`Committed::segments`].
+///
+/// Nothing is listed before a method is called.
+///
+/// ```
+/// use ddtc::{Datatype, Segment};
+///
+/// let columns = ddtc::commit(&Datatype::vector(3, 2, 4, &Datatype::of::<f64>())?)?;
+/// let segments = columns.segments(1)?;
+/// let mut list = vec![Segment::default(); segments.len() as usize];
+/// segments.fill(0, &mut list)?;
+/// assert_eq!(list.iter().map(|segment| segment.at).collect::<Vec<_>>(), [0, 32, 64]);
+/// # Ok::<(), ddtc::Error>(())
+/// ```
+///
+/// [`Committed::segments`]: crate::Committed::segments
 #[derive(Clone, Copy, Debug)]
 pub struct Segments<'l> {
     nest: &'l LoopNest<Normal>,
@@ -57,7 +86,12 @@ impl<'l> Segments<'l> {
     ///
     /// # Errors
     /// Class `Count` if the packed bytes do not fit 63 bits; segments are no more than these.
-    pub fn new(nest: &'l LoopNest<Normal>, runs: &'l Runs, count: u64, origin: i64) -> Result<Segments<'l>> {
+    pub(crate) fn new(
+        nest: &'l LoopNest<Normal>,
+        runs: &'l Runs,
+        count: u64,
+        origin: i64,
+    ) -> Result<Segments<'l>> {
         let bytes = (nest.size() as u64).checked_mul(count).filter(|&bytes| i64::try_from(bytes).is_ok());
         let Some(bytes) = bytes else {
             let rule = "count times the size of the datatype must fit 63 bits";
@@ -70,34 +104,82 @@ impl<'l> Segments<'l> {
         Ok(Segments { nest, runs, count, base: origin, len, bytes })
     }
 
-    /// Returns the segments `address` bytes further: with the address of displacement 0 of instance 0, [`Segment::at`] is an address.
+    /// Returns the segments moved by `address` bytes: with the address of displacement 0 of instance 0, [`Segment::at`] is an address.
+    ///
+    /// ```
+    /// use ddtc::{Datatype, Segment};
+    ///
+    /// let columns = ddtc::commit(&Datatype::vector(4, 2, 3, &Datatype::of::<f64>())?)?;
+    /// let segments = columns.segments(1)?;
+    /// let mut list = [Segment::default(); 2];
+    /// segments.based(0x1000).fill(0, &mut list)?;
+    /// assert_eq!((list[0].at, list[1].at), (0x1000, 0x1018));
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     pub fn based(self, address: i64) -> Segments<'l> {
         Segments { base: self.base.wrapping_add(address), ..self }
     }
 
     /// Returns the prepared knowledge about the layout.
-    pub fn runs(&self) -> &'l Runs {
+    pub(crate) fn runs(&self) -> &'l Runs {
         self.runs
     }
 
-    /// Returns how many there are.
+    /// Returns the number of segments.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let columns = ddtc::commit(&Datatype::vector(4, 2, 3, &Datatype::of::<f64>())?)?;
+    /// let segments = columns.segments(1)?;
+    /// assert_eq!(segments.len(), 4);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     #[inline]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Says whether there is none: no instance, or a datatype of size 0.
+    /// Says whether there is no segment: no instance, or a datatype of size 0.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let nothing = ddtc::commit(&Datatype::contiguous(0, &Datatype::of::<f64>())?)?;
+    /// assert!(nothing.segments(1)?.is_empty());
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Packed bytes of all.
+    /// Returns the number of packed bytes of all segments.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let columns = ddtc::commit(&Datatype::vector(4, 2, 3, &Datatype::of::<f64>())?)?;
+    /// let segments = columns.segments(1)?;
+    /// assert_eq!(segments.bytes(), 64);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Writes segments `index ..` to the start of `out`, as many as fit or are left, and returns how many.
+    ///
+    /// ```
+    /// use ddtc::{Datatype, Segment};
+    ///
+    /// let columns = ddtc::commit(&Datatype::vector(4, 2, 3, &Datatype::of::<f64>())?)?;
+    /// let segments = columns.segments(1)?;
+    /// let mut list = [Segment::default(); 8];
+    /// assert_eq!(segments.fill(1, &mut list)?, 3);
+    /// assert_eq!(list[0], Segment { at: 24, len: 16 });
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Class `Arg` for an index past [`Segments::len`], `NoMem` where the levels of a very deep datatype find no room. Nothing is written then.
@@ -109,7 +191,7 @@ impl<'l> Segments<'l> {
     ///
     /// # Errors
     /// As [`Segments::fill`].
-    pub fn fill_uninit<'o>(
+    pub(crate) fn fill_uninit<'o>(
         &self,
         index: u64,
         out: &'o mut [MaybeUninit<Segment>],
@@ -132,7 +214,7 @@ impl<'l> Segments<'l> {
     ///
     /// # Errors
     /// As [`Segments::fill`], for an offset past [`Segments::bytes`].
-    pub fn fill_from(&self, offset: u64, out: &mut [Segment]) -> Result<usize> {
+    pub(crate) fn fill_from(&self, offset: u64, out: &mut [Segment]) -> Result<usize> {
         self.list_from(offset, Filled::over(out)).map(|segments| segments.len())
     }
 
@@ -140,7 +222,7 @@ impl<'l> Segments<'l> {
     ///
     /// # Errors
     /// As [`Segments::fill_from`].
-    pub fn fill_from_uninit<'o>(
+    pub(crate) fn fill_from_uninit<'o>(
         &self,
         offset: u64,
         out: &'o mut [MaybeUninit<Segment>],
@@ -159,6 +241,16 @@ impl<'l> Segments<'l> {
 
     /// Returns the longest sequence of whole segments from `index` on that holds at most `max_bytes` bytes: how many they are, and their bytes.
     ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let columns = ddtc::commit(&Datatype::vector(4, 2, 3, &Datatype::of::<f64>())?)?;
+    /// let segments = columns.segments(1)?;
+    /// // Two whole segments of 16 bytes fit into 40 bytes.
+    /// assert_eq!(segments.within(0, 40)?, (2, 32));
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Class `Arg` for an index past [`Segments::len`].
     pub fn within(&self, index: u64, max_bytes: u64) -> Result<(u64, u64)> {
@@ -175,6 +267,16 @@ impl<'l> Segments<'l> {
     /// Returns the segment that packed byte `offset` lies in, and how many bytes of it lie before that. The end of the stream is byte 0 of
     /// the segment after the last one.
     ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let columns = ddtc::commit(&Datatype::vector(4, 2, 3, &Datatype::of::<f64>())?)?;
+    /// let segments = columns.segments(1)?;
+    /// // Packed byte 20 lies in segment 1, at its byte 4.
+    /// assert_eq!(segments.find(20)?, (1, 4));
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Class `Arg` for an offset past [`Segments::bytes`].
     pub fn find(&self, offset: u64) -> Result<(u64, u64)> {
@@ -190,7 +292,7 @@ impl<'l> Segments<'l> {
     ///
     /// # Errors
     /// Class `Arg` for an index past [`Segments::len`].
-    pub fn start(&self, index: u64) -> Result<u64> {
+    pub(crate) fn start(&self, index: u64) -> Result<u64> {
         if index >= self.len {
             let end = (index == self.len).then_some(self.bytes);
             return end.ok_or_else(|| past("index", index, self.len, "segments"));
@@ -251,7 +353,7 @@ impl<'l> Segments<'l> {
     }
 
     /// Returns all segments from `index` on, one after the other, for less than starting again for each costs. An index past [`Segments::len`] has none.
-    pub fn cursor(&self, index: u64) -> Cursor<'l> {
+    pub(crate) fn cursor(&self, index: u64) -> Cursor<'l> {
         let left = self.len.saturating_sub(index);
         Cursor {
             segments: *self,

@@ -1,10 +1,11 @@
 //! Layouts of objects that lie anywhere, as types of absolute addresses are: another place makes no new code.
 
-use ddtc::committed::Committed;
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine, Mode};
-use ddtc::kind::Direction;
-use ddtc::target::Level;
+use ddtc::internal::committed::Committed;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine, Mode};
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc::internal::target::Level;
 
 /// Bytes of memory in which the objects lie; two of them are at least 64 KiB apart.
 const MEMORY: usize = 8 << 20;
@@ -60,8 +61,8 @@ fn moves_right(t: &Committed, judge: &Committed, user: &[u8], name: &str) {
     judge.pack(user, 0, 1, &mut right).unwrap();
     assert_eq!(packed, right, "{name}: {t:?}");
     let (mut into, mut expected) = (vec![7; MEMORY], vec![7; MEMORY]);
-    t.unpack(&packed, &mut into, 0, 1).unwrap();
-    judge.unpack(&packed, &mut expected, 0, 1).unwrap();
+    t.unpack(&packed, 0, 1, &mut into).unwrap();
+    judge.unpack(&packed, 0, 1, &mut expected).unwrap();
     assert!(into == expected, "{name}: {t:?}");
 }
 

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine, Mode};
-use ddtc::exec::interp;
-use ddtc::fuzzing::Case;
-use ddtc::fuzzing::guard::Rig;
-use ddtc::kind::Direction;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine, Mode};
+use ddtc::internal::exec::interp;
+use ddtc::internal::fuzzing::Case;
+use ddtc::internal::fuzzing::guard::Rig;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
@@ -371,7 +372,7 @@ fn lazily_one_call_compiles_and_nobody_waits() {
 #[test]
 fn the_lazy_threshold_is_a_layouts() {
     let user = [7u8; 64];
-    let pack = |c: &ddtc::committed::Committed| c.pack(&user, 0, 1, &mut [0; 16]).unwrap();
+    let pack = |c: &ddtc::internal::committed::Committed| c.pack(&user, 0, 1, &mut [0; 16]).unwrap();
     let engine = Engine::new(Config { mode: Mode::Lazy, lazy_threshold: 48, ..Config::default() });
     let one = engine.commit(&"vector(4, 1, 2, int)".parse().unwrap()).unwrap();
     let other = engine.commit(&"hvector(4, 1, 8, int)".parse().unwrap()).unwrap();
@@ -398,7 +399,7 @@ fn lazy_directions_are_compiled_by_their_own_calls() {
             for _ in 0..2 * c.engine().config().lazy_threshold / t.size() as u64 {
                 match direction {
                     Direction::Pack => c.pack(&user, 0, 1, &mut packed).unwrap(),
-                    Direction::Unpack => c.unpack(&packed, &mut user, 0, 1).unwrap(),
+                    Direction::Unpack => c.unpack(&packed, 0, 1, &mut user).unwrap(),
                 };
             }
         }

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use ddtc::corpus::{self, Size};
-use ddtc::exec::interp;
+use ddtc::internal::corpus::{self, Size};
+use ddtc::internal::exec::interp;
+use ddtc::internal::methods::*;
 
 #[test]
 fn the_application_corpus_has_66_entries() {
@@ -90,7 +91,7 @@ fn texts_of_the_corpus_are_read_back() {
     for e in corpus::application().iter().chain(&corpus::corner()) {
         // Printing a million rows is left out here: it shows nothing that a thousand do not.
         if e.datatype.arguments() < 20_000 {
-            let again: ddtc::datatype::Datatype = e.datatype.to_string().parse().unwrap();
+            let again: ddtc::internal::datatype::Datatype = e.datatype.to_string().parse().unwrap();
             assert_eq!(again, e.datatype, "{}", e.name);
         }
     }

@@ -1,6 +1,7 @@
 //! Bounds, sizes and true bounds of every constructor against values worked out by hand from MPI 5.0 section 5.1.
 
-use ddtc::datatype::Datatype;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::methods::*;
 
 fn parse(text: &str) -> Datatype {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))

@@ -1,8 +1,9 @@
 //! Envelope and contents against the tables of MPI 5.0 section 5.1.13, decoding back, and hosts that lie.
 
-use ddtc::datatype::{Combiner, CombinerKind, Constants, Contents, Datatype, Envelope, Named};
-use ddtc::decode::{Introspect, Limits, Own, decode, decode_within};
-use ddtc::error::{Error, ErrorClass, Result};
+use ddtc::internal::datatype::{Combiner, CombinerKind, Constants, Contents, Datatype, Envelope, Named};
+use ddtc::internal::decode::{Introspect, Limits, Own, decode, decode_within};
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::methods::*;
 
 fn parse(text: &str) -> Datatype {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))

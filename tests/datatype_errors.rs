@@ -1,7 +1,8 @@
 //! Bad input: every rule of every constructor, by class, constructor, argument and value; and errors of the text.
 
-use ddtc::datatype::{Datatype, Distribution, Named, Order};
-use ddtc::error::ErrorClass;
+use ddtc::internal::datatype::{Datatype, Distribution, Named, Order};
+use ddtc::internal::error::ErrorClass;
+use ddtc::internal::methods::*;
 
 use ErrorClass::{Arg, Count, Type, ValueTooLarge};
 
@@ -301,7 +302,7 @@ fn extreme_arguments() {
         children.extend(Datatype::contiguous(lb, &Datatype::resized(0, 0, &int).unwrap()));
     }
     let (mut built, mut refused) = (0, 0);
-    let mut see = |t: ddtc::error::Result<Datatype>| match t {
+    let mut see = |t: ddtc::internal::error::Result<Datatype>| match t {
         Ok(t) => {
             built += 1;
             assert_eq!(t.ub().checked_sub(t.lb()), Some(t.extent()));

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use ddtc::datatype::{Combiner, CombinerKind, Constants, Datatype, Distribution, Named, Order, Signature};
-use ddtc::decode::{Own, decode};
+use ddtc::internal::datatype::{
+    Combiner, CombinerKind, Constants, Datatype, Distribution, Named, Order, Signature,
+};
+use ddtc::internal::decode::{Own, decode};
+use ddtc::internal::methods::*;
 
 /// An entry of a map: a basic type or one of the two conceptual markers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -187,7 +190,8 @@ impl Choices {
         match self.below(12) {
             0 => Datatype::f90_real(Some(self.from(0, 33)), None).unwrap(),
             1 => Datatype::f90_integer(self.from(0, 38)).unwrap(),
-            2 => Datatype::value_index(&Named::Double.into(), &Named::Short.into()).unwrap(),
+            2 => Datatype::value_index(&Datatype::named(Named::Double), &Datatype::named(Named::Short))
+                .unwrap(),
             _ => Datatype::named(Named::ALL[self.below(Named::ALL.len() as u64) as usize]),
         }
     }

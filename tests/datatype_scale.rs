@@ -1,6 +1,7 @@
 //! Depth, breadth and sharing: what must stay linear and off the stack.
 
-use ddtc::datatype::{Datatype, Named};
+use ddtc::internal::datatype::{Datatype, Named};
+use ddtc::internal::methods::*;
 
 fn int() -> Datatype {
     Datatype::named(Named::Int)

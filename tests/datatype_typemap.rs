@@ -1,7 +1,8 @@
 //! Type maps by hand, one per constructor, and the properties that tie maps, bounds, signatures and expansions together.
 
-use ddtc::datatype::{Datatype, Distribution, Named, Order, Signature};
-use ddtc::exec::interp;
+use ddtc::internal::datatype::{Datatype, Distribution, Named, Order, Signature};
+use ddtc::internal::exec::interp;
+use ddtc::internal::methods::*;
 
 fn parse(text: &str) -> Datatype {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
@@ -76,7 +77,7 @@ fn consistent(t: &Datatype) {
     if let Some(expansion) = t.expansion() {
         assert_eq!(map, expansion.type_map().collect::<Vec<_>>(), "{t}");
     }
-    let twice: Vec<(Named, i64)> = ddtc::datatype::TypeMap::instances(t, 2).collect();
+    let twice: Vec<(Named, i64)> = ddtc::internal::datatype::TypeMap::instances(t, 2).collect();
     let shifted = map.iter().map(|e| (e.0, e.1 + t.extent()));
     assert_eq!(twice, map.iter().copied().chain(shifted).collect::<Vec<_>>(), "{t}");
 }
@@ -216,7 +217,7 @@ fn every_range_of_the_packed_stream() {
         let total = t.size() as usize * count as usize;
         let mut whole = vec![0; total];
         interp::pack(&t, count, &user, 20, &mut whole).unwrap();
-        let by_map: Vec<u8> = ddtc::datatype::TypeMap::instances(&t, count)
+        let by_map: Vec<u8> = ddtc::internal::datatype::TypeMap::instances(&t, count)
             .flat_map(|(n, d)| user[(20 + d) as usize..(20 + d + n.size()) as usize].to_vec())
             .collect();
         assert_eq!(whole, by_map, "{t}");
@@ -250,7 +251,7 @@ fn far_ranges_take_steps_for_blocks() {
     assert_eq!(map.skip_bytes(4 * (1_048_575 * 700_000 + 3)), 0);
     assert_eq!(map.next(), Some((Named::Int, 4 * (1_048_576 * 700_001 + 4))));
     let t = parse("contiguous(8,char)");
-    let mut map = ddtc::datatype::TypeMap::instances(&t, 1 << 61);
+    let mut map = ddtc::internal::datatype::TypeMap::instances(&t, 1 << 61);
     assert_eq!(map.skip_bytes((1 << 63) + 9), 0);
     assert_eq!(map.next(), Some((Named::Char, ((1u64 << 63) + 9) as i64)));
     assert_eq!(map.skip_bytes(u64::MAX), 0);

@@ -3,13 +3,14 @@
 //! Small types go through every oracle with counts 0, 1, 2, 3 and 17; large ones, up to 2^40 bytes and more, through the engines
 //! with counts 1 and 2 on reserved address space.
 
-use ddtc::corpus::{self, CorpusEntry, Size};
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine, Mode};
-use ddtc::fuzzing::guard::{Edge, Rig};
-use ddtc::fuzzing::{Case, Choices, Oracle, RangeCase};
-use ddtc::kind::Direction;
-use ddtc::target::Level;
+use ddtc::internal::corpus::{self, CorpusEntry, Size};
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine, Mode};
+use ddtc::internal::fuzzing::guard::{Edge, Rig};
+use ddtc::internal::fuzzing::{Case, Choices, Oracle, RangeCase};
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc::internal::target::Level;
 
 const TYPES: &[&str] = &[
     "int",
@@ -125,7 +126,7 @@ fn large_application_layouts() {
 #[test]
 fn long_irregular_lists() {
     let mut oracle = oracle();
-    let rows = 2 * ddtc::target::cost::BUCKETED_ROWS as i64;
+    let rows = 2 * ddtc::internal::target::cost::BUCKETED_ROWS as i64;
     let lengths: Vec<i64> = (0..rows).map(|i| 1 + i * 37 % 61).collect();
     for distance in [64, 50] {
         let places: Vec<i64> = (0..rows).map(|i| distance * i).collect();
@@ -175,18 +176,18 @@ fn ranges_say_how_much_they_moved() {
             assert_eq!(c.pack_range(&user, 0, 2, offset, &mut packed), Ok(moved), "{mode} {offset} {room}");
             assert!(packed.iter().take(moved).all(|&b| b == 7) && packed.iter().skip(moved).all(|&b| b == 0));
             back.fill(0);
-            assert_eq!(c.unpack_range(&packed, &mut back, 0, 2, offset), Ok(moved), "{mode} {offset} {room}");
+            assert_eq!(c.unpack_range(&packed, 0, 2, offset, &mut back), Ok(moved), "{mode} {offset} {room}");
             assert_eq!(back.iter().filter(|&&b| b == 7).count(), moved);
         }
         assert!(c.pack_range(&user, 0, 2, 49, &mut [0; 9]).is_err());
-        assert!(c.unpack_range(&[0; 9], &mut back, 0, 2, 49).is_err());
+        assert!(c.unpack_range(&[0; 9], 0, 2, 49, &mut back).is_err());
         // The whole span has to be there, whatever the range.
         assert!(c.pack_range(&user[..95], 0, 2, 0, &mut [0; 1]).is_err());
-        assert!(c.unpack_range(&[0; 1], &mut back[..95], 0, 2, 0).is_err());
+        assert!(c.unpack_range(&[0; 1], 0, 2, 0, &mut back[..95]).is_err());
         // More than there can be.
         for count in [1 << 31, 1 << 62, u64::MAX] {
             assert!(c.pack_range(&user, 0, count, 0, &mut [0; 9]).is_err(), "{mode} {count}");
-            assert!(c.unpack_range(&[0; 9], &mut back, 0, count, 0).is_err(), "{mode} {count}");
+            assert!(c.unpack_range(&[0; 9], 0, count, 0, &mut back).is_err(), "{mode} {count}");
         }
     }
 }
@@ -301,7 +302,7 @@ const REFUSED: &[&str] = &["dag.40", "children.10000"];
 /// the types that programs have.
 #[test]
 fn plain_sizes_are_exact() {
-    use ddtc::committed::FIRST_PAGE;
+    use ddtc::internal::committed::FIRST_PAGE;
     let engine = Engine::default();
     let ends = [0, 1, 2, 3, i32::MAX as u64, i32::MAX as u64 + 1, u64::MAX];
     let buffers =

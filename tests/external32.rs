@@ -1,10 +1,11 @@
 //! external32 (MPI 5.0, 14.5.2): bytes by hand for every named type, and rules that hold for whole types.
 
-use ddtc::datatype::{Class, Datatype, Named};
-use ddtc::exec::interp::external32;
-use ddtc::fuzzing::check_datatype;
-use ddtc::kind::{Direction, Kind, Operation};
-use ddtc::{Committed, Config, Engine, Error, ErrorClass, Level, Mode};
+use ddtc::internal::datatype::{Class, Datatype, Named};
+use ddtc::internal::exec::interp::external32;
+use ddtc::internal::fuzzing::check_datatype;
+use ddtc::internal::kind::{Direction, Kind, Operation};
+use ddtc::internal::methods::*;
+use ddtc::{Committed, Config, Engine, Error, ErrorClass, Mode, internal::target::Level};
 
 fn committed(text: &str) -> Committed {
     ddtc::commit(&text.parse().unwrap()).unwrap()
@@ -16,7 +17,7 @@ fn packed(t: &Committed, user: &[u8]) -> Result<Vec<u8>, Error> {
     let mut packed = vec![0; applied.packed_size(1).unwrap() as usize];
     applied.pack(user, 0, 1, &mut packed)?;
     let mut back = vec![0; user.len()];
-    applied.unpack(&packed, &mut back, 0, 1).unwrap();
+    applied.unpack(&packed, 0, 1, &mut back).unwrap();
     let mut again = vec![0; packed.len()];
     applied.pack(&back, 0, 1, &mut again)?;
     assert_eq!(again, packed, "{t:?}: unpacked and packed again");
@@ -167,7 +168,7 @@ fn nothing_is_written_where_a_side_is_too_short() {
     assert_eq!(class(applied.pack(&[0; 23], 0, 1, &mut packed)), ErrorClass::Buffer);
     assert_eq!(class(applied.pack(&[0; 24], 0, 1, &mut packed[..7])), ErrorClass::Truncate);
     let mut user = [7; 24];
-    assert_eq!(class(applied.unpack(&[0; 7], &mut user, 0, 1)), ErrorClass::Truncate);
+    assert_eq!(class(applied.unpack(&[0; 7], 0, 1, &mut user)), ErrorClass::Truncate);
     assert_eq!((packed, user), ([7; 8], [7; 24]));
 }
 
@@ -237,17 +238,17 @@ fn all_types_in_small_shapes() {
 fn calls_are_counted_by_kind() {
     let t = committed("vector(3, 1, 2, long)");
     let applied = t.for_operation(Operation::External32).unwrap();
-    let counting = ddtc::calls::Counting::start();
-    let before = ddtc::calls::totals();
+    let counting = ddtc::internal::calls::Counting::start();
+    let before = ddtc::internal::calls::totals();
     let (mut user, mut packed) = ([0; 40], [0; 12]);
     applied.pack(&user, 0, 1, &mut packed).unwrap();
-    applied.unpack(&packed, &mut user, 0, 1).unwrap();
-    let after = ddtc::calls::totals();
+    applied.unpack(&packed, 0, 1, &mut user).unwrap();
+    let after = ddtc::internal::calls::totals();
     drop(counting);
     let pack = Kind { direction: Direction::Pack, operation: Operation::External32 }.index();
     // Other tests may pack meanwhile, too.
     assert!(after.calls[pack] > before.calls[pack] && after.bytes[pack] >= before.bytes[pack] + 12);
     assert!(after.calls[pack + 1] > before.calls[pack + 1]);
-    let report = ddtc::tool::report();
+    let report = ddtc::internal::tool::report();
     assert!(report.contains("ddtc_pack_external32_calls") && report.contains("ddtc_unpack_external32_bytes"));
 }

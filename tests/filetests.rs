@@ -22,17 +22,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ddtc::code::emit::{self, Emitter};
-use ddtc::datatype::Datatype;
-use ddtc::fuzzing::check_datatype;
-use ddtc::kind::{Direction, Kind, Operation};
-use ddtc::lower::{Bytes, Leaves, Values};
-use ddtc::nest::{Byte, Leaf, LoopNest, Lowered, Normal, Visit};
-use ddtc::plan::{Plan, Scheduled};
-use ddtc::refine::{self, Refined};
-use ddtc::schedule::Planned;
-use ddtc::target::{Arch, Level, Target};
-use ddtc::{legalize, lower, normalize, schedule};
+use ddtc::internal::code::emit::{self, Emitter};
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::fuzzing::check_datatype;
+use ddtc::internal::kind::{Direction, Kind, Operation};
+use ddtc::internal::lower::{Bytes, Leaves, Values};
+use ddtc::internal::methods::*;
+use ddtc::internal::nest::{Byte, Leaf, LoopNest, Lowered, Normal, Visit};
+use ddtc::internal::plan::{Plan, Scheduled};
+use ddtc::internal::refine::{self, Refined};
+use ddtc::internal::schedule::Planned;
+use ddtc::internal::target::{Arch, Level, Target};
+use ddtc::internal::{legalize, lower, normalize, schedule};
 use libtest_mimic::{Arguments, ColorSetting, Trial};
 use similar::{ChangeTag, TextDiff};
 
@@ -172,7 +173,7 @@ fn lowered<V: Leaves>(input: &str, leaves: V) -> (LoopNest<Lowered, V::Leaf>, Op
     if is_nest(input) {
         return (input.parse().unwrap_or_else(|e| panic!("{e}\n{input}")), None);
     }
-    let t: Datatype = ddtc::corpus::datatype(input).unwrap_or_else(|e| panic!("{e}\n{input}"));
+    let t: Datatype = ddtc::internal::corpus::datatype(input).unwrap_or_else(|e| panic!("{e}\n{input}"));
     (lower::lower(&t, leaves).unwrap(), Some(t.arguments()))
 }
 
@@ -313,8 +314,8 @@ fn run(stage: &str, case: &Case) -> String {
             Err(r) => refused(r),
         }),
         "engines" => {
-            let t: Datatype =
-                ddtc::corpus::datatype(&case.input).unwrap_or_else(|e| panic!("{e}\n{}", case.input));
+            let t: Datatype = ddtc::internal::corpus::datatype(&case.input)
+                .unwrap_or_else(|e| panic!("{e}\n{}", case.input));
             for &count in &case.settings.counts {
                 for level in Level::available() {
                     check_datatype(&t, count, level).unwrap_or_else(|m| panic!("{count} of {t}: {m}"));

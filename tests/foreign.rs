@@ -3,15 +3,16 @@
 use std::fmt::Write as _;
 
 use ddtc::ErrorClass;
-use ddtc::code::emit::{Cranelift, Emitter, MAX_CODE, X64};
-use ddtc::corpus::{self, CorpusEntry};
-use ddtc::engine::{Config, Engine};
-use ddtc::kind::Direction;
-use ddtc::lower::Bytes;
-use ddtc::nest::{LoopNest, Normal};
-use ddtc::plan::{Legal, Plan};
-use ddtc::target::{Accesses, Arch, Level, Target};
-use ddtc::{legalize, lower, normalize, schedule};
+use ddtc::internal::code::emit::{Cranelift, Emitter, MAX_CODE, X64};
+use ddtc::internal::corpus::{self, CorpusEntry};
+use ddtc::internal::engine::{Config, Engine};
+use ddtc::internal::kind::Direction;
+use ddtc::internal::lower::Bytes;
+use ddtc::internal::methods::*;
+use ddtc::internal::nest::{LoopNest, Normal};
+use ddtc::internal::plan::{Legal, Plan};
+use ddtc::internal::target::{Accesses, Arch, Level, Target};
+use ddtc::internal::{legalize, lower, normalize, schedule};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Every entry of the corpus.

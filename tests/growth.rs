@@ -1,11 +1,11 @@
 //! 200,000 kernels loaded and dropped: neither the arena nor the process grows. In a process of its own, to be able to tell.
 
 use cranelift_codegen::settings::{self, Configurable};
-use ddtc::code::arena::Arena;
-use ddtc::code::kernel::{CompiledCode, Text};
-use ddtc::code::load::load;
-use ddtc::micro::{Table, TableIndex};
-use ddtc::plan::{Template, Word};
+use ddtc::internal::code::arena::Arena;
+use ddtc::internal::code::kernel::{CompiledCode, Text};
+use ddtc::internal::code::load::load;
+use ddtc::internal::micro::{Table, TableIndex};
+use ddtc::internal::plan::{Template, Word};
 
 /// Resident memory of this process in KiB.
 fn resident() -> usize {

@@ -1,10 +1,11 @@
 //! The identities of docs/records/identities.md: one map built by every constructor that can, one normal form, one layout in the cache.
 
-use ddtc::datatype::{Datatype, Order};
-use ddtc::engine::{Config, Engine, Mode};
-use ddtc::fuzzing::{Budget, Choices, datatype};
-use ddtc::lower::{Bytes, lower};
-use ddtc::normalize::{Normalized, normalize};
+use ddtc::internal::datatype::{Datatype, Order};
+use ddtc::internal::engine::{Config, Engine, Mode};
+use ddtc::internal::fuzzing::{Budget, Choices, datatype};
+use ddtc::internal::lower::{Bytes, lower};
+use ddtc::internal::methods::*;
+use ddtc::internal::normalize::{Normalized, normalize};
 
 fn normal(t: &Datatype) -> Normalized {
     normalize(&lower(t, Bytes).unwrap(), t.arguments()).unwrap()

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::thread::ThreadId;
 
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine, Mode};
-use ddtc::exec::interp;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine, Mode};
+use ddtc::internal::exec::interp;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -122,7 +122,7 @@ fn pieces_make_the_whole() {
             assert!(got == want, "pack {text} on {threads} threads");
             let (mut got, mut want) = (vec![0xAA; user.len()], vec![0xAA; user.len()]);
             let stream: Vec<u8> = (0..n).map(|i| (i % 241) as u8).collect();
-            c.unpack(&stream, &mut got, 0, count).unwrap();
+            c.unpack(&stream, 0, count, &mut got).unwrap();
             interp::unpack(&t, count, &stream, &mut want, 0).unwrap();
             assert!(got == want, "unpack {text} on {threads} threads");
         }
@@ -136,7 +136,7 @@ fn splits(engine: &Engine, text: &str, count: u64) -> [Vec<(u64, u64)>; 2] {
     let mut user = user(&t, count);
     let mut packed = vec![0; c.packed_size(count).unwrap() as usize];
     let pack = pieces(|| assert_eq!(c.pack(&user, 0, count, &mut packed), Ok(packed.len())));
-    let unpack = pieces(|| assert_eq!(c.unpack(&packed, &mut user, 0, count), Ok(packed.len())));
+    let unpack = pieces(|| assert_eq!(c.unpack(&packed, 0, count, &mut user), Ok(packed.len())));
     [pack, unpack]
 }
 
@@ -230,7 +230,7 @@ fn calls_are_served_as_configured() {
         c.pack(&user, 0, count, &mut packed).unwrap();
         let pack = heard().1.concat();
         assert!(packed.iter().all(|&b| b == 7));
-        c.unpack(&packed, &mut user, 0, count).unwrap();
+        c.unpack(&packed, 0, count, &mut user).unwrap();
         [pack, heard().1.concat()]
     };
     let config = Config { both_directions: true, ..Config::default() };

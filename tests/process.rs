@@ -7,14 +7,15 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ddtc::corpus;
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine, Mode};
-use ddtc::error::ErrorClass;
-use ddtc::exec::interp;
-use ddtc::fuzzing::guard::Rig;
-use ddtc::fuzzing::{Case, Choices, check_growth, growing, pattern, seeds};
-use ddtc::kind::Direction;
+use ddtc::internal::corpus;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine, Mode};
+use ddtc::internal::error::ErrorClass;
+use ddtc::internal::exec::interp;
+use ddtc::internal::fuzzing::guard::Rig;
+use ddtc::internal::fuzzing::{Case, Choices, check_growth, growing, pattern, seeds};
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
 
 /// Counts what is allocated.
 struct Counting;
@@ -365,7 +366,7 @@ fn packing_allocates_nothing() {
         let ((), _, _, calls) = allocated(|| {
             for _ in 0..3 {
                 c.pack(&user, 0, 4, &mut packed).unwrap();
-                c.unpack(&packed, &mut user, 0, 4).unwrap();
+                c.unpack(&packed, 0, 4, &mut user).unwrap();
             }
         });
         assert_eq!(calls, 0, "{mode} {text}");
@@ -373,7 +374,7 @@ fn packing_allocates_nothing() {
         c.pack_range(&user, 0, 4, 5, &mut packed[5..40]).unwrap();
         let ((), _, _, calls) = allocated(|| {
             c.pack_range(&user, 0, 4, 5, &mut packed[5..40]).unwrap();
-            c.unpack_range(&packed[7..50], &mut user, 0, 4, 7).unwrap();
+            c.unpack_range(&packed[7..50], 0, 4, 7, &mut user).unwrap();
         });
         assert_eq!(calls, 0, "ranges of {mode} {text}");
     }
@@ -404,7 +405,7 @@ fn absolute_addresses_with_a_null_buffer() {
         let (kept_first, kept_second) = (first.clone(), second.clone());
         let flipped: Vec<u8> = want.iter().map(|b| !b).collect();
         // SAFETY: as above.
-        unsafe { c.unpack_raw(flipped.as_ptr(), std::ptr::null_mut(), 1) };
+        unsafe { c.unpack_raw(flipped.as_ptr(), 1, std::ptr::null_mut()) };
         // SAFETY: as above.
         unsafe { c.pack_raw(std::ptr::null(), 1, packed.as_mut_ptr()) };
         assert_eq!(packed, flipped, "{mode}");
@@ -430,7 +431,7 @@ fn one_committed_type_on_many_threads() {
                             case.committed("threads", &c, &mut rig).unwrap_or_else(|m| panic!("{m}"));
                             let cut = i * case.packed_len() / 50;
                             let pieces = [cut..case.packed_len(), 0..cut];
-                            case.ranges(&c, &mut rig, &pieces, ddtc::fuzzing::guard::Edge::Back)
+                            case.ranges(&c, &mut rig, &pieces, ddtc::internal::fuzzing::guard::Edge::Back)
                                 .unwrap_or_else(|m| panic!("{m}"));
                         }
                     });

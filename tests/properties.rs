@@ -2,11 +2,12 @@
 //!
 //! `DDTC_CASES` and `DDTC_SEED` lengthen and vary the random run; `ddtc check` is the same run with a progress bar.
 
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine, Mode};
-use ddtc::fuzzing::guard::{Edge, Rig};
-use ddtc::fuzzing::{Budget, Case, Choices, Failure, Oracle, check_random, datatype, instances};
-use ddtc::target::Level;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine, Mode};
+use ddtc::internal::fuzzing::guard::{Edge, Rig};
+use ddtc::internal::fuzzing::{Budget, Case, Choices, Failure, Oracle, check_random, datatype, instances};
+use ddtc::internal::methods::*;
+use ddtc::internal::target::Level;
 use proptest::prelude::*;
 
 fn setting(name: &str, default: u64) -> u64 {

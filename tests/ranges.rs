@@ -1,12 +1,12 @@
 //! Ranges of the packed stream go by kernels where whole iterations lie inside them. One test, because the counter is the process's.
 
-use ddtc::calls::{Counting, totals};
-use ddtc::corpus;
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine, Mode};
-use ddtc::fuzzing::Case;
-use ddtc::fuzzing::guard::{Edge, Rig};
-use ddtc::target::Level;
+use ddtc::internal::calls::{Counting, totals};
+use ddtc::internal::corpus;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine, Mode};
+use ddtc::internal::fuzzing::Case;
+use ddtc::internal::fuzzing::guard::{Edge, Rig};
+use ddtc::internal::target::Level;
 
 /// Types, instances, and how many parts of a stream in three pieces kernels move, both directions together.
 const TYPES: [(&str, u64, u64); 7] = [

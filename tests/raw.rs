@@ -1,10 +1,11 @@
 //! `Committed::try_raw`, which takes the shortest way or none. A process of its own: it asks whether calls are counted.
 
-use ddtc::committed::Committed;
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine, Mode};
-use ddtc::exec::interp;
-use ddtc::kind::Direction;
+use ddtc::internal::committed::Committed;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine, Mode};
+use ddtc::internal::exec::interp;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
 
 fn bytes(seed: usize) -> Vec<u8> {
     (0..8192).map(|i| (i * 31 + i / 7 + seed) as u8).collect()
@@ -41,7 +42,7 @@ fn what_is_at_hand_moves_at_once_and_nothing_else_does() {
                 "{text} {direction}"
             );
         }
-        let counting = ddtc::calls::Counting::start();
+        let counting = ddtc::internal::calls::Counting::start();
         assert_eq!(moved(&compiled, Direction::Pack), (false, source.clone(), bytes(4)), "{text}");
         drop(counting);
     }

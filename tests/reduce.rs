@@ -1,12 +1,13 @@
 //! Reductions while unpacking (MPI 5.0, 6.9): bytes by hand, what is refused, and every operation on every type through every oracle.
 
-use ddtc::committed::{Committed, CommittedOperation};
-use ddtc::datatype::{Datatype, Named};
-use ddtc::engine::{Config, Engine, Mode};
-use ddtc::error::ErrorClass;
-use ddtc::exec::interp::reduce;
-use ddtc::kind::{Direction, Kind, Op, Operation};
-use ddtc::target::Level;
+use ddtc::internal::committed::{Committed, CommittedOperation};
+use ddtc::internal::datatype::{Datatype, Named};
+use ddtc::internal::engine::{Config, Engine, Mode};
+use ddtc::internal::error::ErrorClass;
+use ddtc::internal::exec::interp::reduce;
+use ddtc::internal::kind::{Direction, Kind, Op, Operation};
+use ddtc::internal::methods::*;
+use ddtc::internal::target::Level;
 
 fn committed(text: &str) -> Committed {
     ddtc::commit(&text.parse().unwrap()).unwrap()
@@ -33,7 +34,7 @@ fn unpacked(text: &str, op: Op, packed: &[u8], user: &[u8], count: u64) -> Vec<u
             let engine = Engine::new(Config { level, mode, ..Config::default() });
             let applied = engine.commit(&t).unwrap().for_operation(Operation::Reduce(op)).unwrap();
             let mut user = user.to_vec();
-            assert_eq!(applied.unpack(packed, &mut user, 0, count), Ok(packed.len()));
+            assert_eq!(applied.unpack(packed, 0, count, &mut user), Ok(packed.len()));
             results.push(user);
         }
     }
@@ -217,9 +218,9 @@ fn what_is_not_defined_is_refused_before_anything_is_written() {
     assert_eq!((error.class(), packed), (ErrorClass::Op, [7; 8]));
     let mut user = [7; 12];
     let class = |done: ddtc::Result<usize>| done.unwrap_err().class();
-    assert_eq!(class(sum.unpack(&[0; 7], &mut user, 0, 1)), ErrorClass::Truncate);
-    assert_eq!(class(sum.unpack(&[0; 8], &mut user[..11], 0, 1)), ErrorClass::Buffer);
-    assert_eq!(class(sum.unpack_range(&[0; 8], &mut user, 0, 1, 3)), ErrorClass::Arg);
+    assert_eq!(class(sum.unpack(&[0; 7], 0, 1, &mut user)), ErrorClass::Truncate);
+    assert_eq!(class(sum.unpack(&[0; 8], 0, 1, &mut user[..11])), ErrorClass::Buffer);
+    assert_eq!(class(sum.unpack_range(&[0; 8], 0, 1, 3, &mut user)), ErrorClass::Arg);
     assert_eq!(user, [7; 12]);
 }
 
@@ -232,7 +233,7 @@ fn ranges_combine_each_value_once() {
     let mut at = 0;
     for room in [3, 4, 9] {
         let end = packed.len().min(at + room);
-        at += sum.unpack_range(&packed[at..end], &mut user, 0, 1, at as u64).unwrap();
+        at += sum.unpack_range(&packed[at..end], 0, 1, at as u64, &mut user).unwrap();
     }
     assert_eq!(user, bytes![11_i16, 0_i16, 12_i16, 0_i16, 13_i16, 0_i16, 14_i16]);
 }
@@ -302,7 +303,7 @@ fn all_operations_on_all_types() {
 /// From a buffer of the same layout: as packing that one and unpacking with the operation.
 fn between(t: &Datatype, op: Op, from: &[u8], before: &[u8]) {
     let mut packed = vec![0; 2 * t.size() as usize];
-    ddtc::exec::interp::pack(t, 2, from, 0, &mut packed).unwrap();
+    ddtc::internal::exec::interp::pack(t, 2, from, 0, &mut packed).unwrap();
     let (mut want, mut got) = (before.to_vec(), before.to_vec());
     let loose = reduce::unpack(op, t, 2, &packed, &mut want, 0);
     for level in Level::available() {
@@ -310,7 +311,7 @@ fn between(t: &Datatype, op: Op, from: &[u8], before: &[u8]) {
         let engine = Engine::new(Config { level, ..Config::default() });
         let applied = engine.commit(t).unwrap().for_operation(Operation::Reduce(op)).unwrap();
         // SAFETY: both buffers hold all bytes of two instances.
-        unsafe { applied.combine_raw(from.as_ptr(), got.as_mut_ptr(), 2) }.unwrap();
+        unsafe { applied.combine_raw(from.as_ptr(), 2, got.as_mut_ptr()) }.unwrap();
         let wrong = (0..got.len()).find(|&i| got[i] != want[i] && !loose[i]);
         assert_eq!(wrong, None, "{op} of {t} at {level}");
     }
@@ -343,11 +344,11 @@ fn functions_get_aligned_arrays() {
                 }
                 rows += n;
             };
-            by.unpack_raw(packed.as_ptr().add(1), user.as_mut_ptr(), 1, f).unwrap();
+            by.unpack_raw(packed.as_ptr().add(1), 1, user.as_mut_ptr(), f).unwrap();
         }
         assert_eq!(rows as i64 * element.size(), t.size(), "{text}");
         let mut want = vec![0xee; user.len()];
-        ddtc::exec::interp::unpack(&t, 1, &packed[1..], &mut want, 0).unwrap();
+        ddtc::internal::exec::interp::unpack(&t, 1, &packed[1..], &mut want, 0).unwrap();
         assert!(user == want, "{text}");
     }
     assert!(committed("contiguous(0, int)").by_function().unwrap().is_none());
@@ -359,16 +360,16 @@ fn functions_get_aligned_arrays() {
 fn calls_are_counted_as_one_class() {
     let sum = applied("vector(3, 1, 2, int)", Op::Sum);
     let max = applied("vector(3, 1, 2, int)", Op::Max);
-    let counting = ddtc::calls::Counting::start();
-    let before = ddtc::calls::totals();
+    let counting = ddtc::internal::calls::Counting::start();
+    let before = ddtc::internal::calls::totals();
     let mut user = [0; 20];
-    sum.unpack(&[0; 12], &mut user, 0, 1).unwrap();
-    max.unpack(&[0; 12], &mut user, 0, 1).unwrap();
-    let after = ddtc::calls::totals();
+    sum.unpack(&[0; 12], 0, 1, &mut user).unwrap();
+    max.unpack(&[0; 12], 0, 1, &mut user).unwrap();
+    let after = ddtc::internal::calls::totals();
     drop(counting);
     let kind = Kind { direction: Direction::Unpack, operation: Operation::Reduce(Op::Prod) }.index();
     // Other tests may reduce meanwhile, too.
     assert!(after.calls[kind] >= before.calls[kind] + 2 && after.bytes[kind] >= before.bytes[kind] + 24);
-    let report = ddtc::tool::report();
+    let report = ddtc::internal::tool::report();
     assert!(report.contains("ddtc_reduce_calls") && report.contains("ddtc_reduce_bytes"), "{report}");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use ddtc::fuzzing::targets::TARGETS;
+use ddtc::internal::fuzzing::targets::TARGETS;
 
 fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
     let read = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));

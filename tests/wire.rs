@@ -1,8 +1,9 @@
 //! Wire forms of the corpus: what comes back has the same envelope and contents all the way down, and the same kernel.
 
-use ddtc::corpus;
-use ddtc::datatype::{Constants, Datatype};
-use ddtc::engine::{Config, Engine};
+use ddtc::internal::corpus;
+use ddtc::internal::datatype::{Constants, Datatype};
+use ddtc::internal::engine::{Config, Engine};
+use ddtc::internal::methods::*;
 
 fn entries() -> impl Iterator<Item = (String, Datatype)> {
     let host = [

@@ -14,9 +14,9 @@
 
 use std::hint::black_box;
 
-use ddtc::corpus::CorpusEntry;
-use ddtc::exec::interp;
-use ddtc::kind::Direction;
+use ddtc::internal::corpus::CorpusEntry;
+use ddtc::internal::exec::interp;
+use ddtc::internal::kind::Direction;
 
 use crate::measure::{Effort, interleaved};
 
@@ -208,7 +208,7 @@ fn page(memory: &[u8], effort: Effort) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ddtc::corpus::{Size, datatype};
+    use ddtc::internal::corpus::{Size, datatype};
 
     fn footprint(text: &str, count: u64) -> Footprint {
         let datatype = datatype(text).unwrap();

@@ -12,10 +12,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ddtc::corpus::{self, CorpusEntry};
-use ddtc::datatype::c::literal;
-use ddtc::engine::Mode;
-use ddtc::target::Level;
+use ddtc::internal::corpus::{self, CorpusEntry};
+use ddtc::internal::datatype::c::literal;
+use ddtc::internal::engine::Mode;
+use ddtc::internal::methods::*;
+use ddtc::internal::target::Level;
 use ddtc_hosts::policy::{Family, Library};
 use indicatif::ProgressBar;
 
@@ -60,7 +61,7 @@ pub(crate) struct Record {
 /// If the program does not compile or run, the library converts nothing, or bytes differ.
 pub(crate) fn run(entries: &[CorpusEntry], setting: &Setting) -> Result<Record, Box<dyn Error>> {
     let layouts = with_others(entries);
-    let folder = ddtc::files::temporary_folder("ddtc-break-even")?;
+    let folder = ddtc::internal::files::temporary_folder("ddtc-break-even")?;
     let measured = Program::build(&folder, &layouts, setting).and_then(|program| {
         let bar = ProgressBar::new(entries.len() as u64 * (1 + u64::from(setting.runs)));
         let rows = program.measure(entries.len(), &bar);

@@ -1,7 +1,7 @@
 //! The check of bytes that comes before any timing: every variant against the interpreter, both directions.
 
-use ddtc::corpus::SplitMix64;
-use ddtc::kind::Direction;
+use ddtc::internal::corpus::SplitMix64;
+use ddtc::internal::kind::Direction;
 
 use crate::native::{Region, Subject};
 use crate::result::Column;

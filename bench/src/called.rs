@@ -7,10 +7,10 @@
 use std::error::Error;
 use std::fmt::Write as _;
 
-use ddtc::corpus::CorpusEntry;
-use ddtc::engine::{Config, Engine, Mode};
-use ddtc::kind::Direction;
-use ddtc::target::Level;
+use ddtc::internal::corpus::CorpusEntry;
+use ddtc::internal::engine::{Config, Engine, Mode};
+use ddtc::internal::kind::Direction;
+use ddtc::internal::target::Level;
 
 use crate::bytes;
 use crate::csource::Style;

@@ -1,7 +1,7 @@
 //! Results as one SVG picture: bandwidth over payload (one panel per layout, logarithmic axes, all variants) and a heat
 //! map of ratios.
 
-use ddtc::kind::Direction;
+use ddtc::internal::kind::Direction;
 
 use crate::result::{Column, Measured};
 use crate::svg::Document;

@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine};
-use ddtc::target::Level;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine};
+use ddtc::internal::target::Level;
 
 use crate::measure::median;
 
@@ -181,7 +181,7 @@ fn new_layouts(level: Level, loops: u32, both: bool, samples: i64) -> Result<[Ve
 /// Times of a constructor of a million blocks, of the first commit of what it makes, and of another one.
 fn a_million_blocks(level: Level, times: usize) -> Result<[Vec<f64>; 3], Box<dyn Error>> {
     let lengths = vec![1i64; 1_000_000];
-    let places = ddtc::corpus::list("@sum(@uniform(1000000, 2, 6, 91))")?;
+    let places = ddtc::internal::corpus::list("@sum(@uniform(1000000, 2, 6, 91))")?;
     let int: Datatype = "int".parse()?;
     let blocks = || Datatype::indexed(&lengths, &places, &int);
     let (mut building, mut new) = (Vec::new(), Vec::new());

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 
-use ddtc::datatype::Datatype;
-use ddtc::datatype::c::{HostBounds, constructors};
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::datatype::c::{HostBounds, constructors};
 
 use crate::native::Library;
 
@@ -48,7 +48,7 @@ fn missing(error: std::io::Error) -> Box<dyn Error> {
 pub(crate) fn load(source: &str) -> Result<Rc<Library>, Box<dyn Error>> {
     let program = env::current_exe()?;
     let Some(target) = program.ancestors().find(|a| a.join("CACHEDIR.TAG").is_file()) else {
-        return Library::open(&build(source, &ddtc::files::temporary_folder("ddtc-bench")?)?);
+        return Library::open(&build(source, &ddtc::internal::files::temporary_folder("ddtc-bench")?)?);
     };
     let directory = target.join("ddtc-bench");
     fs::create_dir_all(&directory)?;

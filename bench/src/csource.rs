@@ -6,8 +6,8 @@
 
 use std::fmt::Write as _;
 
-use ddtc::datatype::c::literal;
-use ddtc::kind::Direction;
+use ddtc::internal::datatype::c::literal;
+use ddtc::internal::kind::Direction;
 
 use crate::layouts::Row;
 use crate::loops::{Block, Dim, Part};

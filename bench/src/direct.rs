@@ -4,10 +4,11 @@
 use std::error::Error;
 use std::fmt::Write as _;
 
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine};
-use ddtc::exec::interp;
-use ddtc::target::Level;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine};
+use ddtc::internal::exec::interp;
+use ddtc::internal::methods::*;
+use ddtc::internal::target::Level;
 
 use crate::measure::{Effort, interleaved};
 
@@ -73,7 +74,7 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         String::from("pair,payload_bytes,gb_per_s,pack_and_unpack_over_direct,pieces_over_direct\n");
     println!("\ndirect copy: GB/s; time of pack and unpack over it, whole and by pieces of 16 KiB");
     for (name, sides) in pairs() {
-        let types = sides.each_ref().map(|(text, _)| ddtc::corpus::asked(text).map(|(t, _)| t));
+        let types = sides.each_ref().map(|(text, _)| ddtc::internal::corpus::asked(text).map(|(t, _)| t));
         let [Ok(a), Ok(b)] = &types else { return Err(format!("{name}: {types:?}").into()) };
         let counts = sides.each_ref().map(|(_, count)| *count);
         let (from, to) = (engine.commit(a)?, engine.commit(b)?);
@@ -86,7 +87,7 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         let mut want = target.to_vec();
         interp::pack(a, counts[0], source, 0, stream)?;
         interp::unpack(b, counts[1], stream, &mut want, 0)?;
-        direct.copy((source, 0), counts[0], (target, 0), counts[1])?;
+        direct.copy(source, 0, counts[0], target, 0, counts[1])?;
         if *target != *want {
             return Err(format!("{name}: the copied bytes differ").into());
         }
@@ -96,13 +97,13 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
                 let done = match v {
                     0 => from
                         .pack(source, 0, counts[0], stream)
-                        .and_then(|_| to.unpack(stream, target, 0, counts[1])),
+                        .and_then(|_| to.unpack(stream, 0, counts[1], target)),
                     1 => (0..bytes).step_by(PIECE).try_fold(0, |_, at| {
                         let piece = &mut stream[..PIECE.min(bytes - at)];
                         from.pack_range(source, 0, counts[0], at as u64, piece)?;
-                        to.unpack_range(piece, target, 0, counts[1], at as u64)
+                        to.unpack_range(piece, 0, counts[1], at as u64, target)
                     }),
-                    _ => direct.copy((source, 0), counts[0], (target, 0), counts[1]).map(|n| n as usize),
+                    _ => direct.copy(source, 0, counts[0], target, 0, counts[1]).map(|n| n as usize),
                 };
                 failed = done.err().or(failed.take());
             }

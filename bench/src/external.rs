@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine};
-use ddtc::exec::interp::external32;
-use ddtc::kind::{Direction, Operation};
-use ddtc::target::Level;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine};
+use ddtc::internal::exec::interp::external32;
+use ddtc::internal::kind::{Direction, Operation};
+use ddtc::internal::target::Level;
 
 use crate::compile::host_program;
 use crate::kinds::{layouts, values};
@@ -32,7 +32,7 @@ const PROGRAM: &str = include_str!("external.c");
 pub(crate) fn run(level: Level, quick: bool, mpicc: &OsStr) -> Result<String, Box<dyn Error>> {
     let layouts = layouts();
     let types: Vec<Datatype> = layouts.iter().map(|(_, text)| text.parse()).collect::<ddtc::Result<_>>()?;
-    let folder = ddtc::files::temporary_folder("ddtc-external")?;
+    let folder = ddtc::internal::files::temporary_folder("ddtc-external")?;
     measure(level, quick, mpicc, &layouts, &types, &folder)
 }
 
@@ -62,14 +62,14 @@ fn measure(
         let expected = stream.clone();
         applied.pack(&user, 0, 1, &mut stream)?;
         let packed = stream == expected;
-        applied.unpack(&expected, &mut user, 0, 1)?;
+        applied.unpack(&expected, 0, 1, &mut user)?;
         if !packed || user != wanted {
             return Err(format!("{name}: bytes differ").into());
         }
         for (direction, right) in Direction::BOTH.into_iter().zip(right) {
             let mut call = || match direction {
                 Direction::Pack => applied.pack(black_box(&user), 0, 1, &mut stream),
-                Direction::Unpack => applied.unpack(black_box(&expected), &mut user, 0, 1),
+                Direction::Unpack => applied.unpack(black_box(&expected), 0, 1, &mut user),
             };
             let mut repeats = 1u32;
             let mut batch = || -> Result<f64, Box<dyn Error>> {

@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::fmt::Write as _;
 
-use ddtc::corpus;
-use ddtc::fuzzing::{self, Cost};
+use ddtc::internal::corpus;
+use ddtc::internal::fuzzing::{self, Cost};
 
 /// Families of generated types (`src/corpus/types.rs`) with one argument left open, and its values.
 const FAMILIES: [(&str, &str, [i64; 4]); 6] = [

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::error::Error;
 
-use ddtc::kind::Direction;
+use ddtc::internal::kind::Direction;
 
 use crate::compile;
 use crate::csource::{self, Style};
@@ -21,8 +21,12 @@ pub(crate) fn build(rows: &[Row]) -> Result<ByName, Box<dyn Error>> {
     let mut source = String::from(csource::PRELUDE);
     let mut made = Vec::new();
     for (id, row) in rows.iter().enumerate() {
-        let tables: Vec<Vec<i64>> =
-            row.loops.tables.iter().map(|text| ddtc::corpus::list(text)).collect::<Result<_, _>>()?;
+        let tables: Vec<Vec<i64>> = row
+            .loops
+            .tables
+            .iter()
+            .map(|text| ddtc::internal::corpus::list(text))
+            .collect::<Result<_, _>>()?;
         let mut functions = Vec::new();
         for style in Style::ALL {
             functions.push(Direction::BOTH.map(|direction| {
@@ -49,7 +53,7 @@ pub(crate) fn build(rows: &[Row]) -> Result<ByName, Box<dyn Error>> {
 
 #[cfg(test)]
 mod tests {
-    use ddtc::engine::{Config, Engine, Mode};
+    use ddtc::internal::engine::{Config, Engine, Mode};
 
     use super::*;
     use crate::bytes;

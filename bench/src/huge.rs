@@ -7,10 +7,10 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use ddtc::committed::Committed;
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine};
-use ddtc::target::Level;
+use ddtc::internal::committed::Committed;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine};
+use ddtc::internal::target::Level;
 
 use crate::measure::{Effort, interleaved};
 

@@ -7,9 +7,9 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 
-use ddtc::engine::{Config, Engine};
-use ddtc::kind::Direction;
-use ddtc::target::Level;
+use ddtc::internal::engine::{Config, Engine};
+use ddtc::internal::kind::Direction;
+use ddtc::internal::target::Level;
 
 use crate::layouts::{self, Sizes};
 use crate::native::Subject;

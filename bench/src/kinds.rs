@@ -4,11 +4,12 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::hint::black_box;
 
-use ddtc::datatype::{Datatype, Named};
-use ddtc::engine::{Config, Engine};
-use ddtc::exec::interp::external32;
-use ddtc::kind::{Direction, Operation};
-use ddtc::target::Level;
+use ddtc::internal::datatype::{Datatype, Named};
+use ddtc::internal::engine::{Config, Engine};
+use ddtc::internal::exec::interp::external32;
+use ddtc::internal::kind::{Direction, Operation};
+use ddtc::internal::methods::*;
+use ddtc::internal::target::Level;
 
 use crate::measure::{Effort, interleaved};
 
@@ -82,7 +83,7 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         committed.pack(&user, 0, 1, &mut native)?;
         let mut wanted = user.clone();
         let fit = external32::unpack(&t, 1, &external, &mut wanted, 0);
-        applied.unpack(&external, &mut user, 0, 1)?;
+        applied.unpack(&external, 0, 1, &mut user)?;
         if fit.is_err() || user != wanted {
             return Err(format!("{name}: the unpacked bytes differ").into());
         }
@@ -97,9 +98,9 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
                             Ok(0)
                         }
                         (1, Direction::Pack) => committed.pack(&user, 0, 1, &mut native),
-                        (1, Direction::Unpack) => committed.unpack(&native, &mut user, 0, 1),
+                        (1, Direction::Unpack) => committed.unpack(&native, 0, 1, &mut user),
                         (_, Direction::Pack) => applied.pack(&user, 0, 1, &mut external),
-                        (_, Direction::Unpack) => applied.unpack(&external, &mut user, 0, 1),
+                        (_, Direction::Unpack) => applied.unpack(&external, 0, 1, &mut user),
                     };
                     failed = done.err().or(failed.take());
                 }

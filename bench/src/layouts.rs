@@ -4,7 +4,8 @@
 //! data access patterns and MPI datatypes", EuroMPI 2012) and of common synthetic layouts. `corpus/application.ddt` is
 //! the rendering of [`rows`] at sizes S and L; a test compares them. A sweep has every layout at the payloads of [`PAYLOADS`] that it can have.
 
-use ddtc::corpus::CorpusEntry;
+use ddtc::internal::corpus::CorpusEntry;
+use ddtc::internal::methods::*;
 
 use crate::loops::{Block, Dim, Elem, Loops, Part};
 use Elem::{Double, Float};
@@ -46,7 +47,7 @@ impl Row {
     /// If the text is wrong, which a test excludes.
     pub(crate) fn entry(&self) -> ddtc::Result<CorpusEntry> {
         let rule = "must be one entry";
-        let entry = ddtc::corpus::parse(&self.render())?.pop();
+        let entry = ddtc::internal::corpus::parse(&self.render())?.pop();
         entry.ok_or_else(|| ddtc::Error::new(ddtc::ErrorClass::Intern, "layouts", "row", &self.name, rule))
     }
 }

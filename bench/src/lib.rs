@@ -44,11 +44,12 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ddtc::corpus::{self, CorpusEntry, Size};
-use ddtc::datatype::Named;
-use ddtc::engine::{Config, Engine, Mode};
-use ddtc::kind::Direction;
-use ddtc::target::{Family, Level};
+use ddtc::internal::corpus::{self, CorpusEntry, Size};
+use ddtc::internal::datatype::Named;
+use ddtc::internal::engine::{Config, Engine, Mode};
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc::internal::target::{Family, Level};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use bound::{Footprint, Roof};
@@ -176,7 +177,7 @@ pub struct Args {
 /// Unknown names, no C compiler, bytes that differ, files that cannot be written.
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let (Some(stem), Some(applications), Some(path)) = (&args.overview, &args.applications, &args.svg) {
-        return Ok(ddtc::files::save(path, overview::picture(stem, applications)?)?);
+        return Ok(ddtc::internal::files::save(path, overview::picture(stem, applications)?)?);
     }
     if let [before, after] = args.compare.as_slice() {
         print!("{}", compare::records(before, after)?);

@@ -4,9 +4,9 @@
 use std::error::Error;
 use std::fmt::Write as _;
 
-use ddtc::corpus::CorpusEntry;
-use ddtc::datatype::c::{HostBounds, constructors};
-use ddtc::kind::Direction;
+use ddtc::internal::corpus::CorpusEntry;
+use ddtc::internal::datatype::c::{HostBounds, constructors};
+use ddtc::internal::kind::Direction;
 
 use crate::csource::{self, Style};
 use crate::layouts::Row;
@@ -46,8 +46,12 @@ pub(crate) fn with_loops(rows: &[Row]) -> Result<String, Box<dyn Error>> {
     let mut table = String::new();
     for (id, row) in rows.iter().enumerate() {
         let Numbers { count, low, high, payload } = maker(id, &row.entry()?, &mut out)?;
-        let lists: Vec<Vec<i64>> =
-            row.loops.tables.iter().map(|text| ddtc::corpus::list(text)).collect::<Result<_, _>>()?;
+        let lists: Vec<Vec<i64>> = row
+            .loops
+            .tables
+            .iter()
+            .map(|text| ddtc::internal::corpus::list(text))
+            .collect::<Result<_, _>>()?;
         for (i, list) in lists.iter().enumerate() {
             let numbers: Vec<String> = list.iter().map(i64::to_string).collect();
             let _ = writeln!(out, "static const int table_{id}_{i}[] = {{{}}};", numbers.join(", "));
@@ -97,7 +101,7 @@ mod tests {
 
     #[test]
     fn what_an_int_does_not_count_is_refused() {
-        let huge = ddtc::corpus::parse("huge = 4 of contiguous(1000000000, int)\n").unwrap();
+        let huge = ddtc::internal::corpus::parse("huge = 4 of contiguous(1000000000, int)\n").unwrap();
         assert!(maker(0, &huge[0], &mut String::new()).is_err());
     }
 }

@@ -10,11 +10,12 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use ddtc::committed::Committed;
-use ddtc::corpus::CorpusEntry;
-use ddtc::datatype::Datatype;
-use ddtc::engine::Engine;
-use ddtc::kind::Direction;
+use ddtc::internal::committed::Committed;
+use ddtc::internal::corpus::CorpusEntry;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::Engine;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
 
 use crate::csource::Function;
 use crate::result::Column;
@@ -345,7 +346,7 @@ impl Subject {
             }),
             (Variant::Engine(committed), Direction::Unpack) => repeat(repeats, user, |user| {
                 // SAFETY: as for pack.
-                unsafe { committed.unpack_raw(packed, user, count) }
+                unsafe { committed.unpack_raw(packed, count, user) }
             }),
             (Variant::Hand(hand), _) => repeat(repeats, user, |user| {
                 // SAFETY: as for pack: `add_loops` made sure that the loops touch the same bytes as the datatype.
@@ -408,7 +409,9 @@ mod tests {
 
     #[test]
     fn places_differ_and_are_aligned_alike() {
-        let entry = ddtc::corpus::parse("# a\na = resized(0, 64, vector(2, 1, 2, int))\n").unwrap().remove(0);
+        let entry = ddtc::internal::corpus::parse("# a\na = resized(0, 64, vector(2, 1, 2, int))\n")
+            .unwrap()
+            .remove(0);
         let mut subject = Subject::new(&entry).unwrap();
         let start = |region: &Region| region.bytes().as_ptr() as usize;
         let mut kept = Vec::new();

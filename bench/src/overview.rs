@@ -204,7 +204,7 @@ mod tests {
     fn records_that_lack_something_are_refused() {
         let error = |stem: &str| picture(stem, "/no/such/applications").unwrap_err().to_string();
         assert!(error("/no/such").contains("/no/such.csv"));
-        let folder = ddtc::files::temporary_folder("ddtc-overview").unwrap();
+        let folder = ddtc::internal::files::temporary_folder("ddtc-overview").unwrap();
         let stem = folder.join("s").display().to_string();
         fs::write(format!("{stem}.csv"), "# machine\nname,payload_bytes,direction\nvec_8B.L,8,pack\n")
             .unwrap();

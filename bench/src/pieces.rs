@@ -3,12 +3,13 @@
 use std::error::Error;
 use std::fmt::Write as _;
 
-use ddtc::committed::Committed;
-use ddtc::corpus::CorpusEntry;
-use ddtc::engine::{Config, Engine};
-use ddtc::fuzzing::Choices;
-use ddtc::kind::Direction;
-use ddtc::target::Level;
+use ddtc::internal::committed::Committed;
+use ddtc::internal::corpus::CorpusEntry;
+use ddtc::internal::engine::{Config, Engine};
+use ddtc::internal::fuzzing::Choices;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc::internal::target::Level;
 
 use crate::bound::lines_by_pieces;
 use crate::measure::{Effort, geometric_mean, interleaved};
@@ -32,7 +33,7 @@ impl Buffers {
         let Buffers { committed, count, origin, user, packed } = self;
         match direction {
             Direction::Pack => committed.pack(user, *origin, *count, packed).map(drop),
-            Direction::Unpack => committed.unpack(packed, user, *origin, *count).map(drop),
+            Direction::Unpack => committed.unpack(packed, *origin, *count, user).map(drop),
         }
     }
 
@@ -43,7 +44,7 @@ impl Buffers {
             let (stream, offset) = (&mut packed[start..end], start as u64);
             match direction {
                 Direction::Pack => committed.pack_range(user, *origin, *count, offset, stream)?,
-                Direction::Unpack => committed.unpack_range(stream, user, *origin, *count, offset)?,
+                Direction::Unpack => committed.unpack_range(stream, *origin, *count, offset, user)?,
             };
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Times over several places of the buffers: what moves few bytes hangs on the lines that they share, what moves many on their pages.
 
-use ddtc::kind::Direction;
+use ddtc::internal::kind::Direction;
 
 use crate::measure::{Effort, Spread, interleaved};
 use crate::native::Subject;

@@ -3,11 +3,11 @@
 use std::error::Error;
 use std::fmt::Write as _;
 
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine};
-use ddtc::exec::interp::reduce;
-use ddtc::kind::{Op, Operation};
-use ddtc::target::Level;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine};
+use ddtc::internal::exec::interp::reduce;
+use ddtc::internal::kind::{Op, Operation};
+use ddtc::internal::target::Level;
 
 use crate::compile;
 use crate::csource::Function;
@@ -144,7 +144,7 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         let mut want = before.clone();
         reduce::unpack(form.op, &t, 1, &packed, &mut want, 0);
         let (mut ours, mut theirs) = (before.clone(), before.clone());
-        applied.unpack(&packed, &mut ours, 0, 1)?;
+        applied.unpack(&packed, 0, 1, &mut ours)?;
         c_loop.reduce(&mut theirs, &packed, &t);
         for (who, got) in [("ddtc", &ours), ("the C loop", &theirs)] {
             if *got != want {
@@ -158,7 +158,7 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
             for _ in 0..times {
                 match v {
                     0 => c_loop.reduce(&mut ours, &packed, &t),
-                    _ => failed = applied.unpack(&packed, &mut ours, 0, 1).err().or(failed.take()),
+                    _ => failed = applied.unpack(&packed, 0, 1, &mut ours).err().or(failed.take()),
                 }
             }
         });

@@ -1,6 +1,6 @@
 //! Measured figures of one layout, and what is derived from them.
 
-use ddtc::kind::Direction;
+use ddtc::internal::kind::Direction;
 
 use crate::measure::{Spread, geometric_mean, median};
 

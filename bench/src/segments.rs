@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use ddtc::committed::Committed;
-use ddtc::corpus;
-use ddtc::datatype::{Datatype, Named};
-use ddtc::engine::{Config, Engine, Mode};
-use ddtc::fuzzing::Choices;
-use ddtc::segments::{Segment, Segments};
+use ddtc::internal::committed::Committed;
+use ddtc::internal::corpus;
+use ddtc::internal::datatype::{Datatype, Named};
+use ddtc::internal::engine::{Config, Engine, Mode};
+use ddtc::internal::fuzzing::Choices;
+use ddtc::internal::methods::*;
+use ddtc::internal::segments::{Segment, Segments};
 
 use crate::compile::host_program;
 use crate::measure::{Effort, interleaved, median};
@@ -84,7 +85,7 @@ struct Host {
 /// Those of commits and of the compiler; a list that does not have the datatype's bytes.
 pub(crate) fn run(mpicc: Option<&OsStr>, quick: bool) -> Result<String, Box<dyn Error>> {
     let types = layouts()?;
-    let folder = ddtc::files::temporary_folder("ddtc-segments")?;
+    let folder = ddtc::internal::files::temporary_folder("ddtc-segments")?;
     measure(&types, mpicc, quick, &folder)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ddtc::kind::Direction;
+use ddtc::internal::kind::Direction;
 
 use crate::charts::{Axis, words};
 use crate::layouts::PAYLOADS;

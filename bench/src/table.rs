@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ddtc::kind::Direction;
+use ddtc::internal::kind::Direction;
 
 use crate::result::{Column, Measured, Verdict, mean_ratio};
 

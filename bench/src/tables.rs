@@ -10,12 +10,13 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::Instant;
 
-use ddtc::column::Column;
-use ddtc::committed::Committed;
-use ddtc::datatype::{Combiner, Datatype};
-use ddtc::kind::Direction;
-use ddtc::nest::Node;
-use ddtc::target::Level;
+use ddtc::internal::column::Column;
+use ddtc::internal::committed::Committed;
+use ddtc::internal::datatype::{Combiner, Datatype};
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc::internal::nest::Node;
+use ddtc::internal::target::Level;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::commit::engine;
@@ -32,8 +33,8 @@ struct Case {
 }
 
 fn cases() -> Result<Vec<Case>, Box<dyn Error>> {
-    let list = ddtc::corpus::list;
-    let entry = ddtc::corpus::application().into_iter().find(|e| e.name == "LAMMPS_full.L");
+    let list = ddtc::internal::corpus::list;
+    let entry = ddtc::internal::corpus::application().into_iter().find(|e| e.name == "LAMMPS_full.L");
     let mut lammps = Vec::new();
     let t = entry.ok_or("no LAMMPS_full.L in the corpus")?.datatype;
     if let Combiner::Struct { types, .. } = t.combiner() {

@@ -4,8 +4,9 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::hint::black_box;
 
-use ddtc::corpus;
-use ddtc::datatype::{Datatype, Match, compare_signatures, signature_hash};
+use ddtc::internal::corpus;
+use ddtc::internal::datatype::{Datatype, Match, compare_signatures, signature_hash};
+use ddtc::internal::methods::*;
 
 use crate::measure::{Effort, interleaved};
 

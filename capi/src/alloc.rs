@@ -112,12 +112,12 @@ pub(crate) unsafe extern "C" fn ddtc_set_allocator(hooks: *const Hooks) -> c_int
     if hooks.alloc.is_none() || hooks.free.is_none() {
         return ARG;
     }
-    if ddtc::process::is_inconsistent() {
+    if ddtc::internal::process::is_inconsistent() {
         return OTHER;
     }
     let state = &ALLOCATOR.state;
     // A child must not find it half set. Nothing is allocated here.
-    let _section = ddtc::process::section();
+    let _section = ddtc::internal::process::section();
     if state.compare_exchange(OPEN, SETTING, Ordering::AcqRel, Ordering::Acquire).is_err() {
         return OTHER;
     }

@@ -8,10 +8,11 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use ddtc::count::Count;
-use ddtc::datatype::Datatype;
-use ddtc::error::{Error, ErrorClass, Result};
-use ddtc::object::{self, Handle};
+use ddtc::internal::count::Count;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::methods::*;
+use ddtc::internal::object::{self, Handle};
 
 /// `ddtc_datatype`: the ABI's pointer, never dereferenced.
 pub(crate) type Type = *mut c_void;

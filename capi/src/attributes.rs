@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 
-use ddtc::object::{self, Callbacks, Handle};
+use ddtc::internal::object::{self, Callbacks, Handle};
 
 use crate::arguments::{Type, export, handle, out, to_c};
 use crate::fortran;

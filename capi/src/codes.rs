@@ -4,8 +4,9 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
-use ddtc::error::{Error, ErrorClass, Result};
-use ddtc::process::{Guard, Mutex};
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::methods::*;
+use ddtc::internal::process::{Guard, Mutex};
 
 use crate::arguments::{bytes, export, out};
 use crate::classes::is_predefined;

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::Instant;
 
-use ddtc::engine::{Config, Mode};
-use ddtc::error::{Error, ErrorClass, Result};
-use ddtc::object::runtime;
-use ddtc::process::{Mutex, Once, section};
-use ddtc::target::Level;
+use ddtc::internal::engine::{Config, Mode};
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::methods::*;
+use ddtc::internal::object::runtime;
+use ddtc::internal::process::{Mutex, Once, section};
+use ddtc::internal::target::Level;
 use tracing::field::{Field, Visit};
 use tracing::span;
 

@@ -3,10 +3,11 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use ddtc::count::Count;
-use ddtc::datatype::{Class, Combiner, Constants, Datatype, Distribution, Named, Order};
-use ddtc::error::{Error, ErrorClass, Result};
-use ddtc::object::{self, Handle};
+use ddtc::internal::count::Count;
+use ddtc::internal::datatype::{Class, Combiner, Constants, Datatype, Distribution, Named, Order};
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::methods::*;
+use ddtc::internal::object::{self, Handle};
 
 use crate::arguments::{Out, Type, UNDEFINED, export, handle, input, numbers, out, to_c, tree};
 use crate::guard::Outcome;

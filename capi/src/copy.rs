@@ -3,9 +3,10 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use ddtc::committed::{Committed, LayoutCopy};
-use ddtc::error::{Error, ErrorClass, Result};
-use ddtc::object;
+use ddtc::internal::committed::{Committed, LayoutCopy};
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::methods::*;
+use ddtc::internal::object;
 
 use crate::arguments::{Type, export, handle, natural, out};
 use crate::embed::{committed, has_data};

@@ -2,9 +2,10 @@
 
 use std::ffi::c_int;
 
-use ddtc::datatype::{CombinerKind, Constants, Datatype};
-use ddtc::error::{Error, ErrorClass, Result};
-use ddtc::object::{self, window};
+use ddtc::internal::datatype::{CombinerKind, Constants, Datatype};
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::methods::*;
+use ddtc::internal::object::{self, window};
 
 use crate::arguments::{Type, export, handle, out, output, to_c, tree};
 use crate::guard::Outcome;

@@ -3,11 +3,12 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use ddtc::code::kernel::Entry;
-use ddtc::committed::Committed;
-use ddtc::error::{Error, ErrorClass, Result};
-use ddtc::kind::Direction;
-use ddtc::object;
+use ddtc::internal::code::kernel::Entry;
+use ddtc::internal::committed::Committed;
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc::internal::object;
 
 use crate::arguments::{Type, export, handle, natural, out};
 use crate::pack::{check_span, range};
@@ -123,7 +124,7 @@ export! {
         let committed = committed(CALL, pointer)?;
         let count = natural(CALL, "count", count)?;
         if has_data(CALL, committed, user, count)? {
-            committed.unpack_raw(packed.cast(), user.cast(), count);
+            committed.unpack_raw(packed.cast(), count, user.cast());
         }
         Ok(())
     }

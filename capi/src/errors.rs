@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::{c_char, c_int};
 
-use ddtc::error::ErrorClass;
+use ddtc::internal::error::ErrorClass;
 
 use crate::arguments::{export, out, text};
 use crate::classes::{is_predefined, meaning};

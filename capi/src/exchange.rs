@@ -2,9 +2,10 @@
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::datatype::{self, Datatype, Match};
-use ddtc::error::{Error, ErrorClass};
-use ddtc::object;
+use ddtc::internal::datatype::{self, Datatype, Match};
+use ddtc::internal::error::{Error, ErrorClass};
+use ddtc::internal::methods::*;
+use ddtc::internal::object;
 
 use crate::arguments::{Type, export, input, out, output, to_c, tree};
 

@@ -3,11 +3,12 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 
-use ddtc::committed::{Committed, CommittedOperation};
-use ddtc::count::Count;
-use ddtc::error::{Error, ErrorClass, Result};
-use ddtc::kind::{Direction, Operation};
-use ddtc::object::{self, Object};
+use ddtc::internal::committed::{Committed, CommittedOperation};
+use ddtc::internal::count::Count;
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::kind::{Direction, Operation};
+use ddtc::internal::methods::*;
+use ddtc::internal::object::{self, Object};
 
 use crate::arguments::{Type, UNDEFINED, export, handle, natural, out};
 use crate::embed::{committed, direction};

@@ -3,9 +3,10 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
-use ddtc::datatype::FortranKinds;
-use ddtc::error::{Error, ErrorClass};
-use ddtc::object::{self, Handle};
+use ddtc::internal::datatype::FortranKinds;
+use ddtc::internal::error::{Error, ErrorClass};
+use ddtc::internal::methods::*;
+use ddtc::internal::object::{self, Handle};
 
 use crate::arguments::{Type, export, handle, out, to_c};
 

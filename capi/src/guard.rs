@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ddtc::error::{Error, ErrorClass};
-use ddtc::object::Fault;
-use ddtc::process::is_inconsistent;
+use ddtc::internal::error::{Error, ErrorClass};
+use ddtc::internal::methods::*;
+use ddtc::internal::object::Fault;
+use ddtc::internal::process::is_inconsistent;
 
 /// Result of the body of an export.
 pub(crate) type Outcome = Result<(), Fault>;

@@ -6,8 +6,9 @@
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 
-use ddtc::error::{Error, ErrorClass, Result};
-use ddtc::process::{Guard, Mutex};
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::methods::*;
+use ddtc::internal::process::{Guard, Mutex};
 
 use crate::arguments::{Type, export, out};
 use crate::numbered::{FIRST_HANDLE, Numbered, number, pointer};

@@ -5,8 +5,9 @@
 
 use std::ffi::{c_char, c_int};
 
-use ddtc::error::{Error, ErrorClass, Result};
-use ddtc::process::{Guard, Mutex};
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::methods::*;
+use ddtc::internal::process::{Guard, Mutex};
 
 use crate::arguments::{Type, bytes, export, out};
 use crate::numbered::{FIRST_HANDLE, Numbered, number, pointer};

@@ -2,10 +2,11 @@
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::datatype::{CombinerKind, Constants, Contents, Envelope, Named};
-use ddtc::decode::{Introspect, decode};
-use ddtc::error::{Error, ErrorClass, Result};
-use ddtc::object::{self, Handle};
+use ddtc::internal::datatype::{CombinerKind, Constants, Contents, Envelope, Named};
+use ddtc::internal::decode::{Introspect, decode};
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::methods::*;
+use ddtc::internal::object::{self, Handle};
 
 use crate::arguments::{Type, export, out, to_c};
 

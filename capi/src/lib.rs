@@ -2,7 +2,7 @@
 //!
 //! Every export checks its arguments, catches panics and returns an MPI error class; the message is kept per thread for
 //! `ddtc_error_string`. Nothing happens before the first call: no constructor, no thread, no environment variable.
-//! Datatypes live in `ddtc::object`, tool variables in `ddtc::tool`. What a program of MPI needs beside them lives here: info
+//! Datatypes live in `ddtc::internal::object`, tool variables in `ddtc::internal::tool`. What a program of MPI needs beside them lives here: info
 //! objects (`info`), error handlers (`handlers`), error codes of its own (`codes`), operations of its own (`reduce`).
 #![allow(clippy::missing_safety_doc)] // The contracts stand in ddtc.h, function by function.
 

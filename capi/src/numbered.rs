@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use ddtc::error::{Error, ErrorClass, Result};
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::methods::*;
 
 use crate::arguments::Type;
 

@@ -2,12 +2,13 @@
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::committed::{Committed, FIRST_PAGE};
-use ddtc::count::Count;
-use ddtc::datatype::Datatype;
-use ddtc::error::{Error, ErrorClass, Result};
-use ddtc::kind::Direction;
-use ddtc::object::{self, Object};
+use ddtc::internal::committed::{Committed, FIRST_PAGE};
+use ddtc::internal::count::Count;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc::internal::object::{self, Object};
 
 use crate::arguments::{Type, export, handle, natural, or_undefined, out};
 use crate::guard::Outcome;
@@ -164,7 +165,7 @@ unsafe fn unpack<N: Count>(
             check_span(CALL, committed.datatype(), buffer, count)?;
         }
         // SAFETY: as in `pack`, with the sides exchanged.
-        unsafe { committed.unpack_raw(packed.cast::<u8>().wrapping_add(at as usize), buffer.cast(), count) };
+        unsafe { committed.unpack_raw(packed.cast::<u8>().wrapping_add(at as usize), count, buffer.cast()) };
         position.set(or_undefined(Some(at + bytes as i64)));
         Ok(())
     })??)

@@ -2,8 +2,9 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use ddtc::count::Count;
-use ddtc::object::{self, MAX_NAME};
+use ddtc::internal::count::Count;
+use ddtc::internal::methods::*;
+use ddtc::internal::object::{self, MAX_NAME};
 
 use crate::arguments::{Type, bytes, export, handle, natural, or_undefined, out};
 use crate::guard::Outcome;

@@ -3,11 +3,12 @@
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 
-use ddtc::count::Count;
-use ddtc::error::{Error, ErrorClass, Result};
-use ddtc::kind::{Direction, Op};
-use ddtc::object::{self, Object};
-use ddtc::process::{Guard, Mutex};
+use ddtc::internal::count::Count;
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::kind::{Direction, Op};
+use ddtc::internal::methods::*;
+use ddtc::internal::object::{self, Object};
+use ddtc::internal::process::{Guard, Mutex};
 
 use crate::arguments::{Out, Type, export, handle, natural, or_undefined, out, to_c};
 use crate::guard::Outcome;
@@ -112,7 +113,7 @@ unsafe fn reduce_local<N: Count>(
                 check_span(CALL, t, inbuf, count)?;
                 check_span(CALL, t, inoutbuf, count)?;
                 // SAFETY: the caller vouches for all instances at both.
-                unsafe { applied.combine_raw(inbuf.cast(), inoutbuf.cast(), count) }
+                unsafe { applied.combine_raw(inbuf.cast(), count, inoutbuf.cast()) }
             }
             Asked::Own(function) => {
                 o.committed()?.ok_or_else(|| uncommitted(CALL, t))?;
@@ -171,7 +172,7 @@ unsafe fn unpack_reduce<N: Count>(
                 let element = by.element();
                 let datatype = to_c(object::Handle::of_named(element));
                 // Rows of so many elements, of which the function changes the user's.
-                by.unpack_raw(from, user.cast(), count, &mut |new, old, n| {
+                by.unpack_raw(from, count, user.cast(), &mut |new, old, n| {
                     function.call(new.cast(), old.cast(), n, element.extent(), datatype);
                 })?;
             }

@@ -2,10 +2,11 @@
 
 use std::ffi::c_void;
 
-use ddtc::committed::Committed;
-use ddtc::error::{Error, ErrorClass, Result};
-use ddtc::object;
-use ddtc::segments::{Segment, Segments};
+use ddtc::internal::committed::Committed;
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::methods::*;
+use ddtc::internal::object;
+use ddtc::internal::segments::{Segment, Segments};
 
 use crate::arguments::{Out, Type, export, handle, natural, out, output};
 use crate::embed::{committed, has_data};

@@ -1,4 +1,4 @@
-//! The tool information interface (MPI 4.1 chapter 16): buffers, strings and codes over `ddtc::tool`.
+//! The tool information interface (MPI 4.1 chapter 16): buffers, strings and codes over `ddtc::internal::tool`.
 //!
 //! Strings by the chapter's convention: at most n - 1 characters and a NUL; the length argument returns the full length plus one; a null
 //! buffer or n = 0 asks for the length alone; a null length asks for nothing. Results that are not wanted may be null.
@@ -6,10 +6,11 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::NonNull;
 
-use ddtc::datatype::Named;
-use ddtc::error::{Error, ErrorClass, Result};
-use ddtc::object::Handle;
-use ddtc::tool::{
+use ddtc::internal::datatype::Named;
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::methods::*;
+use ddtc::internal::object::Handle;
+use ddtc::internal::tool::{
     self, CATEGORIES, CONTROLS, Category, Control, ENUMERATIONS, Enumeration, Kind, PERFORMANCE, Performance,
     Target, Value,
 };
@@ -429,7 +430,8 @@ unsafe fn members(
 /// Events and sources: there are none, so no index, name or handle is valid.
 mod events {
     use super::{Opaque, export, invalid, name, set, tool, unknown};
-    use ddtc::error::{Error, ErrorClass, Result};
+    use ddtc::internal::error::{Error, ErrorClass, Result};
+    use ddtc::internal::methods::ErrorMethods as _;
     use std::ffi::{c_char, c_int, c_void};
 
     fn none(call: &'static str, index: c_int) -> Result<()> {

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use ddtc::datatype::Datatype;
-use ddtc::datatype::c::{self, HostBounds};
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::datatype::c::{self, HostBounds};
+use ddtc::internal::methods::*;
 
 /// This member, whichever compiles its tests: itself, or e2e.
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../capi");
@@ -195,7 +196,9 @@ fn printed_constructors_build_the_type() {
     let large =
         "let a = indexed([4000000000,1],[-7,5000000000],byte); struct([1,2],[0,-9000000000000000000],[a,a])";
     let mut types: Vec<Datatype> = vec![large.parse().unwrap()];
-    types.extend(ddtc::corpus::corner().into_iter().map(|e| e.datatype).filter(|t| t.arguments() < 500));
+    types.extend(
+        ddtc::internal::corpus::corner().into_iter().map(|e| e.datatype).filter(|t| t.arguments() < 500),
+    );
     let (mut functions, mut calls) = (String::new(), String::new());
     for (i, t) in types.iter().enumerate() {
         let mut body = String::new();

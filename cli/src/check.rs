@@ -1,12 +1,12 @@
 //! `ddtc check`: random datatypes through every stage's evaluator, the walker and compiled code, against the interpreter.
-//! Thin over [`ddtc::fuzzing`], where generator, oracle and shrinking live. With `--mpi`, the same for a real library: [`ddtc_hunt`].
+//! Thin over [`ddtc::internal::fuzzing`], where generator, oracle and shrinking live. With `--mpi`, the same for a real library: [`ddtc_hunt`].
 
 use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ddtc::fuzzing::{self, Choices, Cost, Failure, Oracle};
-use ddtc::target::Level;
+use ddtc::internal::fuzzing::{self, Choices, Cost, Failure, Oracle};
+use ddtc::internal::target::Level;
 use ddtc_hunt::{Check, Hunt};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -123,7 +123,7 @@ fn random(cases: u64, seed: u64) -> Result<(), Box<dyn Error>> {
 }
 
 fn one(text: &str, count: Option<u64>) -> Result<(), Box<dyn Error>> {
-    let (t, own) = ddtc::corpus::asked(text)?;
+    let (t, own) = ddtc::internal::corpus::asked(text)?;
     let count = count.unwrap_or(if text.contains('(') { 3 } else { own });
     let levels: Vec<Level> = Level::available().collect();
     match Oracle::new(&levels).check(&t, count, &mut Choices::from_seed(1)) {

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 
-use ddtc::corpus::{self, CorpusEntry};
+use ddtc::internal::corpus::{self, CorpusEntry};
 
 use ddtc_bench::bytes_in_words;
 

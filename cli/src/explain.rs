@@ -4,10 +4,11 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::str::FromStr;
 
-use ddtc::datatype::{Datatype, Named};
-use ddtc::engine::{Config, Engine, Explanation};
-use ddtc::kind::{Direction, Kind, Operation};
-use ddtc::target::{Level, Target};
+use ddtc::internal::datatype::{Datatype, Named};
+use ddtc::internal::engine::{Config, Engine, Explanation};
+use ddtc::internal::kind::{Direction, Kind, Operation};
+use ddtc::internal::methods::*;
+use ddtc::internal::target::{Level, Target};
 use ddtc_bench::bytes_in_words;
 
 use crate::{draw, tree};
@@ -126,7 +127,7 @@ impl StageArgs {
             Asked::Copy(_) if self.unpack => {
                 Err("--unpack: a copy goes from the datatype to the other one".into())
             }
-            Asked::Copy(to) => Ok(engine.explain_copy(t, &ddtc::corpus::asked(to)?.0, target)?),
+            Asked::Copy(to) => Ok(engine.explain_copy(t, &ddtc::internal::corpus::asked(to)?.0, target)?),
         }
     }
 }
@@ -139,7 +140,7 @@ const MAX_TEXT: usize = 6000;
 /// # Errors
 /// A type that cannot be read; the error of the stage that fails.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    let (t, count) = ddtc::corpus::asked(&args.stage.datatype)?;
+    let (t, count) = ddtc::internal::corpus::asked(&args.stage.datatype)?;
     let count = args.count.unwrap_or(count);
     if let Some(path) = &args.svg {
         draw::picture(path, &t, count, &args.stage.datatype)?;
@@ -202,7 +203,7 @@ fn cut(text: &str) -> String {
 /// # Errors
 /// As [`run`]; if the datatype is walked and the stage was not reached.
 pub(crate) fn stage(name: &str, args: &StageArgs) -> Result<(), Box<dyn Error>> {
-    let (t, _) = ddtc::corpus::asked(&args.datatype)?;
+    let (t, _) = ddtc::internal::corpus::asked(&args.datatype)?;
     let explanation = args.explanation(&t, true)?;
     // Of a copy the last one: that of what joins both.
     let stage = explanation.stages.iter().rfind(|s| s.name == name);

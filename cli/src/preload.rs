@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 
 use clap::Args as ClapArgs;
-use ddtc::engine::Mode;
-use ddtc::files;
-use ddtc::target::Level;
+use ddtc::internal::engine::Mode;
+use ddtc::internal::files;
+use ddtc::internal::target::Level;
 use ddtc_hosts::library;
 
 use crate::doctor::elf::Elf;

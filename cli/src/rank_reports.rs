@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use ddtc::files;
+use ddtc::internal::files;
 use ddtc_hosts::report::{COUNTS, FORMAT, Report, TypeRow};
 use serde_json::Value;
 

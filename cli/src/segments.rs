@@ -3,8 +3,9 @@
 use std::error::Error;
 use std::io::{BufWriter, ErrorKind, Write, stdout};
 
-use ddtc::engine::{Config, Engine, Mode};
-use ddtc::segments::Segments;
+use ddtc::internal::engine::{Config, Engine, Mode};
+use ddtc::internal::methods::*;
+use ddtc::internal::segments::Segments;
 
 use ddtc_bench::bytes_in_words;
 
@@ -35,7 +36,7 @@ pub(crate) struct Args {
 /// # Errors
 /// What the notation or a constructor refuses; counts whose bytes or displacements do not fit; an index past the end.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    let (t, count) = ddtc::corpus::asked(&args.datatype)?;
+    let (t, count) = ddtc::internal::corpus::asked(&args.datatype)?;
     let count = args.count.unwrap_or(count);
     let committed = Engine::new(Config { mode: Mode::Interpret, ..Config::default() }).commit(&t)?;
     let segments = committed.segments(count)?;

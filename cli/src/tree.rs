@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use ddtc::datatype::{Combiner, Datatype};
+use ddtc::internal::datatype::{Combiner, Datatype};
+use ddtc::internal::methods::*;
 
 /// Lines printed at most: a struct of 10^4 members is not for reading.
 const MAX_LINES: usize = 100;
@@ -121,12 +122,12 @@ mod tests {
 
     #[test]
     fn shared_nodes_are_referred_to_and_size_is_bounded() {
-        let dag = ddtc::corpus::datatype("@dag(40)").unwrap();
+        let dag = ddtc::internal::corpus::datatype("@dag(40)").unwrap();
         assert!(tree(&dag).lines().count() <= MAX_LINES + 1);
         assert!(tree(&dag).contains("  as "));
         for text in ["@children(10000)", "@displaced(1000, 1)", "indexed_block(1, @range(100000, 0, 2), int)"]
         {
-            let text = tree(&ddtc::corpus::datatype(text).unwrap());
+            let text = tree(&ddtc::internal::corpus::datatype(text).unwrap());
             assert!(text.lines().count() <= MAX_LINES + 1 && text.len() < 40_000);
         }
     }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args as ClapArgs;
-use ddtc::files;
+use ddtc::internal::files;
 use ddtc_hosts::policy::{Call, Class, Family, Library, Policy, file};
 
 use ddtc_bench::machine::{self, Machine};

@@ -4,7 +4,8 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 
-use ddtc::datatype::Datatype;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::methods::*;
 
 /// Arguments of `ddtc wire`.
 #[derive(clap::Args, Debug)]
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         println!("{}", Datatype::from_wire(&form).map_err(|e| named(&e))?);
         return Ok(());
     }
-    let (t, _) = ddtc::corpus::asked(args.datatype.as_deref().unwrap_or_default())?;
+    let (t, _) = ddtc::internal::corpus::asked(args.datatype.as_deref().unwrap_or_default())?;
     let form = t.to_wire()?;
     if let Some(path) = &args.output {
         fs::write(path, &form).map_err(|e| format!("{}: {e}", path.display()))?;

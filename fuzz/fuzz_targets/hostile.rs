@@ -1,4 +1,4 @@
 //! Hosts whose envelopes and contents lie end in an error or a datatype, with every handle released.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ddtc::fuzzing::targets::hostile(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ddtc::internal::fuzzing::targets::hostile(data));

@@ -1,4 +1,4 @@
 //! Small datatypes compiled by one compiler each, in both directions, between guard pages.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ddtc::fuzzing::targets::kernels(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ddtc::internal::fuzzing::targets::kernels(data));

@@ -1,4 +1,4 @@
 //! Every stage by evaluation against the type map, on small datatypes and without a compile: many a second.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ddtc::fuzzing::targets::stages(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ddtc::internal::fuzzing::targets::stages(data));

@@ -12,8 +12,8 @@
 use std::ffi::c_int;
 use std::ops::RangeInclusive;
 
-use ddtc::datatype::Named;
-use ddtc::datatype::contents::{CombinerKind, Constants};
+use ddtc::internal::datatype::Named;
+use ddtc::internal::datatype::contents::{CombinerKind, Constants};
 
 pub mod queries;
 
@@ -544,7 +544,7 @@ mod tests {
     #[test]
     fn constants_of_the_tool_interface_are_those_of_the_engine() {
         use ddtc::ErrorClass as E;
-        use ddtc::tool::Class as C;
+        use ddtc::internal::tool::Class as C;
         let classes = [C::Level, C::Counter, C::Aggregate, C::Timer].map(|c| c as c_int);
         assert_eq!(STANDARD.tool.pvar_classes, classes);
         // The other ABIs number the classes in the same order, from another first value.

@@ -13,8 +13,9 @@
 
 use std::ops::Range;
 
-use ddtc::datatype::{Combiner, Datatype, Distribution, Named, Order};
-use ddtc::exec::interp;
+use ddtc::internal::datatype::{Combiner, Datatype, Distribution, Named, Order};
+use ddtc::internal::exec::interp;
+use ddtc::internal::methods::*;
 
 use crate::policy::{Family, Library};
 

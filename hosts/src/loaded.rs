@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::abi::queries::{self, AbiVersionFn, VersionFn};
 use crate::abi::{Abi, Signs};
-use ddtc::datatype::Named;
+use ddtc::internal::datatype::Named;
 
 /// Maximum size of a file that is read as a linker script, in bytes. Linker scripts that name a
 /// library have a few lines.

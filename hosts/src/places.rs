@@ -11,9 +11,9 @@
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::datatype::{Datatype, Named};
-use ddtc::exec::interp;
-use ddtc::kind::Direction;
+use ddtc::internal::datatype::{Datatype, Named};
+use ddtc::internal::exec::interp;
+use ddtc::internal::kind::Direction;
 
 use crate::faults;
 use crate::fenced::Fenced;

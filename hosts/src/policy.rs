@@ -10,8 +10,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use ddtc::error::{Error, ErrorClass, Result};
-use ddtc::nest::{LoopNest, Node, Normal};
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::methods::*;
+use ddtc::internal::nest::{LoopNest, Node, Normal};
 
 /// Class of layouts that the datatype engines of MPI libraries move at similar speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -486,9 +487,9 @@ pub fn file(config: Option<&str>, home: Option<&str>) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ddtc::datatype::Datatype;
-    use ddtc::lower::{Bytes, lower};
-    use ddtc::normalize::normalize;
+    use ddtc::internal::datatype::Datatype;
+    use ddtc::internal::lower::{Bytes, lower};
+    use ddtc::internal::normalize::normalize;
 
     fn class(text: &str) -> Class {
         let t: Datatype = text.parse().unwrap();

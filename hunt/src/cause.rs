@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ddtc::datatype::Datatype;
+use ddtc::internal::datatype::Datatype;
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::{CONSTRUCTORS, features};

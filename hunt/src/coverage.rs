@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use ddtc::datatype::{Combiner, Datatype, Named};
+use ddtc::internal::datatype::{Combiner, Datatype, Named};
+use ddtc::internal::methods::*;
 
 /// All features beside constructors, so that what was never tried is seen.
 pub(crate) const FEATURES: [&str; 29] = [

@@ -1,10 +1,11 @@
-//! Cases for a library: half of them from [`ddtc::fuzzing`]'s generator, half small trees at the corners of the standard.
+//! Cases for a library: half of them from [`ddtc::internal::fuzzing`]'s generator, half small trees at the corners of the standard.
 //!
 //! A corner is a shape that libraries are known to get wrong, or treat apart: strides of -1, 0 and 1; nothing at all; markers; negative extents;
 //! elements of 16 bytes and of two parts; deep nests; long tables; numbers past 2^31. Every case is a function of seed and number.
 
-use ddtc::datatype::{Combiner, Datatype, Named, Order};
-use ddtc::fuzzing::{Budget, Choices, datatype, instances, rebuilt};
+use ddtc::internal::datatype::{Combiner, Datatype, Named, Order};
+use ddtc::internal::fuzzing::{Budget, Choices, datatype, instances, rebuilt};
+use ddtc::internal::methods::*;
 
 use crate::library::Library;
 
@@ -45,7 +46,8 @@ pub(crate) fn case(means: Means<'_>, seed: u64, case: u64) -> Option<(Datatype, 
 fn corpus() -> &'static [(Datatype, u64)] {
     static ENTRIES: std::sync::OnceLock<Vec<(Datatype, u64)>> = std::sync::OnceLock::new();
     ENTRIES.get_or_init(|| {
-        let entries = ddtc::corpus::corner().into_iter().chain(ddtc::corpus::application());
+        let entries =
+            ddtc::internal::corpus::corner().into_iter().chain(ddtc::internal::corpus::application());
         let small = entries.filter(|e| e.datatype.size() <= 4 << 10 && e.datatype.arguments() <= 1 << 12);
         small.map(|e| (e.datatype, e.count.min(3))).collect()
     })

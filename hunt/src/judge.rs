@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use ddtc::datatype::Datatype;
+use ddtc::internal::datatype::Datatype;
 
 use crate::cause::{AFTER_OTHERS, SHAPELESS, shape};
 use crate::coverage::features;

@@ -16,7 +16,7 @@ use std::error::Error;
 use std::ffi::c_int;
 use std::path::Path;
 
-use ddtc::datatype::Named;
+use ddtc::internal::datatype::Named;
 use ddtc_hosts::abi::Abi;
 use ddtc_hosts::abi::queries::Queries;
 

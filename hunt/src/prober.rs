@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use ddtc::datatype::{Combiner, Datatype, Named};
-use ddtc::fuzzing::{rebuilt, shrink};
+use ddtc::internal::datatype::{Combiner, Datatype, Named};
+use ddtc::internal::fuzzing::{rebuilt, shrink};
+use ddtc::internal::methods::*;
 
 use crate::cause::{Known, of_end, owned, suspicious};
 use crate::coverage::features;

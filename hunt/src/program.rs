@@ -5,10 +5,11 @@
 
 use std::fmt::Write;
 
-use ddtc::datatype::c::{self, HostBounds};
-use ddtc::datatype::{Combiner, Constants, Datatype, Named};
-use ddtc::exec::interp;
-use ddtc::fuzzing::rebuilt;
+use ddtc::internal::datatype::c::{self, HostBounds};
+use ddtc::internal::datatype::{Combiner, Constants, Datatype, Named};
+use ddtc::internal::exec::interp;
+use ddtc::internal::fuzzing::rebuilt;
+use ddtc::internal::methods::*;
 
 use crate::compare::{ROOMS, values};
 use crate::difference::{Check, Difference};

@@ -56,7 +56,7 @@ impl Run {
     /// # Errors
     /// The file, and what the system says.
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Box<dyn Error>> {
-        Ok(ddtc::files::save(&folder.join("run.json"), serde_json::to_vec_pretty(self)?)?)
+        Ok(ddtc::internal::files::save(&folder.join("run.json"), serde_json::to_vec_pretty(self)?)?)
     }
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn markdown(folder: &Path, run: &Run, findings: &[Finding]) -> Result
             section(&mut out, folder, f);
         }
     }
-    Ok(ddtc::files::save(&folder.join("findings.md"), out)?)
+    Ok(ddtc::internal::files::save(&folder.join("findings.md"), out)?)
 }
 
 fn section(out: &mut String, folder: &Path, f: &Finding) {

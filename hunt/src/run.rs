@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ddtc::files;
+use ddtc::internal::files;
 use ddtc_hosts::policy::{Family, Library};
 use indicatif::{ProgressBar, ProgressStyle};
 

@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ddtc::files;
+use ddtc::internal::files;
+use ddtc::internal::methods::*;
 
 use crate::confirm::Compiler;
 use crate::coverage::{CONSTRUCTORS, FEATURES};
@@ -105,7 +106,7 @@ impl Shared<'_> {
     }
 
     pub(crate) fn found(&self, d: &Difference, name: String, original: &str, case: u64) {
-        let t: Option<ddtc::datatype::Datatype> = d.datatype.parse().ok();
+        let t: Option<ddtc::internal::datatype::Datatype> = d.datatype.parse().ok();
         let constructors = t.map_or(0, |t| t.nodes().filter(|n| n.basic().is_none()).count());
         let title =
             self.title(&name, &d.rule, &d.expected, &d.got, &format!("{} of {}", d.count, d.datatype));

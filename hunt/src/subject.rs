@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use ddtc::datatype::{Combiner, Datatype, Named};
-use ddtc::exec::interp;
-use ddtc::fuzzing::rebuilt;
+use ddtc::internal::datatype::{Combiner, Datatype, Named};
+use ddtc::internal::exec::interp;
+use ddtc::internal::fuzzing::rebuilt;
+use ddtc::internal::methods::*;
 
 use crate::library::{Answer, Bounds, Handle, Library, Refusal};
 

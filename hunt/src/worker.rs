@@ -10,8 +10,9 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine};
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine};
+use ddtc::internal::methods::*;
 
 use crate::compare::{self, Context};
 use crate::coverage::features;

@@ -14,7 +14,7 @@
 
 use std::ffi::{CStr, CString, c_int, c_void};
 
-use ddtc::process::Awaited;
+use ddtc::internal::process::Awaited;
 use ddtc_hosts::bypass::Bypass;
 use ddtc_hosts::policy::Call;
 

@@ -24,7 +24,7 @@ use std::ops::Range;
 use std::ptr::addr_eq;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
-use ddtc::process::{Mutex, is_inconsistent};
+use ddtc::internal::process::{Mutex, is_inconsistent};
 
 use crate::stack::{bounds, here};
 

@@ -3,7 +3,7 @@
 
 use std::ffi::c_int;
 
-use ddtc::datatype::Named;
+use ddtc::internal::datatype::Named;
 
 use crate::host::{HandleWord, Host};
 use crate::settings::settings;

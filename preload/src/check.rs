@@ -2,7 +2,7 @@
 //! (`DDTC_CHECK=1`).
 //!
 //! After a call was converted, the bytes that compiled code has packed or unpacked are compared
-//! with those of the interpreter ([`ddtc::exec::interp`]), whose result is by definition the right
+//! with those of the interpreter ([`ddtc::internal::exec::interp`]), whose result is by definition the right
 //! result. Bytes that differ are corrected, and the difference is counted as a fault of ddtc. Then
 //! the MPI library packs or unpacks a pattern in memory of the check, not of the program
 //! ([`ddtc_hosts::places`]). If its result differs from the definition, the MPI library has either
@@ -11,10 +11,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use ddtc::committed::Committed;
-use ddtc::datatype::Datatype;
-use ddtc::exec::interp;
-use ddtc::kind::Direction;
+use ddtc::internal::committed::Committed;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::exec::interp;
+use ddtc::internal::kind::Direction;
 use ddtc_hosts::faults::{self, Fault};
 use ddtc_hosts::places::{Instances, Outcome};
 

@@ -10,7 +10,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ddtc::process::is_inconsistent;
+use ddtc::internal::process::is_inconsistent;
 
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};

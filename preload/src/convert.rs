@@ -7,8 +7,9 @@
 use std::ffi::{c_int, c_void};
 use std::time::Instant;
 
-use ddtc::count::Count;
-use ddtc::kind::Direction;
+use ddtc::internal::count::Count;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
 use ddtc_hosts::bypass::Bypass;
 use ddtc_hosts::policy;
 use ddtc_hosts::profile::WireForm;

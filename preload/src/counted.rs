@@ -4,10 +4,11 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use ddtc::committed::Committed;
-use ddtc::datatype::Datatype;
-use ddtc::kind::Direction;
-use ddtc::process::{Guard, Lazy, Mutex};
+use ddtc::internal::committed::Committed;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc::internal::process::{Guard, Lazy, Mutex};
 use ddtc_hosts::policy::Class;
 
 use crate::relative::relative;

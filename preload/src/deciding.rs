@@ -10,8 +10,8 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use ddtc::engine::Mode;
-use ddtc::kind::Direction;
+use ddtc::internal::engine::Mode;
+use ddtc::internal::kind::Direction;
 use ddtc_hosts::bypass::Bypass;
 use ddtc_hosts::policy::{Call, Class, Policy};
 

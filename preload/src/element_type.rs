@@ -10,7 +10,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ddtc::datatype::{Class, Combiner, Datatype};
+use ddtc::internal::datatype::{Class, Combiner, Datatype};
+use ddtc::internal::methods::*;
 
 use crate::host::{HandleWord, Host};
 

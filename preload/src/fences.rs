@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use ddtc::process::{Awaited, Mutex, to_stderr};
+use ddtc::internal::process::{Awaited, Mutex, to_stderr};
 
 /// Bytes of inaccessible memory at each end of a buffer's mapping. The number is a multiple of
 /// the usual page sizes of 4, 16 and 64 KiB.

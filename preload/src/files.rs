@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
 
-use ddtc::process::{Awaited, Guard, Lazy, Mutex, is_inconsistent};
+use ddtc::internal::process::{Awaited, Guard, Lazy, Mutex, is_inconsistent};
 use ddtc_hosts::policy::Call;
 
 use crate::host::{HandleWord, Host};

@@ -3,7 +3,7 @@
 
 use std::ffi::c_int;
 
-use ddtc::count::Count;
+use ddtc::internal::count::Count;
 use ddtc_hosts::policy::Call;
 
 use crate::handles::{On, missing, too_large};
@@ -83,7 +83,7 @@ macro_rules! forward {
     (@counts {$($count:expr,)*} {$skipped:expr} $($rest:tt)*) => { forward!(@counts {$($count,)*} $($rest)*) };
     (@counts {$($count:expr,)*} ($skipped:expr) $($rest:tt)*) => { forward!(@counts {$($count,)*} $($rest)*) };
     ($n:ty, $forms:expr, $host:expr, $($argument:tt)*) => {
-        forward!(@sized <$n as ::ddtc::count::Count>::LARGE, $forms, $host, $($argument)*)
+        forward!(@sized <$n as ::ddtc::internal::count::Count>::LARGE, $forms, $host, $($argument)*)
     };
     (@sized $large:expr, $forms:expr, $host:expr, $($argument:tt)*) => {
         match $forms.choose($host, $large, forward!(@counts {} $($argument)*)) {

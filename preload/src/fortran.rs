@@ -11,7 +11,7 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use ddtc::kind::Direction;
+use ddtc::internal::kind::Direction;
 
 use crate::convert::{Call, Outcome, convert, passed};
 use crate::fortran_bridge::{Bridge, bridge};

@@ -3,8 +3,8 @@
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::datatype::Named;
-use ddtc::process::Awaited;
+use ddtc::internal::datatype::Named;
+use ddtc::internal::process::Awaited;
 
 use crate::host::{HandleWord, Host};
 

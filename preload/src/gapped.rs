@@ -18,7 +18,8 @@
 //! (`long double _Complex`). So a type with wider elements is sent as these elements, or its
 //! message is bypassed.
 
-use ddtc::datatype::{Combiner, Datatype};
+use ddtc::internal::datatype::{Combiner, Datatype};
+use ddtc::internal::methods::*;
 
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};

@@ -19,7 +19,8 @@ use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
-use ddtc::datatype::{Combiner, Datatype};
+use ddtc::internal::datatype::{Combiner, Datatype};
+use ddtc::internal::methods::*;
 
 use crate::loader::{Opened, loaded_objects, loads};
 use crate::objects;
@@ -233,7 +234,7 @@ mod tests {
 
     #[test]
     fn level_zero_has_a_device_by_its_node() {
-        let dev = ddtc::files::temporary_folder("ddtc-dev").unwrap();
+        let dev = ddtc::internal::files::temporary_folder("ddtc-dev").unwrap();
         assert!(!has_level_zero_device(&dev));
         std::fs::create_dir_all(dev.join("dri/by-path")).unwrap();
         std::fs::create_dir(dev.join("accel")).unwrap();

@@ -9,7 +9,7 @@
 
 use std::ffi::c_int;
 
-use ddtc::process::Awaited;
+use ddtc::internal::process::Awaited;
 use ddtc_hosts::policy::Call;
 
 use crate::comms::{self, Comm};

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ddtc::process::Awaited;
+use ddtc::internal::process::Awaited;
 
 /// Number of panics that were caught. Each caught panic is a bug of ddtc.
 pub(crate) static PANICS: AtomicU64 = AtomicU64::new(0);

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
-use ddtc::process::Mutex;
+use ddtc::internal::process::Mutex;
 use ddtc_hosts::abi::Abi;
 
 use crate::calls::{Calls, Kept, Record};

@@ -5,7 +5,7 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use ddtc::kind::Direction;
+use ddtc::internal::kind::Direction;
 
 use crate::decision::HookState;
 use crate::host::{HandleWord, Host};

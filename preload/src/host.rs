@@ -13,7 +13,7 @@ mod registry;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
-use ddtc::datatype::Named;
+use ddtc::internal::datatype::Named;
 use ddtc_hosts::abi::queries::{self, Queries};
 use ddtc_hosts::abi::{Abi, Flavour, Signs};
 use ddtc_hosts::for_each_counted_call;

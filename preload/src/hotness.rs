@@ -17,7 +17,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use ddtc::process::is_inconsistent;
+use ddtc::internal::process::is_inconsistent;
 
 use crate::atomic_ref::AtomicRef;
 use crate::host::{HandleWord, Host};

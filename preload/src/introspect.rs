@@ -1,4 +1,4 @@
-//! Access to the MPI library's datatypes for `ddtc::decode`: envelopes, contents and bounds.
+//! Access to the MPI library's datatypes for `ddtc::internal::decode`: envelopes, contents and bounds.
 //!
 //! At every node of a type's tree of constructors, the large-count functions are used if the MPI
 //! library has them. Each derived type that `contents` returns is a new reference, which must be
@@ -8,9 +8,10 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use ddtc::Result;
-use ddtc::datatype::contents::{CombinerKind, Constants, Contents, Envelope};
-use ddtc::datatype::{Datatype, Named};
-use ddtc::decode::{Introspect, decode};
+use ddtc::internal::datatype::contents::{CombinerKind, Constants, Contents, Envelope};
+use ddtc::internal::datatype::{Datatype, Named};
+use ddtc::internal::decode::{Introspect, decode};
+use ddtc::internal::methods::*;
 use ddtc_hosts::abi::Abi;
 use ddtc_hosts::abi::queries::{done, refused};
 

@@ -9,10 +9,11 @@
 
 use std::ffi::c_int;
 
-use ddtc::committed::Committed;
-use ddtc::datatype::contents::{Contents, Envelope};
-use ddtc::engine::Engine;
-use ddtc::process::Mutex;
+use ddtc::internal::committed::Committed;
+use ddtc::internal::datatype::contents::{Contents, Envelope};
+use ddtc::internal::engine::Engine;
+use ddtc::internal::methods::*;
+use ddtc::internal::process::Mutex;
 
 use crate::host::HandleWord;
 
@@ -214,8 +215,8 @@ pub(crate) fn forget_all() {
 
 #[cfg(test)]
 mod tests {
-    use ddtc::datatype::contents::CombinerKind;
-    use ddtc::datatype::{Datatype, Named};
+    use ddtc::internal::datatype::contents::CombinerKind;
+    use ddtc::internal::datatype::{Datatype, Named};
 
     use super::*;
 

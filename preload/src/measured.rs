@@ -19,7 +19,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use ddtc::process::{Lazy, Mutex};
+use ddtc::internal::process::{Lazy, Mutex};
 use ddtc_hosts::policy::Policy;
 use ddtc_hosts::profile::Costs;
 

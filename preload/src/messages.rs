@@ -11,8 +11,9 @@
 use std::ffi::{c_int, c_void};
 use std::time::Instant;
 
-use ddtc::committed::Committed;
-use ddtc::kind::Direction;
+use ddtc::internal::committed::Committed;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
 use ddtc_hosts::bypass::Bypass;
 
 use crate::deciding::{Approved, decided};

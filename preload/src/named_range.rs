@@ -1,7 +1,7 @@
 //! Ranges of the handles of named types, for MPI libraries whose handles are addresses of objects.
 //! The handle of a derived type lies in none of these ranges.
 
-use ddtc::datatype::Named;
+use ddtc::internal::datatype::Named;
 
 use crate::loader;
 

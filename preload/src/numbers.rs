@@ -6,7 +6,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::count::Count;
+use ddtc::internal::count::Count;
 
 use crate::forms::Forms;
 use crate::parts::Parts;

@@ -15,7 +15,7 @@
 use std::collections::HashSet;
 use std::ffi::{CStr, c_int, c_void};
 
-use ddtc::process::{Lazy, Mutex};
+use ddtc::internal::process::{Lazy, Mutex};
 use ddtc_hosts::mpi_functions::touches_requests_unseen;
 
 use crate::loader::{Opened, object_of};

@@ -11,7 +11,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use ddtc::process::Awaited;
+use ddtc::internal::process::Awaited;
 
 use crate::reserve;
 use crate::settings::settings;

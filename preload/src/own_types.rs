@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ddtc::process::{Lazy, Mutex};
+use ddtc::internal::process::{Lazy, Mutex};
 
 use crate::handles::set_handle;
 use crate::host::{HandleWord, Host};

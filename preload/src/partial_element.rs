@@ -19,8 +19,9 @@
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::datatype::{Combiner, Datatype};
-use ddtc::object::elements;
+use ddtc::internal::datatype::{Combiner, Datatype};
+use ddtc::internal::methods::*;
+use ddtc::internal::object::elements;
 use ddtc_hosts::abi::Abi;
 use ddtc_hosts::profile::PartialElement;
 

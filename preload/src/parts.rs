@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 
-use ddtc::kind::Direction;
+use ddtc::internal::kind::Direction;
 use ddtc_hosts::policy::Call;
 
 use crate::decision::Purpose;

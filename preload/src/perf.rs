@@ -9,11 +9,12 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ddtc::committed::Committed;
-use ddtc::engine::Mode;
-use ddtc::files;
-use ddtc::kind::Direction;
-use ddtc::process::{Lazy, Mutex, without_sigxfsz};
+use ddtc::internal::committed::Committed;
+use ddtc::internal::engine::Mode;
+use ddtc::internal::files;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc::internal::process::{Lazy, Mutex, without_sigxfsz};
 
 use crate::warn::warn;
 

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use ddtc::committed::Committed;
-use ddtc::files;
-use ddtc::process::Awaited;
+use ddtc::internal::committed::Committed;
+use ddtc::internal::files;
+use ddtc::internal::methods::*;
+use ddtc::internal::process::Awaited;
 use ddtc_hosts::policy::{Call, Class, Library, Policy, file};
 
 use crate::host::Host;

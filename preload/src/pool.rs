@@ -14,7 +14,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ddtc::process::{Guard, Mutex, is_inconsistent};
+use ddtc::internal::process::{Guard, Mutex, is_inconsistent};
 use ddtc_hosts::bypass::Bypass;
 
 use crate::counted;

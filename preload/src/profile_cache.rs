@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-use ddtc::files;
-use ddtc::process::Awaited;
+use ddtc::internal::files;
+use ddtc::internal::process::Awaited;
 
 use crate::host::Host;
 use crate::overhead_budget;

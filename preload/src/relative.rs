@@ -6,7 +6,8 @@
 //! from rank to rank. Without the relative form, each of these types would have a row of its own in
 //! the report.
 
-use ddtc::datatype::{Combiner, Datatype};
+use ddtc::internal::datatype::{Combiner, Datatype};
+use ddtc::internal::methods::*;
 
 /// Minimum true lower bound in bytes of a type whose displacements are taken for addresses.
 /// `MPI_BOTTOM` is the null pointer in every MPI library, so a null buffer does not show whether

@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use ddtc::engine::Counters;
-use ddtc::files;
-use ddtc::kind::Direction;
-use ddtc::object::runtime;
-use ddtc::process::{Awaited, Mutex, to_stderr};
+use ddtc::internal::engine::Counters;
+use ddtc::internal::files;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc::internal::object::runtime;
+use ddtc::internal::process::{Awaited, Mutex, to_stderr};
 use ddtc_hosts::bypass::Bypass;
 use ddtc_hosts::report::{COUNTS, Report, TypeRow};
 use ddtc_hosts::tried::Standing;

@@ -1,9 +1,9 @@
 //! C program that packs or unpacks one datatype by the MPI library alone. It shows without ddtc
 //! which bytes the MPI library copies, and where to.
 
-use ddtc::datatype::Datatype;
-use ddtc::datatype::c::{HostBounds, constructors};
-use ddtc::kind::Direction;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::datatype::c::{HostBounds, constructors};
+use ddtc::internal::kind::Direction;
 
 /// Returns the text of a C program that packs or unpacks `count` instances of `t` by the MPI
 /// library and prints the bytes that the MPI library has written.

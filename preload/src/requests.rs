@@ -23,7 +23,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ddtc::process::{Latch, Latched, is_inconsistent};
+use ddtc::internal::process::{Latch, Latched, is_inconsistent};
 use smallvec::SmallVec;
 
 use crate::host::{HandleWord, Host};

@@ -1,7 +1,7 @@
 //! Function that packs or unpacks, according to a direction.
 
-use ddtc::committed::Committed;
-use ddtc::kind::Direction;
+use ddtc::internal::committed::Committed;
+use ddtc::internal::kind::Direction;
 
 /// Packs `count` instances from `user` to `packed`, or unpacks them from `packed` to `user`.
 ///
@@ -19,7 +19,7 @@ pub(crate) unsafe fn run(
     unsafe {
         match direction {
             Direction::Pack => committed.pack_raw(user, count, packed),
-            Direction::Unpack => committed.unpack_raw(packed, user, count),
+            Direction::Unpack => committed.unpack_raw(packed, count, user),
         }
     }
 }

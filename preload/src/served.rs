@@ -9,8 +9,8 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
-use ddtc::committed::LayoutCopy;
-use ddtc::kind::Direction;
+use ddtc::internal::committed::LayoutCopy;
+use ddtc::internal::kind::Direction;
 
 use crate::cuts::Cuts;
 

@@ -5,9 +5,9 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use ddtc::engine::{Config, Mode};
-use ddtc::process::{Awaited, NO_TEXT, cut, said};
-use ddtc::target::Family;
+use ddtc::internal::engine::{Config, Mode};
+use ddtc::internal::process::{Awaited, NO_TEXT, cut, said};
+use ddtc::internal::target::Family;
 use ddtc_hosts::variables::{RENAMED, explanation};
 
 use crate::warn::warn;
@@ -193,7 +193,7 @@ fn flag(get: Get<'_>, name: &str, default: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ddtc::target::Level;
+    use ddtc::internal::target::Level;
 
     #[test]
     fn wrong_values_are_ignored() {

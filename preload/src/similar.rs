@@ -16,8 +16,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use ddtc::datatype::contents::CombinerKind;
-use ddtc::process::{Awaited, Once};
+use ddtc::internal::datatype::contents::CombinerKind;
+use ddtc::internal::process::{Awaited, Once};
 use ddtc_hosts::profile::Costs;
 
 use crate::host::{HandleWord, Host};

@@ -11,7 +11,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ddtc::process::{Guard, Mutex};
+use ddtc::internal::process::{Guard, Mutex};
 
 use crate::atomic_ref::AtomicRef;
 

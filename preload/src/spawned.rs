@@ -1,6 +1,6 @@
 //! Processes that other MPI programs have started.
 
-use ddtc::process::Awaited;
+use ddtc::internal::process::Awaited;
 
 use crate::host::Host;
 

@@ -9,7 +9,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use ddtc::kind::Direction;
+use ddtc::internal::kind::Direction;
 use ddtc_hosts::policy::Call;
 use smallvec::SmallVec;
 

@@ -1,7 +1,7 @@
 //! Choice of the substitute datatype that replaces the program's datatype when the MPI library gets
 //! a staging buffer.
 
-use ddtc::datatype::Datatype;
+use ddtc::internal::datatype::Datatype;
 use ddtc_hosts::profile::WireForm;
 
 use crate::decision::{Plan, Purpose};

@@ -9,8 +9,9 @@ use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use ddtc::committed::Committed;
-use ddtc::kind::Direction;
+use ddtc::internal::committed::Committed;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
 use ddtc_hosts::policy::{Call, Class};
 
 use crate::atomic_ref::AtomicRef;
@@ -408,7 +409,7 @@ pub(crate) unsafe fn retire(entry: &'static TypeEntry) {
 /// Ends the conversion of all types in the table whose constructors have this hash
 /// ([`Datatype::structural_hash`]).
 ///
-/// [`Datatype::structural_hash`]: ddtc::datatype::Datatype::structural_hash
+/// [`Datatype::structural_hash`]: ddtc::internal::datatype::Datatype::structural_hash
 pub(crate) fn end_all(structural_hash: u128) {
     TYPES.each(|entry| {
         // SAFETY: `Table::each` holds the lock of the table during this closure. `retire` writes to

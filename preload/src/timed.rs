@@ -4,8 +4,8 @@
 use std::ffi::{c_int, c_void};
 use std::time::Instant;
 
-use ddtc::committed::Committed;
-use ddtc::kind::Direction;
+use ddtc::internal::committed::Committed;
+use ddtc::internal::kind::Direction;
 use ddtc_hosts::faults::are_same_but_lost;
 
 use crate::host::{HandleWord, Host};

@@ -1,7 +1,7 @@
 //! Timing of the packing of messages of one type and one size class, when a decision about a
 //! message requests it.
 
-use ddtc::kind::Direction;
+use ddtc::internal::kind::Direction;
 
 use crate::guard::guard;
 use crate::hooks::adopted;

@@ -12,13 +12,14 @@
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::committed::Committed;
-use ddtc::datatype::contents::{Contents, Envelope};
-use ddtc::decode::Introspect;
-use ddtc::engine::{Engine, Mode};
-use ddtc::kind::Direction;
-use ddtc::object::runtime;
-use ddtc::process::{Mutex, Once, is_inconsistent};
+use ddtc::internal::committed::Committed;
+use ddtc::internal::datatype::contents::{Contents, Envelope};
+use ddtc::internal::decode::Introspect;
+use ddtc::internal::engine::{Engine, Mode};
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc::internal::object::runtime;
+use ddtc::internal::process::{Mutex, Once, is_inconsistent};
 use ddtc_hosts::policy;
 
 use crate::counted;

@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use ddtc::process::Mutex;
+use ddtc::internal::process::Mutex;
 
 use crate::reentrancy::is_inside;
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Arguments;
 
-use ddtc::process::to_stderr;
+use ddtc::internal::process::to_stderr;
 
 /// Writes a line with the prefix `ddtc: `. Errors are ignored, because there is nowhere to report
 /// them.

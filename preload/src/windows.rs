@@ -18,7 +18,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use ddtc::process::{Awaited, Mutex, is_inconsistent};
+use ddtc::internal::process::{Awaited, Mutex, is_inconsistent};
 use ddtc_hosts::policy::Call;
 
 use crate::gpu;

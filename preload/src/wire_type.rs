@@ -15,8 +15,9 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ddtc::datatype::signature::Signature;
-use ddtc::datatype::{Datatype, Named};
+use ddtc::internal::datatype::signature::Signature;
+use ddtc::internal::datatype::{Datatype, Named};
+use ddtc::internal::methods::*;
 use ddtc_hosts::profile::WireForm;
 
 use crate::element_type::ElementType;

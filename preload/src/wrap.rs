@@ -29,7 +29,7 @@ use pack::at_once;
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::count::Count;
+use ddtc::internal::count::Count;
 use ddtc_hosts::counted_calls::{Completion, CountedCall, Role};
 use ddtc_hosts::for_each_counted_call;
 use ddtc_hosts::policy::Call;

@@ -17,8 +17,9 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use ddtc::Result;
-use ddtc::datatype::Datatype;
-use ddtc::process::{Lazy, Mutex};
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::methods::*;
+use ddtc::internal::process::{Lazy, Mutex};
 use ddtc_hosts::faults;
 
 use crate::counted;

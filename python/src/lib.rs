@@ -8,7 +8,8 @@ mod numpy;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 
-use ddtc::datatype::{Datatype as Tree, Named, Order};
+use ddtc::internal::datatype::{Datatype as Tree, Named, Order};
+use ddtc::internal::methods::*;
 use ddtc::{Committed as Code, Error as Refusal};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -287,7 +288,7 @@ impl Committed {
         let origin = target.origin(origin)?;
         // SAFETY: the buffers are exported while these live, the target is writable, and they have no byte in common.
         let (from, to) = unsafe { (source.bytes(), target.bytes_mut()) };
-        py.detach(|| self.0.unpack(from, to, origin, count)).map_err(refused)
+        py.detach(|| self.0.unpack(from, origin, count, to)).map_err(refused)
     }
 
     fn __repr__(&self) -> String {

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use ddtc::datatype::contents::{CombinerKind, Constants, Contents, Envelope};
-use ddtc::datatype::{Datatype, Named};
-use ddtc::decode::{Introspect, decode};
-use ddtc::error::{Error, ErrorClass, Result};
+use ddtc::internal::datatype::contents::{CombinerKind, Constants, Contents, Envelope};
+use ddtc::internal::datatype::{Datatype, Named};
+use ddtc::internal::decode::{Introspect, decode};
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::methods::*;
 use pyo3::prelude::*;
 
 use crate::refused;

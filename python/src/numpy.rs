@@ -1,6 +1,7 @@
 //! Datatypes of NumPy's dtypes and of strided arrays. NumPy itself is not linked: its objects are asked by name.
 
-use ddtc::datatype::{Datatype, Named};
+use ddtc::internal::datatype::{Datatype, Named};
+use ddtc::internal::methods::*;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 

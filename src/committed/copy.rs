@@ -20,7 +20,21 @@ use crate::nest::{Leaf, Value};
 /// Bytes that go through the buffer at a time, where there is no kernel: they stay in the first-level cache.
 const BUFFER: u64 = 16 << 10;
 
-/// Copies instances of one datatype to instances of another in one pass. Cloning shares it; it keeps both datatypes and its kernel alive.
+/// The copy from instances of one datatype to instances of another in one pass, from [`Committed::direct`]. Cloning shares it; it keeps both
+/// datatypes and its code alive.
+///
+/// ```
+/// use ddtc::Datatype;
+///
+/// // The transpose of a matrix of 2 rows and 3 columns, column by column.
+/// let element = Datatype::of::<u8>();
+/// let column = ddtc::commit(&Datatype::resized(0, 1, &Datatype::vector(2, 1, 3, &element)?)?)?;
+/// let row = ddtc::commit(&Datatype::contiguous(2, &element)?)?;
+/// let mut transposed = [0; 6];
+/// column.direct(&row)?.copy(&[1, 2, 3, 4, 5, 6], 0, 3, &mut transposed, 0, 3)?;
+/// assert_eq!(transposed, [1, 4, 2, 5, 3, 6]);
+/// # Ok::<(), ddtc::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct LayoutCopy(Arc<Inner>);
 
@@ -51,6 +65,18 @@ impl Committed {
     ///
     /// Known to the cache of this datatype's engine, which keeps neither layout for it. Nothing of this is paid by who does not ask.
     ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let column = ddtc::commit(&Datatype::vector(3, 1, 4, &Datatype::of::<u8>())?)?;
+    /// let row = ddtc::commit(&Datatype::contiguous(3, &Datatype::of::<u8>())?)?;
+    /// let matrix: Vec<u8> = (0..12).collect();
+    /// let mut line = [0; 3];
+    /// column.direct(&row)?.copy(&matrix, 1, 1, &mut line, 0, 1)?;
+    /// assert_eq!(line, [1, 5, 9]);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Class `NoMem`.
     pub fn direct(&self, to: &Committed) -> Result<LayoutCopy> {
@@ -60,6 +86,18 @@ impl Committed {
 
     /// Returns the combination of instances of this datatype with instances of `to`, where the results go: `target = op(source, target)` for every value,
     /// in the order of the type map (MPI 5.0, 6.9.5).
+    ///
+    /// ```
+    /// use ddtc::{Datatype, Op};
+    ///
+    /// let column = ddtc::commit(&Datatype::vector(3, 1, 4, &Datatype::of::<u8>())?)?;
+    /// let row = ddtc::commit(&Datatype::contiguous(3, &Datatype::of::<u8>())?)?;
+    /// let matrix: Vec<u8> = (0..12).collect();
+    /// let mut line = [100; 3];
+    /// column.direct_reduce(&row, Op::Sum)?.copy(&matrix, 1, 1, &mut line, 0, 1)?;
+    /// assert_eq!(line, [101, 105, 109]);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Committed::direct`]; class `Op` for the first element that `op` is not defined for.
@@ -96,17 +134,35 @@ fn alike(from: &Committed, to: &Committed) -> bool {
 
 impl LayoutCopy {
     /// Returns the datatype that is read.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let column = ddtc::commit(&Datatype::vector(3, 1, 4, &Datatype::of::<u8>())?)?;
+    /// let row = ddtc::commit(&Datatype::contiguous(3, &Datatype::of::<u8>())?)?;
+    /// assert_eq!(column.direct(&row)?.from().datatype(), column.datatype());
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     pub fn from(&self) -> &Committed {
         &self.0.from
     }
 
     /// Returns the datatype that is written.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let column = ddtc::commit(&Datatype::vector(3, 1, 4, &Datatype::of::<u8>())?)?;
+    /// let row = ddtc::commit(&Datatype::contiguous(3, &Datatype::of::<u8>())?)?;
+    /// assert_eq!(column.direct(&row)?.to().datatype(), row.datatype());
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     pub fn to(&self) -> &Committed {
         &self.0.to
     }
 
     /// Returns the operation that combines; none for a copy.
-    pub fn operation(&self) -> Option<Op> {
+    pub(crate) fn operation(&self) -> Option<Op> {
         match &self.0.way {
             Way::Copied(_) => None,
             Way::Combined { op, .. } => Some(*op),
@@ -114,7 +170,7 @@ impl LayoutCopy {
     }
 
     /// Returns the bytes of the stream in a joint period: so many at a time go by the kernel, and what is left through a buffer. None where all does.
-    pub fn period(&self) -> Option<u64> {
+    pub(crate) fn period(&self) -> Option<u64> {
         match &self.0.way {
             Way::Copied(joint) => joint.nest().ok().map(|joint| joint.period),
             Way::Combined { joint, .. } => joint.nest().ok().map(|joint| joint.period),
@@ -122,7 +178,7 @@ impl LayoutCopy {
     }
 
     /// One line on how it is served.
-    pub fn schedule(&self) -> String {
+    pub(crate) fn schedule(&self) -> String {
         match &self.0.way {
             Way::Copied(joint) => served(joint),
             Way::Combined { joint, .. } => served(joint),
@@ -133,6 +189,19 @@ impl LayoutCopy {
     /// those of calls of MPI: displacement 0 of instance 0.
     ///
     /// Where the memories overlap, all is read before anything is written, through a buffer as long as the message.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let column = ddtc::commit(&Datatype::vector(3, 1, 4, &Datatype::of::<u8>())?)?;
+    /// let row = ddtc::commit(&Datatype::contiguous(3, &Datatype::of::<u8>())?)?;
+    /// let matrix: Vec<u8> = (0..12).collect();
+    /// let mut line = [0; 3];
+    /// // SAFETY: the column lies inside `matrix` and has the 3 bytes of the line.
+    /// unsafe { column.direct(&row)?.copy_raw(matrix.as_ptr(), 1, line.as_mut_ptr(), 1)? };
+    /// assert_eq!(line, [0, 4, 8]);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Class `Count` or `Truncate` for counts: the target must have room for all instances of the source. Class `Type` for the first element whose basic
@@ -241,21 +310,35 @@ impl LayoutCopy {
         }
     }
 
-    /// Copies `from_count` instances in `src` to instances in `dst`, of which there are `to_count`; the origins are the indices of displacement 0 of
-    /// instance 0. Returns the bytes that were copied.
+    /// Copies `from_count` instances in `src` to instances in `dst`, of which there are `to_count`. Each buffer comes with its origin, the
+    /// index of displacement 0 of instance 0. Returns the number of bytes that were copied.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let column = ddtc::commit(&Datatype::vector(3, 1, 4, &Datatype::of::<u8>())?)?;
+    /// let row = ddtc::commit(&Datatype::contiguous(3, &Datatype::of::<u8>())?)?;
+    /// let matrix: Vec<u8> = (0..12).collect();
+    /// let mut line = [0; 3];
+    /// let copied = column.direct(&row)?.copy(&matrix, 3, 1, &mut line, 0, 1)?;
+    /// assert_eq!((copied, line), (3, [3, 7, 11]));
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`LayoutCopy::copy_raw`]; class `Buffer` where an instance leaves its slice.
     pub fn copy(
         &self,
-        src: (&[u8], usize),
+        src: &[u8],
+        from_origin: usize,
         from_count: u64,
-        dst: (&mut [u8], usize),
+        dst: &mut [u8],
+        to_origin: usize,
         to_count: u64,
     ) -> Result<u64> {
-        self.0.from.span("copy", ("src", src.0.len()), src.1, from_count)?;
-        self.0.to.span("copy", ("dst", dst.0.len()), dst.1, to_count)?;
-        let (from, to) = (src.0.as_ptr().wrapping_add(src.1), dst.0.as_mut_ptr().wrapping_add(dst.1));
+        self.0.from.span("copy", ("src", src.len()), from_origin, from_count)?;
+        self.0.to.span("copy", ("dst", dst.len()), to_origin, to_count)?;
+        let (from, to) = (src.as_ptr().wrapping_add(from_origin), dst.as_mut_ptr().wrapping_add(to_origin));
         // SAFETY: all instances lie inside the slices, as just checked; the borrows keep them apart.
         unsafe { self.copy_raw(from, from_count, to, to_count) }
     }

@@ -13,7 +13,7 @@ use crate::micro::Buffers;
 
 impl Committed {
     /// Makes all that [`Committed::range_made`] goes by in `direction`: the kernel, as far as the mode compiles, and those of whole iterations.
-    pub fn make_ranges(&self, direction: Direction) {
+    pub(crate) fn make_ranges(&self, direction: Direction) {
         if self.kernel(direction).is_some() {
             self.0.engine.make_parts(&self.0.layout, direction);
         }
@@ -25,7 +25,7 @@ impl Committed {
     ///
     /// # Safety
     /// As [`Committed::range_raw`].
-    pub unsafe fn range_made(
+    pub(crate) unsafe fn range_made(
         &self,
         direction: Direction,
         user: *mut u8,
@@ -58,7 +58,7 @@ impl Committed {
 
 impl LayoutCopy {
     /// Makes the kernel that [`LayoutCopy::copy_made`] goes by, as far as the mode compiles. Whether instances of the source go by it whole.
-    pub fn make(&self) -> bool {
+    pub(crate) fn make(&self) -> bool {
         let size = self.from().datatype().size() as u64;
         self.kernel_made().is_some_and(|period| size.is_multiple_of(period))
     }
@@ -69,7 +69,7 @@ impl LayoutCopy {
     ///
     /// # Safety
     /// As [`LayoutCopy::copy_raw`]; [`LayoutCopy::make`] must have been called.
-    pub unsafe fn copy_made(&self, src: *const u8, dst: *mut u8, count: u64) -> bool {
+    pub(crate) unsafe fn copy_made(&self, src: *const u8, dst: *mut u8, count: u64) -> bool {
         // SAFETY: as the caller promises.
         unsafe { self.whole_raw(src, dst, count) }
     }

@@ -18,7 +18,18 @@ use crate::layout::{CompiledLayout, PlacedLayout, Tier};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal, Value};
 
-/// Packs and unpacks the values of a datatype under one operation. Cloning shares it; it keeps its kernels alive.
+/// A committed datatype under an [`Operation`] on its values, from [`Committed::for_operation`]. Cloning shares it; it keeps its code alive.
+///
+/// ```
+/// use ddtc::{Datatype, Operation};
+///
+/// // Doubles are big-endian in external32, whatever they are here.
+/// let double = ddtc::commit(&Datatype::of::<f64>())?.for_operation(Operation::External32)?;
+/// let mut packed = [0; 8];
+/// double.pack(&1.5f64.to_ne_bytes(), 0, 1, &mut packed)?;
+/// assert_eq!(packed, 1.5f64.to_be_bytes());
+/// # Ok::<(), ddtc::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct CommittedOperation(Arc<Inner>);
 
@@ -40,6 +51,17 @@ impl fmt::Debug for CommittedOperation {
 impl Committed {
     /// Returns the handle that packs and unpacks under `operation`. The operation of bytes is this type's own and has no such handle.
     ///
+    /// ```
+    /// use ddtc::{Datatype, Op, Operation};
+    ///
+    /// let pair = ddtc::commit(&Datatype::contiguous(2, &Datatype::of::<u8>())?)?;
+    /// let sum = pair.for_operation(Operation::Reduce(Op::Sum))?;
+    /// let mut user = [10, 20];
+    /// sum.unpack(&[1, 2], 0, 1, &mut user)?;
+    /// assert_eq!(user, [11, 22]);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// A packed size beyond 63 bits; class `Arg` for the operation of bytes.
     pub fn for_operation(&self, operation: Operation) -> Result<CommittedOperation> {
@@ -54,6 +76,15 @@ impl Committed {
 
 impl CommittedOperation {
     /// Returns the committed datatype.
+    ///
+    /// ```
+    /// use ddtc::{Datatype, Operation};
+    ///
+    /// let pair = ddtc::commit(&Datatype::contiguous(2, &Datatype::of::<i32>())?)?;
+    /// let big = pair.for_operation(Operation::External32)?;
+    /// assert_eq!(big.committed().packed_size(1)?, 8);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     pub fn committed(&self) -> &Committed {
         &self.0.committed
     }
@@ -73,22 +104,31 @@ impl CommittedOperation {
     }
 
     /// Returns the operation on its values.
+    ///
+    /// ```
+    /// use ddtc::{Datatype, Operation};
+    ///
+    /// let pair = ddtc::commit(&Datatype::contiguous(2, &Datatype::of::<i32>())?)?;
+    /// let big = pair.for_operation(Operation::External32)?;
+    /// assert_eq!(big.operation(), Operation::External32);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     pub fn operation(&self) -> Operation {
         self.0.layout.operation()
     }
 
     /// Returns the canonical loop nest of values, at origin 0.
-    pub fn nest(&self) -> &LoopNest<Normal, Value> {
+    pub(crate) fn nest(&self) -> &LoopNest<Normal, Value> {
         self.0.layout.nest()
     }
 
     /// Returns the kernel of `direction`, compiled now if the mode compiles; none where values are converted one by one.
-    pub fn kernel(&self, direction: Direction) -> Option<&Arc<Kernel>> {
+    pub(crate) fn kernel(&self, direction: Direction) -> Option<&Arc<Kernel>> {
         self.kernel_for(direction, u64::MAX)
     }
 
     /// One line on how `direction` is served.
-    pub fn schedule(&self, direction: Direction) -> String {
+    pub(crate) fn schedule(&self, direction: Direction) -> String {
         match self.0.layout.served(direction) {
             None => "not compiled yet".to_owned(),
             Some(Tier::Kernel { schedule, .. }) => schedule.to_string(),
@@ -101,7 +141,16 @@ impl CommittedOperation {
         served.and_then(Tier::kernel)
     }
 
-    /// Packed bytes of `count` instances.
+    /// Returns the number of packed bytes of `count` instances.
+    ///
+    /// ```
+    /// use ddtc::{Datatype, Operation};
+    ///
+    /// // A long is 4 bytes in external32, whatever it is here.
+    /// let long = ddtc::commit(&"long".parse()?)?.for_operation(Operation::External32)?;
+    /// assert_eq!(long.packed_size(3)?, 12);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When that overflows 63 bits.
@@ -114,6 +163,18 @@ impl CommittedOperation {
     }
 
     /// Packs `count` instances from `user` to `packed`; `user` is the buffer address as MPI means it.
+    ///
+    /// ```
+    /// use ddtc::{Datatype, Operation};
+    ///
+    /// let pair = ddtc::commit(&Datatype::contiguous(2, &Datatype::of::<i32>())?)?;
+    /// let big = pair.for_operation(Operation::External32)?;
+    /// let mut packed = [0; 8];
+    /// // SAFETY: two integers are read and 8 bytes written.
+    /// unsafe { big.pack_raw([1i32, 2].as_ptr().cast(), 1, packed.as_mut_ptr())? };
+    /// assert_eq!(packed, [0, 0, 0, 1, 0, 0, 0, 2]);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Class `Conversion` for the first value that does not fit, named by its number among the basic elements: those before it are packed.
@@ -129,12 +190,24 @@ impl CommittedOperation {
 
     /// Unpacks `count` instances from `packed` to `user`.
     ///
+    /// ```
+    /// use ddtc::{Datatype, Operation};
+    ///
+    /// let pair = ddtc::commit(&Datatype::contiguous(2, &Datatype::of::<i32>())?)?;
+    /// let big = pair.for_operation(Operation::External32)?;
+    /// let mut user = [0i32; 2];
+    /// // SAFETY: 8 bytes are read and two integers written.
+    /// unsafe { big.unpack_raw([0, 0, 0, 1, 0, 0, 0, 2].as_ptr(), 1, user.as_mut_ptr().cast())? };
+    /// assert_eq!(user, [1, 2]);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`CommittedOperation::pack_raw`]: those before it are unpacked.
     ///
     /// # Safety
     /// As [`CommittedOperation::pack_raw`], with reading and writing exchanged.
-    pub unsafe fn unpack_raw(&self, packed: *const u8, user: *mut u8, count: u64) -> Result<()> {
+    pub unsafe fn unpack_raw(&self, packed: *const u8, count: u64, user: *mut u8) -> Result<()> {
         // SAFETY: as the caller promises.
         unsafe {
             self.range_raw(Direction::Unpack, user, count, packed.cast_mut(), 0..self.packed_size(count)?)
@@ -145,7 +218,7 @@ impl CommittedOperation {
     ///
     /// # Errors
     /// Class `Op`: a reduction is not packed.
-    pub fn check_direction(&self, direction: Direction) -> Result<()> {
+    pub(crate) fn check_direction(&self, direction: Direction) -> Result<()> {
         match (direction, self.operation()) {
             (Direction::Pack, Operation::Reduce(op)) => {
                 let rule =
@@ -163,7 +236,7 @@ impl CommittedOperation {
     ///
     /// # Safety
     /// As [`CommittedOperation::pack_raw`] and [`CommittedOperation::unpack_raw`], for the values inside the range; `range` must lie inside the packed stream.
-    pub unsafe fn range_raw(
+    pub(crate) unsafe fn range_raw(
         &self,
         direction: Direction,
         user: *mut u8,
@@ -207,6 +280,18 @@ impl CommittedOperation {
     /// Packs `count` instances from `src` into `dst`; `origin` is the index in `src` of displacement 0 of instance 0. Returns the bytes
     /// written: [`CommittedOperation::packed_size`].
     ///
+    /// ```
+    /// use ddtc::{Datatype, Operation};
+    ///
+    /// let pair = ddtc::commit(&Datatype::contiguous(2, &Datatype::of::<i32>())?)?;
+    /// let big = pair.for_operation(Operation::External32)?;
+    /// let user: Vec<u8> = [1i32, 2].iter().flat_map(|n| n.to_ne_bytes()).collect();
+    /// let mut packed = [0; 8];
+    /// assert_eq!(big.pack(&user, 0, 1, &mut packed)?, 8);
+    /// assert_eq!(packed, [0, 0, 0, 1, 0, 0, 0, 2]);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Committed::pack`], with nothing written; as [`CommittedOperation::pack_raw`].
     pub fn pack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
@@ -218,17 +303,41 @@ impl CommittedOperation {
 
     /// Unpacks `count` instances from `src` into `dst`. Returns the bytes read.
     ///
+    /// ```
+    /// use ddtc::{Datatype, Operation};
+    ///
+    /// let pair = ddtc::commit(&Datatype::contiguous(2, &Datatype::of::<i32>())?)?;
+    /// let big = pair.for_operation(Operation::External32)?;
+    /// let mut user = [0; 8];
+    /// assert_eq!(big.unpack(&[0, 0, 0, 1, 0, 0, 0, 2], 0, 1, &mut user)?, 8);
+    /// assert_eq!(user[..4], 1i32.to_ne_bytes());
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`CommittedOperation::pack`].
-    pub fn unpack(&self, src: &[u8], dst: &mut [u8], origin: usize, count: u64) -> Result<usize> {
+    pub fn unpack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole(("dst", dst.len()), origin, count, ("src", src.len()))?;
         // SAFETY: as in `pack`, with the sides exchanged.
-        unsafe { self.unpack_raw(src.as_ptr(), dst.as_mut_ptr().wrapping_add(origin), count) }?;
+        unsafe { self.unpack_raw(src.as_ptr(), count, dst.as_mut_ptr().wrapping_add(origin)) }?;
         Ok(n)
     }
 
     /// Packs bytes `offset ..` of the packed stream of `count` instances into `dst`, as many whole values as fit it or are left. Returns the
     /// bytes written, which are fewer than fit where a value would be cut.
+    ///
+    /// ```
+    /// use ddtc::{Datatype, Operation};
+    ///
+    /// let pair = ddtc::commit(&Datatype::contiguous(2, &Datatype::of::<i32>())?)?;
+    /// let big = pair.for_operation(Operation::External32)?;
+    /// let user: Vec<u8> = [1i32, 2].iter().flat_map(|n| n.to_ne_bytes()).collect();
+    /// // One value fits into 6 bytes.
+    /// let mut piece = [0; 6];
+    /// assert_eq!(big.pack_range(&user, 0, 1, 4, &mut piece)?, 4);
+    /// assert_eq!(piece[..4], [0, 0, 0, 2]);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`CommittedOperation::pack`]; `offset` must lie between two values of the stream, or at an end of it.
@@ -250,15 +359,26 @@ impl CommittedOperation {
 
     /// Unpacks `src` as bytes `offset ..` of the packed stream of `count` instances into `dst`, whole values only. Returns the bytes read.
     ///
+    /// ```
+    /// use ddtc::{Datatype, Operation};
+    ///
+    /// let pair = ddtc::commit(&Datatype::contiguous(2, &Datatype::of::<i32>())?)?;
+    /// let big = pair.for_operation(Operation::External32)?;
+    /// let mut user = [0; 8];
+    /// assert_eq!(big.unpack_range(&[0, 0, 0, 2], 0, 1, 4, &mut user)?, 4);
+    /// assert_eq!(user[4..], 2i32.to_ne_bytes());
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`CommittedOperation::pack_range`].
     pub fn unpack_range(
         &self,
         src: &[u8],
-        dst: &mut [u8],
         origin: usize,
         count: u64,
         offset: u64,
+        dst: &mut [u8],
     ) -> Result<usize> {
         let range = self.range(("dst", dst.len()), origin, count, offset, src.len())?;
         let n = (range.end - range.start) as usize;
@@ -302,7 +422,7 @@ impl CommittedOperation {
     ///
     /// # Errors
     /// As [`CommittedOperation::pack_range`] for `offset`.
-    pub fn whole_values(&self, count: u64, offset: u64, max_bytes: u64) -> Result<Range<u64>> {
+    pub(crate) fn whole_values(&self, count: u64, offset: u64, max_bytes: u64) -> Result<Range<u64>> {
         let name = self.operation().name();
         let total = self.packed_size(count)?;
         let refuse = |rule| Err(Error::new(ErrorClass::Arg, name, "offset", offset, rule));

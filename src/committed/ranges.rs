@@ -17,7 +17,7 @@ impl Committed {
     /// As [`Committed::pack_raw`] and [`Committed::unpack_raw`], for the mapped bytes inside the range; `range` must lie inside
     /// the packed stream.
     #[inline]
-    pub unsafe fn range_raw(
+    pub(crate) unsafe fn range_raw(
         &self,
         direction: Direction,
         user: *mut u8,
@@ -65,6 +65,20 @@ impl Committed {
     ///
     /// Ranges may start and end inside an element and be taken in any order, from any thread. Returns the bytes written.
     ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let column = ddtc::commit(&Datatype::vector(4, 1, 8, &Datatype::of::<u8>())?)?;
+    /// let matrix: Vec<u8> = (0..32).collect();
+    /// // The stream of one column in pieces of 3 bytes.
+    /// let mut piece = [0; 3];
+    /// assert_eq!(column.pack_range(&matrix, 0, 1, 0, &mut piece)?, 3);
+    /// assert_eq!(piece, [0, 8, 16]);
+    /// assert_eq!(column.pack_range(&matrix, 0, 1, 3, &mut piece)?, 1);
+    /// assert_eq!(piece[0], 24);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Committed::pack`] for `src`; `offset` must not lie past the end of the stream.
     pub fn pack_range(
@@ -86,15 +100,26 @@ impl Committed {
 
     /// Unpacks `src` as bytes `offset ..` of the packed stream of `count` instances into `dst`. Returns the bytes read.
     ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let column = ddtc::commit(&Datatype::vector(4, 1, 8, &Datatype::of::<u8>())?)?;
+    /// let mut matrix = [0; 32];
+    /// // The last two bytes of the stream of one column.
+    /// assert_eq!(column.unpack_range(&[3, 4], 0, 1, 2, &mut matrix)?, 2);
+    /// assert_eq!((matrix[16], matrix[24]), (3, 4));
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Committed::pack_range`].
     pub fn unpack_range(
         &self,
         src: &[u8],
-        dst: &mut [u8],
         origin: usize,
         count: u64,
         offset: u64,
+        dst: &mut [u8],
     ) -> Result<usize> {
         let (range, whole) =
             self.range("unpack_range", ("dst", dst.len()), origin, count, offset, src.len())?;

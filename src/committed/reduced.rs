@@ -18,7 +18,7 @@ impl CommittedOperation {
     ///
     /// # Safety
     /// All instances are readable at both, writable at `user`, and do not overlap between the two.
-    pub unsafe fn combine_raw(&self, from: *const u8, user: *mut u8, count: u64) -> Result<()> {
+    pub(crate) unsafe fn combine_raw(&self, from: *const u8, count: u64, user: *mut u8) -> Result<()> {
         let operation = self.operation();
         let Operation::Reduce(op) = operation else {
             let rule = "must be a reduction";
@@ -52,7 +52,7 @@ impl Committed {
     /// # Errors
     /// Class `Op`, naming the first element that is of another basic type than the first (MPI 5.0, 12.3.4 asks this of accumulate, whose elements
     /// an operation is called for); class `Type` for unnamed pairs.
-    pub fn by_function(&self) -> Result<Option<ByFunction>> {
+    pub(crate) fn by_function(&self) -> Result<Option<ByFunction>> {
         let Some(element) = self.datatype().only_basic("unpack_reduce")? else { return Ok(None) };
         // What only copies has the elements as they are; a pair is one with the operations on pairs.
         let op = if element.class() == Class::Pair { Op::Minloc } else { Op::Replace };
@@ -77,8 +77,8 @@ impl ByFunction {
     pub unsafe fn unpack_raw(
         &self,
         packed: *const u8,
-        user: *mut u8,
         count: u64,
+        user: *mut u8,
         f: &mut dyn FnMut(*const u8, *mut u8, u64),
     ) -> Result<()> {
         let bytes = self.applied.packed_size(count)?;

@@ -11,12 +11,11 @@ impl Committed {
     /// other O(depth + log rows).
     ///
     /// ```
-    /// use ddtc::{Datatype, Named};
-    /// use ddtc::segments::Segment;
+    /// use ddtc::{Datatype, Segment};
     ///
     /// # fn main() -> ddtc::Result<()> {
     /// // Rows 1 and 2 of a 4 x 3 array of doubles are one piece; columns 1 and 2 are a piece of each row.
-    /// let double = Datatype::named(Named::Double);
+    /// let double = Datatype::of::<f64>();
     /// let rows = Datatype::subarray(&[4, 3], &[2, 3], &[1, 0], ddtc::Order::C, &double)?;
     /// assert_eq!(ddtc::commit(&rows)?.segments(1)?.len(), 1);
     /// let columns = Datatype::subarray(&[4, 3], &[4, 2], &[0, 1], ddtc::Order::C, &double)?;

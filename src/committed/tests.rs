@@ -43,7 +43,7 @@ fn right(c: &Committed, direction: Direction, count: u64, cuts: &[usize]) -> boo
                 interp::pack_range(t, count, &source, 64, offset, &mut wanted[at..end]).unwrap();
             }
             Direction::Unpack => {
-                c.unpack_range(&source[at..end], &mut found, 64, count, offset).unwrap();
+                c.unpack_range(&source[at..end], 64, count, offset, &mut found).unwrap();
                 interp::unpack_range(t, count, &source[at..end], &mut wanted, 64, offset).unwrap();
             }
         }
@@ -129,7 +129,7 @@ fn check_mode_leaves_overlap_alone() {
         let c = engine.commit(&t).unwrap();
         let mut user = [0; 64];
         let stream: Vec<u8> = (1..=c.packed_size(3).unwrap() as u8).collect();
-        c.unpack(&stream, &mut user, 0, 3).unwrap();
+        c.unpack(&stream, 0, 3, &mut user).unwrap();
         assert_eq!(engine.counters().mismatches, 0, "{text}");
     }
 }

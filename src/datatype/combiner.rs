@@ -9,7 +9,17 @@ use std::sync::Arc;
 use super::Datatype;
 use super::named::Named;
 
-/// Storage order of a multi-dimensional array.
+/// Storage order of a multi-dimensional array, an argument of [`Datatype::subarray`] and [`Datatype::darray`]. MPI has these two.
+///
+/// ```
+/// use ddtc::{Datatype, Order};
+///
+/// let double = Datatype::of::<f64>();
+/// let c = Datatype::subarray(&[2, 3], &[2, 1], &[0, 0], Order::C, &double)?;
+/// let fortran = Datatype::subarray(&[3, 2], &[1, 2], &[0, 0], Order::Fortran, &double)?;
+/// assert_eq!((c.true_ub(), fortran.true_ub()), (4 * 8, 4 * 8));
+/// # Ok::<(), ddtc::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Row-major: the last dimension is contiguous.
@@ -18,7 +28,16 @@ pub enum Order {
     Fortran,
 }
 
-/// How darray distributes one dimension over the process grid.
+/// Distribution of one dimension over the process grid, an argument of [`Datatype::darray`]. MPI has these three.
+///
+/// ```
+/// use ddtc::{Datatype, Distribution, Order};
+///
+/// let own = |how, block| Datatype::darray(2, 0, &[8], &[how], &[block], &[2], Order::C, &Datatype::of::<u8>());
+/// assert_eq!(own(Distribution::Block, None)?.true_ub(), 4);
+/// assert_eq!(own(Distribution::Cyclic, Some(2))?.true_ub(), 6);
+/// # Ok::<(), ddtc::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Distribution {
     /// One block per process.

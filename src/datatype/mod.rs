@@ -14,12 +14,14 @@ mod call;
 pub mod combiner;
 mod compare;
 mod construct;
+mod constructors;
 pub mod contents;
 mod hash;
 pub mod matching;
 pub mod named;
 mod prefix;
 mod reducible;
+mod scalar;
 pub mod signature;
 mod text;
 pub mod typemap;
@@ -36,6 +38,7 @@ pub use contents::{CombinerKind, Constants, Contents, Envelope};
 pub(crate) use matching::element;
 pub use matching::{Match, compare as compare_signatures, signature_hash};
 pub use named::{Class, FortranKinds, Language, Named};
+pub use scalar::Scalar;
 pub use signature::Signature;
 pub use typemap::TypeMap;
 
@@ -82,7 +85,24 @@ impl Halves {
     }
 }
 
-/// An immutable MPI datatype; cloning shares it. Equality is structural: the same combiner tree.
+/// An MPI datatype: a list of basic types with their displacements in bytes, and bounds.
+///
+/// A datatype is built from basic types ([`Datatype::of`]) by the constructors of MPI, or read from its text. It is immutable, and cloning
+/// shares it. Two are equal if they were built by the same calls, whatever these mean.
+///
+/// The text notation has MPI's names in lower case without `MPI_` and `Type_create_`, and the arguments in MPI's order with the datatype
+/// last. `Display` and `Debug` write it and `FromStr` reads it:
+///
+/// ```
+/// use ddtc::{Datatype, Order};
+///
+/// let part = Datatype::subarray(&[4, 8], &[2, 3], &[1, 2], Order::C, &Datatype::of::<f64>())?;
+/// assert_eq!(part.to_string().parse::<Datatype>()?, part);
+/// let byte: Datatype = "byte".parse()?;
+/// let columns: Datatype = "vector(4, 2, 8, 2int)".parse()?;
+/// assert_eq!((byte.size(), columns.size()), (1, 4 * 2 * 8));
+/// # Ok::<(), ddtc::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Datatype(Arc<Node>);
 
@@ -107,7 +127,7 @@ static NAMED: Lazy<Vec<Datatype>> = Lazy::new(|| {
 
 impl Datatype {
     /// Returns a named predefined datatype; every call gives the same node.
-    pub fn named(named: Named) -> Datatype {
+    pub(crate) fn named(named: Named) -> Datatype {
         NAMED[named as usize].clone()
     }
 
@@ -118,7 +138,7 @@ impl Datatype {
     /// Names the constructor, the argument, its value and the rule: negative counts, block lengths or sizes; arrays of
     /// different lengths; a subarray outside its array; a bad distribution, rank or grid; sizes, displacements or bounds that
     /// do not fit in 64 bits.
-    pub fn new(combiner: Combiner) -> Result<Datatype> {
+    pub(crate) fn new(combiner: Combiner) -> Result<Datatype> {
         match &combiner {
             Combiner::Named(n) => return Ok(Datatype::named(*n)),
             Combiner::Bounds { lb, extent, oldtype } => {
@@ -154,7 +174,15 @@ impl Datatype {
         })))
     }
 
-    /// `MPI_Type_dup`: a new node with the same type map.
+    /// Returns a duplicate, a new node with the same type map (`MPI_Type_dup`).
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let double = Datatype::of::<f64>();
+    /// assert_eq!(double.dup().size(), double.size());
+    /// assert_ne!(double.dup(), double, "equality is that of the constructor calls");
+    /// ```
     pub fn dup(&self) -> Datatype {
         let combiner = Combiner::Dup { oldtype: self.clone() };
         let hash = Halves::of(&combiner);
@@ -170,145 +198,36 @@ impl Datatype {
         }))
     }
 
-    /// `MPI_Type_contiguous`: `count` copies, one extent apart. Errors as [`Datatype::new`], here and below.
-    pub fn contiguous(count: i64, oldtype: &Datatype) -> Result<Datatype> {
-        Datatype::new(Combiner::Contiguous { count, oldtype: oldtype.clone() })
-    }
-
-    /// `MPI_Type_vector`: `count` blocks of `blocklength` elements, `stride` elements apart.
-    pub fn vector(count: i64, blocklength: i64, stride: i64, oldtype: &Datatype) -> Result<Datatype> {
-        Datatype::new(Combiner::Vector { count, blocklength, stride, oldtype: oldtype.clone() })
-    }
-
-    /// `MPI_Type_create_hvector`: as vector with `stride` in bytes.
-    pub fn hvector(count: i64, blocklength: i64, stride: i64, oldtype: &Datatype) -> Result<Datatype> {
-        Datatype::new(Combiner::Hvector {
-            count,
-            blocklength,
-            stride,
-            oldtype: oldtype.clone(),
-            legacy: false,
-        })
-    }
-
-    /// `MPI_Type_indexed`: blocks of `blocklengths[i]` elements at `displacements[i]` elements.
-    pub fn indexed(blocklengths: &[i64], displacements: &[i64], oldtype: &Datatype) -> Result<Datatype> {
-        Datatype::new(Combiner::Indexed {
-            blocklengths: blocklengths.into(),
-            displacements: displacements.into(),
-            oldtype: oldtype.clone(),
-        })
-    }
-
-    /// `MPI_Type_create_hindexed`: as indexed with displacements in bytes.
-    pub fn hindexed(blocklengths: &[i64], displacements: &[i64], oldtype: &Datatype) -> Result<Datatype> {
-        Datatype::new(Combiner::Hindexed {
-            blocklengths: blocklengths.into(),
-            displacements: displacements.into(),
-            oldtype: oldtype.clone(),
-            legacy: false,
-        })
-    }
-
-    /// `MPI_Type_create_indexed_block`: blocks of `blocklength` elements at `displacements[i]` elements.
-    pub fn indexed_block(blocklength: i64, displacements: &[i64], oldtype: &Datatype) -> Result<Datatype> {
-        let displacements = displacements.into();
-        Datatype::new(Combiner::IndexedBlock { blocklength, displacements, oldtype: oldtype.clone() })
-    }
-
-    /// `MPI_Type_create_hindexed_block`: as indexed_block with displacements in bytes.
-    pub fn hindexed_block(blocklength: i64, displacements: &[i64], oldtype: &Datatype) -> Result<Datatype> {
-        let displacements = displacements.into();
-        Datatype::new(Combiner::HindexedBlock { blocklength, displacements, oldtype: oldtype.clone() })
-    }
-
-    /// `MPI_Type_create_struct`: blocks of `blocklengths[i]` copies of `types[i]` at `displacements[i]` bytes.
-    pub fn structure(blocklengths: &[i64], displacements: &[i64], types: &[Datatype]) -> Result<Datatype> {
-        Datatype::new(Combiner::Struct {
-            blocklengths: blocklengths.into(),
-            displacements: displacements.into(),
-            types: types.into(),
-            legacy: false,
-        })
-    }
-
-    /// `MPI_Type_create_subarray`: the box of `subsizes` at `starts` in an array of `sizes` elements.
-    pub fn subarray(
-        sizes: &[i64],
-        subsizes: &[i64],
-        starts: &[i64],
-        order: Order,
-        oldtype: &Datatype,
-    ) -> Result<Datatype> {
-        Datatype::new(Combiner::Subarray {
-            sizes: sizes.into(),
-            subsizes: subsizes.into(),
-            starts: starts.into(),
-            order,
-            oldtype: oldtype.clone(),
-        })
-    }
-
-    /// `MPI_Type_create_darray`: what process `rank` of `size` owns of an array of `gsizes` elements distributed over a
-    /// row-major process grid `psizes`. A distribution argument of `None` is the default.
-    #[allow(clippy::too_many_arguments, reason = "MPI's own argument list")]
-    pub fn darray(
-        size: i64,
-        rank: i64,
-        gsizes: &[i64],
-        distribs: &[Distribution],
-        dargs: &[Option<i64>],
-        psizes: &[i64],
-        order: Order,
-        oldtype: &Datatype,
-    ) -> Result<Datatype> {
-        Datatype::new(Combiner::Darray {
-            size,
-            rank,
-            gsizes: gsizes.into(),
-            distribs: distribs.into(),
-            dargs: dargs.into(),
-            psizes: psizes.into(),
-            order,
-            oldtype: oldtype.clone(),
-        })
-    }
-
-    /// `MPI_Type_create_resized`: the same map with lower bound `lb` and upper bound `lb + extent`, in bytes.
-    pub fn resized(lb: i64, extent: i64, oldtype: &Datatype) -> Result<Datatype> {
-        Datatype::new(Combiner::Resized { lb, extent, oldtype: oldtype.clone() })
-    }
-
     /// Makes the datatype of the same map with the bounds that a host MPI library decided, in bytes; they stick as resized's do. Gives `t` itself if
     /// it has these bounds, and replaces host bounds that `t` carries on top.
-    pub fn bounds(lb: i64, extent: i64, t: &Datatype) -> Result<Datatype> {
+    pub(crate) fn bounds(lb: i64, extent: i64, t: &Datatype) -> Result<Datatype> {
         Datatype::new(Combiner::Bounds { lb, extent, oldtype: t.clone() })
     }
 
     /// `MPI_Type_create_f90_real` for `p` decimal digits and decimal exponent range `r`; `None` is `MPI_UNDEFINED`.
-    pub fn f90_real(p: Option<i64>, r: Option<i64>) -> Result<Datatype> {
+    pub(crate) fn f90_real(p: Option<i64>, r: Option<i64>) -> Result<Datatype> {
         Datatype::new(Combiner::F90Real { p, r })
     }
 
     /// `MPI_Type_create_f90_complex`; arguments as [`Datatype::f90_real`].
-    pub fn f90_complex(p: Option<i64>, r: Option<i64>) -> Result<Datatype> {
+    pub(crate) fn f90_complex(p: Option<i64>, r: Option<i64>) -> Result<Datatype> {
         Datatype::new(Combiner::F90Complex { p, r })
     }
 
     /// `MPI_Type_create_f90_integer` for decimal exponent range `r`.
-    pub fn f90_integer(r: i64) -> Result<Datatype> {
+    pub(crate) fn f90_integer(r: i64) -> Result<Datatype> {
         Datatype::new(Combiner::F90Integer { r })
     }
 
     /// `MPI_Type_get_value_index`: the named pair type where MPI has one, else an unnamed one laid out as a C structure.
-    pub fn value_index(value: &Datatype, index: &Datatype) -> Result<Datatype> {
+    pub(crate) fn value_index(value: &Datatype, index: &Datatype) -> Result<Datatype> {
         Datatype::new(Combiner::ValueIndex { value: value.clone(), index: index.clone() })
     }
 
     /// Marks the node as built by a large-count (`_c`) constructor. Outside hash and equality; children are unaffected. Nodes
     /// without a large-count constructor (named, dup, f90, value_index, host bounds) stay as they are.
     #[must_use]
-    pub fn with_large_count(mut self) -> Datatype {
+    pub(crate) fn with_large_count(mut self) -> Datatype {
         use Combiner as C;
         if self.0.large {
             return self;
@@ -341,18 +260,18 @@ impl Datatype {
     }
 
     /// Says whether a large-count constructor built the node, or only one could have: a count does not fit 32 bits.
-    pub fn is_large_count(&self) -> bool {
+    pub(crate) fn is_large_count(&self) -> bool {
         self.0.large
     }
 
     /// Returns the constructor and its arguments.
-    pub fn combiner(&self) -> &Combiner {
+    pub(crate) fn combiner(&self) -> &Combiner {
         &self.0.combiner
     }
 
     /// Returns an equivalent tree of dup, contiguous, vector, indexed, struct and resized kinds over named types and `oldtype`, for the
     /// constructors that have one: subarray, darray, f90 types and value_index. Same type map and bounds.
-    pub fn expansion(&self) -> Option<&Datatype> {
+    pub(crate) fn expansion(&self) -> Option<&Datatype> {
         match self.0.extra.as_deref() {
             Some(Extra::Expansion(tree)) => Some(tree),
             _ => None,
@@ -367,70 +286,120 @@ impl Datatype {
         }
     }
 
-    /// Returns the bytes of data in the type map.
+    /// Returns the number of bytes of data in the type map.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let row = Datatype::hindexed(&[2], &[4], &Datatype::of::<i32>())?;
+    /// assert_eq!(row.size(), 8);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     #[inline]
     pub fn size(&self) -> i64 {
         self.0.layout.size
     }
 
-    /// Lower bound in bytes.
+    /// Returns the lower bound in bytes.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let row = Datatype::hindexed(&[2], &[4], &Datatype::of::<i32>())?;
+    /// assert_eq!(row.lb(), 4);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     #[inline]
     pub fn lb(&self) -> i64 {
         self.0.layout.lb
     }
 
-    /// Upper bound in bytes.
+    /// Returns the upper bound in bytes.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let row = Datatype::hindexed(&[2], &[4], &Datatype::of::<i32>())?;
+    /// assert_eq!(row.ub(), 12);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     #[inline]
     pub fn ub(&self) -> i64 {
         self.0.layout.ub
     }
 
-    /// Upper minus lower bound: the distance in bytes between neighbours in an array of the type.
+    /// Returns the upper minus the lower bound: the distance in bytes between neighbours in an array of the type.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let row = Datatype::hindexed(&[2], &[4], &Datatype::of::<i32>())?;
+    /// assert_eq!(row.extent(), 8);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     #[inline]
     pub fn extent(&self) -> i64 {
         self.0.layout.extent()
     }
 
-    /// Displacement in bytes of the first byte of data; 0 where there is none.
+    /// Returns the displacement in bytes of the first byte of data, or 0 where there is none.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let row = Datatype::hindexed(&[2], &[4], &Datatype::of::<i32>())?;
+    /// let row = Datatype::resized(0, 64, &row)?;
+    /// assert_eq!((row.lb(), row.true_lb()), (0, 4));
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     #[inline]
     pub fn true_lb(&self) -> i64 {
         self.0.layout.true_lb
     }
 
-    /// Displacement in bytes after the last byte of data; 0 where there is none.
+    /// Returns the displacement in bytes after the last byte of data, or 0 where there is none.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let row = Datatype::hindexed(&[2], &[4], &Datatype::of::<i32>())?;
+    /// let row = Datatype::resized(0, 64, &row)?;
+    /// assert_eq!((row.ub(), row.true_ub()), (64, 12));
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     #[inline]
     pub fn true_ub(&self) -> i64 {
         self.0.layout.true_ub
     }
 
     /// Returns the bytes from the first to after the last byte of data.
-    pub fn true_extent(&self) -> i64 {
+    pub(crate) fn true_extent(&self) -> i64 {
         self.true_ub() - self.true_lb()
     }
 
     /// Strictest alignment in bytes of the basic types in the map; 1 where there is none.
-    pub fn alignment(&self) -> i64 {
+    pub(crate) fn alignment(&self) -> i64 {
         i64::from(self.0.layout.alignment)
     }
 
     /// Returns the sequence of basic types, as length and hash.
-    pub fn signature(&self) -> Signature {
+    pub(crate) fn signature(&self) -> Signature {
         self.0.signature
     }
 
     /// 128-bit hash of the combiner tree: equal for equal types, the same in every process and on every machine.
-    pub fn structural_hash(&self) -> u128 {
+    pub(crate) fn structural_hash(&self) -> u128 {
         self.0.hash.whole()
     }
 
     /// Returns the address of the shared node: a key for memoization while this `Datatype` lives.
-    pub fn id(&self) -> usize {
+    pub(crate) fn id(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 
     /// Returns the number of constructor arguments over the DAG, each node once: the measure of how large a type is written down.
     /// Walks the DAG at the first call.
-    pub fn arguments(&self) -> u64 {
+    pub(crate) fn arguments(&self) -> u64 {
         let known = self.0.arguments.load(Ordering::Relaxed);
         if known > 0 {
             return u64::from(known - 1);
@@ -448,12 +417,12 @@ impl Datatype {
     }
 
     /// Constructors on the longest path down to a named type, which itself has depth 0.
-    pub fn depth(&self) -> u32 {
+    pub(crate) fn depth(&self) -> u32 {
         self.0.depth
     }
 
     /// Every node of the DAG once, parents before their first child's subtree.
-    pub fn nodes(&self) -> impl Iterator<Item = &Datatype> {
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Datatype> {
         let mut seen = HashSet::new();
         let mut open = vec![self.combiner().children()];
         std::iter::once(self).chain(std::iter::from_fn(move || {
@@ -493,12 +462,6 @@ impl Eq for Datatype {}
 impl Hash for Datatype {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.hash.0.hash(state);
-    }
-}
-
-impl From<Named> for Datatype {
-    fn from(named: Named) -> Datatype {
-        Datatype::named(named)
     }
 }
 

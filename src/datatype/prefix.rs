@@ -205,13 +205,13 @@ fn convert(t: &Datatype, position: i64, from: Unit, to: Unit) -> Option<i64> {
 impl Datatype {
     /// Basic elements in the first `bytes` packed bytes of instances of the type, a pair's two apart (MPI 5.0 section 5.1.11); none
     /// where these end inside an element. O(depth + log members).
-    pub fn elements_before(&self, bytes: i64) -> Option<i64> {
+    pub(crate) fn elements_before(&self, bytes: i64) -> Option<i64> {
         convert(self, bytes, Unit::Bytes, Unit::Elements)
     }
 
     /// Returns how many of the first `bytes` packed bytes of instances of the type are whole elements, a pair being one: all up to where the element
     /// begins that byte `bytes` lies in. Of a type without data none. O(depth + log members).
-    pub fn whole_elements(&self, bytes: i64) -> i64 {
+    pub(crate) fn whole_elements(&self, bytes: i64) -> i64 {
         let mut pair = 0;
         let found = descend(self, Unit::Bytes, bytes, |part| {
             if let Part::Basic(_, size) = part {
@@ -223,7 +223,7 @@ impl Datatype {
 
     /// Packed bytes of the first `elements` basic elements of instances of the type; none where they do not fit in 64 bits, or
     /// there are none. O(depth + log members).
-    pub fn bytes_before(&self, elements: i64) -> Option<i64> {
+    pub(crate) fn bytes_before(&self, elements: i64) -> Option<i64> {
         convert(self, elements, Unit::Elements, Unit::Bytes)
     }
 }

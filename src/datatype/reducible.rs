@@ -19,7 +19,7 @@ enum Element {
 
 impl Op {
     /// Says whether it is defined for the named type (MPI 5.0, 6.9.2 and 6.9.4; 12.3.4 for the last two operations).
-    pub fn takes(self, named: Named) -> bool {
+    pub(crate) fn takes(self, named: Named) -> bool {
         let (class, language) = (named.class(), named.language());
         let integer = matches!(class, Class::Integer | Class::Unsigned);
         match self {
@@ -53,7 +53,7 @@ struct Found {
 
 impl Datatype {
     /// Returns the parts of an unnamed pair type: the value, and the index with its displacement in bytes.
-    pub fn value_index_parts(&self) -> Option<(Named, (Named, i64))> {
+    pub(crate) fn value_index_parts(&self) -> Option<(Named, (Named, i64))> {
         let Combiner::ValueIndex { value, index } = self.combiner() else { return None };
         let (value, index) = (value.basic()?, index.basic()?);
         let align = index.alignment();
@@ -64,7 +64,7 @@ impl Datatype {
     ///
     /// # Errors
     /// Class `Op`, naming the first element for which it is not: its number among the basic elements, its type and its displacement in bytes.
-    pub fn check_reduction(&self, op: Op) -> Result<()> {
+    pub(crate) fn check_reduction(&self, op: Op) -> Result<()> {
         let rule = || format!("{} must be defined for its type", op.mpi_name());
         self.check_elements(op.name(), |element| op.takes_element(element), rule)
     }
@@ -73,7 +73,7 @@ impl Datatype {
     ///
     /// # Errors
     /// Class `Op`, as [`Datatype::check_reduction`].
-    pub fn check_basic(&self, operation: &'static str, named: Named) -> Result<()> {
+    pub(crate) fn check_basic(&self, operation: &'static str, named: Named) -> Result<()> {
         let rule = || format!("must be {}, as all elements that are reduced", named.mpi_name());
         self.check_elements(operation, |element| element == Element::Named(named), rule)
     }
@@ -99,7 +99,7 @@ impl Datatype {
     ///
     /// # Errors
     /// As [`Datatype::check_basic`], for the first element of another type than the first; of none, where there is no element.
-    pub fn only_basic(&self, operation: &'static str) -> Result<Option<Named>> {
+    pub(crate) fn only_basic(&self, operation: &'static str) -> Result<Option<Named>> {
         match self.first_element(|_| true) {
             None => Ok(None),
             Some(Found { element: Element::Named(named), .. }) => {

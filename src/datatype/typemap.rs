@@ -344,12 +344,12 @@ impl Iterator for TypeMap<'_> {
 
 impl Datatype {
     /// Returns the type map of one instance, lazily, in packing order.
-    pub fn type_map(&self) -> TypeMap<'_> {
+    pub(crate) fn type_map(&self) -> TypeMap<'_> {
         TypeMap::new(self)
     }
 
     /// Returns the named type that a leaf is: itself, or the one that an f90 type stands for. `None` for nodes with children.
-    pub fn basic(&self) -> Option<Named> {
+    pub(crate) fn basic(&self) -> Option<Named> {
         match self.combiner() {
             Combiner::Named(n) => Some(*n),
             Combiner::F90Real { .. } | Combiner::F90Complex { .. } | Combiner::F90Integer { .. } => {

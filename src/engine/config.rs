@@ -6,25 +6,35 @@ use std::str::FromStr;
 use crate::error::{Error, ErrorClass, Result};
 use crate::target::Level;
 
-/// Mode of commits.
+/// Time at which datatypes are compiled.
+///
+/// ```
+/// use ddtc::{Config, Mode};
+///
+/// let mode: Mode = "lazy".parse()?;
+/// let config = Config::default().mode(mode);
+/// assert_eq!(mode, Mode::Lazy);
+/// # Ok::<(), ddtc::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Mode {
-    /// Nothing: calls, ranges too, go by the definition of the type map. For embedders that switch ddtc off, and for hunting bugs.
+    /// Nothing is prepared: each call goes by the definition of the type map. For programs that switch ddtc off, and to find faults.
     Off,
-    /// The normal nest is walked; nothing is ever compiled.
+    /// Layouts are interpreted; nothing is ever compiled.
     Interpret,
-    /// Walked until a direction has moved [`Config::lazy_threshold`] bytes, then compiled by the call that crosses it.
+    /// A layout is interpreted until one direction has moved [`Config::lazy_threshold`] bytes. The call that reaches this number compiles it.
     Lazy,
-    /// Compiled at commit (pack; unpack then too, or on its first use).
+    /// Packing is compiled at commit, unpacking at its first use or at commit too ([`Config::both_directions`]).
     Commit,
 }
 
 impl Mode {
     /// All modes, in the order of their integer values in control variables.
-    pub const ALL: [Mode; 4] = [Mode::Off, Mode::Interpret, Mode::Lazy, Mode::Commit];
+    pub(crate) const ALL: [Mode; 4] = [Mode::Off, Mode::Interpret, Mode::Lazy, Mode::Commit];
 
     /// Returns the name used in `DDTC_MODE`, control variables and the CLI.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Mode::Off => "off",
             Mode::Interpret => "interpret",
@@ -50,35 +60,135 @@ impl FromStr for Mode {
     }
 }
 
-/// Configuration of an [`Engine`](super::Engine).
+/// Configuration of an [`Engine`](super::Engine), and its own builder: each method sets one value and returns the configuration.
+///
+/// ```
+/// use ddtc::{Config, Datatype, Engine, Mode};
+///
+/// let config = Config::default().mode(Mode::Lazy).lazy_threshold(1 << 20).cache_bytes(8 << 20);
+/// let engine = Engine::new(config);
+/// let pairs = engine.commit(&Datatype::vector(100, 2, 4, &Datatype::of::<f64>())?)?;
+/// assert_eq!(pairs.packed_size(1)?, 1600);
+/// # Ok::<(), ddtc::Error>(())
+/// ```
+// The fields are hidden: the members of the workspace read them, and set the ones that are for tests. Whoever builds a configuration calls
+// the methods, so that a new field breaks nobody.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Mode of commits.
+    #[doc(hidden)]
     pub mode: Mode,
     /// CPU level of kernels and micro-kernels; must be one that this machine runs.
+    #[doc(hidden)]
     pub level: Level,
     /// Use precompiled code for plans that are one call; without it every kernel is emitted.
+    #[doc(hidden)]
     pub precompiled: bool,
     /// Emit by templates on machines that have them; without it all code comes from Cranelift.
+    #[doc(hidden)]
     pub native: bool,
-    /// Compile both directions at commit (otherwise unpack is compiled on its first use).
+    #[doc(hidden)]
     pub both_directions: bool,
-    /// Bytes that one direction of a layout moves in mode `Lazy` before it is compiled.
+    #[doc(hidden)]
     pub lazy_threshold: u64,
-    /// Bytes of nests, code and tables that the cache keeps beyond what committed types hold.
+    #[doc(hidden)]
     pub cache_bytes: usize,
-    /// Bytes of executable memory; past it commits fall back to the walker.
+    #[doc(hidden)]
     pub arena_bytes: usize,
-    /// Threads for one pack or unpack of at least [`Config::parallel_bytes`]: 1, the default, never starts one.
+    #[doc(hidden)]
     pub threads: usize,
-    /// Packed bytes from which a call is split over threads.
+    #[doc(hidden)]
     pub parallel_bytes: u64,
-    /// Packed bytes from which a pack stores past the caches; `u64::MAX`, the default, never does. Pays where the payload is larger
-    /// than the last-level cache and nobody on this machine reads it soon.
+    #[doc(hidden)]
     pub stream_bytes: u64,
-    /// Verify every stage, and compare every pack, unpack and range with the definition of the type map: the bytes that the call maps, not those around
-    /// them. A difference is counted, logged and put right. Who calls [`Kernel::entry`](crate::Kernel::entry) itself is on his own.
+    #[doc(hidden)]
     pub check: bool,
+}
+
+/// Declares the methods that set one field each.
+macro_rules! setters {
+    ($($(#[$attribute:meta])* $field:ident: $of:ty;)*) => {
+        impl Config {
+            $(
+                $(#[$attribute])*
+                #[must_use]
+                pub fn $field(self, $field: $of) -> Config {
+                    Config { $field, ..self }
+                }
+            )*
+        }
+    };
+}
+
+setters! {
+    /// Sets when datatypes are compiled; the default is [`Mode::Commit`].
+    ///
+    /// ```
+    /// use ddtc::{Config, Mode};
+    ///
+    /// let config = Config::default().mode(Mode::Interpret);
+    /// ```
+    mode: Mode;
+
+    /// Sets whether a commit compiles both directions. By default unpacking is compiled at its first use.
+    ///
+    /// ```
+    /// let config = ddtc::Config::default().both_directions(true);
+    /// ```
+    both_directions: bool;
+
+    /// Sets the number of bytes that one direction of a layout moves in [`Mode::Lazy`] before it is compiled; the default is 80 KiB.
+    ///
+    /// ```
+    /// use ddtc::{Config, Mode};
+    ///
+    /// let config = Config::default().mode(Mode::Lazy).lazy_threshold(1 << 20);
+    /// ```
+    lazy_threshold: u64;
+
+    /// Sets the number of bytes of compiled layouts that the cache keeps beyond those that committed datatypes hold; the default is 64 MiB.
+    ///
+    /// ```
+    /// let config = ddtc::Config::default().cache_bytes(8 << 20);
+    /// ```
+    cache_bytes: usize;
+
+    /// Sets the maximum number of bytes of executable memory; the default is 256 MiB. A datatype whose code finds no room is interpreted.
+    ///
+    /// ```
+    /// let config = ddtc::Config::default().arena_bytes(16 << 20);
+    /// ```
+    arena_bytes: usize;
+
+    /// Sets the number of threads for one pack or unpack of at least [`Config::parallel_bytes`] bytes. With 1, the default, no call starts
+    /// a thread.
+    ///
+    /// ```
+    /// let config = ddtc::Config::default().threads(4).parallel_bytes(64 << 20);
+    /// ```
+    threads: usize;
+
+    /// Sets the number of packed bytes from which a call is split over threads; the default is 32 MiB.
+    ///
+    /// ```
+    /// let config = ddtc::Config::default().threads(4).parallel_bytes(64 << 20);
+    /// ```
+    parallel_bytes: u64;
+
+    /// Sets the number of packed bytes from which packing writes past the caches; with [`u64::MAX`], the default, it never does. This pays
+    /// where the packed bytes are more than the last-level cache holds and nobody on this machine reads them soon.
+    ///
+    /// ```
+    /// let config = ddtc::Config::default().stream_bytes(256 << 20);
+    /// ```
+    stream_bytes: u64;
+
+    /// Sets whether every pack, unpack and range is compared with the definition of the type map, and every stage of compilation verified.
+    /// Only the bytes that the call maps are compared, not those around them. A difference is counted, logged and put right.
+    ///
+    /// ```
+    /// let config = ddtc::Config::default().check(true);
+    /// ```
+    check: bool;
 }
 
 impl Default for Config {

@@ -129,7 +129,7 @@ impl Engine {
     ///
     /// # Errors
     /// The error of the stage that failed.
-    pub fn explain(&self, t: &Datatype, kind: impl Into<Kind>, target: Target) -> Result<Explanation> {
+    pub(crate) fn explain(&self, t: &Datatype, kind: impl Into<Kind>, target: Target) -> Result<Explanation> {
         let kind = kind.into();
         match kind.operation {
             Operation::Bytes => self.explain_leaves(t, Bytes, kind, target),
@@ -141,7 +141,7 @@ impl Engine {
     ///
     /// # Errors
     /// The error of the stage that failed.
-    pub fn explain_copy(&self, from: &Datatype, to: &Datatype, target: Target) -> Result<Explanation> {
+    pub(crate) fn explain_copy(&self, from: &Datatype, to: &Datatype, target: Target) -> Result<Explanation> {
         let mut trace = Trace::collecting();
         let [from, to] = [self.nest(from, Bytes, &mut trace)?, self.nest(to, Bytes, &mut trace)?];
         let mut out = Explanation { origin: from.origin, ..Explanation::default() };

@@ -394,20 +394,20 @@ impl Case {
         let short = committed.pack(&source, origin, self.count, &mut dst[..n - 1]).is_err();
         refused("packed buffer one byte short", short, dst.iter().all(|&b| b == 0))?;
         let mut user = before.clone();
-        let short = committed.unpack(&self.stream[..n - 1], &mut user, origin, self.count).is_err();
+        let short = committed.unpack(&self.stream[..n - 1], origin, self.count, &mut user).is_err();
         refused("packed source one byte short", short, user == before)?;
         if len > origin {
             let short = committed.pack(&source[..len - 1], origin, self.count, &mut dst).is_err();
             refused("user buffer one byte short", short, dst.iter().all(|&b| b == 0))?;
         }
         if self.low < 0 {
-            let short = committed.unpack(&self.stream, &mut user, origin - 1, self.count).is_err();
+            let short = committed.unpack(&self.stream, origin - 1, self.count, &mut user).is_err();
             refused("origin one byte too low", short, user == before)?;
         }
         let done = committed.pack(&source, origin, self.count, &mut dst);
         ensure(done == Ok(n) && dst == self.packed, "slices", || format!("pack returned {done:?}"))?;
         let mut user = before.clone();
-        let done = committed.unpack(&self.stream, &mut user, origin, self.count);
+        let done = committed.unpack(&self.stream, origin, self.count, &mut user);
         ensure(done == Ok(n) && user[ahead.len()..] == self.after, "slices", || {
             format!("unpack returned {done:?}")
         })?;
@@ -422,12 +422,12 @@ impl Case {
             ensure(done == Ok(moved) && same, "slices", || what(done))?;
             let stream = [&self.stream[from..from + moved], &vec![0; room - moved]].concat();
             let mut user = before.clone();
-            let done = committed.unpack_range(&stream, &mut user, origin, self.count, from as u64);
+            let done = committed.unpack_range(&stream, origin, self.count, from as u64, &mut user);
             let want = self.replayed(std::slice::from_ref(&(from..from + moved)))?;
             ensure(done == Ok(moved) && user[ahead.len()..] == want, "slices", || what(done))?;
         }
         let past = committed.pack_range(&source, origin, self.count, n as u64 + 1, &mut dst).is_err();
-        let read = committed.unpack_range(&self.stream, &mut user, origin, self.count, n as u64 + 1).is_err();
+        let read = committed.unpack_range(&self.stream, origin, self.count, n as u64 + 1, &mut user).is_err();
         ensure(past && read, "slices", || format!("from {}: not refused", n + 1))
     }
 }

@@ -154,7 +154,7 @@ impl Subject<'_> {
                 (Subject::Committed(c), None) if direction == Direction::Pack => {
                     c.pack_raw(user, count, packed);
                 }
-                (Subject::Committed(c), None) => c.unpack_raw(packed, user, count),
+                (Subject::Committed(c), None) => c.unpack_raw(packed, count, user),
                 (Subject::Applied(a), range) => {
                     let range = range.unwrap_or(0..a.nest().size() as u64 * count);
                     a.range_raw(direction, user, count, packed, range).expect("values that fit");

@@ -81,7 +81,7 @@ fn check_nodes(mut form: Vec<u8>) -> Check {
 /// A form with one node more, before all others, which no other has for a child: the datatype and its hash are the same.
 fn with_a_stray(form: &[u8], which: u8) -> Vec<u8> {
     let named = Named::ALL[usize::from(which) % Named::ALL.len()];
-    let Ok(stray) = Datatype::from(named).to_wire() else { return form.to_vec() };
+    let Ok(stray) = Datatype::named(named).to_wire() else { return form.to_vec() };
     let (mut number, mut at) = (0u64, NODES);
     loop {
         number |= u64::from(form[at] & 0x7f) << (7 * (at - NODES));
@@ -110,7 +110,8 @@ fn with_a_stray(form: &[u8], which: u8) -> Vec<u8> {
 pub fn check_wire(data: &[u8]) -> std::result::Result<(), Mismatch> {
     caught(|| {
         Datatype::from_wire(data).map_or(Ok(()), |t| round_trip(&t))?;
-        let frame = Datatype::from(crate::datatype::Named::Int).to_wire().map_err(Mismatch::error("wire"))?;
+        let frame =
+            Datatype::named(crate::datatype::Named::Int).to_wire().map_err(Mismatch::error("wire"))?;
         let mut nodes = frame[..NODES].to_vec();
         nodes.extend_from_slice(data);
         nodes.extend_from_slice(&[0; CHECKSUM]);

@@ -3,7 +3,18 @@
 use std::fmt;
 
 /// Combines an element with one from elsewhere: `user = op(packed, user)`, as `inoutvec[i] = invec[i] op inoutvec[i]` (6.9.5).
+///
+/// ```
+/// use ddtc::{Datatype, Op, Operation};
+///
+/// let pair = ddtc::commit(&Datatype::contiguous(2, &Datatype::of::<u8>())?)?;
+/// let mut user = [7, 7];
+/// pair.for_operation(Operation::Reduce(Op::Max))?.unpack(&[5, 9], 0, 1, &mut user)?;
+/// assert_eq!(user, [7, 9]);
+/// # Ok::<(), ddtc::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 #[repr(u8)]
 pub enum Op {
     /// Sum; integers wrap.
@@ -38,7 +49,7 @@ pub enum Op {
 
 impl Op {
     /// All of them.
-    pub const ALL: [Op; 14] = [
+    pub(crate) const ALL: [Op; 14] = [
         Op::Sum,
         Op::Prod,
         Op::Min,
@@ -56,7 +67,7 @@ impl Op {
     ];
 
     /// Returns the word of text forms and of the command line: MPI's, in lower case.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Op::Sum => "sum",
             Op::Prod => "prod",
@@ -76,12 +87,12 @@ impl Op {
     }
 
     /// MPI's name, as `MPI_SUM`.
-    pub fn mpi_name(self) -> String {
+    pub(crate) fn mpi_name(self) -> String {
         format!("MPI_{}", self.name().to_uppercase())
     }
 
     /// Returns its handle in the ABI of MPI 5.0 (section 20.4).
-    pub fn abi_value(self) -> u32 {
+    pub(crate) fn abi_value(self) -> u32 {
         match self {
             Op::Sum => 0x21,
             Op::Min => 0x22,
@@ -101,12 +112,12 @@ impl Op {
     }
 
     /// Returns the one of that handle.
-    pub fn from_abi(value: u64) -> Option<Op> {
+    pub(crate) fn from_abi(value: u64) -> Option<Op> {
         Op::ALL.into_iter().find(|op| u64::from(op.abi_value()) == value)
     }
 
     /// Says whether it is about pairs of a value and an index.
-    pub fn is_location(self) -> bool {
+    pub(crate) fn is_location(self) -> bool {
         matches!(self, Op::Minloc | Op::Maxloc)
     }
 }

@@ -40,7 +40,7 @@ fn said(log: &Log) -> Vec<String> {
 }
 
 fn vector() -> Handle {
-    create(Datatype::vector(3, 1, 2, &Named::Int.into()).unwrap()).unwrap()
+    create(Datatype::vector(3, 1, 2, &Datatype::named(Named::Int)).unwrap()).unwrap()
 }
 
 fn class<T: std::fmt::Debug>(result: std::result::Result<T, impl Into<Fault>>) -> ErrorClass {
@@ -260,7 +260,7 @@ fn windows() {
     let n = 1_000_000usize;
     let lengths: Vec<i64> = (0..n as i64).map(|i| i % 3).collect();
     let displacements: Vec<i64> = (0..n as i64).map(|i| 4 * i).collect();
-    let t = Datatype::indexed(&lengths, &displacements, &Named::Int.into()).unwrap();
+    let t = Datatype::indexed(&lengths, &displacements, &Datatype::named(Named::Int)).unwrap();
     assert_eq!(window::envelope(&t), Ok((1_000_000, window::Early::Indexed)));
     let w = window::window(&t, 999_998, 10).unwrap();
     assert_eq!((w.blocklengths, w.displacements.len(), w.types.len()), (&lengths[999_998..], 2, 1));
@@ -268,7 +268,7 @@ fn windows() {
     assert_eq!((w.blocklengths.len(), w.types.len()), (0, 1));
     assert_eq!(class(window::window(&t, 0, 0)), ErrorClass::Count);
     assert_eq!(class(window::window(&t, -1, 1)), ErrorClass::Arg);
-    let int = Datatype::from(Named::Int);
+    let int = Datatype::named(Named::Int);
     let slab = Datatype::subarray(&[4], &[2], &[1], Order::C, &int).unwrap();
     let error = window::envelope(&slab).unwrap_err();
     assert_eq!((error.class(), error.value()), (ErrorClass::Type, "MPI_COMBINER_SUBARRAY"));

@@ -81,7 +81,7 @@ fn a_new_start_keeps_what_it_makes_while_another_ends() {
 #[test]
 fn a_counter_counts_while_started() {
     // Before the lock, which is a section: in it nothing compiles.
-    let h = object::create(Datatype::vector(3, 1, 2, &Named::Int.into()).unwrap()).unwrap();
+    let h = object::create(Datatype::vector(3, 1, 2, &Datatype::named(Named::Int)).unwrap()).unwrap();
     object::commit(h).unwrap();
     let _one = ONE.lock();
     init();

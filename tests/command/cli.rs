@@ -202,7 +202,7 @@ fn wire_forms_go_to_files_and_back() {
     let said = good(&["wire", t, "-o", &file]);
     assert!(said.contains(" bytes, 3 nodes, 10 arguments, hash "), "{said}");
     let back = good(&["wire", "--read", &file]);
-    let tree = |text: &str| text.trim().parse::<ddtc::datatype::Datatype>().unwrap();
+    let tree = |text: &str| text.trim().parse::<ddtc::internal::datatype::Datatype>().unwrap();
     assert_eq!(tree(&back), tree(t));
     assert!(good(&["wire", "indexed_1to8.L"]).contains(" bytes, "));
     std::fs::write(&file, "ddtw").unwrap();

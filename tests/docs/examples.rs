@@ -1,14 +1,15 @@
 //! Examples of docs/IR.md and docs/PASSES.md, by the tag of their fence. Blocks of nests and plans are generated: each shows
 //! what its stage makes of the last `datatype` (or `nest input`) above it.
 
-use ddtc::datatype::Datatype;
-use ddtc::kind::Direction;
-use ddtc::lower::{Bytes, External32, Leaves, Native};
-use ddtc::micro::FAMILIES;
-use ddtc::nest::{Leaf, LoopNest, Lowered, Normal, Phase, Side};
-use ddtc::plan::{Plan, Scheduled};
-use ddtc::target::Target;
-use ddtc::{legalize, lower, normalize, refine, schedule};
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::lower::{Bytes, External32, Leaves, Native};
+use ddtc::internal::methods::*;
+use ddtc::internal::micro::FAMILIES;
+use ddtc::internal::nest::{Leaf, LoopNest, Lowered, Normal, Phase, Side};
+use ddtc::internal::plan::{Plan, Scheduled};
+use ddtc::internal::target::Target;
+use ddtc::internal::{legalize, lower, normalize, refine, schedule};
 
 use crate::kinds;
 use crate::text::{Block, blocks, files, hold, read, with_blocks};

@@ -1,11 +1,12 @@
 //! Constructor identities: types of one block of docs/records/identities.md have one meaning and one normal form, so they share a kernel.
 
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine, Mode};
-use ddtc::exec::interp;
-use ddtc::lower::Bytes;
-use ddtc::nest::{LoopNest, Normal};
-use ddtc::{lower, normalize};
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine, Mode};
+use ddtc::internal::exec::interp;
+use ddtc::internal::lower::Bytes;
+use ddtc::internal::methods::*;
+use ddtc::internal::nest::{LoopNest, Normal};
+use ddtc::internal::{lower, normalize};
 
 use crate::text::{blocks, read};
 

@@ -1,13 +1,16 @@
 //! The worked example of docs/records/kinds.md: range, positions, external32, reduction and direct copy are the nest of one datatype under
 //! another kind. Each evaluator is a few lines over `visit` or `interval`; each is compared with the type map.
 
-use ddtc::datatype::{Datatype, Named};
-use ddtc::exec::interp;
-use ddtc::interval::Interval;
-use ddtc::kind::Direction;
-use ddtc::lower::{self, Bytes, External32, Leaves, Native};
-use ddtc::nest::{Body, Class, Leaf, LoopNest, Lowered, Node, Normal, Number, Offsets, Phase, Value, Visit};
-use ddtc::{normalize, refine};
+use ddtc::internal::datatype::{Datatype, Named};
+use ddtc::internal::exec::interp;
+use ddtc::internal::interval::Interval;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::lower::{self, Bytes, External32, Leaves, Native};
+use ddtc::internal::methods::*;
+use ddtc::internal::nest::{
+    Body, Class, Leaf, LoopNest, Lowered, Node, Normal, Number, Offsets, Phase, Value, Visit,
+};
+use ddtc::internal::{normalize, refine};
 
 use crate::text::{blocks, read};
 

@@ -2,6 +2,7 @@
 //!
 //! `DDTC_BLESS=1` rewrites what is generated: the importers in docs/ARCHITECTURE.md, the blocks of nests and plans, the figures.
 
+mod api;
 mod circles;
 mod comments;
 mod examples;

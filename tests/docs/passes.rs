@@ -1,7 +1,7 @@
 //! docs/PASSES.md: every rewrite with its rule, every constructor's lowering; docs/records/constants.md: every cost constant with its provenance.
 
-use ddtc::normalize::REWRITES;
-use ddtc::target::Level;
+use ddtc::internal::normalize::REWRITES;
+use ddtc::internal::target::Level;
 
 use crate::text::{hold, read, root};
 

@@ -1,6 +1,6 @@
 //! docs/TESTING.md: the fuzz targets that there are, and how they are run.
 
-use ddtc::fuzzing::targets::TARGETS;
+use ddtc::internal::fuzzing::targets::TARGETS;
 
 use crate::text::read;
 

@@ -2,14 +2,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ddtc::exec::interp;
-use ddtc::kind::Direction;
-use ddtc::nest::{Byte, LoopNest, MemorySide, Phase, Visit};
-use ddtc::normalize::{Normalized, normalize};
-use ddtc::plan::{self, Plan};
-use ddtc::refine::refine;
-use ddtc::schedule::schedule;
-use ddtc::target::{Level, Target};
+use ddtc::internal::exec::interp;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::nest::{Byte, LoopNest, MemorySide, Phase, Visit};
+use ddtc::internal::normalize::{Normalized, normalize};
+use ddtc::internal::plan::{self, Plan};
+use ddtc::internal::refine::refine;
+use ddtc::internal::schedule::schedule;
+use ddtc::internal::target::{Level, Target};
 
 use super::nests::{meaning, nest_faults};
 use super::plans::plan_faults;

@@ -1,7 +1,7 @@
 //! Faulty nests: one stride, trip, length, offset, row or order changed.
 
-use ddtc::column::Column;
-use ddtc::nest::{Byte, LoopNest, Node, Offsets, Phase, Quantity, Side};
+use ddtc::internal::column::Column;
+use ddtc::internal::nest::{Byte, LoopNest, Node, Offsets, Phase, Quantity, Side};
 
 /// A changed value and what was changed.
 pub(crate) type Faulty<T> = Vec<(String, T)>;

@@ -1,7 +1,7 @@
 //! Faulty plans: one number of an operation, or one row of a column, changed.
 
-use ddtc::micro::{Argument, Call, Role, Table};
-use ddtc::plan::{Offsets, Op, Phase, Plan, Quantity, Words};
+use ddtc::internal::micro::{Argument, Call, Role, Table};
+use ddtc::internal::plan::{Offsets, Op, Phase, Plan, Quantity, Words};
 
 use super::COUNT;
 use super::nests::{Faulty, entry, more};

@@ -2,16 +2,17 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ddtc::datatype::{Datatype, TypeMap};
-use ddtc::exec::interp::reduce;
-use ddtc::kind::{Direction, Kind, Op, Operation};
-use ddtc::lower::{Reduced, lower};
-use ddtc::micro::strided;
-use ddtc::nest::Offsets;
-use ddtc::normalize::{Normalized, normalize};
-use ddtc::plan::{self, Plan, Quantity, Scheduled};
-use ddtc::schedule::schedule;
-use ddtc::target::{Level, Target};
+use ddtc::internal::datatype::{Datatype, TypeMap};
+use ddtc::internal::exec::interp::reduce;
+use ddtc::internal::kind::{Direction, Kind, Op, Operation};
+use ddtc::internal::lower::{Reduced, lower};
+use ddtc::internal::methods::*;
+use ddtc::internal::micro::strided;
+use ddtc::internal::nest::Offsets;
+use ddtc::internal::normalize::{Normalized, normalize};
+use ddtc::internal::plan::{self, Plan, Quantity, Scheduled};
+use ddtc::internal::schedule::schedule;
+use ddtc::internal::target::{Level, Target};
 
 use super::plans::plan_faults;
 use super::{COUNT, parse};

@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ddtc::code::arena::{Arena, Slot};
+use ddtc::internal::code::arena::{Arena, Slot};
 
 use crate::alone;
 use crate::child::{fork, wait};

@@ -6,13 +6,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use ddtc::calls::{self, Counting};
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine};
-use ddtc::exec::interp;
-use ddtc::kind::Direction;
-use ddtc::object::{self, Callbacks, Handle, runtime};
-use ddtc::{Named, tool};
+use ddtc::internal::calls::{self, Counting};
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine};
+use ddtc::internal::exec::interp;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc::internal::object::{self, Callbacks, Handle, runtime};
+use ddtc::internal::{datatype::Named, tool};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
@@ -45,7 +46,7 @@ fn right(handle: Handle) -> bool {
             committed.pack(&user, 0, 2, &mut packed)?;
             interp::pack(t, 2, &user, 0, &mut expected)?;
             let (mut back, mut wanted) = (vec![0; user.len()], vec![0; user.len()]);
-            committed.unpack(&packed, &mut back, 0, 2)?;
+            committed.unpack(&packed, 0, 2, &mut back)?;
             interp::unpack(t, 2, &expected, &mut wanted, 0)?;
             Ok(packed == expected && back == wanted)
         })?

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use ddtc::process::{Latch, Mutex, is_inconsistent, section, when_inconsistent};
+use ddtc::internal::process::{Latch, Mutex, is_inconsistent, section, when_inconsistent};
 
 use crate::alone;
 use crate::child::{PATIENCE, Step};

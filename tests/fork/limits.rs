@@ -6,12 +6,13 @@ use std::io::Write;
 use std::mem::MaybeUninit;
 use std::os::fd::FromRawFd;
 
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine};
-use ddtc::exec::interp;
-use ddtc::kind::Direction;
-use ddtc::process::without_sigxfsz;
-use ddtc::tool;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine};
+use ddtc::internal::exec::interp;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc::internal::process::without_sigxfsz;
+use ddtc::internal::tool;
 
 use crate::alone;
 use crate::child::Step;
@@ -42,7 +43,7 @@ fn right(engine: &Engine, i: i64) -> bool {
     let (mut packed, mut expected) = (vec![0; t.size() as usize], vec![0; t.size() as usize]);
     let (mut back, mut wanted) = (vec![0; user.len()], vec![0; user.len()]);
     committed.pack(&user, 0, 1, &mut packed).unwrap();
-    committed.unpack(&packed, &mut back, 0, 1).unwrap();
+    committed.unpack(&packed, 0, 1, &mut back).unwrap();
     interp::pack(&t, 1, &user, 0, &mut expected).unwrap();
     interp::unpack(&t, 1, &expected, &mut wanted, 0).unwrap();
     packed == expected && back == wanted

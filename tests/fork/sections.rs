@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use ddtc::process::{Awaited, Lazy, Mutex, Once, forks, section};
+use ddtc::internal::process::{Awaited, Lazy, Mutex, Once, forks, section};
 
 use crate::alone;
 use crate::child::{PATIENCE, Step};

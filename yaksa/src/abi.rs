@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
-use ddtc::error::{Error, ErrorClass};
+use ddtc::internal::error::{Error, ErrorClass};
 
 /// Why a call failed, as the codes that the interface has; 0 is success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl From<Error> for Code {
 /// Runs the body of an export: nothing unwinds into the caller.
 #[inline]
 pub(crate) fn guard(body: impl FnOnce() -> Result<()>) -> i32 {
-    if ddtc::process::is_inconsistent() {
+    if ddtc::internal::process::is_inconsistent() {
         // The body could wait for a lock that nobody gives back.
         return Code::Internal as i32;
     }

@@ -3,9 +3,9 @@
 //! What C has by several names is one type here, by size and sign: the numbers of `int` and `int32_t` name the same. A byte is an unsigned integer of 8 bits,
 //! since MPI's bytes come in by that number and are combined bit by bit.
 
-use ddtc::datatype::Named;
-use ddtc::kind::Op;
-use ddtc::process::Lazy;
+use ddtc::internal::datatype::Named;
+use ddtc::internal::kind::Op;
+use ddtc::internal::process::Lazy;
 
 use crate::node::{Node, Ref, Shape};
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ddtc::kind::Direction;
+use ddtc::internal::kind::Direction;
 
 /// A call whose arguments are checked.
 pub(crate) struct Call {

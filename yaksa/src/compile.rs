@@ -4,9 +4,10 @@
 //! The engine compiles a layout once enough bytes went through it in one direction, whichever types they came by: an interface without a commit gives types
 //! that are never used, used once, or made anew for every message, and what they share is the layout.
 
-use ddtc::committed::{Committed, CommittedOperation};
-use ddtc::kind::{Op, Operation};
-use ddtc::process::Once;
+use ddtc::internal::committed::{Committed, CommittedOperation};
+use ddtc::internal::kind::{Op, Operation};
+use ddtc::internal::methods::*;
+use ddtc::internal::process::Once;
 use ddtc::{Config, Engine, Mode};
 
 use crate::abi::Result;

@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use ddtc::Datatype;
+use ddtc::internal::methods::*;
 
 use crate::abi::{Code, Result, export, out, require};
 use crate::startup::running;

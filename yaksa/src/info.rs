@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ddtc::process::Mutex;
+use ddtc::internal::process::Mutex;
 
 use crate::abi::{Code, Result, export, out, require};
 

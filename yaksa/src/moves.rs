@@ -5,8 +5,9 @@
 use std::ffi::c_void;
 use std::ops::Range;
 
-use ddtc::committed::FIRST_PAGE;
-use ddtc::kind::Direction;
+use ddtc::internal::committed::FIRST_PAGE;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
 
 use crate::abi::{Code, Out, Result, export, out, require};
 use crate::builtin::{Operation, operation};

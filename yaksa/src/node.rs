@@ -15,8 +15,9 @@ mod tree;
 
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
-use ddtc::datatype::{Datatype, Named};
-use ddtc::process::Once;
+use ddtc::internal::datatype::{Datatype, Named};
+use ddtc::internal::methods::*;
+use ddtc::internal::process::Once;
 
 use crate::abi::{Code, Result};
 use crate::arrays::{Blocks, Places};

@@ -4,7 +4,7 @@
 //! A form is known by all its bytes. What was made of equal bytes before, checks included, is what would be made of these, and what was made of it since
 //! (its tree, what packs it) serves the next message.
 
-use ddtc::process::Latch;
+use ddtc::internal::process::Latch;
 
 use crate::node::Ref;
 

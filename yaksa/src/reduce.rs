@@ -1,6 +1,7 @@
 //! Calls that combine what they move with what is there: `there = op(moved, there)`, element by element in the order of the stream.
 
-use ddtc::kind::{Direction, Op};
+use ddtc::internal::kind::{Direction, Op};
+use ddtc::internal::methods::*;
 
 use crate::abi::{Code, Result};
 use crate::call::Call;

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use ddtc::datatype::{Combiner, Datatype, Named};
+use ddtc::internal::datatype::{Combiner, Datatype, Named};
+use ddtc::internal::methods::*;
 
 use crate::abi::{Code, Result};
 use crate::convert::children;

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use ddtc::process::{self, Mutex};
+use ddtc::internal::process::{self, Mutex};
 
 use crate::abi::{Result, export, require};
 use crate::{info, received, table};

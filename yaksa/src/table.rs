@@ -10,7 +10,7 @@
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use ddtc::process::{Latch, Once};
+use ddtc::internal::process::{Latch, Once};
 
 use crate::abi::{Code, Result};
 use crate::node::{Node, Ref};

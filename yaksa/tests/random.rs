@@ -9,10 +9,11 @@ mod mirror;
 use std::ops::Range;
 use std::ptr;
 
-use ddtc::datatype::Datatype;
-use ddtc::exec::interp;
-use ddtc::fuzzing::{Budget, Choices, datatype, pattern};
-use ddtc::kind::Op;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::exec::interp;
+use ddtc::internal::fuzzing::{Budget, Choices, datatype, pattern};
+use ddtc::internal::kind::Op;
+use ddtc::internal::methods::*;
 use libc::iovec;
 use mirror::{Mirror, Yaksa};
 

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn rows_of_an_application_are_one() {
-        let folder = ddtc::files::temporary_folder("ddtc-applications").unwrap();
+        let folder = ddtc::internal::files::temporary_folder("ddtc-applications").unwrap();
         let file = folder.join("r.csv").display().to_string();
         let rows =
             |rows: &str| fs::write(&file, format!("# machine\ncase,preloaded_over_bare\n{rows}")).unwrap();

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use ddtc::engine::Mode;
-use ddtc::process::{NO_TEXT, cut, said};
-use ddtc::target::{Family, Level};
+use ddtc::internal::engine::Mode;
+use ddtc::internal::process::{NO_TEXT, cut, said};
+use ddtc::internal::target::{Family, Level};
 use ddtc_hosts::variables::{RENAMED, explanation};
 
 use super::Findings;

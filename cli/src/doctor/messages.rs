@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use ddtc::files;
+use ddtc::internal::files;
 use ddtc_hosts::policy::{Class, Policy};
 
 use super::{Args, Findings, TYPE, rank, sent};

@@ -18,10 +18,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args as ClapArgs;
-use ddtc::datatype::Datatype;
-use ddtc::engine::{Config, Engine, Mode};
-use ddtc::exec::interp;
-use ddtc::target::{Level, Target};
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::{Config, Engine, Mode};
+use ddtc::internal::exec::interp;
+use ddtc::internal::methods::*;
+use ddtc::internal::target::{Level, Target};
 use ddtc_hosts::policy::{Call, Class, Family, Library, Policy, file, payloads};
 use ddtc_hosts::profile::Profile;
 use ddtc_hosts::transport::{Transport, Transports};
@@ -173,7 +174,7 @@ fn self_test(findings: &mut Findings) {
         }
         interp::pack(&t, COUNT, &user, 0, &mut wanted)?;
         let mut copy = vec![0; user.len()];
-        committed.unpack(&packed, &mut copy, 0, COUNT)?;
+        committed.unpack(&packed, 0, COUNT, &mut copy)?;
         let mut right = vec![0; user.len()];
         interp::unpack(&t, COUNT, &wanted, &mut right, 0)?;
         let counters = engine.counters();
@@ -472,7 +473,7 @@ fn policy(findings: &mut Findings, version: &str) -> Policy {
     let (from, policy) = match (choice.as_str(), path) {
         ("all", _) => ("DDTC_POLICY".to_owned(), Policy::ALL),
         ("none", _) => ("DDTC_POLICY".to_owned(), Policy::NONE),
-        (_, Some(path)) => match ddtc::files::read(&path)
+        (_, Some(path)) => match ddtc::internal::files::read(&path)
             .map(|text| Policy::parse(&text, &library.to_string()))
         {
             Ok(Ok(Some(policy))) => (path.display().to_string(), policy),

@@ -9,7 +9,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
 use std::time::Instant;
 
-use ddtc::datatype::Named;
+use ddtc::internal::datatype::Named;
 
 use ddtc_hosts::loaded::Loaded;
 

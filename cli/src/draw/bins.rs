@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     fn bins(text: &str, count: u64, width: u64, lines: usize, columns: usize) -> (Map, Fold, Bins) {
-        let map = Map::new(&ddtc::corpus::datatype(text).unwrap(), count).unwrap();
+        let map = Map::new(&ddtc::internal::corpus::datatype(text).unwrap(), count).unwrap();
         let fold = Fold::new(&map, Some(width), lines);
         let bins = Bins::new(&map, &fold, columns);
         (map, fold, bins)
@@ -223,7 +223,7 @@ mod tests {
             ("contiguous(4611686018427387904, byte)", 1),
             ("@dag(40)", 1),
         ] {
-            let (t, _) = ddtc::corpus::asked(text).unwrap();
+            let (t, _) = ddtc::internal::corpus::asked(text).unwrap();
             let map = Map::new(&t, count).unwrap();
             let fold = Fold::new(&map, None, 40);
             let bins = Bins::new(&map, &fold, 72);

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     fn text(t: &str, count: u64, columns: usize, ascii: bool) -> String {
-        let map = Map::new(&ddtc::corpus::datatype(t).unwrap(), count).unwrap();
+        let map = Map::new(&ddtc::internal::corpus::datatype(t).unwrap(), count).unwrap();
         write(&map, t, None, Terminal { columns, ascii, colour: false })
     }
 
@@ -210,7 +210,7 @@ mod tests {
         for t in
             ["FFT2D_scatter.S", "indexed_1to8.S", "large.extent_1t", "overlap.vector", "zero.struct", "dag.2"]
         {
-            let (datatype, count) = ddtc::corpus::asked(t).unwrap();
+            let (datatype, count) = ddtc::internal::corpus::asked(t).unwrap();
             let map = Map::new(&datatype, count).unwrap();
             for columns in [40, 80, 132] {
                 for ascii in [false, true] {

@@ -1,6 +1,7 @@
 //! How memory is folded into rows: the bytes of a row, what of each is shown, and which rows are left out or share a line.
 
-use ddtc::datatype::{Combiner, Datatype, Order};
+use ddtc::internal::datatype::{Combiner, Datatype, Order};
+use ddtc::internal::methods::*;
 
 use super::map::Map;
 
@@ -257,7 +258,7 @@ mod tests {
     use super::*;
 
     fn fold(text: &str, count: u64) -> Fold {
-        Fold::new(&Map::new(&ddtc::corpus::datatype(text).unwrap(), count).unwrap(), None, 48)
+        Fold::new(&Map::new(&ddtc::internal::corpus::datatype(text).unwrap(), count).unwrap(), None, 48)
     }
 
     #[test]
@@ -278,7 +279,7 @@ mod tests {
             let f = fold(text, count);
             assert!(f.width == width && f.lines.len() == lines, "{text}: {} {}", f.width, f.lines.len());
         }
-        let t = ddtc::corpus::datatype("vector(8, 1, 8, double)").unwrap();
+        let t = ddtc::internal::corpus::datatype("vector(8, 1, 8, double)").unwrap();
         assert_eq!(Fold::new(&Map::new(&t, 1).unwrap(), Some(100), 48).lines.len(), 5);
     }
 

@@ -3,9 +3,10 @@
 //! Up to [`LISTED`] contiguous pieces are listed. Of more, the packed stream is cut into [`SAMPLES`] ranges, and one place of each, found
 //! by a query of [`Segments`], stands for its bytes: time and memory are bounded for any type, and the bytes still add up.
 
-use ddtc::datatype::{Datatype, TypeMap};
-use ddtc::engine::{Config, Engine, Mode};
-use ddtc::segments::{Segment, Segments};
+use ddtc::internal::datatype::{Datatype, TypeMap};
+use ddtc::internal::engine::{Config, Engine, Mode};
+use ddtc::internal::methods::*;
+use ddtc::internal::segments::{Segment, Segments};
 
 /// Most pieces that are listed.
 const LISTED: u64 = 1 << 20;
@@ -196,7 +197,7 @@ mod tests {
     use super::*;
 
     fn map(text: &str, count: u64) -> Map {
-        Map::new(&ddtc::corpus::datatype(text).unwrap(), count).unwrap()
+        Map::new(&ddtc::internal::corpus::datatype(text).unwrap(), count).unwrap()
     }
 
     #[test]

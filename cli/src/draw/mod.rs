@@ -19,8 +19,8 @@ use std::error::Error;
 use std::io::{ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 
-use ddtc::datatype::Datatype;
-use ddtc::{corpus, files};
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::{corpus, files};
 
 use fold::Fold;
 use map::Map;

@@ -6,7 +6,7 @@ use super::scene::{Paint, Scene, Shape};
 use super::{bins, chars, is_svg, picture, svg};
 
 fn scene(text: &str, count: Option<u64>) -> Scene {
-    let (t, n) = ddtc::corpus::asked(text).unwrap();
+    let (t, n) = ddtc::internal::corpus::asked(text).unwrap();
     let map = Map::new(&t, count.unwrap_or(n)).unwrap();
     let fold = Fold::new(&map, None, picture::LINES);
     picture::scene(&map, &fold, text)
@@ -103,7 +103,7 @@ fn what_is_far_away_or_empty_has_a_picture() {
 
 #[test]
 fn every_entry_of_the_corpus_is_drawn() {
-    for entry in ddtc::corpus::application().into_iter().chain(ddtc::corpus::corner()) {
+    for entry in ddtc::internal::corpus::application().into_iter().chain(ddtc::internal::corpus::corner()) {
         let name = &entry.name;
         let map = Map::new(&entry.datatype, entry.count).unwrap();
         assert_eq!(map.pieces.iter().map(|p| p.len).sum::<i128>(), map.bytes, "{name}");
@@ -138,8 +138,8 @@ fn endings_are_those_of_pictures() {
 fn random_datatypes_have_pictures() {
     let mut drawn = 0;
     for seed in 0..400 {
-        let mut choices = ddtc::fuzzing::Choices::from_seed(seed);
-        let t = ddtc::fuzzing::datatype(&mut choices, &ddtc::fuzzing::Budget::default());
+        let mut choices = ddtc::internal::fuzzing::Choices::from_seed(seed);
+        let t = ddtc::internal::fuzzing::datatype(&mut choices, &ddtc::internal::fuzzing::Budget::default());
         let count = choices.below(5);
         let Ok(map) = Map::new(&t, count) else { continue };
         let width = choices.chance(2).then(|| 1 + choices.below(100));

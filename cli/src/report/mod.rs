@@ -13,7 +13,7 @@ use std::error::Error;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use ddtc::files;
+use ddtc::internal::files;
 
 use record::Record;
 

@@ -229,7 +229,7 @@ fn details(out: &mut String, f: &Finding, drawn: bool) {
 
 /// The memory of the finding's instances.
 fn picture(f: &Finding) -> Result<String, String> {
-    let t = f.datatype.parse::<ddtc::datatype::Datatype>().map_err(|e| e.to_string())?;
+    let t = f.datatype.parse::<ddtc::internal::datatype::Datatype>().map_err(|e| e.to_string())?;
     crate::draw::svg(&t, f.count, &f.datatype).map_err(|e| e.to_string())
 }
 

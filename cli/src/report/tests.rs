@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use ddtc::files::TemporaryFolder;
+use ddtc::internal::files::TemporaryFolder;
 
 use super::record::Record;
 use super::{page, write};
 
 /// An empty folder of one test.
 fn folder() -> TemporaryFolder {
-    ddtc::files::temporary_folder("ddtc-report").unwrap()
+    ddtc::internal::files::temporary_folder("ddtc-report").unwrap()
 }
 
 fn put(folder: &Path, files: &[(&str, &str)]) {

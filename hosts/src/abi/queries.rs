@@ -10,8 +10,9 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::Abi;
 use crate::transport::NO_SHARED_MEMORY;
-use ddtc::datatype::contents::{Contents, Envelope};
-use ddtc::error::{Error, ErrorClass, Result};
+use ddtc::internal::datatype::contents::{Contents, Envelope};
+use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::methods::*;
 
 /// C type of `MPI_Get_library_version`.
 pub type VersionFn = unsafe extern "C-unwind" fn(*mut c_char, *mut c_int) -> c_int;

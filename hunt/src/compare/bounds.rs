@@ -3,7 +3,8 @@
 //! Libraries read the rules on markers, epsilon, empty blocks and empty members in several ways, and the standard's own text has changed. Bounds that
 //! one of these readings gives are open, all others wrong.
 
-use ddtc::datatype::{Combiner, Datatype};
+use ddtc::internal::datatype::{Combiner, Datatype};
+use ddtc::internal::methods::*;
 
 use super::{Class, Context, Report};
 use crate::library::Bounds;

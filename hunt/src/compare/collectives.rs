@@ -1,6 +1,7 @@
 //! Collective and one-sided calls on `MPI_COMM_SELF` between the datatype and a partner of its signature, and sums into a datatype of ints.
 
-use ddtc::datatype::Named;
+use ddtc::internal::datatype::Named;
+use ddtc::internal::methods::*;
 
 use super::messages::{arrived, room};
 use super::pack::{area, gathered, memory, scattered};

@@ -5,6 +5,7 @@ use super::values::{USER, stream_values};
 use super::{Class, Compared, Context, Order, Report, byte, first_difference};
 use crate::library::{Answer, Handle, Library};
 use crate::subject::{Map, Subject, is_predefined};
+use ddtc::internal::methods::*;
 
 /// More live handles than fit the first tables of any library.
 const MANY: usize = 1100;

@@ -1,6 +1,7 @@
 //! Envelope and contents of every node, and of every datatype among its contents the envelope, size and bounds.
 
-use ddtc::datatype::{Combiner, Datatype};
+use ddtc::internal::datatype::{Combiner, Datatype};
+use ddtc::internal::methods::*;
 
 use super::{Class, Context, Report};
 use crate::library::{Handle, Library};
@@ -30,7 +31,7 @@ fn one(library: &Library, report: &mut Report<'_>, node: &Node) {
         return;
     }
     if envelope != want {
-        let shown = |e: &ddtc::datatype::Envelope| {
+        let shown = |e: &ddtc::internal::datatype::Envelope| {
             let (i, a, c, d) = (e.integers, e.addresses, e.large_counts, e.datatypes);
             format!("{i} integers, {a} addresses, {c} large counts, {d} datatypes")
         };

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ddtc::datatype::Datatype;
+use ddtc::internal::datatype::Datatype;
 
 use crate::cause::{Known, family, owned};
 use crate::coverage::{Way, features, way};

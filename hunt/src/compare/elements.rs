@@ -42,7 +42,7 @@ fn partial(context: &Context<'_>, report: &mut Report<'_>, map: &Map, elements: 
     let mut want = to.data().to_vec();
     scattered(map, from.data(), &mut want);
     let flat = match elements {
-        0 => library.named(ddtc::Named::Packed).map(|h| (h, 0, false)),
+        0 => library.named(ddtc::internal::datatype::Named::Packed).map(|h| (h, 0, false)),
         _ => super::partner::flat(library, &sent),
     };
     let Some((out, n, free)) = flat else { return };

@@ -1,6 +1,6 @@
 //! external32: one form for every value, so its bytes are compared.
 
-use ddtc::exec::interp;
+use ddtc::internal::exec::interp;
 
 use super::pack::area;
 use super::values::{BEFORE, value};

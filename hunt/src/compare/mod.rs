@@ -16,8 +16,9 @@ pub(crate) mod values;
 
 use std::collections::BTreeSet;
 
-use ddtc::datatype::Datatype;
-use ddtc::engine::Engine;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::engine::Engine;
+use ddtc::internal::methods::*;
 
 use crate::cause::{Known, of_texts, owned};
 use crate::coverage::features;

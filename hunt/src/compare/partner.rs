@@ -1,6 +1,7 @@
 //! The other side of a transfer: the same values in the same order, one after the other in memory.
 
-use ddtc::datatype::{Combiner, Datatype, Named};
+use ddtc::internal::datatype::{Combiner, Datatype, Named};
+use ddtc::internal::methods::*;
 
 use crate::library::{Area, Handle, Library};
 use crate::subject::Map;

@@ -7,6 +7,7 @@ use super::values::{BEFORE, STREAM, patterned};
 use super::{Check, Class, Context, Report, partner};
 use crate::library::{Answer, Area, Handle, Library, Refusal};
 use crate::subject::Map;
+use ddtc::internal::methods::*;
 
 /// Bytes that the receive is to have: one instance, a page, and what goes by other protocols.
 pub(crate) const ROOMS: [usize; 4] = [0, 4 << 10, 64 << 10, 160 << 10];

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use ddtc::datatype::{Class, Named};
+use ddtc::internal::datatype::{Class, Named};
 
 use crate::subject::Map;
 

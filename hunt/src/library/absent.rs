@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
 
-use ddtc::datatype::{Combiner, Named};
+use ddtc::internal::datatype::{Combiner, Named};
 
 use super::{Handle, Library};
 

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use ddtc::datatype::Named;
+use ddtc::internal::datatype::Named;
 
 use super::{Answer, Handle, Library, absent};
 

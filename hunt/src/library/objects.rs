@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ddtc::datatype::{Combiner, Distribution, Order};
+use ddtc::internal::datatype::{Combiner, Distribution, Order};
 
 use super::{Answer, Handle, Library, absent};
 

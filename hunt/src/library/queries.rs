@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use ddtc::datatype::contents::{Contents, Envelope};
+use ddtc::internal::datatype::contents::{Contents, Envelope};
 
 use super::{Answer, Handle, Library, absent};
 

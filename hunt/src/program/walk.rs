@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use ddtc::datatype::c;
-use ddtc::datatype::{Combiner, Datatype, Named};
-use ddtc::fuzzing::rebuilt;
+use ddtc::internal::datatype::c;
+use ddtc::internal::datatype::{Combiner, Datatype, Named};
+use ddtc::internal::fuzzing::rebuilt;
+use ddtc::internal::methods::*;
 
 use crate::compare::values;
 use crate::subject::Map;

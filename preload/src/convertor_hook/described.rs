@@ -8,11 +8,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use ddtc::committed::Committed;
-use ddtc::datatype::Datatype;
-use ddtc::kind::Direction;
-use ddtc::object::runtime;
-use ddtc::process::Mutex;
+use ddtc::internal::committed::Committed;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc::internal::object::runtime;
+use ddtc::internal::process::Mutex;
 use ddtc_hosts::policy::Class;
 
 use super::description::{Order, View, datatype};

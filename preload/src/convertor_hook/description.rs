@@ -9,7 +9,8 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use ddtc::datatype::{Datatype, Named};
+use ddtc::internal::datatype::{Datatype, Named};
+use ddtc::internal::methods::*;
 
 use super::layout::layout;
 use crate::cuts::{END, Entry, KINDS, LOOP};
@@ -192,7 +193,7 @@ fn body(entries: &[Entry], sizes: &[u64; KINDS], order: Order, depth: usize) -> 
 
 #[cfg(test)]
 mod tests {
-    use ddtc::engine::{Config, Engine};
+    use ddtc::internal::engine::{Config, Engine};
 
     use super::*;
 

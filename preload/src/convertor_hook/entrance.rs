@@ -4,7 +4,8 @@
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::kind::Direction;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
 
 use super::described::ENOUGH;
 use super::host::{

@@ -12,7 +12,8 @@ use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ddtc::kind::Direction;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
 
 use super::described::Way;
 use super::host::{FAILED, Mover, proven};

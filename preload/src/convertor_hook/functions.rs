@@ -3,8 +3,8 @@
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::kind::Direction;
-use ddtc::process::{Awaited, Mutex};
+use ddtc::internal::kind::Direction;
+use ddtc::internal::process::{Awaited, Mutex};
 
 use super::host::{self, Mover, PREPARE_FOR_RECV, PREPARE_FOR_SEND, Position, Prepare, called, placer};
 use super::layout::{Convertor, Layout, WITHIN};

@@ -1,6 +1,6 @@
 //! Implementation of the trait [`Hook`] by Open MPI's convertor hook.
 
-use ddtc::kind::Direction;
+use ddtc::internal::kind::Direction;
 
 use super::{described, functions, host, ready, unseen};
 use crate::decision::HookState;

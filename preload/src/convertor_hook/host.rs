@@ -4,8 +4,8 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use ddtc::kind::Direction;
-use ddtc::process::when_inconsistent;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::process::when_inconsistent;
 
 use super::layout::{Convertor, Layout};
 use crate::scopes::after_ours;

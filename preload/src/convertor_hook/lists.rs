@@ -9,7 +9,7 @@
 
 use std::ffi::c_int;
 
-use ddtc::segments::Segment;
+use ddtc::internal::segments::Segment;
 
 use super::layout::{Convertor, layout};
 use super::mover::{Ours, way};

@@ -11,7 +11,8 @@
 
 use std::ffi::c_int;
 
-use ddtc::kind::Direction;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
 
 use super::described::{Described, Way};
 use super::functions::functions;

@@ -1,7 +1,7 @@
 //! Test whether the blocks of a layout are so near each other in memory that the processor
 //! prefetches them early enough for any loop, Open MPI's included.
 
-use ddtc::nest::{LoopNest, Node, Normal};
+use ddtc::internal::nest::{LoopNest, Node, Normal};
 
 /// Bytes of a page of memory.
 const PAGE: u64 = 4096;

@@ -3,7 +3,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use ddtc::kind::Direction;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
 
 use super::described::Way;
 use super::layout::{Convertor, layout};

@@ -10,11 +10,12 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use ddtc::committed::Committed;
-use ddtc::datatype::Named;
-use ddtc::engine::Engine;
-use ddtc::kind::Direction;
-use ddtc::object::runtime;
+use ddtc::internal::committed::Committed;
+use ddtc::internal::datatype::Named;
+use ddtc::internal::engine::Engine;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc::internal::object::runtime;
 
 use super::described::Way;
 use super::description::{Order, datatype, view};
@@ -253,7 +254,7 @@ fn copies(subject: &Subject) -> Holds {
     let (from, mut to) = (pattern(subject.span(COUNT)), vec![0x5a; subject.span(COUNT)]);
     let (mut packed, mut expected) = (vec![0; (subject.size * COUNT) as usize], to.clone());
     let moved = subject.committed.pack(&from, 0, COUNT, &mut packed).is_ok()
-        && subject.committed.unpack(&packed, &mut expected, 0, COUNT).is_ok();
+        && subject.committed.unpack(&packed, 0, COUNT, &mut expected).is_ok();
     // SAFETY: the type is committed, and both buffers have memory for `COUNT` instances.
     let code = unsafe {
         let (to, from) = (to.as_mut_ptr().cast(), from.as_ptr().cast_mut().cast());

@@ -9,10 +9,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use ddtc::committed::LayoutCopy;
-use ddtc::engine::Mode;
-use ddtc::kind::Direction;
-use ddtc::object::runtime;
+use ddtc::internal::committed::LayoutCopy;
+use ddtc::internal::engine::Mode;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc::internal::object::runtime;
 use ddtc_hosts::policy::{Call, Class, Policy};
 
 use super::described::ENOUGH;

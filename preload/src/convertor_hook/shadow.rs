@@ -13,10 +13,11 @@
 
 use std::collections::HashMap;
 
-use ddtc::datatype::Datatype;
-use ddtc::exec::interp;
-use ddtc::kind::Direction;
-use ddtc::process::{Lazy, Mutex};
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::exec::interp;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc::internal::process::{Lazy, Mutex};
 use ddtc_hosts::faults;
 
 use super::functions::{Functions, Own};

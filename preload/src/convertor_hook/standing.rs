@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_void};
 
-use ddtc::process::{Awaited, Mutex};
+use ddtc::internal::process::{Awaited, Mutex};
 
 use crate::loader::loads;
 use crate::scopes::after_ours;

@@ -17,9 +17,9 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use ddtc::engine::Mode;
-use ddtc::kind::Direction;
-use ddtc::object::runtime;
+use ddtc::internal::engine::Mode;
+use ddtc::internal::kind::Direction;
+use ddtc::internal::object::runtime;
 use ddtc_hosts::policy::Call;
 
 use super::described::{Described, ENOUGH, all, find, make};

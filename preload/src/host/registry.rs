@@ -16,7 +16,7 @@ use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-use ddtc::process::{Awaited, Mutex, is_inconsistent, when_inconsistent};
+use ddtc::internal::process::{Awaited, Mutex, is_inconsistent, when_inconsistent};
 
 use super::Host;
 use crate::atomic_ref::AtomicRef;
@@ -129,7 +129,7 @@ fn other_or_of_caller() -> Option<&'static Host> {
 
 /// Arranges that all later calls are passed on to the MPI library unchanged. The fork handler calls
 /// this in a child process that was forked while another thread was in a fork section
-/// ([`ddtc::process`]). This child must not read anything that threads of its parent may have
+/// ([`ddtc::internal::process`]). This child must not read anything that threads of its parent may have
 /// locked or half changed.
 fn hand_on() {
     not_all_are_for_first();

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use ddtc::tool::{CONTROLS, Control, read_control, write_control};
+use ddtc::internal::tool::{CONTROLS, Control, read_control, write_control};
 
 use super::{
     Shown, Source, at, constants, datatype, enumeration, is, member, place, put, ready, set, shown, string,

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use ddtc::tool::{ENUMERATIONS, Enumeration};
+use ddtc::internal::tool::{ENUMERATIONS, Enumeration};
 
 use super::{constants, member, ready, set, string};
 

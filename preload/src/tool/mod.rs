@@ -14,9 +14,9 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use ddtc::datatype::Named;
-use ddtc::process::Mutex;
-use ddtc::tool::{Kind, Value};
+use ddtc::internal::datatype::Named;
+use ddtc::internal::process::Mutex;
+use ddtc::internal::tool::{Kind, Value};
 use ddtc_hosts::abi::{Abi, Tool};
 
 use crate::handles::missing;

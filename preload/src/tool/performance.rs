@@ -4,8 +4,8 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use ddtc::ErrorClass;
-use ddtc::object::Handle;
-use ddtc::tool::{
+use ddtc::internal::object::Handle;
+use ddtc::internal::tool::{
     Class, PERFORMANCE, Performance, Target, performance_of, read_performance, read_reset_performance,
     reset_performance, start_performance, stop_performance, write_performance,
 };

@@ -11,9 +11,9 @@ use std::ffi::c_void;
 use std::sync::atomic::AtomicU8;
 
 use ddtc::ErrorClass;
-use ddtc::object::Handle;
-use ddtc::process::{Guard, Mutex, Once};
-use ddtc::tool::{alloc_performance, close_session, free_performance, open_session};
+use ddtc::internal::object::Handle;
+use ddtc::internal::process::{Guard, Mutex, Once};
+use ddtc::internal::tool::{alloc_performance, close_session, free_performance, open_session};
 
 use super::member;
 
@@ -114,7 +114,7 @@ pub(super) fn session(host: *const c_void) -> Option<Handle> {
 /// Fails if that session is not known, or if all handles are in use.
 pub(super) fn alloc(host: *const c_void, index: usize) -> Result<*const c_void, ErrorClass> {
     static INIT: Once<()> = Once::new();
-    INIT.get_or_init(ddtc::tool::init);
+    INIT.get_or_init(ddtc::internal::tool::init);
     let class = |e: ddtc::Error| e.class();
     let mut registry = registry();
     let Registry { sessions, handles, next } = &mut *registry;

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use ddtc::count::Count;
+use ddtc::internal::count::Count;
 
 use crate::forms::{Form, Forms, forward};
 use crate::host::Host;

@@ -14,7 +14,7 @@ pub(super) mod rooted;
 
 use std::ffi::c_int;
 
-use ddtc::count::Count;
+use ddtc::internal::count::Count;
 use ddtc_hosts::policy::Call;
 use ddtc_hosts::tried::Kind;
 

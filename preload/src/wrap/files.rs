@@ -12,7 +12,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use ddtc::count::Count;
+use ddtc::internal::count::Count;
 use ddtc_hosts::policy::Call;
 
 use crate::files::{self, At, View};

@@ -4,7 +4,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::count::Count;
+use ddtc::internal::count::Count;
 use ddtc_hosts::tried::Kind;
 
 use crate::bindings::{covered, may_be_covered};

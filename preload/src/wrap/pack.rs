@@ -2,8 +2,8 @@
 
 use std::ffi::c_int;
 
-use ddtc::count::Count;
-use ddtc::kind::Direction;
+use ddtc::internal::count::Count;
+use ddtc::internal::kind::Direction;
 
 use crate::convert::{Call, Outcome, convert, passed};
 use crate::forms::Forms;

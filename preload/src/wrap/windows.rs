@@ -7,7 +7,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use ddtc::count::Count;
+use ddtc::internal::count::Count;
 use ddtc_hosts::policy::Call;
 
 use super::nonblocking::before;

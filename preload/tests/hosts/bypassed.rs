@@ -245,7 +245,7 @@ fn a_program_that_is_killed_leaves_a_report() {
         assert_eq!(report(&text)["unfinished"], 1, "{text}");
         assert_eq!(rows(&text).len(), 1, "{text}");
         let record = fs::read_to_string(folder.join("record")).unwrap();
-        assert_eq!(ddtc::corpus::parse(&record).unwrap().len(), 1, "{record}");
+        assert_eq!(ddtc::internal::corpus::parse(&record).unwrap().len(), 1, "{record}");
         fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -239,7 +239,7 @@ fn the_command_line_sets_it_all_up() {
     // The recorded types are a corpus.
     for rank in 0..2 {
         let text = fs::read_to_string(folder.join(format!("record.ddt.{rank}"))).unwrap();
-        let entries = ddtc::corpus::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let entries = ddtc::internal::corpus::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
         assert!(entries.len() > 300, "{}", entries.len());
         assert!(entries.iter().any(|e| e.datatype.to_string() == "vector(10,1,3,int)"), "{text}");
     }

@@ -6,9 +6,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use ddtc::corpus::{self, CorpusEntry, Size, pattern};
-use ddtc::datatype::{Combiner, Datatype, Distribution, Order};
-use ddtc::exec::interp;
+use ddtc::internal::corpus::{self, CorpusEntry, Size, pattern};
+use ddtc::internal::datatype::{Combiner, Datatype, Distribution, Order};
+use ddtc::internal::exec::interp;
+use ddtc::internal::methods::*;
 use ddtc_hosts::faults::misplaces;
 use ddtc_hosts::policy::{Class, Library};
 

@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 
-use ddtc::datatype::c::{HostBounds, constructors};
-use ddtc::datatype::{Datatype, Named};
-use ddtc::exec::interp::external32;
+use ddtc::internal::datatype::c::{HostBounds, constructors};
+use ddtc::internal::datatype::{Datatype, Named};
+use ddtc::internal::exec::interp::external32;
+use ddtc::internal::methods::*;
 
 use crate::faults::{Left, Symptom, known};
 use crate::programs::answers;

@@ -157,8 +157,11 @@ fn name(host: Host, entry: &str, symptom: Symptom) {
 
 #[test]
 fn the_table_of_faults_names_hosts_and_entries() {
-    let entries: Vec<String> =
-        ddtc::corpus::application().into_iter().chain(ddtc::corpus::corner()).map(|e| e.name).collect();
+    let entries: Vec<String> = ddtc::internal::corpus::application()
+        .into_iter()
+        .chain(ddtc::internal::corpus::corner())
+        .map(|e| e.name)
+        .collect();
     for row in rows(TABLE) {
         let external = crate::external::has(row.0[2]) || crate::reduce::has(row.0[2]);
         assert!(external || entries.iter().any(|e| row.names(e)), "{:?}", row.0);

@@ -6,9 +6,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use ddtc::datatype::{Class, Datatype, Named};
-use ddtc::exec::interp;
-use ddtc::kind::Op;
+use ddtc::internal::datatype::{Class, Datatype, Named};
+use ddtc::internal::exec::interp;
+use ddtc::internal::kind::Op;
+use ddtc::internal::methods::*;
 
 use crate::faults::{Left, Symptom, known};
 use crate::programs::answers;

@@ -427,7 +427,7 @@ pub(crate) fn succeed(command: &mut Command, help: &str) {
 /// `named(name, &type)`: the named types that a host's header has.
 fn named_header() -> String {
     let mut text = "static int named(const char *name, MPI_Datatype *t) {\n".to_owned();
-    for name in ddtc::datatype::Named::ALL.iter().map(|n| n.mpi_name()) {
+    for name in ddtc::internal::datatype::Named::ALL.iter().map(|n| n.mpi_name()) {
         if !["MPI_LB", "MPI_UB"].contains(&name) {
             text += &format!(
                 "#ifdef {name}\n  if (!strcmp(name, \"{name}\")) {{ *t = {name}; return 1; }}\n#endif\n"

@@ -142,7 +142,8 @@ fn memfd(len: usize) -> Result<Descriptor> {
 }
 
 pub(super) fn system_error(call: &'static str) -> Error {
-    Error::new(ErrorClass::NoMem, "arena", call, io::Error::last_os_error(), "must give executable memory")
+    let error = io::Error::last_os_error();
+    Error::new(ErrorClass::NoMem, "arena", call, &error, "must give executable memory").because(error)
 }
 
 pub(super) fn page() -> usize {

@@ -101,12 +101,12 @@ fn counts_and_signatures_are_checked() {
     let source: Vec<u8> = (0..20).collect();
     let mut target = [0xa5; 16];
     // Room for two of three elements.
-    let refused = direct.copy((&source, 0), 1, (&mut target[..8], 0), 1).unwrap_err();
+    let refused = direct.copy(&source, 0, 1, &mut target[..8], 0, 1).unwrap_err();
     assert_eq!((refused.class(), refused.argument()), (ErrorClass::Truncate, "to_count"), "{refused}");
     assert_eq!(target, [0xa5; 16]);
-    assert_eq!(direct.copy((&source, 0), 1, (&mut target, 0), 2).unwrap(), 12);
+    assert_eq!(direct.copy(&source, 0, 1, &mut target, 0, 2).unwrap(), 12);
     assert_eq!(target, [0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 0xa5, 0xa5, 0xa5, 0xa5]);
-    let refused = direct.copy((&source[..19], 0), 1, (&mut target, 0), 2).unwrap_err();
+    let refused = direct.copy(&source[..19], 0, 1, &mut target, 0, 2).unwrap_err();
     assert_eq!(refused.class(), ErrorClass::Buffer, "{refused}");
 
     // The first element that differs is named, though it is in a later instance.
@@ -115,8 +115,8 @@ fn counts_and_signatures_are_checked() {
         from.direct(&commit("struct([2, 1, 2, 1], [0, 8, 16, 24], [int, double, int, long])")).unwrap();
     let source: Vec<u8> = (0..32).collect();
     let mut target = [0xa5; 32];
-    assert_eq!(direct.copy((&source, 0), 1, (&mut target, 0), 1).unwrap(), 16);
-    let refused = direct.copy((&source, 0), 2, (&mut target, 0), 1).unwrap_err();
+    assert_eq!(direct.copy(&source, 0, 1, &mut target, 0, 1).unwrap(), 16);
+    let refused = direct.copy(&source, 0, 2, &mut target, 0, 1).unwrap_err();
     assert_eq!((refused.class(), refused.argument()), (ErrorClass::Type, "element"));
     assert!(refused.to_string().contains("5 (MPI_DOUBLE to MPI_LONG)"), "{refused}");
     // Found at once, however many come before.
@@ -130,7 +130,7 @@ fn counts_and_signatures_are_checked() {
     );
     // Bytes hold anything.
     let direct = commit("double").direct(&commit("contiguous(8, byte)")).unwrap();
-    assert_eq!(direct.copy((&source, 0), 1, (&mut target, 0), 1).unwrap(), 8);
+    assert_eq!(direct.copy(&source, 0, 1, &mut target, 0, 1).unwrap(), 8);
 }
 
 /// Memories that lie in each other: read before anything is written.
@@ -226,7 +226,7 @@ fn sums_by_hand() {
         let sum = |from: &str, to: &str, source: &[i32], counts: [u64; 2], target: &[i32]| {
             let direct = commit(from).direct_reduce(&commit(to), Op::Sum).unwrap();
             let mut target = memory(target);
-            direct.copy((&memory(source), 0), counts[0], (&mut target, 0), counts[1]).unwrap();
+            direct.copy(&memory(source), 0, counts[0], &mut target, 0, counts[1]).unwrap();
             target.chunks(4).map(|v| i32::from_ne_bytes(v.try_into().unwrap())).collect::<Vec<i32>>()
         };
         assert_eq!(
@@ -268,16 +268,16 @@ fn sums_by_hand() {
     let (one, mut two) =
         ([[1, 0, 0, 0, 0, 0, 0, 0], 1.5_f64.to_ne_bytes()].concat(), [2, 0, 0, 0, 0, 0, 0, 0].to_vec());
     two.extend([2.25_f64.to_ne_bytes(), [7; 8]].concat());
-    assert_eq!(direct.copy((&one, 0), 1, (&mut two, 0), 1).unwrap(), 12);
+    assert_eq!(direct.copy(&one, 0, 1, &mut two, 0, 1).unwrap(), 12);
     assert_eq!(two, [[3, 0, 0, 0, 0, 0, 0, 0], 3.75_f64.to_ne_bytes(), [7; 8]].concat());
     assert_eq!(
-        direct.copy((&one.repeat(2), 0), 2, (&mut two.repeat(2), 0), 2).unwrap_err().class(),
+        direct.copy(&one.repeat(2), 0, 2, &mut two.repeat(2), 0, 2).unwrap_err().class(),
         ErrorClass::Type
     );
     let refused = commit("float").direct_reduce(&commit("float"), Op::Band).unwrap_err();
     assert_eq!((refused.class(), refused.argument()), (ErrorClass::Op, "element"), "{refused}");
     let refused = commit("int").direct_reduce(&commit("float"), Op::Sum).unwrap();
-    assert_eq!(refused.copy((&[0; 4], 0), 1, (&mut [0; 4], 0), 1).unwrap_err().class(), ErrorClass::Type);
+    assert_eq!(refused.copy(&[0; 4], 0, 1, &mut [0; 4], 0, 1).unwrap_err().class(), ErrorClass::Type);
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn calls_are_counted() {
     let counting = calls::Counting::start();
     let before = calls::totals();
     let mut target = [0; 12];
-    direct.copy((&[1; 12], 0), 3, (&mut target, 0), 3).unwrap();
+    direct.copy(&[1; 12], 0, 3, &mut target, 0, 3).unwrap();
     let after = calls::totals();
     drop(counting);
     // Other tests may count too.

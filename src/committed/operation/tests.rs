@@ -64,7 +64,7 @@ fn right(a: &CommittedOperation, direction: Direction, count: u64, cuts: &[usize
         let (at, end) = (piece[0], piece[1]);
         let moved = match direction {
             Direction::Pack => a.pack_range(&user, ORIGIN, count, at as u64, &mut found[at..end]),
-            Direction::Unpack => a.unpack_range(&stream[at..end], &mut found, ORIGIN, count, at as u64),
+            Direction::Unpack => a.unpack_range(&stream[at..end], ORIGIN, count, at as u64, &mut found),
         };
         assert_eq!(moved, Ok(end - at), "{direction} {at}..{end} of {t}");
     }
@@ -115,7 +115,7 @@ fn check_mode_leaves_overlap_alone() {
         let (t, mut user) = (parse(text), [0; 256]);
         let a = applied(&engine, &t);
         let stream: Vec<u8> = (1..=a.packed_size(3).unwrap() as u8).collect();
-        a.unpack(&stream, &mut user, 0, 3).unwrap();
+        a.unpack(&stream, 0, 3, &mut user).unwrap();
         assert_eq!(engine.counters().mismatches, 0, "{text}");
     }
 }

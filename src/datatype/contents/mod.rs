@@ -195,7 +195,7 @@ impl Combiner {
 
 impl Datatype {
     /// Returns the node that a constructor call of MPI made: the one below host bounds, else itself.
-    pub fn constructed(&self) -> &Datatype {
+    pub(crate) fn constructed(&self) -> &Datatype {
         match self.combiner() {
             Combiner::Bounds { oldtype, .. } => oldtype,
             _ => self,
@@ -203,7 +203,7 @@ impl Datatype {
     }
 
     /// `MPI_Type_get_envelope_c`: the small form's numbers, or the large form's for a large-count node. O(1).
-    pub fn envelope(&self) -> Envelope {
+    pub(crate) fn envelope(&self) -> Envelope {
         let node = self.constructed();
         let mut lengths = put::Lengths::default();
         put::put(node.combiner(), node.is_large_count(), &Constants::OWN, &mut lengths);
@@ -221,7 +221,7 @@ impl Datatype {
     ///
     /// # Errors
     /// A named type (class `Type`); an array shorter than the envelope says; an integer that does not fit 32 bits.
-    pub fn contents_into(
+    pub(crate) fn contents_into(
         &self,
         constants: &Constants,
         integers: &mut [i32],
@@ -237,7 +237,7 @@ impl Datatype {
     ///
     /// # Errors
     /// As [`Datatype::contents_into`].
-    pub fn contents_into_uninit(
+    pub(crate) fn contents_into_uninit(
         &self,
         constants: &Constants,
         integers: &mut [MaybeUninit<i32>],
@@ -282,7 +282,7 @@ impl Datatype {
     }
 
     /// Returns the contents in arrays of their own. Errors as [`Datatype::contents_into`].
-    pub fn contents(&self, constants: &Constants) -> Result<Contents<Datatype>> {
+    pub(crate) fn contents(&self, constants: &Constants) -> Result<Contents<Datatype>> {
         let envelope = self.envelope();
         let mut contents = Contents {
             integers: vec![0; envelope.integers as usize],
@@ -299,7 +299,7 @@ impl Datatype {
     ///
     /// # Errors
     /// Arrays that do not have the combiner's lengths, values that are none of `constants`, and what the constructor refuses.
-    pub fn from_contents(
+    pub(crate) fn from_contents(
         kind: CombinerKind,
         contents: Contents<Datatype>,
         constants: &Constants,

@@ -350,6 +350,15 @@ impl<'a> Reader<'a> {
 impl Datatype {
     /// Returns the datatype of a wire form ([`Datatype::to_wire`]), whoever wrote it. Time and memory are linear in the length of `bytes`.
     ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// assert!(Datatype::from_wire(b"no datatype").is_err());
+    /// let column = Datatype::vector(4, 1, 8, &Datatype::of::<f64>())?;
+    /// assert_eq!(Datatype::from_wire(&column.to_wire()?)?, column);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Names the byte and the rule. Class `Truncate` for a form without its end; `Unsupported` for one of another version; `Type` for a named or
     /// f90 type that is another one here; `NoMem`; that of the constructor that refused arguments; `Arg` for all else that is no form.

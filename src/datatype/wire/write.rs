@@ -350,12 +350,20 @@ impl Datatype {
     ///
     /// # Errors
     /// Class `NoMem` where there is no memory for a list of the nodes.
-    pub fn wire_size(&self) -> Result<usize> {
+    pub(crate) fn wire_size(&self) -> Result<usize> {
         length(&Nodes::of(self)?)
     }
 
-    /// Returns the wire form: portable bytes from which [`Datatype::from_wire`] makes an equal datatype on any machine, with the same sharing
-    /// and host bounds, so that it has the same contents and finds the same kernel.
+    /// Returns the wire form: portable bytes from which [`Datatype::from_wire`] makes an equal datatype on any machine. Shared subtrees stay
+    /// shared, and bounds that an MPI library decided stay as they are.
+    ///
+    /// ```
+    /// use ddtc::Datatype;
+    ///
+    /// let column = Datatype::vector(4, 1, 8, &Datatype::of::<f64>())?;
+    /// assert_eq!(Datatype::from_wire(&column.to_wire()?)?, column);
+    /// # Ok::<(), ddtc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Class `NoMem` where there is no memory for it.

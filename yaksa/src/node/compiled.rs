@@ -1,9 +1,9 @@
 //! Engine's part of a type that calls move bytes by: the committed type that packs and unpacks it, and a handle for each operation that it was reduced by. It hangs on the
 //! node, so that all numbers of a node share it; `compile.rs` fills it.
 
-use ddtc::committed::{Committed, CommittedOperation};
-use ddtc::kind::Op;
-use ddtc::process::{Mutex, Once};
+use ddtc::internal::committed::{Committed, CommittedOperation};
+use ddtc::internal::kind::Op;
+use ddtc::internal::process::{Mutex, Once};
 
 /// Results of the calls of one type.
 #[derive(Debug)]

@@ -156,7 +156,7 @@ impl Drop for Ref {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ddtc::datatype::Named;
+    use ddtc::internal::datatype::Named;
 
     #[test]
     fn the_last_reference_frees_and_the_only_one_may_change() {

@@ -1,6 +1,7 @@
 //! From a type of this library to a tree of ddtc: the same elements, in the same order, under the same bounds.
 
-use ddtc::datatype::{Combiner, Datatype, Named};
+use ddtc::internal::datatype::{Combiner, Datatype, Named};
+use ddtc::internal::methods::*;
 
 use super::{Node, Shape};
 use crate::abi::{Code, Result};

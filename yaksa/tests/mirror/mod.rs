@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
 use std::mem::transmute_copy;
 
-use ddtc::datatype::{Combiner, Datatype, Named, Order};
+use ddtc::internal::datatype::{Combiner, Datatype, Named, Order};
+use ddtc::internal::methods::*;
 use libc::iovec;
 
 use crate::library::installed;

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use super::{Collective, When, collective};
-use ddtc::count::Count;
+use ddtc::internal::count::Count;
 
 use crate::forms::{Form, Forms, forward};
 use crate::handles::too_large;

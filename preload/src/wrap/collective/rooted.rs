@@ -2,8 +2,8 @@
 
 use std::ffi::c_int;
 
-use ddtc::count::Count;
-use ddtc::process::Awaited;
+use ddtc::internal::count::Count;
+use ddtc::internal::process::Awaited;
 use ddtc_hosts::profile::WireForm;
 
 use super::{Collective, When, collective};

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Compares docs/api.txt with the public items of the crate, which cargo-public-api reads from the documentation that a nightly compiler
+# writes. With DDTC_BLESS=1 it writes docs/api.txt instead.
+#
+# On x86-64 the list is made without any feature, which needs no Cranelift and takes a fraction of the time; the default features are only
+# compiled there. No public item depends on a feature. Left out are implementations that are derived, automatic, or of every type. What the
+# feature `internal` makes public is never in the list.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=tests/tiers.sh
+. tests/tiers.sh
+
+target=${CARGO_TARGET_DIR:-$PWD/target}
+tool=$target/tools/bin/cargo-public-api
+version=0.52.0
+need nightly
+if [ "$("$tool" --version 2>/dev/null)" != "cargo-public-api $version" ]; then
+    # It reads one file: a build without optimization is a third of the time.
+    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 \
+        cargo install cargo-public-api --version "$version" --locked --root "$target/tools" --target-dir "$target/tools/build"
+fi
+
+# As a dependency: without the features of the workspace, which the tests have.
+cargo check --locked --package ddtc
+
+features=()
+[ "$(uname -m)" != x86_64 ] || features=(--no-default-features)
+list=$target/public-api/items.txt
+mkdir -p "$target/public-api"
+CARGO_TARGET_DIR=$target/public-api RUSTUP_TOOLCHAIN=$nightly "$tool" public-api --package ddtc -sss "${features[@]}" >"$list"
+[ "$(wc -l <"$list")" -gt 50 ] || fail "cargo-public-api found next to nothing: $list"
+if [ -n "${DDTC_BLESS-}" ]; then
+    cp "$list" docs/api.txt
+else
+    diff docs/api.txt "$list" || fail "docs/api.txt (<) does not list the public items of the code (>): DDTC_BLESS=1 ./test.sh api writes it"
+fi
+echo "test result: ok. 1 passed; 0 failed; 0 ignored: docs/api.txt has $(wc -l <docs/api.txt) lines"

@@ -1,0 +1,111 @@
+//! docs/api.txt, which lists the public items of the crate: it is short, and each item has an example that runs.
+//!
+//! tests/api.sh holds the list to the code, with a nightly compiler. What this module checks needs none.
+
+use crate::text::{files, read};
+
+/// Maximum number of lines of docs/api.txt.
+const MAX_LINES: usize = 200;
+
+/// Maximum number of types, traits and free functions.
+const MAX_ITEMS: usize = 40;
+
+/// Traits of the standard library whose methods need no example: everybody knows how `fmt` or `==` are called.
+const KNOWN: [&str; 9] =
+    ["Default", "Display", "Debug", "FromStr", "PartialEq", "Eq", "Hash", "Error", "Scalar"];
+
+/// The words of a line after its attributes and `pub`, `unsafe`.
+fn words(line: &str) -> Vec<&str> {
+    let line = line.rsplit("] ").next().unwrap_or(line);
+    line.split_whitespace().filter(|w| !["pub", "unsafe", "const"].contains(w)).collect()
+}
+
+/// The path below the crate of what a line declares, such as `Committed::pack`, without generics.
+fn path(word: &str) -> Vec<&str> {
+    let end = word.find(['(', '<']).unwrap_or(word.len());
+    // Methods of a generic type: `Segments<'l>::len(..)`.
+    let whole = match word.split_once(">::") {
+        Some((of, rest)) if of.contains('<') && !of.contains('(') => {
+            let method = rest.split(['(', '<']).next().unwrap_or("");
+            return [of.split('<').next().unwrap_or(of).trim_start_matches("ddtc::"), method].to_vec();
+        }
+        _ => &word[..end],
+    };
+    whole.trim_start_matches("ddtc::").split("::").collect()
+}
+
+#[test]
+fn the_interface_is_small() {
+    let text = read("docs/api.txt");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines.len() <= MAX_LINES, "docs/api.txt has {} lines", lines.len());
+    assert!(!text.contains("internal"), "docs/api.txt lists what is for the workspace");
+    let item = |line: &&&str| {
+        let words = words(line);
+        let free = |word: &str| path(word).len() == 1;
+        match words[..] {
+            ["struct" | "enum" | "trait" | "union" | "type", name, ..] | ["fn", name, ..] => free(name),
+            _ => false,
+        }
+    };
+    let items = lines.iter().filter(item).count();
+    assert!((10..=MAX_ITEMS).contains(&items), "docs/api.txt has {items} types, traits and free functions");
+}
+
+/// The documentation of the public items called `name`, by kind, in the sources of the library.
+fn documented<'a>(texts: &'a [String], starts: &[String]) -> Vec<Vec<&'a str>> {
+    let mut found = Vec::new();
+    for text in texts {
+        let lines: Vec<&str> = text.lines().collect();
+        for (i, line) in lines.iter().enumerate() {
+            let line = line.trim_start();
+            if starts.iter().any(|start| line.starts_with(start)) {
+                let above = lines[..i].iter().rev().map(|l| l.trim_start());
+                found.push(above.take_while(|l| l.starts_with("//") || l.starts_with('#')).collect());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn public_items_have_examples() {
+    let texts: Vec<String> = files("src", "rs").iter().map(|file| read(file)).collect();
+    let list = read("docs/api.txt");
+    let (mut seen, mut known) = (0, false);
+    for line in list.lines() {
+        let words = words(line);
+        let starts: Vec<String> = match words[..] {
+            [first, .., _, _] if first.starts_with("impl") => {
+                let name = words.iter().find(|w| w.contains("::") || w.starts_with("ddtc")).unwrap_or(&"");
+                let name = name.split('<').next().unwrap_or(name);
+                known = line.contains(" for ") && KNOWN.contains(&name.rsplit("::").next().unwrap_or(name));
+                continue;
+            }
+            [first, ..] if first.starts_with("impl") => {
+                known = false;
+                continue;
+            }
+            ["struct" | "enum" | "trait", ..] => {
+                known = false;
+                let name = path(words[1])[0].trim_end_matches(':');
+                ["struct", "enum", "trait"].iter().map(|kind| format!("pub {kind} {name}")).collect()
+            }
+            ["fn", name, ..] if !known => {
+                let name = path(name).last().copied().unwrap_or("").to_owned();
+                // Setters of `Config` are declared by a macro, by name and type.
+                let kinds = ["pub fn", "pub unsafe fn", "pub const fn"].iter();
+                kinds
+                    .flat_map(|kind| [format!("{kind} {name}("), format!("{kind} {name}<")])
+                    .chain(line.contains("ddtc::Config::").then(|| format!("{name}: ")))
+                    .collect()
+            }
+            _ => continue,
+        };
+        let found = documented(&texts, &starts);
+        let example = found.iter().any(|doc| doc.iter().any(|l| l.starts_with("/// ```")));
+        assert!(example, "no example that runs: {line}");
+        seen += 1;
+    }
+    assert!(seen > 80, "{seen}");
+}
