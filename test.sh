@@ -3,7 +3,7 @@
 # line that says what to type, before anything long starts.
 #
 #   ./test.sh               the fast tier, which is `cargo test`
-#   ./test.sh all           that and every part of e2e: before a release
+#   ./test.sh all           that and every part of e2e: before a release. Parts that need an archive of sources run if a variable names it
 #   ./test.sh PART..        these parts: tests/parts.txt, docs/TESTING.md ("Parts"); `fast` is the fast tier
 #   ./test.sh --list        their names, seconds and what they hold
 set -euo pipefail
@@ -18,7 +18,7 @@ fi
 wanted=("$@")
 [ $# -gt 0 ] || wanted=(fast)
 # shellcheck disable=SC2207
-[ "$*" != all ] || wanted=(fast $(parts))
+[ "$*" != all ] || { wanted=(fast $(usual)); without_archive; }
 needs=(cc objcopy python3 venv)
 hosts=(mpich openmpi)
 for name in "${wanted[@]}"; do

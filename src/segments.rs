@@ -368,7 +368,7 @@ impl<'l> Segments<'l> {
 /// Segments that a [`Cursor`] lists at once.
 const LISTED: usize = 64;
 
-/// Segments in order: [`Segments::cursor`].
+/// Segments in order: `Segments::cursor`.
 #[derive(Clone, Debug)]
 pub struct Cursor<'l> {
     segments: Segments<'l>,

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# MPICH 4.0.2 with ddtc's libyaksa.so.0 in place of yaksa, judged by yaksa's own tests and by MPICH's: docs/TESTING.md, "A runtime".
+# MPICH with ddtc's libyaksa.so.0 in place of yaksa, judged by yaksa's own tests and by MPICH's: docs/TESTING.md, "A runtime".
 #
 #   tests/runtime.sh                 everything, on stock yaksa and on ours, and the comparison; goes on where it was interrupted
 #   tests/runtime.sh --sample        MPICH built with ours, a fixed sample that must pass (tests/runtime/sample.txt): a part of e2e
 #   tests/runtime.sh --bench         MPICH on stock and on ours, interleaved: a table and a record
 #   tests/runtime.sh --only REGEX    cases whose names match, on both
+#   --mpich ARCHIVE                  with any of these: the release of MPICH in this archive instead of Debian's 4.0.2. Everything then
+#                                    ends with jobs whose ranks use different libraries
 #
-# DDTC_RUNTIME_CACHE: where sources, builds and results lie [target/ddtc-runtime]. DDTC_RUNTIME_LIBRARY: a folder with another
-# libyaksa.so.0 to be judged than the one that cargo builds. DDTC_RUNTIME_LIMIT: seconds after which a case hangs [900].
-# DDTC_RUNTIME_MIRROR: of Debian's packages [the system's own].
+# DDTC_RUNTIME_CACHE: where sources, builds and results lie [target/ddtc-runtime; with --mpich a folder in ~/.cache, named after the
+# archive]. DDTC_RUNTIME_LIBRARY: a folder with another libyaksa.so.0 to be judged than the one that cargo builds. DDTC_RUNTIME_LIMIT:
+# seconds after which a case hangs [900]. DDTC_RUNTIME_RANKS: maximum number of ranks of a case [4]. DDTC_RUNTIME_MIRROR: of Debian's
+# packages [the system's own].
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PYTHONDONTWRITEBYTECODE=1
@@ -18,18 +21,27 @@ step() { printf '== %s (%ss)\n' "$*" "$SECONDS"; }
 
 mode=whole
 only=
+archive=
 while [ $# -gt 0 ]; do
     case $1 in
         --sample | --bench) mode=${1#--} ;;
         --only) [ $# -ge 2 ] || fail "--only needs a regular expression"; only=$2; shift ;;
-        *) fail "$1 is no argument: --sample, --bench, --only REGEX" ;;
+        --mpich)
+            [ $# -ge 2 ] || fail "--mpich needs an archive of MPICH's sources"
+            case $2 in /*) archive=$2 ;; *) archive=$OLDPWD/$2 ;; esac
+            [ -f "$archive" ] || fail "--mpich $2: there is no such archive"
+            shift ;;
+        *) fail "$1 is no argument: --sample, --bench, --only REGEX, --mpich ARCHIVE" ;;
     esac
     shift
 done
 
 here=$PWD/tests/runtime
 target=${CARGO_TARGET_DIR:-$PWD/target}
-cache=${DDTC_RUNTIME_CACHE:-$target/ddtc-runtime}
+cache=$target/ddtc-runtime
+# The builds of an archive are large, and `cargo clean` is not meant for them.
+[ -z "$archive" ] || cache=${XDG_CACHE_HOME:-$HOME/.cache}/ddtc-runtime/$(basename "$archive" | sed 's/\.tar.*//')
+cache=${DDTC_RUNTIME_CACHE:-$cache}
 jobs=$(nproc)
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
@@ -53,7 +65,12 @@ need_packages
 python3 "$here/test_harness.py" 2>"$cache/harness.log" || fail "the harness fails its own tests: $cache/harness.log"
 ours=$cache/ours
 build_ours
-once source "mpich $version" fetch
+if [ -n "$archive" ]; then
+    once source "$(sha256sum <"$archive" | cut -c 1-16)" unpack
+else
+    once source "mpich $version" fetch
+fi
+describe_source
 once header "of yaksa in mpich $version" configure_yaksa
 once witness "$(sha256sum <"$here/witness.c" | cut -c 1-16)" build_witness
 
@@ -61,7 +78,7 @@ case $mode in
     sample)
         once face "around our library" make_face
         once mpich-on-ours "${mpich_options[*]} --disable-romio" build_mpich mpich-on-ours "$cache/face" "${mpich_options[@]}" --disable-romio
-        once yaksa-tests "against ours" build_yaksa_tests "$cache/face/lib"
+        [ -z "$yaksa_tests" ] || once yaksa-tests "against ours" build_yaksa_tests "$cache/face/lib"
         once sample-programs "$(sha256sum <"$here/sample.txt" | cut -c 1-16)" build_mpi_tests mpich-on-ours \
             < <(sed -nE 's,^(mpi|nolocal) ([^ ]+) .*,\2,p' "$here/sample.txt")
         step "sample"
@@ -73,7 +90,7 @@ case $mode in
         once mpich "${mpich_options[*]}" build_mpich mpich "$cache/stock" "${mpich_options[@]}"
         ;;&
     whole)
-        once yaksa-tests "against stock" build_yaksa_tests "$cache/stock/lib"
+        [ -z "$yaksa_tests" ] || once yaksa-tests "against stock" build_yaksa_tests "$cache/stock/lib"
         once programs "of test/mpi" build_mpi_tests mpich < <(python3 "$here/run.py" --cache "$cache" --mpich mpich --programs)
         results=$cache/results.tsv
         for again in "" --again; do
@@ -85,6 +102,13 @@ case $mode in
             done
         done
         python3 "$here/compare.py" "$results" --mpich "$version"
+        if [ -n "$archive" ]; then
+            once stock-ndebug "yaksa of mpich $version, without assertions" build_stock_ndebug
+            once mixed "$(sha256sum <"$here/mixed.c" | cut -c 1-16)" build_mixed
+            step "jobs whose ranks use different libraries"
+            python3 "$here/mixed.py" --mpiexec "$cache/mpich/bin/mpiexec" --program "$cache/mixed" --ours "$ours" \
+                "$cache/stock/lib" "$cache/stock-ndebug"
+        fi
         ;;
     bench)
         "$here/bench.sh" "$cache" "$ours"

@@ -49,7 +49,10 @@ impl Machine {
 
     fn bash(&self, arguments: &[&str]) -> Output {
         let mut bash = Command::new(self.folder.join("bash"));
-        bash.current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments).env("PATH", &self.folder);
+        bash.current_dir(env!("CARGO_MANIFEST_DIR"))
+            .args(arguments)
+            .env("PATH", &self.folder)
+            .env_remove("DDTC_MPICH5");
         // With the wheels of a checkout that has never fetched any.
         bash.env("CARGO_TARGET_DIR", self.folder.join("target")).output().unwrap()
     }
@@ -122,6 +125,26 @@ fn a_part_that_there_is_not_is_an_error() {
     let machine = Machine::new("parts");
     let said = machine.refuses(&["browser", "no-such-part"]);
     assert!(said.contains("no-such-part is no part of the tests: ") && said.contains(" browser "), "{said}");
+}
+
+#[test]
+fn a_part_without_its_archive_runs_only_if_it_is_named_and_then_says_so() {
+    let machine = Machine::new("archives");
+    let said = machine.refuses(&["mpich5"]);
+    assert!(said.contains("DDTC_MPICH5 must name an archive of sources"), "{said}");
+    let usual = |variable: &str| {
+        let output = machine.bash(&["-c", &format!("{variable} . tests/tiers.sh; usual; without_archive")]);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (without, with) = (usual(""), usual("export DDTC_MPICH5=/some/archive;"));
+    assert!(
+        !without.lines().any(|l| l == "mpich5") && without.contains("since no variable names"),
+        "{without}"
+    );
+    assert!(
+        without.lines().any(|l| l == "runtime") && with.lines().any(|l| l == "mpich5"),
+        "{without}{with}"
+    );
 }
 
 #[test]

@@ -13,6 +13,7 @@ there() {
         chromium) [ -n "${DDTC_BROWSER:-}" ] || command -v chromium chromium-browser google-chrome chrome >/dev/null ;;
         nightly) rustup run "$nightly" rustc --version >/dev/null 2>&1 && rustup run "$nightly" cargo miri --version >/dev/null 2>&1 ;;
         apt) command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ;;
+        DDTC_*) [ -f "${!1:-}" ] ;;
         *) command -v "$1" >/dev/null ;;
     esac
 }
@@ -49,6 +50,7 @@ need() {
                     fail "$nightly could not be installed (no network?): rustup toolchain install $nightly --profile minimal --component rust-src --component miri"
                 ;;
             apt) fail "apt-get and dpkg are missing: this part takes a source package of Debian; run it on Debian 12" ;;
+            DDTC_*) fail "$word must name an archive of sources, and names '${!word:-}': docs/TESTING.md, \"Parts\"" ;;
             # shellcheck disable=SC2207
             *) packages+=($(package "$word")) ;;
         esac
@@ -123,6 +125,24 @@ miri() {
 
 # Names of the parts, in order.
 parts() { sed -n 's/^\([a-z0-9]*\) | .*/\1/p' tests/parts.txt; }
+
+# Names of the parts that may run without being asked for by name: not those that need an archive of sources which no variable names.
+usual() {
+    local name word
+    for name in $(parts); do
+        for word in $(column "$name" needs); do
+            case $word in DDTC_*) [ -n "${!word:-}" ] || continue 2 ;; esac
+        done
+        echo "$name"
+    done
+}
+
+# Says which parts are left out for want of an archive, if any are.
+without_archive() {
+    local names
+    names=$(parts | grep -vxF -f <(usual) | tr '\n' ' ' || true)
+    [ -z "$names" ] || echo "not run, since no variable names an archive of their sources: $names(docs/TESTING.md, \"Parts\")"
+}
 
 # A column of a part: seconds, needs, files, text, command.
 column() {

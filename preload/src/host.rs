@@ -349,7 +349,7 @@ pub(crate) struct Host {
     /// True if the same kinds may be converted in calls that reach processes of other jobs, to which
     /// the transport may be another.
     pub(crate) converts_beyond: bool,
-    /// What `MPI_Get_library_version` says of the implementation and its device
+    /// Names of the implementation and its device, from the text of `MPI_Get_library_version`
     /// ([`queries::version`]).
     pub(crate) version: String,
     /// Minimum bytes of a contiguous run that the MPI library copies faster than `memcpy` does

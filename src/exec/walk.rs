@@ -2,7 +2,7 @@
 //!
 //! The production fallback, the tier before a lazy compile, and what a range has no kernel for. It keeps its place on an
 //! explicit stack, allocates only for nests deeper than `INLINE_DEPTH`, and hands innermost loops to the same
-//! micro-kernels that compiled code calls. [`range`] goes through a nest by the ends of a range, with the walker for the rest.
+//! micro-kernels that compiled code calls. `range` goes through a nest by the ends of a range, with the walker for the rest.
 //!
 //! A loop over a few leaves runs leaf by leaf over a chunk of iterations: one call per leaf instead of one copy per row. For
 //! unpack that needs iterations that do not overlap; inside one iteration the order of leaves is kept either way. Two loops around a small element

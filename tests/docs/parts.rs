@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::text::{files, hold, read, root};
 
-/// All parts together take no longer, in seconds on two quiet cores.
+/// All parts that run without being asked for together take no longer, in seconds on two quiet cores.
 const SECONDS: u32 = 3600;
 
 struct Part {
@@ -99,7 +99,8 @@ fn every_binary_of_e2e_is_in_a_part() {
 #[test]
 fn the_table_of_parts_is_that_of_the_document() {
     let parts = parts();
-    assert!(parts.iter().map(|p| p.seconds).sum::<u32>() <= SECONDS, "more than {SECONDS} s");
+    let usual = parts.iter().filter(|p| !p.needs.contains("DDTC_"));
+    assert!(usual.map(|p| p.seconds).sum::<u32>() <= SECONDS, "more than {SECONDS} s");
     let names: BTreeSet<&str> = parts.iter().map(|p| p.name.as_str()).collect();
     assert_eq!(names.len(), parts.len(), "a name twice");
     let mut table = "| Part | Needs | Seconds | What it holds |\n|---|---|---|---|\n".to_owned();

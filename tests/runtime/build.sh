@@ -31,10 +31,38 @@ fetch() {
     source_package mpich "$version" "$orig_sha256" "${DDTC_RUNTIME_MIRROR:-}"
 }
 
+# The archive that the caller names. Nothing is left of one that could not be unpacked.
+unpack() {
+    rm -rf "$cache/source" "$cache/source.part" && mkdir "$cache/source.part" &&
+        tar -xf "$archive" -C "$cache/source.part" --strip-components 1 &&
+        { grep -q MPICH_VERSION_m4 "$cache/source.part/maint/version.m4" || { echo "$archive has no sources of MPICH"; return 1; }; } &&
+        mv "$cache/source.part" "$cache/source"
+}
+
+# What the sources say of themselves: the version of MPICH, where yaksa lies, whether its tests are there, and options of configure.
+describe_source() {
+    if [ -n "$archive" ]; then
+        version=$(sed -n 's/^m4_define(\[MPICH_VERSION_m4\],\[\(.*\)\]).*/\1/p' "$cache/source/maint/version.m4")
+        [ -n "$version" ] || fail "$cache/source/maint/version.m4 does not say a version of MPICH"
+    fi
+    yaksa=$cache/source/modules/yaksa
+    [ -d "$yaksa" ] || yaksa=$cache/source/src/mpi/datatype/typerep/yaksa
+    [ -d "$yaksa" ] || fail "$cache/source has no sources of yaksa"
+    yaksa_tests=
+    if [ -d "$yaksa/test" ]; then yaksa_tests=$yaksa/test; else echo "note: these sources have no tests of yaksa"; fi
+    # Debian's 4.0.2 has hwloc's options from hwloc's own macros.
+    if grep -q -e --with-hwloc-prefix "$cache/source/configure"; then
+        mpich_options+=(--with-hwloc-prefix=system)
+    else
+        mpich_options+=(--with-hwloc=/usr)
+    fi
+    [ -d "$cache/source/src/mpi/romio" ] || mpich_options+=(--disable-romio)
+}
+
 # yaksa's header, as its configure makes it: all that MPICH and the tests need of it besides a library.
 configure_yaksa() {
     rm -rf "$cache/yaksa-build" && mkdir "$cache/yaksa-build" && cd "$cache/yaksa-build" &&
-        "$cache/source/modules/yaksa/configure" --prefix="$cache/stock" --disable-static CFLAGS=-O2
+        "$yaksa/configure" --prefix="$cache/stock" --disable-static CFLAGS=-O2
 }
 
 # The library that ours stands in for: 600 generated files, most of the time of a whole run.
@@ -42,10 +70,21 @@ build_stock() {
     cd "$cache/yaksa-build" && make -j "$jobs" && make install
 }
 
-# Ours as MPICH's configure wants to see it: a prefix with the source's header.
+# The same without assertions, in $cache/stock-ndebug. Types and their forms are in `frontend` and `util`; the generated files, which take
+# most of the time, stay as they are.
+build_stock_ndebug() {
+    cd "$cache/yaksa-build" && find src/frontend src/util -name '*.lo' -delete && make -j "$jobs" CFLAGS="-O2 -DNDEBUG" libyaksa.la &&
+        mkdir -p "$cache/stock-ndebug" && cp -L .libs/libyaksa.so.0 "$cache/stock-ndebug/libyaksa.so.0"
+}
+
+build_mixed() {
+    "$cache/mpich/bin/mpicc" -O2 -Wall -Wextra -o "$cache/mixed" "$here/mixed.c"
+}
+
+# Ours as MPICH's configure wants to see it: a prefix with the header that packaging/install.sh installs.
 make_face() {
     rm -rf "$cache/face" && mkdir -p "$cache/face/include" "$cache/face/lib" &&
-        cp "$cache/yaksa-build/src/frontend/include/yaksa.h" "$cache/face/include" &&
+        cp "$here/../../yaksa/include/yaksa.h" "$cache/face/include" &&
         cp "$ours/libyaksa.so.0" "$cache/face/lib" && ln -s libyaksa.so.0 "$cache/face/lib/libyaksa.so"
 }
 
@@ -55,14 +94,17 @@ build_mpich() {
     local name=$1 yaksa=$2
     shift 2
     rm -rf "$cache/$name" "$cache/$name-build" && mkdir "$cache/$name-build" && cd "$cache/$name-build" &&
-        "$cache/source/configure" --prefix="$cache/$name" --with-yaksa="$yaksa" LDFLAGS="-Wl,-rpath,$yaksa/lib" "$@" && make -j "$jobs" && make install
+        "$cache/source/configure" --prefix="$cache/$name" --with-yaksa="$yaksa" LDFLAGS="-Wl,-rpath,$yaksa/lib" "$@" && make -j "$jobs" && make install || return 1
+    # From 4.1 on the tests are not configured with the library.
+    [ -f test/mpi/Makefile ] && return
+    mkdir -p test/mpi && cd test/mpi && "$cache/source/test/mpi/configure" --with-mpi="$cache/$name" --disable-fortran --disable-cxx --disable-romio
 }
 
-mpich_options=(--with-device=ch4:ofi --with-libfabric=/usr --with-hwloc-prefix=system --disable-fortran --disable-cxx --enable-fast=O2 --disable-static)
+mpich_options=(--with-device=ch4:ofi --with-libfabric=/usr --disable-fortran --disable-cxx --enable-fast=O2 --disable-static)
 
 # yaksa's tests, linked against the library in folder $1: its own makefile would make wrappers that put its own library first.
 build_yaksa_tests() {
-    local test=$cache/source/modules/yaksa/test out=$cache/yaksa-tests name
+    local test=$yaksa_tests out=$cache/yaksa-tests name
     local flags=(-O2 -w -I "$cache/yaksa-build/src/frontend/include" -I "$test/dtpools/src" -I "$test/pack")
     rm -rf "$out" && mkdir "$out" || return 1
     for name in simple_test lbub test_contig threaded_test; do

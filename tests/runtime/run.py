@@ -135,6 +135,8 @@ def verdict(o, case, code, text, seen):
     said = text.splitlines()
     if not any(PASSED.match(line) for line in said):
         return "no verdict"
+    if case.warnings:
+        return "pass"
     return "pass" if all(PASSED.match(line) or HARMLESS.match(line) for line in said) else "output"
 
 

@@ -12,7 +12,7 @@ use crate::node::Ref;
 const PLACES: usize = 8;
 /// Longer ones are not.
 const LONGEST: usize = 8 << 10;
-/// Where a form has the hash of its datatype.
+/// Where a wire form, which is what is kept of a form, has the hash of its datatype.
 const HASH: usize = 16;
 
 struct Form {

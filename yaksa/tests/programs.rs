@@ -79,10 +79,29 @@ fn a_gpu_runtime_is_mentioned_once() {
     }
 }
 
-/// The names that the header of these tests declares, which are those of the interface, and no other.
+/// Another MPICH than the library is made for, which a preloaded object claims to be.
+#[test]
+fn an_unknown_mpich_is_mentioned_once() {
+    let program = compile("gpu", false);
+    for (version, expected) in [("5.0.1", None), ("4.0.2", None), ("6.1.0a1", Some("this is MPICH 6.1.0a1"))]
+    {
+        let (source, object) = (scratch().join("version.c"), scratch().join(format!("version-{version}.so")));
+        let text = format!("MPICH Version:      {version}\\nMPICH ABI: 1:2:3");
+        let code = format!(
+            "#include <string.h>\nint PMPI_Get_library_version(char *t, int *n)\n{{ strcpy(t, \"{text}\"); *n = strlen(t); return 0; }}\n"
+        );
+        std::fs::write(&source, code).unwrap();
+        run(Command::new("cc").args(["-shared", "-fPIC"]).arg(&source).arg("-o").arg(&object));
+        let said = String::from_utf8(run(Command::new(&program).env("LD_PRELOAD", &object)).stderr).unwrap();
+        assert_eq!(said.lines().count(), usize::from(expected.is_some()), "{said}");
+        assert!(said.contains(expected.unwrap_or("")), "{said}");
+    }
+}
+
+/// The names that the installed header declares, and no other.
 #[test]
 fn exactly_the_interface_is_exported() {
-    let header = std::fs::read_to_string(format!("{HERE}/tests/c/interface.h")).unwrap();
+    let header = std::fs::read_to_string(format!("{HERE}/include/yaksa.h")).unwrap();
     let mut declared: Vec<&str> = header
         .lines()
         .filter_map(|l| l.strip_prefix("int "))

@@ -42,7 +42,7 @@ pub type LargeContentsFn = unsafe extern "C-unwind" fn(
 
 /// Returns the first line of a library's version text (MPI 5.0, 9.1.1), with one space between
 /// words. What MPICH says of its device is appended, as in `MPICH Version: 5.0.2, device ch4:ucx,ofi`,
-/// and the words of [`NO_SHARED_MEMORY`] if it was built so. `None` if the call fails.
+/// and `, without shared memory` if it was built so. `None` if the call fails.
 ///
 /// # Safety
 /// `function` must be `MPI_Get_library_version` of an MPI library.

@@ -38,6 +38,6 @@ pub(crate) fn installed() -> &'static Path {
             .env_remove("INSTALL_BUILT");
         let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
         assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-        prefix.join("lib/ddtc/yaksa")
+        prefix.join("lib/ddtc/yaksa/lib")
     })
 }

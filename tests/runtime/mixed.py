@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Judges jobs of two ranks that use different libraries as libyaksa.so.0: no call may return success and leave wrong data.
+
+Runs the program mixed (mixed.c) for each kind of call and each pair of libraries. Each rank gets its library by LD_LIBRARY_PATH. Prints one
+line a job, and exits with 1 if a job of one library is not right, or if a mixed job hangs or goes on with wrong data.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+KINDS = ("send", "put", "accumulate")
+
+
+def outcome(mpiexec, program, kind, libraries, limit):
+    """The last words of a job: what rank 1 printed, else how the job ended."""
+    ranks = [["-n", "1", "-env", "LD_LIBRARY_PATH", str(folder), program, kind] for folder in libraries]
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("DDTC_", "MPIR_CVAR_", "LD_"))}
+    try:
+        job = subprocess.run([mpiexec, *ranks[0], ":", *ranks[1]], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return "hangs", ""
+    text = job.stdout + job.stderr
+    lines = [line.strip() for line in job.stdout.splitlines()]
+    for word in ("wrong", "error", "right"):
+        found = [line for line in lines if line.startswith(word)]
+        if found and (word != "right" or job.returncode == 0):
+            return found[0], text
+    return f"ends with status {job.returncode}", text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mpiexec", required=True)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--limit", type=float, default=60, help="seconds after which a job hangs")
+    parser.add_argument("--ours", type=Path, required=True, help="folder of ddtc's libyaksa.so.0")
+    parser.add_argument("stock", type=Path, nargs="+", help="folders of yaksa's libyaksa.so.0, with assertions and without")
+    o = parser.parse_args()
+    failed = 0
+    pairs = [(o.ours, o.ours)]
+    for stock in o.stock:
+        pairs += [(stock, stock), (stock, o.ours), (o.ours, stock)]
+    for pair in pairs:
+        for kind in KINDS:
+            said, text = outcome(o.mpiexec, o.program, kind, pair, o.limit)
+            alike = pair[0] == pair[1]
+            good = said == "right" if alike else said.startswith(("error", "ends"))
+            failed += not good
+            print(f"{'ok  ' if good else 'FAIL'} {kind:10} from {pair[0]} to {pair[1]}: {said}", flush=True)
+            if not good:
+                print("\n".join(f"     {line}" for line in text.splitlines()[-10:]))
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
