@@ -9,6 +9,7 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ddtc::internal::datatype::Datatype;
 use ddtc::internal::datatype::c::{self, HostBounds};
@@ -91,6 +92,9 @@ enum Link {
 }
 
 /// Compiles `source` (a file under tests/, or anywhere) and returns the program.
+///
+/// Each call makes a file of its own: tests run side by side, and a program that one of them runs cannot be written by
+/// another ("Text file busy").
 fn compile(compiler: &str, source: &str, link: Link, extra: &[&str]) -> PathBuf {
     let name = Path::new(source).file_stem().and_then(|s| s.to_str()).expect("name");
     let suffix = match link {
@@ -99,7 +103,9 @@ fn compile(compiler: &str, source: &str, link: Link, extra: &[&str]) -> PathBuf 
         Link::Sanitized => "asan",
     };
     let lib = installed().join("lib");
-    let program = scratch().join(format!("{name}-{compiler}-{suffix}"));
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
+    let program = scratch().join(format!("{name}-{compiler}-{suffix}-{call}"));
     let mut command = Command::new(compiler);
     command.args(["-g", "-O1", "-Wall", "-Wextra", "-Werror"]);
     command.args(pkg_config("Cflags:")).args(extra);

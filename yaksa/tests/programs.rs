@@ -6,6 +6,7 @@ mod library;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use library::{installed, scratch};
 
@@ -28,9 +29,13 @@ fn run(command: &mut Command) -> Output {
 }
 
 /// Compiles a program of tests/c and returns it.
+///
+/// Each call makes a file of its own: tests run side by side, and a program that one of them runs cannot be written by
+/// another ("Text file busy").
 fn compile(name: &str, sanitized: bool) -> PathBuf {
     let lib = installed();
-    let program = scratch().join(format!("{name}{}", if sanitized { "-sanitized" } else { "" }));
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let program = scratch().join(format!("{name}-{}", CALLS.fetch_add(1, Ordering::Relaxed)));
     let mut command = Command::new("cc");
     command.args(["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]);
     if sanitized {
