@@ -5,8 +5,9 @@
     tests/comment-sample.py FOLDER.. --count
 
 Each sample is one comment block (adjacent comment lines joined) with its place, the enclosing
-function if there is one, and the three lines of code that follow it. Rust, C, Fortran, Python and
-shell files are read; only files that git tracks. Blocks shorter than --words words are left out,
+function if there is one, and the three lines of code that follow it; for a docstring of Python, with
+the first line of what it documents. Rust, C, Fortran, Python and shell files are read, if git tracks
+them. Blocks shorter than --words words are left out,
 because one-word field comments are always clear. Comments that begin with "SAFETY" are left out
 unless --safety asks for those alone. With --docs, paragraphs of Markdown files are sampled instead,
 with the heading above each. --blind leaves the places out. --count prints no sample, only the
@@ -17,6 +18,7 @@ project, and ask for each sample: is it clear at once, clear only at a second re
 The last two are to be rewritten. docs/STYLE.md, "How to check", describes a whole reading.
 """
 import argparse
+import ast
 import random
 import re
 import subprocess
@@ -26,8 +28,10 @@ MARKS = {
     ".rs": r"\s*(//[!/]?)(?!/)\s?(.*)",
     ".c": r"\s*(//|/?\*+)(?!/)\s?(.*)",
     ".h": r"\s*(//|/?\*+)(?!/)\s?(.*)",
+    ".cpp": r"\s*(//|/?\*+)(?!/)\s?(.*)",
     ".f90": r"\s*(!)(?!\$)\s?(.*)",
     ".py": r"\s*(#)(?!!)\s?(.*)",
+    ".pyi": r"\s*(#)(?!!)\s?(.*)",
     ".sh": r"\s*(#)(?!!)\s?(.*)",
 }
 TRAILING = {".rs": r"[;{},)]\s+// (.*)$", ".c": r"[;{},)]\s+(?://|/\*) ?(.*?)(?:\*/)?$", ".h": r"[;{},)]\s+(?://|/\*) ?(.*?)(?:\*/)?$"}
@@ -62,6 +66,18 @@ def comment_blocks(path: Path):
             yield number, found[1].strip(), [line.strip()], function
 
 
+def docstrings(path: Path):
+    """Yield the same for the docstrings of a Python file."""
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            if text := ast.get_docstring(node):
+                name = getattr(node, "name", "")
+                head = [lines[node.lineno - 1].strip()] if name else []
+                yield node.body[0].lineno, " ".join(text.split()), head, name
+
+
 def paragraphs(path: Path):
     """Yield (line number, text, heading) for each paragraph of prose in a Markdown file; tables and code are skipped."""
     number, fenced, heading = 1, False, ""
@@ -92,7 +108,11 @@ def main():
     for path in map(Path, filter(None, names)):
         if path.suffix != ".md" if options.docs else path.suffix not in MARKS:
             continue
-        for number, text, context, function in paragraphs(path) if options.docs else comment_blocks(path):
+        if options.docs:
+            blocks = paragraphs(path)
+        else:
+            blocks = [*comment_blocks(path), *(docstrings(path) if path.suffix.startswith(".py") else [])]
+        for number, text, context, function in blocks:
             if bool(SAFETY.match(text)) != options.safety:
                 continue
             if len(text.split()) >= options.words:
@@ -100,9 +120,9 @@ def main():
             else:
                 short += 1
     if options.count:
-        blocks = len(found) + short
-        share = 100 * short / max(blocks, 1)
-        print(f"{blocks} blocks, {share:.0f} % of them shorter than {options.words} words")
+        total = len(found) + short
+        share = 100 * short / max(total, 1)
+        print(f"{total} blocks, {share:.0f} % of them shorter than {options.words} words")
         return
     sample = random.Random(seed).sample(found, min(options.n, len(found)))
     print(f"{len(found)} blocks of {options.words} words and more ({short} shorter ones), seed {seed}; {len(sample)} of them:\n")

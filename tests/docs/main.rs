@@ -10,6 +10,7 @@ mod extending;
 mod figures;
 mod findings;
 mod fitted;
+mod glossary;
 mod guide;
 mod identities;
 mod kinds;
