@@ -4,7 +4,6 @@
 
 mod api;
 mod circles;
-mod comments;
 mod examples;
 mod extending;
 mod figures;
