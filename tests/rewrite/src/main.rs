@@ -1,7 +1,8 @@
 //! Checks that a commit changes comments and documentation only.
 //!
-//! The program compares the tokens of every file that differs between two versions of the tree. Comments, whitespace and documentation are
-//! not tokens; all string literals are. For each file whose tokens differ it prints the first difference.
+//! The program compares the tokens of every file that differs between two versions of the tree.
+//! Comments, whitespace and documentation are not tokens; all string literals are. For each file
+//! whose tokens differ it prints the first difference.
 
 mod tokens;
 
@@ -84,7 +85,8 @@ fn run(arguments: &[String]) -> Result<bool, String> {
         [from, to] => (from.to_owned(), Some(to)),
         _ => return Err(USAGE.to_owned()),
     };
-    // Paths on the command line are relative to the current folder, those that git prints are relative to the root.
+    // Paths on the command line are relative to the current folder, those that git prints are
+    // relative to the root.
     let mut diff = vec!["diff", "--name-status", "--no-renames", "-z", &from];
     diff.extend(to);
     diff.push("--");

@@ -74,8 +74,8 @@ impl Language {
     }
 }
 
-/// Prints the line and the text of each token of a Python file. Documentation is a string that is a statement of its own; where the program
-/// uses `__doc__`, its documentation is output and stays.
+/// Prints the line and the text of each token of a Python file. Documentation is a string that is a
+/// statement of its own; where the program uses `__doc__`, its documentation is output and stays.
 const PYTHON: &str = r#"
 import io, sys, tokenize
 text = sys.stdin.read()
@@ -177,7 +177,8 @@ fn rust(stream: TokenStream, found: &mut Vec<Token>) {
     }
 }
 
-/// Returns true for the group of `#[doc = "..."]`. A text that a macro makes is not documentation in this sense: it is compared.
+/// Returns true for the group of `#[doc = "..."]`. A text that a macro makes is not documentation
+/// in this sense: it is compared.
 fn is_documentation(group: &Group) -> bool {
     let trees: Vec<TokenTree> = group.stream().into_iter().collect();
     let [TokenTree::Ident(name), TokenTree::Punct(equals), TokenTree::Literal(text)] = &trees[..] else {
@@ -193,8 +194,8 @@ const OPERATORS: [&str; 30] = [
     "/=", "%=", "&=", "|=", "^=", "##", "::", "**", "=>", "//", "(/", "/)", "!$",
 ];
 
-/// Returns the tokens of a text in C or C++, or in free-form Fortran. The end of a preprocessor directive is a token, and so is the end of a
-/// line of Fortran that has any other token.
+/// Returns the tokens of a text in C or C++, or in free-form Fortran. The end of a preprocessor
+/// directive is a token, and so is the end of a line of Fortran that has any other token.
 fn c_or_fortran(text: &str, is_fortran: bool) -> Vec<Token> {
     let mut found: Vec<Token> = Vec::new();
     let (mut i, mut line) = (0, 1);
