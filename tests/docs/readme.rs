@@ -10,10 +10,9 @@ fn the_examples_are_doctests() {
 #[test]
 fn the_commands_are_run() {
     let commands = |file: &str| -> Vec<String> {
-        let shell = blocks(&read(file)).into_iter().filter(|block| block.tag == "sh");
-        let lines: Vec<String> =
-            shell.flat_map(|b| b.text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
-        lines.iter().map(|line| line.split(" #").next().unwrap().trim().to_owned()).collect()
+        let shell: String =
+            blocks(&read(file)).into_iter().filter(|b| b.tag == "sh").map(|b| b.text).collect();
+        shell.lines().map(|line| line.split(" #").next().unwrap().trim().to_owned()).collect()
     };
     // preload/tests/hosts/guide.rs runs those of the guide.
     let (guide, run) = (commands("docs/GUIDE.md"), read(".ci/run"));
