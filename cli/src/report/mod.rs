@@ -1,7 +1,7 @@
 //! `ddtc report`: what a hunt found, as one page for people and one document for programs.
 //!
 //! A hunt (`ddtc check --mpi`) writes findings as it finds them. [`record`] reads its folder, whatever state the hunt left it in, and
-//! `page` writes `report.html`, which needs nothing but itself. The hunt calls [`write`] when it ends; the verb makes both files again.
+//! `page` writes `report.html`, which needs nothing but itself. The hunt calls [`write()`] when it ends; the verb makes both files again.
 //! Of a published program, which shares `finding.h` with others, the verb prints one that stands alone.
 
 mod page;
@@ -39,7 +39,7 @@ pub(crate) struct Args {
 /// Runs the verb.
 ///
 /// # Errors
-/// As [`write`]; a program or its `finding.h` that cannot be read; standard output.
+/// As [`write()`]; a program or its `finding.h` that cannot be read; standard output.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(program) = &args.program {
         return Ok(std::io::stdout().write_all(alone(program)?.as_bytes())?);
@@ -63,7 +63,7 @@ fn alone(program: &Path) -> Result<String, String> {
     })
 }
 
-/// Result of [`write`].
+/// Result of [`write()`].
 #[derive(Debug)]
 pub(crate) struct Written {
     /// The page.
