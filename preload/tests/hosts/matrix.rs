@@ -19,8 +19,12 @@ use ddtc_hosts::tried::{Kind, Standing, Verdict};
 use crate::setup::{Host, Run, compiled_by, lossy, package, release, report, reports, scratch, sources};
 use crate::truncation;
 
-/// Time limit of one program, in seconds. The slowest takes a few.
-const SECONDS: u32 = 60;
+/// Time limit of one program without the preload library, in seconds. The slowest takes a few on a quiet machine, and ten times as long if other tests run
+/// at the same time.
+const SECONDS: u32 = 120;
+/// Time limit of a program that has ended within the first limit without the preload library. It is longer, so that a busy machine is not taken for a
+/// hang.
+const CONVERTED_SECONDS: u32 = 240;
 
 /// The wheels that are tried: folder, and the folder whose compiler wrapper and headers programs are compiled with. Intel's wheels have none. MPICH 3.4 is
 /// of MPI 3.1, as Intel MPI is up to 2021.11; from 2021.12 on it has large counts and persistent collective calls, from 2021.15 on exchanges under one
@@ -320,7 +324,11 @@ impl Trial {
         way: Option<(Option<u32>, &str)>,
     ) -> Result<String, String> {
         let folder = scratch("matrix");
-        let seconds = if self.is_erroneous() { SECONDS / 3 } else { SECONDS };
+        let seconds = match way {
+            Some(_) => CONVERTED_SECONDS,
+            None if self.is_erroneous() => SECONDS / 3,
+            None => SECONDS,
+        };
         let launched = |what: &Path| subject.launched(transport, self.ranks, seconds, what);
         let run = match way {
             None => launched(program),

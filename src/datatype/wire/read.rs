@@ -334,7 +334,9 @@ impl<'a> Reader<'a> {
             let what = format!("{t} for {}", named.combiner().text_name());
             return Err(refuse(ErrorClass::Type, start, what, rule));
         }
-        if tag & LARGE != 0 {
+        // Bounds that a datatype has already give that datatype, whose node stands before this one and
+        // has its own mark. Marking a copy of it would take time and memory for each of its members.
+        if tag & LARGE != 0 && t.owners() == 1 {
             t = t.with_large_count();
         }
         if t.is_large_count() != (tag & LARGE != 0) {

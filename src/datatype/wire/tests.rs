@@ -154,6 +154,9 @@ fn refusals_name_byte_and_rule() {
     check(int(&[3, 1, 1]), ErrorClass::Count, "byte 40, count of contiguous", "must not be negative");
     check(int(&[0x82, 1]), arg, "byte 40", "large-count");
     check(int(&[3, 1, 0x80, 0x80, 0x80, 0x80, 0x20]), arg, "byte 40", "large-count");
+    // Bounds that the two ints have already.
+    let same_bounds = [&[3], INT, &[3, 1, 4], &[0x94, 1, 0, 16]].concat();
+    check(refused(&same_bounds), arg, "byte 43", "large-count");
 }
 
 #[test]
