@@ -41,13 +41,13 @@ impl Totals {
 static COUNTINGS: AtomicUsize = AtomicUsize::new(0);
 static SHARDS: Mutex<Shards> = Mutex::new(Shards {
     live: Vec::new(),
-    gone: Totals { calls: [0; Kind::COUNT], bytes: [0; Kind::COUNT], copies: 0, copied: 0, parts: 0 },
+    ended: Totals { calls: [0; Kind::COUNT], bytes: [0; Kind::COUNT], copies: 0, copied: 0, parts: 0 },
 });
 
 #[derive(Debug)]
 struct Shards {
     live: Vec<Arc<Shard>>,
-    gone: Totals,
+    ended: Totals,
 }
 
 /// Written by one thread, read by all; a cache line of its own.
@@ -84,7 +84,7 @@ impl Drop for OwnShard {
             return;
         }
         let mut shards = shards();
-        shards.gone.add(&self.0);
+        shards.ended.add(&self.0);
         shards.live.retain(|s| !Arc::ptr_eq(s, &self.0));
     }
 }
@@ -146,7 +146,7 @@ pub(crate) fn count_part() {
 /// Sums over all threads, since the process began.
 pub fn totals() -> Totals {
     let shards = shards();
-    let mut totals = shards.gone;
+    let mut totals = shards.ended;
     for shard in &shards.live {
         totals.add(shard);
     }

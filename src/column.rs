@@ -269,8 +269,8 @@ mod tests {
             assert!(others.into_iter().all(|(these, other, by)| !column.repeats(these, other, by)));
         }
         // Differences that narrow words do not hold, and what they wrap to.
-        let (least, most) = (i64::from(i32::MIN), i64::from(i32::MAX));
-        let ends = Column::from(vec![least, most, most, least]);
+        let (min, max) = (i64::from(i32::MIN), i64::from(i32::MAX));
+        let ends = Column::from(vec![min, max, max, min]);
         for (from, to) in [(0, 1), (1, 0), (2, 3)] {
             let by = ends.get(to) - ends.get(from);
             assert!(ends.repeats(from..from + 1, to..to + 1, by), "{by}");

@@ -177,9 +177,13 @@ impl<I: Introspect> Decoder<'_, I> {
             },
             pending,
         });
-        for (argument, have, said) in lengths {
-            if have as i64 != said {
-                return Err(refuse(argument, have, format!("must have the {said} entries of the envelope")));
+        for (argument, received, declared) in lengths {
+            if received as i64 != declared {
+                return Err(refuse(
+                    argument,
+                    received,
+                    format!("must have the {declared} entries of the envelope"),
+                ));
             }
         }
         if let Some(id) = identity {

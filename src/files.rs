@@ -24,10 +24,10 @@ enum Use {
 }
 
 /// Most bytes that are read.
-const MOST: u64 = 16 << 20;
+const MAX_READ_BYTES: u64 = 16 << 20;
 
 /// The user of this process. The owner of its entry in /proc: asking the system is no safe call.
-fn me() -> io::Result<u32> {
+fn current_uid() -> io::Result<u32> {
     Ok(std::fs::metadata("/proc/self")?.uid())
 }
 
@@ -35,24 +35,24 @@ fn refuse(rule: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, rule)
 }
 
-/// The rule that a file breaks, for a process of user `me`.
-fn check(found: &Metadata, how: Use, me: u32) -> Result<(), &'static str> {
+/// The rule that a file breaks, for a process of user `uid`.
+fn check(found: &Metadata, how: Use, uid: u32) -> Result<(), &'static str> {
     if !found.is_file() {
         return Err("must be a regular file: no link, folder, pipe or device");
     }
     match how {
-        Use::Read if found.uid() != me && found.uid() != 0 => Err("must belong to this user or to root"),
-        Use::Write if found.uid() != me => Err("must belong to this user, or not exist"),
+        Use::Read if found.uid() != uid && found.uid() != 0 => Err("must belong to this user or to root"),
+        Use::Write if found.uid() != uid => Err("must belong to this user, or not exist"),
         Use::Write if found.nlink() > 1 => Err("must have no other name (hard link)"),
         _ => Ok(()),
     }
 }
 
-/// Opens a file as user `me`.
-fn open(path: &Path, how: Use, me: u32) -> io::Result<File> {
+/// Opens a file as user `uid`.
+fn open(path: &Path, how: Use, uid: u32) -> io::Result<File> {
     // Devices are not even opened; what is decided is decided below.
     match std::fs::symlink_metadata(path) {
-        Ok(found) => check(&found, how, me).map_err(refuse)?,
+        Ok(found) => check(&found, how, uid).map_err(refuse)?,
         Err(error) if how != Use::Read && error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
@@ -63,7 +63,7 @@ fn open(path: &Path, how: Use, me: u32) -> io::Result<File> {
     };
     // A pipe without a peer must not wait.
     let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
-    check(&file.metadata()?, how, me).map_err(refuse)?;
+    check(&file.metadata()?, how, uid).map_err(refuse)?;
     Ok(file)
 }
 
@@ -72,7 +72,7 @@ fn open(path: &Path, how: Use, me: u32) -> io::Result<File> {
 /// # Errors
 /// Of the system, and class `InvalidInput` with the rule that the file breaks.
 pub fn append(path: &Path) -> io::Result<File> {
-    open(path, Use::Write, me()?)
+    open(path, Use::Write, current_uid()?)
 }
 
 /// Writes a file anew: whoever reads it sees the old text or the new one, whenever this process ends.
@@ -84,22 +84,22 @@ pub fn append(path: &Path) -> io::Result<File> {
 /// As [`append`].
 pub fn replace(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     let bytes = text.as_ref();
-    let me = me()?;
+    let uid = current_uid()?;
     let found = match std::fs::symlink_metadata(path) {
         Ok(found) => Some(found),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
     if let Some(found) = &found {
-        check(found, Use::Write, me).map_err(refuse)?;
+        check(found, Use::Write, uid).map_err(refuse)?;
     }
-    let (beside, mut file) = new_beside(path)?;
+    let (temporary, mut file) = create_sibling(path)?;
     let written = without_sigxfsz(|| file.write_all(bytes))
         .and_then(|()| found.map_or(Ok(()), |found| file.set_permissions(found.permissions())))
         // What has come to stand there meanwhile loses its name, and nothing is written through it.
-        .and_then(|()| std::fs::rename(&beside, path));
+        .and_then(|()| std::fs::rename(&temporary, path));
     if written.is_err() {
-        let _ = std::fs::remove_file(&beside);
+        let _ = std::fs::remove_file(&temporary);
     }
     written
 }
@@ -116,14 +116,14 @@ pub fn save(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
 ///
 /// Its name is random, because processes of other machines that share the folder may have this
 /// process's number. It does not contain the other name, which may be as long as names can be.
-fn new_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+fn create_sibling(path: &Path) -> io::Result<(PathBuf, File)> {
     path.file_name().ok_or_else(|| refuse("must have a name"))?;
     loop {
         // The keys of a new hash state are random.
         let number = RandomState::new().hash_one(std::process::id());
-        let own = path.with_file_name(format!(".ddtc-{number:016x}.part"));
-        match OpenOptions::new().write(true).create_new(true).open(&own) {
-            Ok(file) => return Ok((own, file)),
+        let sibling = path.with_file_name(format!(".ddtc-{number:016x}.part"));
+        match OpenOptions::new().write(true).create_new(true).open(&sibling) {
+            Ok(file) => return Ok((sibling, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
@@ -135,9 +135,9 @@ fn new_beside(path: &Path) -> io::Result<(PathBuf, File)> {
 /// # Errors
 /// As [`append`]; if it is longer or no UTF-8.
 pub fn read(path: &Path) -> io::Result<String> {
-    let file = open(path, Use::Read, me()?)?;
-    let mut text = String::with_capacity(file.metadata()?.len().min(MOST) as usize + 1);
-    if file.take(MOST + 1).read_to_string(&mut text)? as u64 > MOST {
+    let file = open(path, Use::Read, current_uid()?)?;
+    let mut text = String::with_capacity(file.metadata()?.len().min(MAX_READ_BYTES) as usize + 1);
+    if file.take(MAX_READ_BYTES + 1).read_to_string(&mut text)? as u64 > MAX_READ_BYTES {
         return Err(refuse("must have at most 16 MiB"));
     }
     Ok(text)
@@ -204,8 +204,8 @@ mod tests {
         temporary_folder("ddtc-files").unwrap()
     }
 
-    fn rule(path: &Path, how: Use, me: u32) -> String {
-        let error = open(path, how, me).unwrap_err();
+    fn rule(path: &Path, how: Use, uid: u32) -> String {
+        let error = open(path, how, uid).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{how:?} {error}");
         error.to_string()
     }
@@ -219,7 +219,7 @@ mod tests {
         append(&file).unwrap().write_all(b" and more").unwrap();
         assert_eq!(read(&file).unwrap(), "short and more");
         assert_eq!(read(&folder.join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
-        assert_eq!(me().unwrap(), std::fs::metadata(&file).unwrap().uid());
+        assert_eq!(current_uid().unwrap(), std::fs::metadata(&file).unwrap().uid());
     }
 
     #[test]
@@ -268,36 +268,36 @@ mod tests {
 
     #[test]
     fn nothing_is_opened_through_a_link() {
-        let (folder, me) = (folder(), me().unwrap());
+        let (folder, uid) = (folder(), current_uid().unwrap());
         let (victim, link, dangling) = (folder.join("victim"), folder.join("link"), folder.join("dangling"));
         std::fs::write(&victim, "precious").unwrap();
         symlink(&victim, &link).unwrap();
         symlink(folder.join("made"), &dangling).unwrap();
         for how in ALL {
-            assert!(rule(&link, how, me).contains("no link"));
-            assert!(rule(&dangling, how, me).contains("no link"));
+            assert!(rule(&link, how, uid).contains("no link"));
+            assert!(rule(&dangling, how, uid).contains("no link"));
         }
         assert!(!folder.join("made").exists());
         std::fs::hard_link(&victim, folder.join("second")).unwrap();
-        assert!(rule(&folder.join("second"), Use::Write, me).contains("hard link"));
-        assert!(open(&folder.join("second"), Use::Read, me).is_ok());
+        assert!(rule(&folder.join("second"), Use::Write, uid).contains("hard link"));
+        assert!(open(&folder.join("second"), Use::Read, uid).is_ok());
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
     }
 
     #[test]
     fn files_of_others_are_left_alone() {
-        let (folder, me) = (folder(), me().unwrap());
+        let (folder, uid) = (folder(), current_uid().unwrap());
         let file = folder.join("file");
         std::fs::write(&file, "precious").unwrap();
         // As another user would see it, who may be allowed to write.
-        let other = me + 1;
+        let other = uid + 1;
         assert!(rule(&file, Use::Write, other).contains("belong to this user"));
         // Root's files may be read by everybody.
-        assert_eq!(open(&file, Use::Read, other).is_ok(), me == 0);
-        if me == 0 {
+        assert_eq!(open(&file, Use::Read, other).is_ok(), uid == 0);
+        if uid == 0 {
             std::os::unix::fs::chown(&file, Some(12345), None).unwrap();
             for how in ALL {
-                assert!(rule(&file, how, me).contains("belong to this user"));
+                assert!(rule(&file, how, uid).contains("belong to this user"));
             }
         }
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
@@ -305,13 +305,13 @@ mod tests {
 
     #[test]
     fn folders_pipes_and_devices_are_no_files() {
-        let (folder, me) = (folder(), me().unwrap());
+        let (folder, uid) = (folder(), current_uid().unwrap());
         let pipe = folder.join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
         assert!(made.success());
         for how in ALL {
             for path in [&*folder, &pipe, Path::new("/dev/null"), Path::new("/dev/stdout")] {
-                assert!(rule(path, how, me).contains("regular file"), "{}", path.display());
+                assert!(rule(path, how, uid).contains("regular file"), "{}", path.display());
             }
         }
     }
@@ -319,21 +319,21 @@ mod tests {
     #[test]
     fn what_is_put_there_after_the_first_look_is_seen() {
         // The rules hold for what was opened, whatever the name said before.
-        let (folder, me) = (folder(), me().unwrap());
+        let (folder, uid) = (folder(), current_uid().unwrap());
         let file = folder.join("file");
         std::fs::write(&file, "").unwrap();
         let found = File::open(&file).unwrap().metadata().unwrap();
         for how in ALL {
-            assert_eq!(check(&found, how, me), Ok(()));
+            assert_eq!(check(&found, how, uid), Ok(()));
         }
-        assert!(check(&found, Use::Write, me + 1).is_err());
+        assert!(check(&found, Use::Write, uid + 1).is_err());
     }
 
     #[test]
     fn long_files_are_not_read() {
         let folder = folder();
         let file = folder.join("file");
-        File::create(&file).unwrap().set_len(MOST + 1).unwrap();
+        File::create(&file).unwrap().set_len(MAX_READ_BYTES + 1).unwrap();
         assert!(read(&file).unwrap_err().to_string().contains("at most 16 MiB"));
     }
 

@@ -64,12 +64,12 @@ impl<'a> Lexer<'a> {
     /// Reads `text` from byte `start` on.
     pub fn new(notation: &'static Notation, text: &'a str, start: usize) -> Lexer<'a> {
         let mut lexer = Lexer { notation, text, token: Token::End, start, after: start };
-        lexer.find();
+        lexer.scan();
         lexer
     }
 
     /// Finds the token behind `after`.
-    fn find(&mut self) {
+    fn scan(&mut self) {
         let bytes = self.text.as_bytes();
         let comments = self.notation.comments;
         let until = |start: usize, end: &dyn Fn(u8) -> bool| {
@@ -126,7 +126,7 @@ impl<'a> Lexer<'a> {
     pub fn take(&mut self) -> Token<'a> {
         let token = self.token;
         self.after = self.start + token.text().len();
-        self.find();
+        self.scan();
         token
     }
 
@@ -205,7 +205,7 @@ impl<'a> Lexer<'a> {
         let found = Lexer::new(self.notation, self.text, at).token;
         let found = match found {
             Token::End => "the end of the text".to_owned(),
-            _ => format!("'{}'", shown(found.text(), CONTEXT)),
+            _ => format!("'{}'", printable(found.text(), CONTEXT)),
         };
         let before = &self.text[..at];
         let line = before.matches('\n').count() + 1;
@@ -216,21 +216,22 @@ impl<'a> Lexer<'a> {
 
     /// Returns the line around byte `at`, indented, and a line with a caret below that byte.
     pub fn caret(&self, at: usize) -> String {
-        let (before, behind) = self.text.split_at(at);
+        let (before, after) = self.text.split_at(at);
         let before: Vec<char> = before.rsplit('\n').next().unwrap_or("").chars().collect();
         let cut = before.len().saturating_sub(CONTEXT);
         let mut line = String::from(if cut > 0 { "..." } else { "" });
-        line += &shown(&before[cut..].iter().collect::<String>(), CONTEXT);
+        line += &printable(&before[cut..].iter().collect::<String>(), CONTEXT);
         let column = line.chars().count();
-        line += &shown(behind.split('\n').next().unwrap_or(""), CONTEXT);
+        line += &printable(after.split('\n').next().unwrap_or(""), CONTEXT);
         format!("  {line}\n  {}^", " ".repeat(column))
     }
 }
 
-/// At most `most` characters of `text`, each of which can be printed.
-fn shown(text: &str, most: usize) -> String {
-    let mut shown: String = text.chars().take(most).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().nth(most).is_some() {
+/// At most `max_chars` characters of `text`, each of which can be printed.
+fn printable(text: &str, max_chars: usize) -> String {
+    let mut shown: String =
+        text.chars().take(max_chars).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(max_chars).is_some() {
         shown.push_str("...");
     }
     shown

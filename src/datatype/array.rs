@@ -5,7 +5,7 @@
 //! matter; the two markers of the result are set once, on top: `resized(0, product of sizes * extent, ..)`.
 
 use super::Datatype;
-use super::call::Call;
+use super::call::ConstructorCall;
 use super::combiner::{Distribution, Order};
 use crate::error::{Error, ErrorClass, Result};
 
@@ -28,7 +28,7 @@ fn fastest_first(ndims: usize, order: Order) -> Box<dyn Iterator<Item = usize>> 
     }
 }
 
-fn positive(call: &Call, argument: &str, index: usize, value: i64) -> Result<()> {
+fn positive(call: &ConstructorCall, argument: &str, index: usize, value: i64) -> Result<()> {
     if value <= 0 {
         let argument = format!("{argument}[{index}]");
         return Err(Error::new(ErrorClass::Arg, call.0, argument, value, "must be positive"));
@@ -36,7 +36,7 @@ fn positive(call: &Call, argument: &str, index: usize, value: i64) -> Result<()>
     Ok(())
 }
 
-fn some_dimensions(call: &Call, ndims: usize) -> Result<()> {
+fn some_dimensions(call: &ConstructorCall, ndims: usize) -> Result<()> {
     if ndims == 0 {
         return Err(Error::new(ErrorClass::Arg, call.0, "ndims", 0, "must be positive"));
     }
@@ -45,7 +45,7 @@ fn some_dimensions(call: &Call, ndims: usize) -> Result<()> {
 
 /// A tree whose first element is `offset` bytes after the array's start; grows one dimension at a time.
 struct Slab<'a> {
-    call: &'a Call,
+    call: &'a ConstructorCall,
     /// Name of the argument that is too large if an offset overflows.
     sizes: &'static str,
     tree: Datatype,
@@ -96,7 +96,7 @@ impl Slab<'_> {
 
 /// Returns the tree of a subarray.
 pub(crate) fn subarray(
-    call: &Call,
+    call: &ConstructorCall,
     sizes: &[i64],
     subsizes: &[i64],
     starts: &[i64],
@@ -166,7 +166,7 @@ fn coordinates(rank: i64, psizes: &[i64]) -> Vec<i64> {
 }
 
 /// Checks darray's arguments and reduces every dimension.
-fn reduce(call: &Call, grid: &Grid<'_>) -> Result<Vec<Cyclic>> {
+fn reduce(call: &ConstructorCall, grid: &Grid<'_>) -> Result<Vec<Cyclic>> {
     let ndims = grid.gsizes.len();
     some_dimensions(call, ndims)?;
     call.same_length("distribs", grid.distribs.len(), "gsizes", ndims)?;
@@ -222,7 +222,7 @@ fn reduce(call: &Call, grid: &Grid<'_>) -> Result<Vec<Cyclic>> {
 }
 
 /// Returns the tree of a darray.
-pub(crate) fn darray(call: &Call, grid: &Grid<'_>, oldtype: &Datatype) -> Result<Datatype> {
+pub(crate) fn darray(call: &ConstructorCall, grid: &Grid<'_>, oldtype: &Datatype) -> Result<Datatype> {
     let dimensions = reduce(call, grid)?;
     let empty = dimensions.iter().any(|c| c.count() == 0);
     let tree = if empty { Datatype::contiguous(0, oldtype)? } else { oldtype.clone() };

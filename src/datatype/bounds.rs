@@ -55,7 +55,7 @@ impl Bounds {
         alignment: 1,
     };
 
-    pub(crate) fn of(named: Named) -> Bounds {
+    pub(crate) fn from_named(named: Named) -> Bounds {
         let mut layout = Bounds { size: named.size(), ..Bounds::EMPTY };
         match named {
             Named::Lb => layout.lb_marked = true,
@@ -157,7 +157,7 @@ impl Placing {
 }
 
 /// Least and greatest displacement of `n` >= 1 copies at `from`, `from + step`, ...
-pub(crate) fn run(from: i64, n: i64, step: i64) -> Result<(i64, i64), Overflow> {
+pub(crate) fn displacement_range(from: i64, n: i64, step: i64) -> Result<(i64, i64), Overflow> {
     let last = (n - 1).checked_mul(step).and_then(|d| from.checked_add(d)).ok_or(Overflow)?;
     Ok((from.min(last), from.max(last)))
 }

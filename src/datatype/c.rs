@@ -91,12 +91,12 @@ fn arguments(combiner: &Combiner, large: bool, names: &HashMap<usize, String>) -
         })
         .collect();
     match combiner {
-        Combiner::Indexed { displacements: of, .. }
-        | Combiner::Hindexed { displacements: of, .. }
-        | Combiner::IndexedBlock { displacements: of, .. }
-        | Combiner::HindexedBlock { displacements: of, .. }
-        | Combiner::Struct { displacements: of, .. }
-        | Combiner::Subarray { sizes: of, .. } => list.insert(0, of.len().to_string()),
+        Combiner::Indexed { displacements: entries, .. }
+        | Combiner::Hindexed { displacements: entries, .. }
+        | Combiner::IndexedBlock { displacements: entries, .. }
+        | Combiner::HindexedBlock { displacements: entries, .. }
+        | Combiner::Struct { displacements: entries, .. }
+        | Combiner::Subarray { sizes: entries, .. } => list.insert(0, entries.len().to_string()),
         Combiner::Darray { gsizes, .. } => list.insert(2, gsizes.len().to_string()),
         Combiner::Resized { .. } | Combiner::Bounds { .. } => list.rotate_right(1),
         _ => {}

@@ -3,9 +3,9 @@
 use crate::error::{Error, ErrorClass, Result};
 
 /// Errors of one constructor call.
-pub(crate) struct Call(pub(crate) &'static str);
+pub(crate) struct ConstructorCall(pub(crate) &'static str);
 
-impl Call {
+impl ConstructorCall {
     /// Argument `argument` must not be negative.
     pub(crate) fn not_negative(&self, class: ErrorClass, argument: &'static str, value: i64) -> Result<()> {
         if value < 0 {

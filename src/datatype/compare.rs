@@ -76,9 +76,9 @@ fn same_arguments(a: &Combiner, b: &Combiner) -> bool {
 
 /// Disjoint sets of nodes known to be alike, by address.
 #[derive(Default)]
-struct Alike(HashMap<usize, usize>);
+struct UnionFind(HashMap<usize, usize>);
 
-impl Alike {
+impl UnionFind {
     fn find(&mut self, mut node: usize) -> usize {
         while let Some(&parent) = self.0.get(&node) {
             if let Some(&grandparent) = self.0.get(&parent) {
@@ -102,7 +102,7 @@ impl Alike {
 
 /// Says whether both are the same combiner tree.
 pub(crate) fn equal(a: &Datatype, b: &Datatype) -> bool {
-    let mut alike = Alike::default();
+    let mut merged = UnionFind::default();
     let mut open = vec![(a, b)];
     while let Some((a, b)) = open.pop() {
         if a.id() == b.id() {
@@ -118,8 +118,9 @@ pub(crate) fn equal(a: &Datatype, b: &Datatype) -> bool {
         // A pair is remembered so that it is not compared again. Two nodes with one owner each are met
         // once for each meeting of their owners. The last open pair, if its depth is 1, has only named
         // types below it, so it cannot recur.
-        let met_once = a.owners() == 1 && b.owners() == 1 || open.is_empty() && a.depth() <= 1;
-        if left.len() > 0 && (met_once || alike.merge(a.id(), b.id())) {
+        let met_once =
+            a.reference_count() == 1 && b.reference_count() == 1 || open.is_empty() && a.depth() <= 1;
+        if left.len() > 0 && (met_once || merged.merge(a.id(), b.id())) {
             open.extend(left.zip(right));
         }
     }

@@ -3,8 +3,8 @@
 //! One pass over the arrays. An error names the constructor, the argument with its index, its value and the rule; nothing is
 //! built then. Rules are those of MPI 5.0 sections 5.1.2 to 5.1.4 and 19.1.9.
 
-use super::bounds::{Bounds, Overflow, Placing, run};
-use super::call::Call;
+use super::bounds::{Bounds, Overflow, Placing, displacement_range};
+use super::call::ConstructorCall;
 use super::combiner::Combiner;
 use super::named::{Class, Named};
 use super::prefix::{self, Totals};
@@ -22,10 +22,10 @@ pub(crate) struct Derived {
 
 /// Validates and derives.
 pub(crate) fn derive(combiner: &Combiner) -> Result<Derived> {
-    let call = Call(combiner.text_name());
+    let call = ConstructorCall(combiner.text_name());
     let simple = |layout, signature| Ok(Derived { layout, signature, extra: None });
     match combiner {
-        Combiner::Named(n) => simple(Bounds::of(*n), Signature::of(*n)),
+        Combiner::Named(n) => simple(Bounds::from_named(*n), Signature::from_named(*n)),
         Combiner::Dup { oldtype } => simple(*oldtype.layout(), oldtype.signature()),
         Combiner::Contiguous { count, oldtype } => {
             call.not_negative(ErrorClass::Count, "count", *count)?;
@@ -103,8 +103,8 @@ fn blocks(
         return Ok(Bounds::EMPTY);
     }
     let child = oldtype.layout();
-    let (first, last) = run(0, blocklength, child.extent())?;
-    let (block_first, block_last) = run(0, count, stride)?;
+    let (first, last) = displacement_range(0, blocklength, child.extent())?;
+    let (block_first, block_last) = displacement_range(0, count, stride)?;
     let mut placing = Placing::new();
     placing.add(
         child,
@@ -117,7 +117,7 @@ fn blocks(
 
 /// Vector and hvector: `bytes` is the stride in bytes, `None` where that overflowed.
 fn vector(
-    call: &Call,
+    call: &ConstructorCall,
     count: i64,
     blocklength: i64,
     stride: i64,
@@ -152,7 +152,7 @@ enum Lengths<'a> {
 
 /// The indexed family: `unit` bytes a displacement.
 fn indexed(
-    call: &Call,
+    call: &ConstructorCall,
     lengths: Lengths<'_>,
     displacements: &[i64],
     unit: i64,
@@ -165,7 +165,7 @@ fn indexed(
         Lengths::All(length) => call.not_negative(ErrorClass::Arg, "blocklength", length)?,
     }
     let child = oldtype.layout();
-    let (total, first, last) = match ends_plain(&lengths, displacements, unit, child.extent()) {
+    let (total, first, last) = match ends_fast(&lengths, displacements, unit, child.extent()) {
         Some(ends) => ends,
         None => ends_checked(call, &lengths, displacements, unit, child.extent())?,
     };
@@ -187,7 +187,7 @@ fn indexed(
 
 /// Copies, least and greatest displacement of a copy, in one pass without checks in the loop: `None` where a length or the extent is negative
 /// or something could have overflowed, for the careful version to name it.
-fn ends_plain(
+fn ends_fast(
     lengths: &Lengths<'_>,
     displacements: &[i64],
     unit: i64,
@@ -198,15 +198,15 @@ fn ends_plain(
     }
     let ends = match *lengths {
         Lengths::All(length) => {
-            let places = Ends::of_equal(length, displacements).scaled(unit);
-            Ends { behind: places.behind.wrapping_add(length.wrapping_mul(extent)), ..places }
+            let places = Ends::from_equal_blocks(length, displacements).scaled(unit);
+            Ends { end: places.end.wrapping_add(length.wrapping_mul(extent)), ..places }
         }
         Lengths::Each(each) => {
             let blocks = each.iter().copied().zip(displacements.iter().copied());
             if unit == extent {
-                Ends::of_filled(blocks, |d| d, |n| n).scaled(unit)
+                Ends::from_nonempty_blocks(blocks, |d| d, |n| n).scaled(unit)
             } else {
-                Ends::of_filled(blocks, |d| d.wrapping_mul(unit), |n| n.wrapping_mul(extent))
+                Ends::from_nonempty_blocks(blocks, |d| d.wrapping_mul(unit), |n| n.wrapping_mul(extent))
             }
         }
     };
@@ -214,7 +214,7 @@ fn ends_plain(
     let reach = wide(ends.longest, extent).saturating_mul(2).saturating_add(wide(ends.farthest, unit));
     let copies = i128::from(ends.longest) * displacements.len() as i128;
     let exact = ends.signs >= 0 && reach.max(copies) <= i128::from(i64::MAX);
-    exact.then_some((i128::from(ends.total), ends.first, ends.behind.wrapping_sub(extent)))
+    exact.then_some((i128::from(ends.total), ends.first, ends.end.wrapping_sub(extent)))
 }
 
 /// What one pass over blocks finds; wrong where something overflowed.
@@ -223,7 +223,7 @@ struct Ends {
     total: i64,
     /// Least place of a block, greatest place behind one.
     first: i64,
-    behind: i64,
+    end: i64,
     /// Union of lengths less one: negative where one is not positive.
     signs: i64,
     /// Unions of magnitudes: their highest bit bounds all of them.
@@ -234,18 +234,18 @@ struct Ends {
 impl Ends {
     /// Of blocks (length, displacement), where their places and spans are as the functions say.
     #[inline(always)]
-    fn of(
+    fn from_blocks(
         blocks: impl Iterator<Item = (i64, i64)>,
         place: impl Fn(i64) -> i64,
         span: impl Fn(i64) -> i64,
     ) -> Ends {
-        let none = Ends { total: 0, first: i64::MAX, behind: i64::MIN, signs: 0, longest: 0, farthest: 0 };
+        let none = Ends { total: 0, first: i64::MAX, end: i64::MIN, signs: 0, longest: 0, farthest: 0 };
         blocks.fold(none, |ends, (length, displacement)| {
             let at = place(displacement);
             Ends {
                 total: ends.total.wrapping_add(length),
                 first: ends.first.min(at),
-                behind: ends.behind.max(at.wrapping_add(span(length))),
+                end: ends.end.max(at.wrapping_add(span(length))),
                 signs: ends.signs | length.wrapping_sub(1),
                 longest: ends.longest | length as u64,
                 farthest: ends.farthest | magnitude(displacement),
@@ -254,43 +254,43 @@ impl Ends {
     }
 
     /// Of blocks of one length, behind the greatest place without it. Four at a time: a least one that waits for the one before takes two cycles.
-    fn of_equal(length: i64, displacements: &[i64]) -> Ends {
+    fn from_equal_blocks(length: i64, displacements: &[i64]) -> Ends {
         let (fours, rest) = displacements.as_chunks::<4>();
-        let (mut least, mut greatest) = ([i64::MAX; 4], [i64::MIN; 4]);
+        let (mut minimum, mut maximum) = ([i64::MAX; 4], [i64::MIN; 4]);
         for four in fours {
             for i in 0..4 {
-                (least[i], greatest[i]) = (least[i].min(four[i]), greatest[i].max(four[i]));
+                (minimum[i], maximum[i]) = (minimum[i].min(four[i]), maximum[i].max(four[i]));
             }
         }
-        let first = least.iter().chain(rest).fold(i64::MAX, |least, &d| least.min(d));
-        let behind = greatest.iter().chain(rest).fold(i64::MIN, |greatest, &d| greatest.max(d));
+        let first = minimum.iter().chain(rest).fold(i64::MAX, |minimum, &d| minimum.min(d));
+        let end = maximum.iter().chain(rest).fold(i64::MIN, |maximum, &d| maximum.max(d));
         Ends {
             total: length.wrapping_mul(displacements.len() as i64),
             first,
-            behind,
+            end,
             signs: length.wrapping_sub(1),
             longest: length as u64,
-            farthest: magnitude(first) | magnitude(behind),
+            farthest: magnitude(first) | magnitude(end),
         }
     }
 
     /// The same without empty blocks, which have no place. They are rare: they are looked for by the pass itself.
     #[inline(always)]
-    fn of_filled(
+    fn from_nonempty_blocks(
         blocks: impl Iterator<Item = (i64, i64)> + Clone,
         place: impl Fn(i64) -> i64,
         span: impl Fn(i64) -> i64,
     ) -> Ends {
-        let ends = Ends::of(blocks.clone(), &place, &span);
+        let ends = Ends::from_blocks(blocks.clone(), &place, &span);
         if ends.signs >= 0 {
             return ends;
         }
-        Ends::of(blocks.filter(|&(length, _)| length != 0), place, span)
+        Ends::from_blocks(blocks.filter(|&(length, _)| length != 0), place, span)
     }
 
     /// With places in units of so many bytes.
     fn scaled(self, unit: i64) -> Ends {
-        Ends { first: self.first.wrapping_mul(unit), behind: self.behind.wrapping_mul(unit), ..self }
+        Ends { first: self.first.wrapping_mul(unit), end: self.end.wrapping_mul(unit), ..self }
     }
 }
 
@@ -299,9 +299,9 @@ fn magnitude(value: i64) -> u64 {
     (value ^ (value >> 63)) as u64
 }
 
-/// As [`ends_plain`], naming the first bad entry.
+/// As [`ends_fast`], naming the first bad entry.
 fn ends_checked(
-    call: &Call,
+    call: &ConstructorCall,
     lengths: &Lengths<'_>,
     displacements: &[i64],
     unit: i64,
@@ -319,7 +319,10 @@ fn ends_checked(
             }
             continue;
         }
-        let at = displacement.checked_mul(unit).ok_or(Overflow).and_then(|at| run(at, length, extent));
+        let at = displacement
+            .checked_mul(unit)
+            .ok_or(Overflow)
+            .and_then(|at| displacement_range(at, length, extent));
         let Ok((low, high)) = at else {
             return Err(call.overflow(format!("displacements[{i}]"), displacement));
         };
@@ -330,7 +333,7 @@ fn ends_checked(
 }
 
 fn structure(
-    call: &Call,
+    call: &ConstructorCall,
     blocklengths: &[i64],
     displacements: &[i64],
     types: &[Datatype],
@@ -339,13 +342,13 @@ fn structure(
     call.same_length("types", types.len(), "blocklengths", blocklengths.len())?;
     let mut placing = Placing::new();
     // Up to the copies of one type in a row that come last.
-    let (mut before, mut recent) = (Totals::NOTHING, prefix::Recent::new(types.len()));
+    let (mut before, mut recent) = (Totals::ZERO, prefix::RecentSignatures::new(types.len()));
     let (mut previous, mut copies) = (None::<&Datatype>, 0i64);
-    let mut members = try_with_capacity(call.0, types.len().saturating_sub(1) / prefix::STEP)?;
+    let mut members = try_with_capacity(call.0, types.len().saturating_sub(1) / prefix::MEMBERS_PER_TOTALS)?;
     for (i, ((&length, &displacement), child)) in
         blocklengths.iter().zip(displacements).zip(types).enumerate()
     {
-        if i > 0 && i % prefix::STEP == 0 {
+        if i > 0 && i % prefix::MEMBERS_PER_TOTALS == 0 {
             before = previous.take().map_or(before, |t| before.then(&mut recent, t, copies));
             members.push(before);
         }
@@ -356,7 +359,7 @@ fn structure(
             continue;
         }
         let layout = child.layout();
-        run(displacement, length, layout.extent())
+        displacement_range(displacement, length, layout.extent())
             .and_then(|(first, last)| placing.add(layout, i128::from(length), first, last))
             .map_err(|_| call.overflow(format!("displacements[{i}]"), displacement))?;
         match previous {
@@ -377,7 +380,7 @@ fn structure(
 /// The type that a Fortran processor like gfortran on this target gives `selected_real_kind(p, r)`.
 ///
 /// Kinds 4, 8, (x87: 10) and 16. Kind 10 is C's long double there, so it is that type's bytes.
-fn f90_float(call: &Call, p: Option<i64>, r: Option<i64>, complex: bool) -> Result<Named> {
+fn f90_float(call: &ConstructorCall, p: Option<i64>, r: Option<i64>, complex: bool) -> Result<Named> {
     for (argument, value) in [("p", p), ("r", r)] {
         if let Some(value) = value {
             call.not_negative(ErrorClass::Arg, argument, value)?;
@@ -405,7 +408,7 @@ fn f90_float(call: &Call, p: Option<i64>, r: Option<i64>, complex: bool) -> Resu
 }
 
 /// The type of `selected_int_kind(r)`.
-fn f90_integer(call: &Call, r: i64) -> Result<Named> {
+fn f90_integer(call: &ConstructorCall, r: i64) -> Result<Named> {
     call.not_negative(ErrorClass::Arg, "r", r)?;
     let kinds = [
         (2, Named::Integer1),
@@ -420,7 +423,7 @@ fn f90_integer(call: &Call, r: i64) -> Result<Named> {
 }
 
 /// Checks the two types of a pair and returns them.
-fn value_index(call: &Call, value: &Datatype, index: &Datatype) -> Result<(Named, Named)> {
+fn value_index(call: &ConstructorCall, value: &Datatype, index: &Datatype) -> Result<(Named, Named)> {
     let refuse = |argument, t: &Datatype, rule| {
         Error::new(ErrorClass::Type, call.0, argument, t.combiner().text_name(), rule)
     };

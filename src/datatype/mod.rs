@@ -50,7 +50,7 @@ struct Node {
     combiner: Combiner,
     layout: Bounds,
     signature: Signature,
-    hash: Halves,
+    hash: Hash128,
     extra: Option<Arc<Extra>>,
     depth: u32,
     /// Built by a large-count constructor.
@@ -72,15 +72,15 @@ const _: () = assert!(size_of::<Node>() <= 200);
 
 /// A 128-bit hash without 128-bit alignment, which would cost a node 8 bytes more.
 #[derive(Clone, Copy)]
-struct Halves([u64; 2]);
+struct Hash128([u64; 2]);
 
-impl Halves {
-    fn of(combiner: &Combiner) -> Halves {
+impl Hash128 {
+    fn from_combiner(combiner: &Combiner) -> Hash128 {
         let hash = hash::structural(combiner);
-        Halves([hash as u64, (hash >> 64) as u64])
+        Hash128([hash as u64, (hash >> 64) as u64])
     }
 
-    fn whole(self) -> u128 {
+    fn to_u128(self) -> u128 {
         u128::from(self.0[1]) << 64 | u128::from(self.0[0])
     }
 }
@@ -109,7 +109,8 @@ pub struct Datatype(Arc<Node>);
 static NAMED: Lazy<Vec<Datatype>> = Lazy::new(|| {
     let build = |&n: &Named| {
         let combiner = Combiner::Named(n);
-        let (layout, signature, hash) = (Bounds::of(n), Signature::of(n), Halves::of(&combiner));
+        let (layout, signature, hash) =
+            (Bounds::from_named(n), Signature::from_named(n), Hash128::from_combiner(&combiner));
         let node = Node {
             combiner,
             layout,
@@ -159,7 +160,7 @@ impl Datatype {
             _ => {}
         }
         let derived = construct::derive(&combiner)?;
-        let hash = Halves::of(&combiner);
+        let hash = Hash128::from_combiner(&combiner);
         let depth = combiner.children().map(Datatype::depth).max().unwrap_or(0).saturating_add(1);
         let large = combiner.needs_large_counts();
         Ok(Datatype(Arc::new(Node {
@@ -185,7 +186,7 @@ impl Datatype {
     /// ```
     pub fn dup(&self) -> Datatype {
         let combiner = Combiner::Dup { oldtype: self.clone() };
-        let hash = Halves::of(&combiner);
+        let hash = Hash128::from_combiner(&combiner);
         Datatype(Arc::new(Node {
             combiner,
             layout: self.0.layout,
@@ -278,8 +279,8 @@ impl Datatype {
         }
     }
 
-    /// Of a long struct: what comes before every [`prefix::STEP`]th member, but the first.
-    fn totals(&self) -> &[prefix::Totals] {
+    /// Of a long struct: what comes before every [`prefix::MEMBERS_PER_TOTALS`]th member, but the first.
+    fn member_totals(&self) -> &[prefix::Totals] {
         match self.0.extra.as_deref() {
             Some(Extra::Members(totals)) => totals,
             _ => &[],
@@ -389,7 +390,7 @@ impl Datatype {
 
     /// 128-bit hash of the combiner tree: equal for equal types, the same in every process and on every machine.
     pub(crate) fn structural_hash(&self) -> u128 {
-        self.0.hash.whole()
+        self.0.hash.to_u128()
     }
 
     /// Returns the address of the shared node: a key for memoization while this `Datatype` lives.
@@ -433,7 +434,7 @@ impl Datatype {
                     open.pop();
                 }
                 // A node with one owner is met once.
-                if let Some(t) = next.filter(|t| t.owners() == 1 || seen.insert(t.id())) {
+                if let Some(t) = next.filter(|t| t.reference_count() == 1 || seen.insert(t.id())) {
                     open.push(t.combiner().children());
                     return next;
                 }
@@ -442,7 +443,7 @@ impl Datatype {
     }
 
     /// References to the node: 1 means that nothing else can reach it.
-    fn owners(&self) -> usize {
+    fn reference_count(&self) -> usize {
         Arc::strong_count(&self.0)
     }
 
@@ -475,8 +476,8 @@ impl fmt::Debug for Datatype {
 /// Nodes of the DAG below and with `root`, each once, children before parents.
 pub(crate) fn postorder(root: &Datatype) -> Vec<&Datatype> {
     let (mut order, mut seen, mut open) = (Vec::new(), HashSet::new(), vec![(root, false)]);
-    while let Some((t, left)) = open.pop() {
-        if left {
+    while let Some((t, children_done)) = open.pop() {
+        if children_done {
             order.push(t);
         } else if seen.insert(t.id()) {
             open.push((t, true));

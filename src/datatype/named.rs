@@ -66,11 +66,11 @@ struct Row {
 }
 
 const LONG: u8 = size_of::<std::ffi::c_long>() as u8;
-const LONG_A: u8 = align_of::<std::ffi::c_long>() as u8;
+const LONG_ALIGN: u8 = align_of::<std::ffi::c_long>() as u8;
 const WCHAR: u8 = size_of::<libc::wchar_t>() as u8;
 const ADDRESS: u8 = size_of::<isize>() as u8;
 /// C's long double: 16 bytes on the 64-bit Unix targets, x87 or binary128 (on x86-64 with 6 bytes of padding inside).
-const LDBL: u8 =
+const LONG_DOUBLE: u8 =
     if cfg!(any(windows, all(target_vendor = "apple", target_arch = "aarch64"))) { 8 } else { 16 };
 
 const fn pair_offset(value: u8, index_align: u8) -> i64 {
@@ -126,13 +126,13 @@ named_types! {
     UnsignedShort "unsigned_short" "MPI_UNSIGNED_SHORT" 2, 2, 2, Unsigned, C;
     Int "int" "MPI_INT" 4, 4, 4, Integer, C;
     Unsigned "unsigned" "MPI_UNSIGNED" 4, 4, 4, Unsigned, C;
-    Long "long" "MPI_LONG" LONG, LONG_A, 4, Integer, C;
-    UnsignedLong "unsigned_long" "MPI_UNSIGNED_LONG" LONG, LONG_A, 4, Unsigned, C;
+    Long "long" "MPI_LONG" LONG, LONG_ALIGN, 4, Integer, C;
+    UnsignedLong "unsigned_long" "MPI_UNSIGNED_LONG" LONG, LONG_ALIGN, 4, Unsigned, C;
     LongLong "long_long" "MPI_LONG_LONG_INT" 8, 8, 8, Integer, C;
     UnsignedLongLong "unsigned_long_long" "MPI_UNSIGNED_LONG_LONG" 8, 8, 8, Unsigned, C;
     Float "float" "MPI_FLOAT" 4, 4, 4, Float, C;
     Double "double" "MPI_DOUBLE" 8, 8, 8, Float, C;
-    LongDouble "long_double" "MPI_LONG_DOUBLE" LDBL, LDBL, 16, Float, C;
+    LongDouble "long_double" "MPI_LONG_DOUBLE" LONG_DOUBLE, LONG_DOUBLE, 16, Float, C;
     CBool "c_bool" "MPI_C_BOOL" 1, 1, 1, Logical, C;
     Int8 "int8_t" "MPI_INT8_T" 1, 1, 1, Integer, C;
     Int16 "int16_t" "MPI_INT16_T" 2, 2, 2, Integer, C;
@@ -144,7 +144,7 @@ named_types! {
     Uint64 "uint64_t" "MPI_UINT64_T" 8, 8, 8, Unsigned, C;
     CFloatComplex "c_float_complex" "MPI_C_COMPLEX" 8, 4, 8, Complex, C;
     CDoubleComplex "c_double_complex" "MPI_C_DOUBLE_COMPLEX" 16, 8, 16, Complex, C;
-    CLongDoubleComplex "c_long_double_complex" "MPI_C_LONG_DOUBLE_COMPLEX" 2 * LDBL, LDBL, 32, Complex, C;
+    CLongDoubleComplex "c_long_double_complex" "MPI_C_LONG_DOUBLE_COMPLEX" 2 * LONG_DOUBLE, LONG_DOUBLE, 32, Complex, C;
     Byte "byte" "MPI_BYTE" 1, 1, 1, Byte, Any;
     Packed "packed" "MPI_PACKED" 1, 1, 1, Packed, Any;
     Aint "aint" "MPI_AINT" ADDRESS, ADDRESS, 8, Integer, Any;
@@ -153,7 +153,7 @@ named_types! {
     CxxBool "cxx_bool" "MPI_CXX_BOOL" 1, 1, 1, Logical, Cxx;
     CxxFloatComplex "cxx_float_complex" "MPI_CXX_FLOAT_COMPLEX" 8, 4, 8, Complex, Cxx;
     CxxDoubleComplex "cxx_double_complex" "MPI_CXX_DOUBLE_COMPLEX" 16, 8, 16, Complex, Cxx;
-    CxxLongDoubleComplex "cxx_long_double_complex" "MPI_CXX_LONG_DOUBLE_COMPLEX" 2 * LDBL, LDBL, 32, Complex, Cxx;
+    CxxLongDoubleComplex "cxx_long_double_complex" "MPI_CXX_LONG_DOUBLE_COMPLEX" 2 * LONG_DOUBLE, LONG_DOUBLE, 32, Complex, Cxx;
     Character "character" "MPI_CHARACTER" 1, 1, 1, Character, Fortran;
     Logical "logical" "MPI_LOGICAL" 4, 4, 4, Logical, Fortran;
     Integer "integer" "MPI_INTEGER" 4, 4, 4, Integer, Fortran;
@@ -181,11 +181,11 @@ named_types! {
     Logical16 "logical16" "MPI_LOGICAL16" 16, 16, 16, Logical, Fortran;
     FloatInt "float_int" "MPI_FLOAT_INT" 8, 4, 8, Pair, C, [Float, Int at 4, 4, 4];
     DoubleInt "double_int" "MPI_DOUBLE_INT" 12, 8, 12, Pair, C, [Double, Int at 8, 8, 4];
-    LongInt "long_int" "MPI_LONG_INT" LONG + 4, LONG_A, 8, Pair, C, [Long, Int at LONG as i64, LONG, 4];
+    LongInt "long_int" "MPI_LONG_INT" LONG + 4, LONG_ALIGN, 8, Pair, C, [Long, Int at LONG as i64, LONG, 4];
     TwoInt "2int" "MPI_2INT" 8, 4, 8, Pair, C, [Int, Int at 4, 4, 4];
     ShortInt "short_int" "MPI_SHORT_INT" 6, 4, 6, Pair, C, [Short, Int at pair_offset(2, 4), 2, 4];
-    LongDoubleInt "long_double_int" "MPI_LONG_DOUBLE_INT" LDBL + 4, LDBL, 20, Pair, C,
-        [LongDouble, Int at LDBL as i64, LDBL, 4];
+    LongDoubleInt "long_double_int" "MPI_LONG_DOUBLE_INT" LONG_DOUBLE + 4, LONG_DOUBLE, 20, Pair, C,
+        [LongDouble, Int at LONG_DOUBLE as i64, LONG_DOUBLE, 4];
     TwoReal "2real" "MPI_2REAL" 8, 4, 8, Pair, Fortran, [Real, Real at 4, 4, 4];
     TwoDoublePrecision "2double_precision" "MPI_2DOUBLE_PRECISION" 16, 8, 16, Pair, Fortran,
         [DoublePrecision, DoublePrecision at 8, 8, 8];

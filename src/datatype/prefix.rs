@@ -6,11 +6,11 @@
 //!
 //! Source: MPI 5.0 sections 5.1 (type map, type signature) and 5.1.11 (elements of a message).
 
-use super::signature::{Known, Signature};
+use super::signature::{Signature, WithPower};
 use super::{Combiner, Datatype, Named};
 
 /// Members of a struct between two sums that it keeps: half a byte a member, and a search that ends in as many steps.
-pub(crate) const STEP: usize = 64;
+pub(crate) const MEMBERS_PER_TOTALS: usize = 64;
 
 /// Sums over the members before one of a struct.
 #[derive(Clone, Copy)]
@@ -20,29 +20,33 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    pub(crate) const NOTHING: Totals = Totals { bytes: 0, signature: Signature::EMPTY };
+    pub(crate) const ZERO: Totals = Totals { bytes: 0, signature: Signature::EMPTY };
 
     /// This, then `copies` of `t`. Sums that do not fit are those of a struct that is refused.
-    pub(crate) fn then<'a>(&self, recent: &mut Recent<'a>, t: &'a Datatype, copies: i64) -> Totals {
+    pub(crate) fn then<'a>(&self, recent: &mut RecentSignatures<'a>, t: &'a Datatype, copies: i64) -> Totals {
         Totals {
             bytes: self.bytes.wrapping_add(t.size().wrapping_mul(copies)),
-            signature: self.signature.then_known(&recent.signature(t, copies)),
+            signature: self.signature.then_with_power(&recent.signature(t, copies)),
         }
     }
 }
 
 /// Signatures of the blocks that a long struct had last: members are often of few types and lengths, and the hash of copies costs ten
 /// times what putting it behind another does.
-pub(crate) struct Recent<'a>(Vec<Option<(&'a Datatype, i64, Known)>>);
+pub(crate) struct RecentSignatures<'a>(Vec<Option<(&'a Datatype, i64, WithPower)>>);
 
-impl<'a> Recent<'a> {
+impl<'a> RecentSignatures<'a> {
     /// For a struct of so many members.
-    pub(crate) fn new(members: usize) -> Recent<'a> {
-        Recent(if members > STEP { vec![None; STEP] } else { Vec::new() })
+    pub(crate) fn new(members: usize) -> RecentSignatures<'a> {
+        RecentSignatures(if members > MEMBERS_PER_TOTALS {
+            vec![None; MEMBERS_PER_TOTALS]
+        } else {
+            Vec::new()
+        })
     }
 
-    fn signature(&mut self, t: &'a Datatype, copies: i64) -> Known {
-        let known = || Known::of(t.signature().repeat(copies));
+    fn signature(&mut self, t: &'a Datatype, copies: i64) -> WithPower {
+        let known = || WithPower::from_signature(t.signature().repeat(copies));
         let mixed = (t.id() as u64 ^ (copies as u64) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         match self.0.get_mut((mixed >> 58) as usize) {
             Some(Some((recent, n, known))) if recent.id() == t.id() && *n == copies => *known,
@@ -63,7 +67,7 @@ pub(crate) enum Unit {
 
 impl Unit {
     /// Returns those of one instance.
-    pub(crate) fn of(self, t: &Datatype) -> i64 {
+    pub(crate) fn per_instance(self, t: &Datatype) -> i64 {
         match self {
             Unit::Bytes => t.size(),
             Unit::Elements => t.signature().length(),
@@ -71,14 +75,14 @@ impl Unit {
     }
 
     /// Those of one basic element of `size` bytes.
-    fn of_basic(self, size: i64) -> i64 {
+    fn per_basic_element(self, size: i64) -> i64 {
         match self {
             Unit::Bytes => size,
             Unit::Elements => 1,
         }
     }
 
-    fn of_totals(self, totals: &Totals) -> i64 {
+    fn in_totals(self, totals: &Totals) -> i64 {
         match self {
             Unit::Bytes => totals.bytes,
             Unit::Elements => totals.signature.length(),
@@ -100,9 +104,9 @@ impl Part<'_> {
     /// Returns how much of `unit` the part has; none where that does not fit in 64 bits.
     pub(crate) fn count(&self, unit: Unit) -> Option<i64> {
         match self {
-            Part::Instances(t, n) => unit.of(t).checked_mul(*n),
-            Part::Members(totals) => Some(unit.of_totals(totals)),
-            Part::Basic(_, size) => Some(unit.of_basic(*size)),
+            Part::Instances(t, n) => unit.per_instance(t).checked_mul(*n),
+            Part::Members(totals) => Some(unit.in_totals(totals)),
+            Part::Basic(_, size) => Some(unit.per_basic_element(*size)),
         }
     }
 
@@ -110,7 +114,7 @@ impl Part<'_> {
         match self {
             Part::Instances(t, n) => t.signature().repeat(*n),
             Part::Members(totals) => totals.signature,
-            Part::Basic(named, _) => Signature::of(*named),
+            Part::Basic(named, _) => Signature::from_named(*named),
         }
     }
 }
@@ -126,7 +130,7 @@ pub(crate) fn descend<'a>(
     let (mut node, mut left) = (t, position);
     // Every node entered has data, and `left` is less than its amount: so is it for the child or part that is found.
     loop {
-        let whole = unit.of(node);
+        let whole = unit.per_instance(node);
         if whole == 0 {
             return None;
         }
@@ -136,7 +140,7 @@ pub(crate) fn descend<'a>(
         }
         if let Some(named) = node.basic() {
             for (&(part, _), &(_, size)) in named.parts().iter().zip(named.pieces()) {
-                let each = unit.of_basic(size);
+                let each = unit.per_basic_element(size);
                 if left < each {
                     return Some((part, left));
                 }
@@ -147,16 +151,17 @@ pub(crate) fn descend<'a>(
         }
         node = match node.combiner() {
             Combiner::Struct { blocklengths, types, .. } => {
-                let totals = node.totals();
-                let passed = totals.partition_point(|sum| unit.of_totals(sum) <= left);
+                let totals = node.member_totals();
+                let passed = totals.partition_point(|sum| unit.in_totals(sum) <= left);
                 if let Some(sum) = passed.checked_sub(1).map(|last| &totals[last]) {
-                    left -= unit.of_totals(sum);
+                    left -= unit.in_totals(sum);
                     before(Part::Members(sum));
                 }
-                let mut rest = (passed * STEP..types.len()).map(|i| (&types[i], blocklengths[i]));
+                let mut rest =
+                    (passed * MEMBERS_PER_TOTALS..types.len()).map(|i| (&types[i], blocklengths[i]));
                 rest.find(|&(child, length)| {
                     // No larger than that of the node, which fits.
-                    let block = unit.of(child) * length;
+                    let block = unit.per_instance(child) * length;
                     let found = left < block;
                     if !found && block > 0 {
                         left -= block;
@@ -167,7 +172,7 @@ pub(crate) fn descend<'a>(
                 .0
             }
             Combiner::ValueIndex { value, index } => {
-                let first = unit.of(value);
+                let first = unit.per_instance(value);
                 if left < first {
                     value
                 } else {

@@ -81,10 +81,10 @@ impl Datatype {
     fn check_elements(
         &self,
         operation: &'static str,
-        right: impl Fn(Element) -> bool,
+        accepts: impl Fn(Element) -> bool,
         rule: impl FnOnce() -> String,
     ) -> Result<()> {
-        let Some(Found { before, displacement, element }) = self.first_element(|e| !right(e)) else {
+        let Some(Found { before, displacement, element }) = self.first_element(|e| !accepts(e)) else {
             return Ok(());
         };
         let name = match element {
@@ -138,7 +138,7 @@ impl Datatype {
                 }
                 None => match t.expansion() {
                     Some(e) => done.get(&e.id()).copied().flatten(),
-                    None => first_of(t, &done),
+                    None => first_in_blocks(t, &done),
                 },
             };
             done.insert(t.id(), found);
@@ -148,7 +148,7 @@ impl Datatype {
 }
 
 /// The first one in the blocks of a constructor, in order.
-fn first_of(t: &Datatype, done: &HashMap<usize, Option<Found>>) -> Option<Found> {
+fn first_in_blocks(t: &Datatype, done: &HashMap<usize, Option<Found>>) -> Option<Found> {
     let mut before = 0_i128;
     let one_child = !matches!(t.combiner(), Combiner::Struct { .. });
     for i in 0.. {
@@ -205,18 +205,18 @@ mod tests {
             some.into_iter().filter(|&n| op.takes(n)).map(Named::text_name).collect()
         };
         let integers = ["int", "unsigned_char", "signed_char", "integer", "aint"];
-        let of = |more: &[&'static str]| [&integers, more].concat();
+        let integers_and = |more: &[&'static str]| [&integers, more].concat();
         for op in [Op::Min, Op::Max] {
-            assert_eq!(names(op), of(&["double", "real16"]));
+            assert_eq!(names(op), integers_and(&["double", "real16"]));
         }
         for op in [Op::Sum, Op::Prod] {
-            assert_eq!(names(op), of(&["double", "real16", "c_float_complex"]));
+            assert_eq!(names(op), integers_and(&["double", "real16", "c_float_complex"]));
         }
         for op in [Op::Land, Op::Lor, Op::Lxor] {
             assert_eq!(names(op), ["int", "unsigned_char", "signed_char", "logical", "c_bool"]);
         }
         for op in [Op::Band, Op::Bor, Op::Bxor] {
-            assert_eq!(names(op), of(&["byte"]));
+            assert_eq!(names(op), integers_and(&["byte"]));
         }
         for op in [Op::Minloc, Op::Maxloc] {
             assert_eq!(names(op), ["double_int", "2real"]);
@@ -228,40 +228,43 @@ mod tests {
 
     #[test]
     fn the_first_element_is_named() {
-        let told = |text: &str, op| match first(text, op) {
+        let refusal = |text: &str, op| match first(text, op) {
             Ok(()) => String::new(),
             Err(e) => {
                 assert_eq!((e.class(), e.argument()), (ErrorClass::Op, "element"));
                 e.value().to_owned()
             }
         };
-        assert_eq!(told("vector(4, 2, 3, int)", Op::Sum), "");
-        assert_eq!(told("vector(4, 2, 3, char)", Op::Sum), "0 (MPI_CHAR at displacement 0)");
+        assert_eq!(refusal("vector(4, 2, 3, int)", Op::Sum), "");
+        assert_eq!(refusal("vector(4, 2, 3, char)", Op::Sum), "0 (MPI_CHAR at displacement 0)");
         let mixed = "struct([3, 0, 2], [0, 100, 50], [int, char, struct([2, 1], [0, 9], [double, char])])";
-        assert_eq!(told(mixed, Op::Sum), "5 (MPI_CHAR at displacement 59)");
-        assert_eq!(told(mixed, Op::Replace), "");
-        assert_eq!(told(mixed, Op::Band), "3 (MPI_DOUBLE at displacement 50)");
-        assert_eq!(told("struct([0, 1], [0, 8], [char, int])", Op::Max), "");
-        assert_eq!(told("indexed([0, 2], [5, 7], logical)", Op::Sum), "0 (MPI_LOGICAL at displacement 28)");
+        assert_eq!(refusal(mixed, Op::Sum), "5 (MPI_CHAR at displacement 59)");
+        assert_eq!(refusal(mixed, Op::Replace), "");
+        assert_eq!(refusal(mixed, Op::Band), "3 (MPI_DOUBLE at displacement 50)");
+        assert_eq!(refusal("struct([0, 1], [0, 8], [char, int])", Op::Max), "");
         assert_eq!(
-            told("subarray([4, 5], [2, 2], [1, 2], C, char)", Op::Sum),
+            refusal("indexed([0, 2], [5, 7], logical)", Op::Sum),
+            "0 (MPI_LOGICAL at displacement 28)"
+        );
+        assert_eq!(
+            refusal("subarray([4, 5], [2, 2], [1, 2], C, char)", Op::Sum),
             "0 (MPI_CHAR at displacement 7)"
         );
         // A structure of a double and an int is no pair type, and a pair type is not two numbers.
         assert_eq!(
-            told("struct([1, 1], [0, 8], [double, int])", Op::Minloc),
+            refusal("struct([1, 1], [0, 8], [double, int])", Op::Minloc),
             "0 (MPI_DOUBLE at displacement 0)"
         );
         assert_eq!(
-            told("struct([1, 1], [0, 8], [int, double_int])", Op::Sum),
+            refusal("struct([1, 1], [0, 8], [int, double_int])", Op::Sum),
             "1 (MPI_DOUBLE_INT at displacement 8)"
         );
-        assert_eq!(told("value_index(double, long)", Op::Minloc), "");
+        assert_eq!(refusal("value_index(double, long)", Op::Minloc), "");
         assert_eq!(
-            told("contiguous(3, value_index(double, long))", Op::Sum),
+            refusal("contiguous(3, value_index(double, long))", Op::Sum),
             "0 (value MPI_DOUBLE and index MPI_LONG at displacement 0)"
         );
-        assert_eq!(told("f90_integer(9)", Op::Land), "0 (MPI_INTEGER4 at displacement 0)");
+        assert_eq!(refusal("f90_integer(9)", Op::Land), "0 (MPI_INTEGER4 at displacement 0)");
     }
 
     #[test]

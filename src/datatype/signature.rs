@@ -84,7 +84,7 @@ impl Signature {
     }
 
     /// Returns the one-element sequence of a basic type, the two elements of a pair, nothing for a marker.
-    pub fn of(named: Named) -> Signature {
+    pub fn from_named(named: Named) -> Signature {
         if let [(part, 0)] = named.parts()
             && *part == named
         {
@@ -92,7 +92,7 @@ impl Signature {
             let untyped = matches!(named.class(), Class::Byte | Class::Packed);
             return Signature::new(1, symbol).or_untyped(untyped);
         }
-        named.parts().iter().fold(Signature::EMPTY, |s, &(part, _)| s.then(&Signature::of(part)))
+        named.parts().iter().fold(Signature::EMPTY, |s, &(part, _)| s.then(&Signature::from_named(part)))
     }
 
     /// Returns the number of basic elements.
@@ -121,12 +121,12 @@ impl Signature {
     pub fn then(&self, next: &Signature) -> Signature {
         match self.length {
             0 => *next,
-            _ => self.then_known(&Known::of(*next)),
+            _ => self.then_with_power(&WithPower::from_signature(*next)),
         }
     }
 
     /// Appends a sequence that is put behind others often.
-    pub(crate) fn then_known(&self, Known { signature: next, power }: &Known) -> Signature {
+    pub(crate) fn then_with_power(&self, WithPower { signature: next, power }: &WithPower) -> Signature {
         let hash = add(multiply(self.hash(), *power), next.hash());
         Signature::new(self.length.saturating_add(next.length), hash)
             .or_untyped(self.has_untyped() || next.has_untyped())
@@ -161,14 +161,14 @@ impl Signature {
 
 /// A sequence with what a hash is multiplied by when it follows.
 #[derive(Clone, Copy)]
-pub(crate) struct Known {
+pub(crate) struct WithPower {
     signature: Signature,
     power: u128,
 }
 
-impl Known {
-    pub(crate) fn of(signature: Signature) -> Known {
-        Known { signature, power: power(signature.length) }
+impl WithPower {
+    pub(crate) fn from_signature(signature: Signature) -> WithPower {
+        WithPower { signature, power: power(signature.length) }
     }
 }
 
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn composition() {
-        let (i, d) = (Signature::of(Named::Int), Signature::of(Named::Double));
+        let (i, d) = (Signature::from_named(Named::Int), Signature::from_named(Named::Double));
         let id = i.then(&d);
         assert_eq!(id.repeat(3), id.then(&id).then(&id));
         assert_eq!(i.then(&d.then(&i)), id.then(&i));
@@ -208,16 +208,18 @@ mod tests {
         assert_eq!(id.repeat(-1), Signature::EMPTY);
         assert_eq!(i.repeat(1 << 40).length(), 1 << 40);
         assert_eq!(i.repeat(1 << 40), i.repeat(1 << 39).repeat(2));
-        assert_eq!(Signature::of(Named::DoubleInt), d.then(&i));
-        assert_eq!(Signature::of(Named::Lb), Signature::EMPTY);
-        let byte = Signature::of(Named::Byte);
-        assert!(byte.has_untyped() && Signature::of(Named::Packed).has_untyped() && !id.has_untyped());
+        assert_eq!(Signature::from_named(Named::DoubleInt), d.then(&i));
+        assert_eq!(Signature::from_named(Named::Lb), Signature::EMPTY);
+        let byte = Signature::from_named(Named::Byte);
+        assert!(
+            byte.has_untyped() && Signature::from_named(Named::Packed).has_untyped() && !id.has_untyped()
+        );
         assert!(id.then(&byte).repeat(9).then(&i).has_untyped() && i.then(&byte).has_untyped());
         assert!(!byte.repeat(0).has_untyped() && !byte.repeat(0).then(&id).has_untyped());
         for &n in Named::ALL {
             for &m in Named::ALL {
                 if n < m && n.parts().len() == 1 {
-                    assert_ne!(Signature::of(n), Signature::of(m), "{n} {m}");
+                    assert_ne!(Signature::from_named(n), Signature::from_named(m), "{n} {m}");
                 }
             }
         }

@@ -41,16 +41,16 @@ struct Dimension {
 /// How a local index becomes a global one.
 enum GlobalIndex {
     /// Subarray: `start + k`.
-    From { start: i64 },
+    Shifted { start: i64 },
     /// Darray: element k of blocks `r`, `r + psize`, ... of `darg` elements.
-    Dealt { darg: i64, psize: i64, r: i64 },
+    Cyclic { darg: i64, psize: i64, r: i64 },
 }
 
 impl Dimension {
     fn displacement(&self, k: i64) -> i64 {
         let global = match self.global {
-            GlobalIndex::From { start } => start + k,
-            GlobalIndex::Dealt { darg, psize, r } => (k / darg * psize + r) * darg + k % darg,
+            GlobalIndex::Shifted { start } => start + k,
+            GlobalIndex::Cyclic { darg, psize, r } => (k / darg * psize + r) * darg + k % darg,
         };
         global.wrapping_mul(self.stride)
     }
@@ -86,11 +86,11 @@ impl LocalArray {
     }
 
     /// `None` for constructors of other kinds.
-    fn of(combiner: &Combiner) -> Option<LocalArray> {
+    fn from_combiner(combiner: &Combiner) -> Option<LocalArray> {
         match combiner {
             Combiner::Subarray { sizes, subsizes, starts, order, oldtype } => {
                 Some(LocalArray::new(*order, oldtype.extent(), sizes, |d| {
-                    (subsizes[d], GlobalIndex::From { start: starts[d] })
+                    (subsizes[d], GlobalIndex::Shifted { start: starts[d] })
                 }))
             }
             Combiner::Darray { rank, gsizes, distribs, dargs, psizes, order, oldtype, .. } => {
@@ -114,7 +114,7 @@ impl LocalArray {
                     let local = rounds * darg + (rest - r * darg).clamp(0, darg);
                     // A block longer than the array is one block of the whole array.
                     let darg = darg.min(i128::from(gsize)) as i64;
-                    (local as i64, GlobalIndex::Dealt { darg, psize: psize as i64, r: r as i64 })
+                    (local as i64, GlobalIndex::Cyclic { darg, psize: psize as i64, r: r as i64 })
                 }))
             }
             _ => None,
@@ -191,7 +191,7 @@ pub(super) fn block(combiner: &Combiner, i: i64) -> Option<(&Datatype, i64, i64)
 
 impl<'a> Visit<'a> {
     fn new(datatype: &'a Datatype, origin: i64) -> Visit<'a> {
-        let cursor = match LocalArray::of(datatype.combiner()) {
+        let cursor = match LocalArray::from_combiner(datatype.combiner()) {
             Some(local) => Cursor::Array(Box::new(local)),
             None if datatype.basic().is_some() => Cursor::Parts(0),
             None => Cursor::Blocks { block: 0, copy: 0 },
@@ -204,7 +204,7 @@ impl<'a> Visit<'a> {
     fn next_child(&mut self, skip: &mut u64) -> Option<(&'a Datatype, i64)> {
         let combiner = self.datatype.combiner();
         // Whole copies of `child` that `skip` covers, at most `available`.
-        let mut pass = |bytes: i64, available: i64| {
+        let mut skip_copies = |bytes: i64, available: i64| {
             let passed = (*skip / bytes as u64).min(available.max(0) as u64);
             *skip -= passed * bytes as u64;
             passed as i64
@@ -213,7 +213,7 @@ impl<'a> Visit<'a> {
             Cursor::Parts(_) => None,
             Cursor::Array(local) => {
                 let oldtype = combiner.children().next()?;
-                let passed = pass(oldtype.size(), i64::MAX);
+                let passed = skip_copies(oldtype.size(), i64::MAX);
                 if passed > 0 && !local.done {
                     local.advance(passed);
                 }
@@ -227,7 +227,7 @@ impl<'a> Visit<'a> {
             Cursor::Blocks { block: i, copy } => loop {
                 let (child, copies, displacement) = block(combiner, *i)?;
                 if child.size() > 0 {
-                    *copy += pass(child.size(), copies - *copy);
+                    *copy += skip_copies(child.size(), copies - *copy);
                     if *copy < copies {
                         let step = copy.wrapping_mul(child.extent());
                         *copy += 1;
@@ -237,7 +237,7 @@ impl<'a> Visit<'a> {
                 (*i, *copy) = (*i + 1, 0);
                 // Equal blocks are passed over at once.
                 if let Combiner::Vector { count, .. } | Combiner::Hvector { count, .. } = combiner {
-                    *i += pass(copies * child.size(), *count - *i);
+                    *i += skip_copies(copies * child.size(), *count - *i);
                 }
             },
         }
@@ -273,7 +273,7 @@ impl<'a> TypeMap<'a> {
     /// comes next (0: it starts there). Takes steps for blocks, not for bytes.
     pub fn skip_bytes(&mut self, bytes: u64) -> u64 {
         self.skip = bytes;
-        while let Some(inside) = self.settle() {
+        while let Some(inside) = self.step() {
             if let Some(inside) = inside {
                 return inside;
             }
@@ -283,7 +283,7 @@ impl<'a> TypeMap<'a> {
 
     /// One move towards the next entry. `None`: there is none. `Some(Some(b))`: the top visit's next part is the next entry, and
     /// `b` bytes of it are to be skipped.
-    fn settle(&mut self) -> Option<Option<u64>> {
+    fn step(&mut self) -> Option<Option<u64>> {
         let Some(visit) = self.stack.last_mut() else {
             let size = self.datatype.size().max(1) as u64;
             let passed = (self.skip / size).min(self.instances);
@@ -329,7 +329,7 @@ impl Iterator for TypeMap<'_> {
 
     fn next(&mut self) -> Option<(Named, i64)> {
         loop {
-            self.settle()?;
+            self.step()?;
             let Some(visit) = self.stack.last_mut() else { continue };
             if let Cursor::Parts(part) = &mut visit.cursor
                 && let Some(&(basic, displacement)) =

@@ -187,7 +187,7 @@ impl Combiner {
 
     /// Says whether a count does not fit the integers of the small form.
     pub(crate) fn needs_large_counts(&self) -> bool {
-        let mut wide = put::Wide(false);
+        let mut wide = put::LargeCountCheck(false);
         put::put(self, false, &Constants::OWN, &mut wide);
         wide.0
     }
@@ -260,14 +260,14 @@ impl Datatype {
             return Err(Error::new(ErrorClass::Type, CALL, "datatype", n, rule));
         }
         let envelope = self.envelope();
-        for (argument, have, want) in [
+        for (argument, available, required) in [
             ("max_integers", integers.room(), envelope.integers),
             ("max_addresses", addresses.room(), envelope.addresses),
             ("max_large_counts", large_counts.room(), envelope.large_counts),
         ] {
-            if (have as i64) < want {
-                let rule = format!("must be at least the envelope's {want}");
-                return Err(Error::new(ErrorClass::Arg, CALL, argument, have, rule));
+            if (available as i64) < required {
+                let rule = format!("must be at least the envelope's {required}");
+                return Err(Error::new(ErrorClass::Arg, CALL, argument, available, rule));
             }
         }
         let mut fill = put::Fill { integers, addresses, large_counts, too_large: None };

@@ -145,9 +145,9 @@ impl Sink for Fill<'_> {
 }
 
 /// Sees whether a count does not fit an int.
-pub(super) struct Wide(pub(super) bool);
+pub(super) struct LargeCountCheck(pub(super) bool);
 
-impl Sink for Wide {
+impl Sink for LargeCountCheck {
     fn integer(&mut self, _: i64) {}
     fn integers(&mut self, values: &[i64]) {
         // Shifted by 2^31, what fits is below 2^32.

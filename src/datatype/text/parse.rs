@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
-use super::{Form, Kind, form};
+use super::{ConstructorSyntax, ParameterKind, find_constructor};
 use crate::datatype::{Combiner, Datatype, Distribution, Named, Order};
 use crate::error::{Error, Result};
 use crate::lexer::{Lexer, Notation, Token};
@@ -14,8 +14,8 @@ use crate::lexer::{Lexer, Notation, Token};
 static NOTATION: Notation = Notation { name: "datatype text", comments: true, grouped_digits: true };
 
 /// A constructor whose arguments are being read, collected by kind in order.
-struct Call {
-    form: &'static Form,
+struct OpenCall {
+    syntax: &'static ConstructorSyntax,
     at: usize,
     /// Parameter to read next.
     next: usize,
@@ -95,20 +95,20 @@ impl<'a> Parser<'a> {
 
     /// Skips `parameter =` if it is there.
     fn parameter_name(&mut self, name: &str) -> Result<()> {
-        let mut behind = self.lexer;
-        let word = behind.take().text();
-        if !behind.eat("=") {
+        let mut after_name = self.lexer;
+        let word = after_name.take().text();
+        if !after_name.eat("=") {
             return Ok(());
         }
         if word.strip_prefix("array_of_").unwrap_or(word) != name {
             return Err(self.lexer.fault(self.lexer.start(), format_args!("this argument is `{name}`")));
         }
-        self.lexer = behind;
+        self.lexer = after_name;
         Ok(())
     }
 
     /// Reads arguments until a datatype is needed or none is left.
-    fn advance(&mut self, call: &mut Call) -> Result<Step> {
+    fn advance(&mut self, call: &mut OpenCall) -> Result<Step> {
         loop {
             if let Some(started) = call.list {
                 if started {
@@ -121,7 +121,7 @@ impl<'a> Parser<'a> {
                 }
                 call.list = None;
             }
-            let Some(&(name, kind)) = call.form.parameters.get(call.next) else {
+            let Some(&(name, kind)) = call.syntax.parameters.get(call.next) else {
                 self.lexer.expect(")")?;
                 return Ok(Step::Done);
             };
@@ -132,11 +132,11 @@ impl<'a> Parser<'a> {
             call.starts.push(self.lexer.start());
             call.next += 1;
             match kind {
-                Kind::Number => call.numbers.push(self.number()?),
-                Kind::Optional => call.optionals.push(self.number_or("undefined")?),
-                Kind::Numbers => call.arrays.push(self.list(Self::number)?),
-                Kind::Optionals => call.dargs = self.list(|p| p.number_or("default"))?,
-                Kind::Distributions => {
+                ParameterKind::Number => call.numbers.push(self.number()?),
+                ParameterKind::Optional => call.optionals.push(self.number_or("undefined")?),
+                ParameterKind::Numbers => call.arrays.push(self.list(Self::number)?),
+                ParameterKind::Optionals => call.dargs = self.list(|p| p.number_or("default"))?,
+                ParameterKind::Distributions => {
                     let choices = [
                         ("block", Distribution::Block),
                         ("cyclic", Distribution::Cyclic),
@@ -144,9 +144,11 @@ impl<'a> Parser<'a> {
                     ];
                     call.distribs = self.list(|p| p.choice(&choices))?;
                 }
-                Kind::Order => call.order = self.choice(&[("C", Order::C), ("Fortran", Order::Fortran)])?,
-                Kind::Type => return Ok(Step::Type),
-                Kind::Types => {
+                ParameterKind::Order => {
+                    call.order = self.choice(&[("C", Order::C), ("Fortran", Order::Fortran)])?
+                }
+                ParameterKind::Type => return Ok(Step::Type),
+                ParameterKind::Types => {
                     self.lexer.expect("[")?;
                     call.list = Some(false);
                 }
@@ -155,16 +157,16 @@ impl<'a> Parser<'a> {
     }
 
     /// A named type or a name, or a constructor that is pushed as a call.
-    fn start(&mut self, stack: &mut Vec<Call>) -> Result<Option<Datatype>> {
+    fn start(&mut self, stack: &mut Vec<OpenCall>) -> Result<Option<Datatype>> {
         let at = self.lexer.start();
         let (Token::Word(word) | Token::Integer(word)) = self.lexer.token() else {
             return self.lexer.wanted("a datatype");
         };
         self.lexer.take();
-        if let Some(form) = form(word) {
+        if let Some(syntax) = find_constructor(word) {
             self.lexer.expect("(")?;
-            stack.push(Call {
-                form,
+            stack.push(OpenCall {
+                syntax,
                 at,
                 next: 0,
                 list: None,
@@ -212,7 +214,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn build(&self, mut call: Call) -> Result<Datatype> {
+    fn build(&self, mut call: OpenCall) -> Result<Datatype> {
         let types = std::mem::take(&mut call.types);
         construct(&mut call, types).map_err(|e| {
             let at = argument_position(self.text, &call, e.argument());
@@ -221,10 +223,11 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn whole(&mut self) -> Result<Datatype> {
+    fn parse_text(&mut self) -> Result<Datatype> {
         while self.lexer.eat("let") {
             let (at, token) = (self.lexer.start(), self.lexer.token());
-            let known = |name| name == "let" || form(name).is_some() || Named::from_name(name).is_some();
+            let known =
+                |name| name == "let" || find_constructor(name).is_some() || Named::from_name(name).is_some();
             let plain = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
             let name = match token {
                 Token::Word(name) | Token::Integer(name) if plain(name) && !known(name) => name,
@@ -245,14 +248,14 @@ impl<'a> Parser<'a> {
 }
 
 /// Calls the constructor; the form's parameters guarantee what was collected.
-fn construct(call: &mut Call, types: Vec<Datatype>) -> Result<Datatype> {
+fn construct(call: &mut OpenCall, types: Vec<Datatype>) -> Result<Datatype> {
     let mut numbers = call.numbers.iter().copied();
     let mut number = || numbers.next().unwrap_or(0);
     let mut arrays = std::mem::take(&mut call.arrays).into_iter();
     let mut array = || arrays.next().unwrap_or_default().into();
     let mut optionals = call.optionals.iter().copied();
     let mut optional = || optionals.next().flatten();
-    let name = call.form.name;
+    let name = call.syntax.name;
     if name.starts_with("struct") {
         return Datatype::new(Combiner::Struct {
             blocklengths: array(),
@@ -319,12 +322,12 @@ fn construct(call: &mut Call, types: Vec<Datatype>) -> Result<Datatype> {
 }
 
 /// Where the argument that an error names, such as `displacements[2]`, stands in the text.
-fn argument_position(text: &str, call: &Call, argument: &str) -> usize {
+fn argument_position(text: &str, call: &OpenCall, argument: &str) -> usize {
     let (name, index) = match argument.split_once('[') {
         Some((name, rest)) => (name, rest.trim_end_matches(']').parse().unwrap_or(0)),
         None => (argument, 0usize),
     };
-    let Some(parameter) = call.form.parameters.iter().position(|p| p.0 == name) else { return call.at };
+    let Some(parameter) = call.syntax.parameters.iter().position(|p| p.0 == name) else { return call.at };
     let mut lexer = Lexer::new(&NOTATION, text, call.starts[parameter]);
     if argument.ends_with(']') {
         lexer.take();
@@ -345,6 +348,6 @@ impl FromStr for Datatype {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Datatype> {
-        Parser { text, lexer: Lexer::new(&NOTATION, text, 0), names: HashMap::new() }.whole()
+        Parser { text, lexer: Lexer::new(&NOTATION, text, 0), names: HashMap::new() }.parse_text()
     }
 }

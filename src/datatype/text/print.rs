@@ -1,7 +1,7 @@
 //! Printing: one pass with an explicit stack; shared subtrees that are long become `let` definitions.
 //!
 //! Invariant: the text is O(arguments of the DAG) however far the tree unfolds, because only subtrees shorter than
-//! [`INLINE`] are ever repeated.
+//! [`MAX_REPEATED_CHARS`] are ever repeated.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::datatype::combiner::Argument;
 use crate::datatype::{Datatype, Distribution, Order};
 
 /// Estimated characters up to which a shared subtree is repeated rather than named.
-const INLINE: u64 = 96;
+const MAX_REPEATED_CHARS: u64 = 96;
 
 /// How often each derived node that could be shared is referred to inside `root`.
 fn references(root: &Datatype) -> HashMap<usize, u32> {
@@ -18,7 +18,7 @@ fn references(root: &Datatype) -> HashMap<usize, u32> {
     let mut open = vec![root];
     while let Some(t) = open.pop() {
         for child in t.combiner().children().filter(|c| c.depth() > 0) {
-            if child.owners() > 1 {
+            if child.reference_count() > 1 {
                 let n = references.entry(child.id()).or_default();
                 *n = n.saturating_add(1);
                 if *n > 1 {
@@ -55,7 +55,7 @@ fn shared(root: &Datatype) -> Vec<&Datatype> {
         }
         let (t, mut length) = (*t, *length);
         if is_shared(t) {
-            if length > INLINE {
+            if length > MAX_REPEATED_CHARS {
                 defined.push(t);
                 length = 0;
             }

@@ -30,8 +30,8 @@ fn frame(bytes: &[u8]) -> Result<(u128, usize)> {
         let rule = format!("must be the whole form, which has {whole} bytes or more");
         refuse(ErrorClass::Truncate, bytes.len(), "the end", rule)
     };
-    let least = (HEADER + CHECKSUM + 1) as u64;
-    let Some((header, _)) = bytes.split_first_chunk::<HEADER>() else { return Err(truncated(least)) };
+    let min_length = (HEADER + CHECKSUM + 1) as u64;
+    let Some((header, _)) = bytes.split_first_chunk::<HEADER>() else { return Err(truncated(min_length)) };
     let word = |at: usize| header[at..].first_chunk::<8>().map_or(0, |b| u64::from_le_bytes(*b));
     let (version, zero) = (word(0) >> 32 & 0xffff, word(0) >> 48);
     if version != u64::from(VERSION) || zero != 0 {
@@ -39,12 +39,12 @@ fn frame(bytes: &[u8]) -> Result<(u128, usize)> {
         return Err(refuse(ErrorClass::Unsupported, 4, word(0) >> 32, rule));
     }
     let length = word(8);
-    if length < least {
+    if length < min_length {
         return Err(refuse(
             ErrorClass::Arg,
             8,
             length,
-            format!("must be a length of at least {least} bytes"),
+            format!("must be a length of at least {min_length} bytes"),
         ));
     }
     if (bytes.len() as u64) < length {
@@ -63,7 +63,7 @@ fn frame(bytes: &[u8]) -> Result<(u128, usize)> {
 }
 
 /// An array of `n` entries. The memory is asked for first, in a way that may fail.
-fn shared<T>(n: usize, entries: impl Iterator<Item = T>) -> Result<Arc<[T]>> {
+fn shared_array<T>(n: usize, entries: impl Iterator<Item = T>) -> Result<Arc<[T]>> {
     let asked: Vec<T> = try_with_capacity(CALL, n)?;
     // Nobody may conclude that it is never used.
     black_box(asked.as_ptr());
@@ -142,15 +142,15 @@ impl<'a> Reader<'a> {
         // At most 2^64 as `n` is at most the length of a slice.
         let bytes = self.take(n.saturating_mul(usize::from(width)))?;
         match width {
-            1 => shared(n, bytes.iter().map(|&b| i64::from(b as i8))),
-            2 => shared(n, bytes.as_chunks().0.iter().map(|&b| i64::from(i16::from_le_bytes(b)))),
-            4 => shared(n, bytes.as_chunks().0.iter().map(|&b| i64::from(i32::from_le_bytes(b)))),
-            _ => shared(n, bytes.as_chunks().0.iter().map(|&b| i64::from_le_bytes(b))),
+            1 => shared_array(n, bytes.iter().map(|&b| i64::from(b as i8))),
+            2 => shared_array(n, bytes.as_chunks().0.iter().map(|&b| i64::from(i16::from_le_bytes(b)))),
+            4 => shared_array(n, bytes.as_chunks().0.iter().map(|&b| i64::from(i32::from_le_bytes(b)))),
+            _ => shared_array(n, bytes.as_chunks().0.iter().map(|&b| i64::from_le_bytes(b))),
         }
     }
 
     /// The node so many places back.
-    fn back(&self, at: usize, distance: u64) -> Result<&Datatype> {
+    fn node_at_distance(&self, at: usize, distance: u64) -> Result<&Datatype> {
         let place = usize::try_from(distance).ok().and_then(|d| self.nodes.len().checked_sub(d));
         place.and_then(|p| self.nodes.get(p)).ok_or_else(|| {
             let rule = format!("must be from 1 to {}, the nodes before this one", self.nodes.len());
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
 
     fn child(&mut self) -> Result<Datatype> {
         let (start, distance) = (self.at, self.unsigned()?);
-        self.back(start, distance).cloned()
+        self.node_at_distance(start, distance).cloned()
     }
 
     fn children(&mut self, n: usize) -> Result<Arc<[Datatype]>> {
@@ -168,10 +168,10 @@ impl<'a> Reader<'a> {
         let distances = self.column(n)?;
         for &distance in distances.iter() {
             // Negative ones are far beyond.
-            self.back(start, distance as u64)?;
+            self.node_at_distance(start, distance as u64)?;
         }
         let nodes = &self.nodes;
-        shared(n, distances.iter().map(|&d| nodes[nodes.len() - d as usize].clone()))
+        shared_array(n, distances.iter().map(|&d| nodes[nodes.len() - d as usize].clone()))
     }
 
     fn order(&mut self) -> Result<Order> {
@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
             _ => Distribution::None,
         });
         let dargs = kinds.iter().zip(given.iter()).map(|(k, &darg)| (k & 4 != 0).then_some(darg));
-        Ok((shared(n, distribs)?, shared(n, dargs)?))
+        Ok((shared_array(n, distribs)?, shared_array(n, dargs)?))
     }
 
     /// A part of a distributed array.

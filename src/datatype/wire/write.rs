@@ -19,9 +19,9 @@ trait Sink {
 }
 
 /// Counts them.
-struct Counted(usize);
+struct ByteCounter(usize);
 
-impl Sink for Counted {
+impl Sink for ByteCounter {
     fn bytes(&mut self, bytes: &[u8]) {
         self.0 += bytes.len();
     }
@@ -41,9 +41,9 @@ impl Sink for Vec<u8> {
         fn narrow<const W: usize>(into: &mut Vec<u8>, values: &[i64]) {
             let start = into.len();
             into.resize(start + W * values.len(), 0);
-            let (places, _) = into[start..].as_chunks_mut::<W>();
-            for (place, value) in places.iter_mut().zip(values) {
-                *place = *value.to_le_bytes().first_chunk().unwrap_or(&[0; W]);
+            let (slots, _) = into[start..].as_chunks_mut::<W>();
+            for (slot, value) in slots.iter_mut().zip(values) {
+                *slot = *value.to_le_bytes().first_chunk().unwrap_or(&[0; W]);
             }
         }
         match width {
@@ -56,13 +56,13 @@ impl Sink for Vec<u8> {
 }
 
 /// Compares them with those of a form.
-struct Compared<'a> {
+struct Comparison<'a> {
     form: &'a [u8],
     at: usize,
     differs: Option<usize>,
 }
 
-impl Sink for Compared<'_> {
+impl Sink for Comparison<'_> {
     fn bytes(&mut self, bytes: &[u8]) {
         if self.differs.is_none() {
             let rest = &self.form[self.at..];
@@ -85,7 +85,7 @@ struct Nodes<'a> {
 }
 
 /// No place yet.
-const NOWHERE: usize = usize::MAX;
+const NO_POSITION: usize = usize::MAX;
 
 fn no_room(nodes: usize) -> Error {
     let rule = "there must be memory for a list of the nodes";
@@ -93,12 +93,12 @@ fn no_room(nodes: usize) -> Error {
 }
 
 impl<'a> Nodes<'a> {
-    fn of(root: &'a Datatype) -> Result<Nodes<'a>> {
+    fn from_root(root: &'a Datatype) -> Result<Nodes<'a>> {
         let mut nodes =
-            Nodes { list: Vec::new(), named: [NOWHERE; Named::ALL.len()], others: HashMap::new() };
+            Nodes { list: Vec::new(), named: [NO_POSITION; Named::ALL.len()], others: HashMap::new() };
         let mut open = vec![(root, false)];
         while let Some((t, children_done)) = open.pop() {
-            if nodes.place(t) != NOWHERE {
+            if nodes.position(t) != NO_POSITION {
                 continue;
             }
             if !children_done {
@@ -106,7 +106,7 @@ impl<'a> Nodes<'a> {
                 let mut last = None;
                 for child in t.combiner().children().chain(stands_for(t)) {
                     // Neighbours in a struct are often of one type.
-                    if last != Some(child.id()) && nodes.place(child) == NOWHERE {
+                    if last != Some(child.id()) && nodes.position(child) == NO_POSITION {
                         try_reserve(CALL, &mut open, 1)?;
                         open.push((child, false));
                     }
@@ -114,12 +114,12 @@ impl<'a> Nodes<'a> {
                 }
                 continue;
             }
-            let place = nodes.list.len();
+            let position = nodes.list.len();
             match t.combiner() {
-                Combiner::Named(named) => nodes.named[*named as usize] = place,
+                Combiner::Named(named) => nodes.named[*named as usize] = position,
                 _ => {
-                    nodes.others.try_reserve(1).map_err(|_| no_room(place))?;
-                    nodes.others.insert(t.id(), place);
+                    nodes.others.try_reserve(1).map_err(|_| no_room(position))?;
+                    nodes.others.insert(t.id(), position);
                 }
             }
             try_reserve(CALL, &mut nodes.list, 1)?;
@@ -128,19 +128,19 @@ impl<'a> Nodes<'a> {
         Ok(nodes)
     }
 
-    fn place(&self, t: &Datatype) -> usize {
+    fn position(&self, t: &Datatype) -> usize {
         match t.combiner() {
             Combiner::Named(named) => self.named[*named as usize],
-            _ => self.others.get(&t.id()).copied().unwrap_or(NOWHERE),
+            _ => self.others.get(&t.id()).copied().unwrap_or(NO_POSITION),
         }
     }
 
     /// Writes all of them.
     fn write(&self, sink: &mut impl Sink) -> Result<()> {
-        let mut writer = Writer { sink, nodes: self, place: 0 };
+        let mut writer = Writer { sink, nodes: self, position: 0 };
         writer.unsigned(self.list.len() as u64);
-        for (place, t) in self.list.iter().enumerate() {
-            writer.place = place;
+        for (position, t) in self.list.iter().enumerate() {
+            writer.position = position;
             writer.node(t)?;
         }
         Ok(())
@@ -159,7 +159,7 @@ struct Writer<'w, 'a, S> {
     sink: &'w mut S,
     nodes: &'w Nodes<'a>,
     /// Of the node that is being written.
-    place: usize,
+    position: usize,
 }
 
 impl<S: Sink> Writer<'_, '_, S> {
@@ -188,12 +188,12 @@ impl<S: Sink> Writer<'_, '_, S> {
         self.sink.column(width, values);
     }
 
-    fn back(&self, child: &Datatype) -> usize {
-        self.place - self.nodes.place(child)
+    fn distance_to(&self, child: &Datatype) -> usize {
+        self.position - self.nodes.position(child)
     }
 
     fn child(&mut self, child: &Datatype) {
-        self.unsigned(self.back(child) as u64);
+        self.unsigned(self.distance_to(child) as u64);
     }
 
     fn order(&mut self, order: Order) {
@@ -278,7 +278,7 @@ impl<S: Sink> Writer<'_, '_, S> {
         for t in types {
             let distance = match last {
                 Some((id, distance)) if id == t.id() => distance,
-                _ => self.back(t) as i64,
+                _ => self.distance_to(t) as i64,
             };
             last = Some((t.id(), distance));
             back.push(distance);
@@ -333,14 +333,14 @@ fn tag_of(combiner: &Combiner) -> u8 {
 
 /// Returns the first byte of `form`, the nodes of a form, that is not as the nodes of `root` are written; its length if it ends before they do.
 pub(super) fn first_difference(root: &Datatype, form: &[u8]) -> Result<Option<usize>> {
-    let mut compared = Compared { form, at: 0, differs: None };
-    Nodes::of(root)?.write(&mut compared)?;
+    let mut compared = Comparison { form, at: 0, differs: None };
+    Nodes::from_root(root)?.write(&mut compared)?;
     Ok(compared.differs.or_else(|| (compared.at < form.len()).then_some(compared.at)))
 }
 
 /// Bytes of the form of these nodes.
 fn length(nodes: &Nodes<'_>) -> Result<usize> {
-    let mut counted = Counted(HEADER + CHECKSUM);
+    let mut counted = ByteCounter(HEADER + CHECKSUM);
     nodes.write(&mut counted)?;
     Ok(counted.0)
 }
@@ -351,7 +351,7 @@ impl Datatype {
     /// # Errors
     /// Class `NoMem` where there is no memory for a list of the nodes.
     pub(crate) fn wire_size(&self) -> Result<usize> {
-        length(&Nodes::of(self)?)
+        length(&Nodes::from_root(self)?)
     }
 
     /// Returns the wire form: portable bytes from which [`Datatype::from_wire`] makes an equal datatype on any machine. Shared subtrees stay
@@ -368,7 +368,7 @@ impl Datatype {
     /// # Errors
     /// Class `NoMem` where there is no memory for it.
     pub fn to_wire(&self) -> Result<Vec<u8>> {
-        let nodes = Nodes::of(self)?;
+        let nodes = Nodes::from_root(self)?;
         let length = length(&nodes)?;
         let mut form = try_with_capacity(CALL, length)?;
         form.bytes(&MAGIC);
