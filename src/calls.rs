@@ -1,7 +1,11 @@
-//! Counters of pack and unpack calls: a shard per thread, counted only while somebody asks for it.
+//! Counters of pack and unpack calls: one shard per thread, updated only while somebody has asked
+//! for counts.
 //!
-//! Two shared atomics would cost half of a small call. A call therefore reads one flag that nobody writes in the meantime; while
-//! a [`Counting`] is open it also adds to a shard that its own thread alone writes. A thread that ends hands its counts on.
+//! Updating two shared atomics would take half the time of a small call. A call therefore reads one
+//! flag, which is written only when counting starts or stops. While a [`Counting`] exists, the call
+//! also adds to a shard that only its own thread writes. The counts of a thread that ends are added
+//! to a common sum.
+//!
 //! Invariant: [`totals`] never decreases.
 
 use std::sync::Arc;
@@ -10,18 +14,18 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::kind::Kind;
 use crate::process::{Guard, Mutex, is_inconsistent};
 
-/// Calls and bytes of every kind while calls were counted.
+/// Number of calls and bytes of every kind, for the times in which calls were counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Calls by [`Kind::index`]: pack, unpack, then those of other operations.
+    /// Calls by [`Kind::index`]: pack and unpack of bytes, then the other operations.
     pub calls: [u64; Kind::COUNT],
-    /// Packed bytes by the same.
+    /// Packed bytes by [`Kind::index`].
     pub bytes: [u64; Kind::COUNT],
-    /// Calls that copied from layout to layout, or combined there.
+    /// Calls that copied from one layout to another, or combined values there.
     pub copies: u64,
-    /// Bytes of their streams.
+    /// Bytes of the packed streams of the calls in `copies`.
     pub copied: u64,
-    /// Parts of ranges that were moved by kernels rather than walked.
+    /// Parts of ranges that were moved by kernels rather than by interpreting the nest.
     pub parts: u64,
 }
 
@@ -37,7 +41,7 @@ impl Totals {
     }
 }
 
-/// Values of [`Counting`] that live.
+/// Number of existing values of [`Counting`].
 static COUNTINGS: AtomicUsize = AtomicUsize::new(0);
 static SHARDS: Mutex<Shards> = Mutex::new(Shards {
     live: Vec::new(),
@@ -50,7 +54,8 @@ struct Shards {
     ended: Totals,
 }
 
-/// Written by one thread, read by all; a cache line of its own.
+/// Counters of one thread, which only that thread writes and every thread may read. The alignment
+/// keeps other data off their cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard {
@@ -61,12 +66,13 @@ struct Shard {
     parts: AtomicU64,
 }
 
-/// Only the thread that owns the shard writes it.
+/// Adds `n` to a counter. Only the thread that owns the shard writes to it, so a load and a store
+/// suffice.
 fn add(cell: &AtomicU64, n: u64) {
     cell.store(cell.load(Relaxed).wrapping_add(n), Relaxed);
 }
 
-/// A thread's shard; folds it into the total when the thread ends.
+/// A thread's shard. When the thread ends, its counts are added to the sum of ended threads.
 struct OwnShard(Arc<Shard>);
 
 thread_local! {
@@ -80,7 +86,7 @@ thread_local! {
 impl Drop for OwnShard {
     fn drop(&mut self) {
         if is_inconsistent() {
-            // The lock may be taken for good.
+            // This process was forked in a state in which the lock may never be released.
             return;
         }
         let mut shards = shards();
@@ -90,16 +96,16 @@ impl Drop for OwnShard {
 }
 
 fn shards() -> Guard<'static, Shards> {
-    // Plain sums: no holder leaves them half done.
+    // The shards hold plain sums, which no holder of the lock leaves half updated.
     SHARDS.lock()
 }
 
-/// Switches counting on: calls are counted while any value of this type lives.
+/// Keeps counting switched on: calls are counted while any value of this type exists.
 #[derive(Debug)]
 pub struct Counting(());
 
 impl Counting {
-    /// Starts counting, or keeps on what others have started.
+    /// Switches counting on, or keeps it on if it already is.
     pub fn start() -> Counting {
         COUNTINGS.fetch_add(1, Relaxed);
         Counting(())
@@ -112,23 +118,25 @@ impl Drop for Counting {
     }
 }
 
-/// Says whether calls are counted.
+/// Returns true while calls are counted.
 #[inline]
 pub(crate) fn counting() -> bool {
     COUNTINGS.load(Relaxed) != 0
 }
 
-/// Counts one call of `bytes` packed bytes.
+/// Counts one call of `kind` that moves `bytes` packed bytes.
 #[cold]
 pub(crate) fn count(kind: Kind, bytes: u64) {
-    // A thread whose shard is gone already, in a destructor, goes uncounted.
+    // A call is not counted if it is made while the thread ends, from a destructor that runs after
+    // the shard was dropped.
     let _ = OWN_SHARD.try_with(|own| {
         add(&own.0.calls[kind.index()], 1);
         add(&own.0.bytes[kind.index()], bytes);
     });
 }
 
-/// Counts one call that copies `bytes` bytes from layout to layout. What of them goes through a buffer is counted as packed and unpacked too.
+/// Counts one call that copies `bytes` bytes from layout to layout. Those of the bytes that go
+/// through a buffer are counted as packed and unpacked too.
 #[cold]
 pub(crate) fn count_copy(bytes: u64) {
     let _ = OWN_SHARD.try_with(|own| {
@@ -137,13 +145,13 @@ pub(crate) fn count_copy(bytes: u64) {
     });
 }
 
-/// Counts one part of a range that a kernel moves.
+/// Counts one part of a range that was moved by a kernel.
 #[cold]
 pub(crate) fn count_part() {
     let _ = OWN_SHARD.try_with(|own| add(&own.0.parts, 1));
 }
 
-/// Sums over all threads, since the process began.
+/// Returns the sums over all threads since the process began, including threads that have ended.
 pub fn totals() -> Totals {
     let shards = shards();
     let mut totals = shards.ended;

@@ -1,9 +1,14 @@
-//! Files whose names come from the environment or are known beforehand: in a folder that others can write to, somebody may have put
-//! something else there.
+//! Opening of files whose names come from the environment or are known beforehand. In a folder that
+//! others can write to, somebody may have put something else under such a name.
 //!
-//! Nothing is opened through a link as the name's last part (folders on the way are the user's choice), and what is opened must be a regular file: no
-//! folder, pipe or device. What is written belongs to this process's user, has no second name, and is emptied only after these
-//! checks; what is read belongs to the user or the system's. The file that was opened is checked, not the name, so nothing can be exchanged in between.
+//! No name is followed if its last part is a symbolic link (folders on the way are the user's
+//! choice), and whatever is used must be a regular file: no folder, pipe or device. A file to be
+//! written must belong to this process's user and have no second hard link. A file to be read must
+//! belong to this user or to root.
+//!
+//! [`append`] and [`read`] check the file that they have opened, not its name, so nothing can be
+//! exchanged in between. [`replace`] renames a new file over the name, so nothing is written
+//! through whatever stands there.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
@@ -15,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use crate::process::without_sigxfsz;
 
-/// Use of a file.
+/// Purpose for which a file is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     /// Text is appended, or another file takes the place of this one.
@@ -23,10 +28,11 @@ enum Use {
     Read,
 }
 
-/// Most bytes that are read.
+/// Maximum number of bytes that are read from a file.
 const MAX_READ_BYTES: u64 = 16 << 20;
 
-/// The user of this process. The owner of its entry in /proc: asking the system is no safe call.
+/// Returns the user of this process, which is the owner of the process's entry in /proc. Asking the
+/// system for it would be an unsafe call.
 fn current_uid() -> io::Result<u32> {
     Ok(std::fs::metadata("/proc/self")?.uid())
 }
@@ -35,7 +41,8 @@ fn refuse(rule: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, rule)
 }
 
-/// The rule that a file breaks, for a process of user `uid`.
+/// Checks the properties of a file that a process of user `uid` wants to use. The error is the rule
+/// that the file breaks.
 fn check(found: &Metadata, how: Use, uid: u32) -> Result<(), &'static str> {
     if !found.is_file() {
         return Err("must be a regular file: no link, folder, pipe or device");
@@ -48,9 +55,10 @@ fn check(found: &Metadata, how: Use, uid: u32) -> Result<(), &'static str> {
     }
 }
 
-/// Opens a file as user `uid`.
+/// Opens a file for `how`, for a process of user `uid`.
 fn open(path: &Path, how: Use, uid: u32) -> io::Result<File> {
-    // Devices are not even opened; what is decided is decided below.
+    // Check the name first, so that a device is not even opened. What decides is the second check,
+    // of the file that was opened.
     match std::fs::symlink_metadata(path) {
         Ok(found) => check(&found, how, uid).map_err(refuse)?,
         Err(error) if how != Use::Read && error.kind() == io::ErrorKind::NotFound => {}
@@ -61,24 +69,25 @@ fn open(path: &Path, how: Use, uid: u32) -> io::Result<File> {
         Use::Write => options.append(true).create(true),
         Use::Read => options.read(true),
     };
-    // A pipe without a peer must not wait.
+    // Without `O_NONBLOCK`, opening a pipe would wait for a process at its other end.
     let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     check(&file.metadata()?, how, uid).map_err(refuse)?;
     Ok(file)
 }
 
-/// Opens a file to write behind its end; makes it if it is not there.
+/// Opens a file for writing at its end, and creates the file if it does not exist.
 ///
 /// # Errors
-/// Of the system, and class `InvalidInput` with the rule that the file breaks.
+/// Errors of the system, and one of kind `InvalidInput` with the rule that the file breaks.
 pub fn append(path: &Path) -> io::Result<File> {
     open(path, Use::Write, current_uid()?)
 }
 
-/// Writes a file anew: whoever reads it sees the old text or the new one, whenever this process ends.
+/// Replaces the contents of a file: whoever reads it sees the old text or the new text, even if
+/// this process ends in between.
 ///
-/// The new text is written to a file next to it, which is then renamed. If that fails, the old file
-/// stays as it is.
+/// The new text is written to a new file in the same folder, which gets the permissions of the old
+/// file and is then renamed. If any of this fails, the old file stays as it is.
 ///
 /// # Errors
 /// As [`append`].
@@ -96,7 +105,8 @@ pub fn replace(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     let (temporary, mut file) = create_sibling(path)?;
     let written = without_sigxfsz(|| file.write_all(bytes))
         .and_then(|()| found.map_or(Ok(()), |found| file.set_permissions(found.permissions())))
-        // What has come to stand there meanwhile loses its name, and nothing is written through it.
+        // If something else was put under the name in the meantime, it loses the name, and nothing
+        // is written through it.
         .and_then(|()| std::fs::rename(&temporary, path));
     if written.is_err() {
         let _ = std::fs::remove_file(&temporary);
@@ -104,7 +114,7 @@ pub fn replace(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     written
 }
 
-/// Writes a file as [`append`] does; the error names the file.
+/// Replaces the contents of a file as [`replace`] does, with errors that name the file.
 ///
 /// # Errors
 /// As [`append`].
@@ -112,10 +122,11 @@ pub fn save(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     replace(path, text).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
 }
 
-/// Makes a new file in the folder of another one.
+/// Creates a new file in the folder of `path`, and returns its name and the open file.
 ///
-/// Its name is random, because processes of other machines that share the folder may have this
-/// process's number. It does not contain the other name, which may be as long as names can be.
+/// The name is random, because a process on another machine that shares the folder may have the
+/// same process ID. It does not contain the name in `path`, which may already be as long as names
+/// can be.
 fn create_sibling(path: &Path) -> io::Result<(PathBuf, File)> {
     path.file_name().ok_or_else(|| refuse("must have a name"))?;
     loop {
@@ -133,7 +144,7 @@ fn create_sibling(path: &Path) -> io::Result<(PathBuf, File)> {
 /// Returns the text of a file of at most 16 MiB.
 ///
 /// # Errors
-/// As [`append`]; if it is longer or no UTF-8.
+/// As [`append`]. Also if the file is longer, or is not UTF-8.
 pub fn read(path: &Path) -> io::Result<String> {
     let file = open(path, Use::Read, current_uid()?)?;
     let mut text = String::with_capacity(file.metadata()?.len().min(MAX_READ_BYTES) as usize + 1);
@@ -143,7 +154,7 @@ pub fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// A folder that goes, with all that is in it, when its owner does.
+/// A folder that is removed with everything in it when this value is dropped.
 #[derive(Debug)]
 pub struct TemporaryFolder(PathBuf);
 
@@ -163,30 +174,33 @@ impl Deref for TemporaryFolder {
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        // Where the disk fails, there is nobody to tell.
+        // A failure is ignored, because there is nobody to report it to.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Makes a folder that nobody else can enter, with a name that begins with `name`, in the system's temporary folder.
+/// Creates a folder that only this user can enter in the system's temporary folder. Its name begins
+/// with `name`.
 ///
 /// # Errors
-/// Of the system.
+/// Errors of the system.
 pub fn temporary_folder(name: &str) -> io::Result<TemporaryFolder> {
     private_folder(&std::env::temp_dir(), name).map(TemporaryFolder)
 }
 
-/// Makes a folder of the user's own in another folder, which stays.
+/// Creates a folder that only this user can enter in `parent`, and leaves its removal to the
+/// caller. Its name begins with `name`.
 ///
 /// # Errors
-/// Of the system.
+/// Errors of the system, also if more than a thousand names are taken.
 pub fn private_folder(parent: &Path, name: &str) -> io::Result<PathBuf> {
     let mut tried = 0;
     loop {
         let path = parent.join(format!("{name}-{}-{tried}", std::process::id()));
         match DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => return Ok(path),
-            // Somebody else's, or one that a process of this number left behind.
+            // The name belongs to somebody else's folder, or to one that an earlier process with
+            // this ID left.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tried < 1000 => tried += 1,
             Err(error) => return Err(error),
         }
@@ -228,7 +242,7 @@ mod tests {
         let file = folder.join("file");
         replace(&file, "old").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
-        // Who has it open goes on reading what it was.
+        // A reader that has the file open continues to read the old text.
         let mut reader = File::open(&file).unwrap();
         replace(&file, "new").unwrap();
         let mut seen = String::new();
@@ -236,7 +250,8 @@ mod tests {
         assert_eq!((seen.as_str(), read(&file).unwrap().as_str()), ("old", "new"));
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(std::fs::read_dir(&*folder).unwrap().count(), 1);
-        // A name that is too long for one more beside it.
+        // The new file must not need a longer name than this one, which is nearly as long as names
+        // can be.
         let long = folder.join("f".repeat(250));
         replace(&long, "text").unwrap();
         assert_eq!(read(&long).unwrap(), "text");
@@ -249,18 +264,18 @@ mod tests {
         std::fs::create_dir(&inner).unwrap();
         let file = inner.join("file");
         replace(&file, "old").unwrap();
-        // Others' unfinished files stay, by whatever name.
+        // Unfinished files of other processes are left alone, whatever their names.
         std::fs::write(inner.join(format!(".file.{}.part", std::process::id())), "another node's").unwrap();
         replace(&file, "new").unwrap();
         assert_eq!(std::fs::read_dir(&inner).unwrap().count(), 2);
         std::fs::set_permissions(&inner, std::fs::Permissions::from_mode(0o500)).unwrap();
-        // Root makes files everywhere.
+        // Root can create files in any folder, so this check is for other users.
         if File::create(inner.join("probe")).is_err() {
             assert_eq!(replace(&file, "newer").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
             assert_eq!(read(&file).unwrap(), "new");
         }
         std::fs::set_permissions(&inner, std::fs::Permissions::from_mode(0o700)).unwrap();
-        // A folder that is none: not even root makes files there.
+        // Not even root can create files in a folder of /proc.
         let error = replace(&Path::new("/proc/self").join("file"), "text").unwrap_err();
         assert_ne!(error.kind(), io::ErrorKind::AlreadyExists);
         assert!(replace(Path::new("/"), "text").is_err());
@@ -289,10 +304,10 @@ mod tests {
         let (folder, uid) = (folder(), current_uid().unwrap());
         let file = folder.join("file");
         std::fs::write(&file, "precious").unwrap();
-        // As another user would see it, who may be allowed to write.
+        // Check the file as another user would, who may have permission to write to it.
         let other = uid + 1;
         assert!(rule(&file, Use::Write, other).contains("belong to this user"));
-        // Root's files may be read by everybody.
+        // A file of root may be read by every user.
         assert_eq!(open(&file, Use::Read, other).is_ok(), uid == 0);
         if uid == 0 {
             std::os::unix::fs::chown(&file, Some(12345), None).unwrap();
@@ -318,7 +333,7 @@ mod tests {
 
     #[test]
     fn what_is_put_there_after_the_first_look_is_seen() {
-        // The rules hold for what was opened, whatever the name said before.
+        // The rules apply to the file that was opened, whatever was found under its name before.
         let (folder, uid) = (folder(), current_uid().unwrap());
         let file = folder.join("file");
         std::fs::write(&file, "").unwrap();

@@ -1,36 +1,41 @@
-//! Words, integers and punctuation: what the parsers of datatypes, nests and corpora read their texts by.
+//! Lexer for the text forms of datatypes, nests and corpora: splits a text into words, integers and
+//! punctuation.
 //!
-//! A token is a punctuation mark or a longest run of other characters without white space; a run of digits, perhaps after a `-`, is an
-//! integer and any other one a word. Nothing is copied and no token is kept, so a text costs its length in time and nothing in memory.
-//! Invariant: every error names line and column, what stood there and what was expected, and shows the line with a caret below.
+//! A token is a punctuation mark or a longest run of other characters without white space. A run of
+//! digits, optionally after a `-`, is an integer, and any other run is a word. Nothing is copied
+//! and no token is kept, so reading a text takes time linear in its length and no memory.
+//!
+//! Invariant: every error names the line and the column, the text found there and what was
+//! expected, and shows the line with a caret below it.
 
 use std::fmt::Display;
 
 use crate::error::{Error, ErrorClass, Result};
 
-/// Characters that an error shows of a line on each side of the caret, and of what stands there.
+/// Maximum number of characters that an error shows of a line on each side of the caret, and of the
+/// text found at the caret.
 const CONTEXT: usize = 60;
 
 /// Characters that are tokens by themselves.
 const PUNCTUATION: &[u8] = b"()[]{}=,:;@";
 
-/// Differences between the text forms.
+/// Properties in which the text forms differ.
 #[derive(Debug)]
 pub struct Notation {
-    /// Name of the text in errors.
+    /// Name of the text form in error messages.
     pub name: &'static str,
     /// Whether `#` starts a comment that ends with its line.
     pub comments: bool,
-    /// Whether `_` may stand between and behind the digits of an integer.
+    /// Whether an integer may contain `_` after its first digit.
     pub grouped_digits: bool,
 }
 
-/// A piece of text, as it is written.
+/// A token, as it is written in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token<'a> {
-    /// Any run of characters that is no integer.
+    /// Any run of characters that is not an integer.
     Word(&'a str),
-    /// Digits, perhaps after a `-`.
+    /// Digits, optionally after a `-`.
     Integer(&'a str),
     /// One of `()[]{}=,:;@`.
     Punctuation(&'a str),
@@ -48,27 +53,28 @@ impl<'a> Token<'a> {
     }
 }
 
-/// A text with the place of the next token.
+/// A text together with its next token.
 #[derive(Clone, Copy, Debug)]
 pub struct Lexer<'a> {
     notation: &'static Notation,
     text: &'a str,
     token: Token<'a>,
-    /// Where the next token starts, in bytes.
+    /// Byte offset at which the next token starts.
     start: usize,
-    /// Where the token before it ended.
+    /// Byte offset at which the previous token ended.
     after: usize,
 }
 
 impl<'a> Lexer<'a> {
-    /// Reads `text` from byte `start` on.
+    /// Returns a lexer that reads `text` from byte `start` on.
     pub fn new(notation: &'static Notation, text: &'a str, start: usize) -> Lexer<'a> {
         let mut lexer = Lexer { notation, text, token: Token::End, start, after: start };
         lexer.scan();
         lexer
     }
 
-    /// Finds the token behind `after`.
+    /// Finds the first token at or after the byte offset `after`, and skips white space and
+    /// comments before it.
     fn scan(&mut self) {
         let bytes = self.text.as_bytes();
         let comments = self.notation.comments;
@@ -102,7 +108,7 @@ impl<'a> Lexer<'a> {
             && digits.bytes().all(|b| b.is_ascii_digit() || group(b))
     }
 
-    /// Returns the next token.
+    /// Returns the next token without taking it.
     pub fn token(&self) -> Token<'a> {
         self.token
     }
@@ -112,17 +118,17 @@ impl<'a> Lexer<'a> {
         &self.text[self.start..]
     }
 
-    /// Returns where the next token starts, in bytes of the text.
+    /// Returns the byte offset at which the next token starts.
     pub fn start(&self) -> usize {
         self.start
     }
 
-    /// Returns where the token before the next one ended, in bytes of the text.
+    /// Returns the byte offset at which the previous token ended.
     pub fn after(&self) -> usize {
         self.after
     }
 
-    /// Gives the next token and goes on to the one behind it.
+    /// Takes the next token and returns it.
     pub fn take(&mut self) -> Token<'a> {
         let token = self.token;
         self.after = self.start + token.text().len();
@@ -130,7 +136,7 @@ impl<'a> Lexer<'a> {
         token
     }
 
-    /// Takes the next token if it is written as `text`.
+    /// Takes the next token if its text is `text`, and returns whether it did.
     pub fn eat(&mut self, text: &str) -> bool {
         let found = self.token != Token::End && self.token.text() == text;
         if found {
@@ -139,15 +145,15 @@ impl<'a> Lexer<'a> {
         found
     }
 
-    /// Takes a token that must be written as `text`.
+    /// Takes the next token, whose text must be `text`.
     ///
     /// # Errors
-    /// If another one stands there.
+    /// If the next token is a different one.
     pub fn expect(&mut self, text: &str) -> Result<()> {
         if self.eat(text) { Ok(()) } else { self.wanted(format_args!("`{text}`")) }
     }
 
-    /// Makes sure that nothing is left.
+    /// Checks that the text has no more tokens.
     ///
     /// # Errors
     /// If there is another token.
@@ -155,10 +161,10 @@ impl<'a> Lexer<'a> {
         if self.token == Token::End { Ok(()) } else { self.wanted("the end of the text") }
     }
 
-    /// Takes an integer.
+    /// Takes the next token, which must be an integer.
     ///
     /// # Errors
-    /// If something else stands there, or the integer does not fit.
+    /// If the next token is something else, or does not fit in an `i64`.
     pub fn signed(&mut self) -> Result<i64> {
         let value = self.integer("a number")?;
         let value = i64::try_from(value).map_err(|_| self.too_large())?;
@@ -166,10 +172,10 @@ impl<'a> Lexer<'a> {
         Ok(value)
     }
 
-    /// Takes an integer that is not negative.
+    /// Takes the next token, which must be an integer that is not negative.
     ///
     /// # Errors
-    /// If something else stands there, or the integer does not fit.
+    /// If the next token is something else, or does not fit in a `u64`.
     pub fn unsigned(&mut self) -> Result<u64> {
         let what = "a number that is not negative";
         let value = self.integer(what)?;
@@ -192,7 +198,7 @@ impl<'a> Lexer<'a> {
         self.fault(self.start, "the number does not fit in 64 bits")
     }
 
-    /// Returns the error that `what` was expected where the next token stands.
+    /// Returns an error which says that `what` was expected in place of the next token.
     ///
     /// # Errors
     /// Always.
@@ -200,7 +206,8 @@ impl<'a> Lexer<'a> {
         Err(self.fault(self.start, format!("expected {what}")))
     }
 
-    /// Returns an error of class `Arg` about what stands at byte `at`.
+    /// Returns an error of class `Arg` with `rule`, the text at byte `at`, its line and column, and
+    /// a caret below it.
     pub fn fault(&self, at: usize, rule: impl Display) -> Error {
         let found = Lexer::new(self.notation, self.text, at).token;
         let found = match found {
@@ -214,7 +221,8 @@ impl<'a> Lexer<'a> {
         Error::new(ErrorClass::Arg, self.notation.name, format!("line {line}, column {column}"), found, rule)
     }
 
-    /// Returns the line around byte `at`, indented, and a line with a caret below that byte.
+    /// Returns the line that contains byte `at`, indented, and a second line with a caret below
+    /// that byte. At most [`CONTEXT`] characters are shown on each side of the byte.
     pub fn caret(&self, at: usize) -> String {
         let (before, after) = self.text.split_at(at);
         let before: Vec<char> = before.rsplit('\n').next().unwrap_or("").chars().collect();
@@ -227,7 +235,8 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// At most `max_chars` characters of `text`, each of which can be printed.
+/// Returns the first `max_chars` characters of `text`, with control characters replaced by spaces,
+/// and `...` if there are more.
 fn printable(text: &str, max_chars: usize) -> String {
     let mut shown: String =
         text.chars().take(max_chars).map(|c| if c.is_control() { ' ' } else { c }).collect();
