@@ -1,15 +1,16 @@
-//! Subarray and darray as trees of simpler constructors, O(dimensions) nodes each.
+//! Subarray and darray as trees of simpler constructors, with O(dimensions) nodes each.
 //!
-//! MPI 5.0 section 5.1.3 defines a subarray dimension by dimension, section 5.1.4 reduces every distribution to `cyclic(darg)`
-//! with a shorter last block. Strides are taken in bytes from the extent of `oldtype`, so extents of the inner trees never
-//! matter; the two markers of the result are set once, on top: `resized(0, product of sizes * extent, ..)`.
+//! MPI 5.0 section 5.1.3 defines a subarray dimension by dimension, and section 5.1.4 reduces every
+//! distribution to `cyclic(darg)` with a last block that may be shorter. Strides are computed in
+//! bytes from the extent of `oldtype`, so the extents of the inner trees do not matter. Both
+//! markers of the result are set once, on top, by `resized(0, product of sizes * extent, ..)`.
 
 use super::Datatype;
 use super::call::ConstructorCall;
 use super::combiner::{Distribution, Order};
 use crate::error::{Error, ErrorClass, Result};
 
-/// Arguments of darray but `oldtype`.
+/// Arguments of darray except `oldtype`.
 pub(crate) struct Grid<'a> {
     pub(crate) size: i64,
     pub(crate) rank: i64,
@@ -20,7 +21,7 @@ pub(crate) struct Grid<'a> {
     pub(crate) order: Order,
 }
 
-/// Indices of the dimensions, the contiguous one first.
+/// Returns the indices of the dimensions, beginning with the contiguous one.
 fn fastest_first(ndims: usize, order: Order) -> Box<dyn Iterator<Item = usize>> {
     match order {
         Order::C => Box::new((0..ndims).rev()),
@@ -43,19 +44,20 @@ fn some_dimensions(call: &ConstructorCall, ndims: usize) -> Result<()> {
     Ok(())
 }
 
-/// A tree whose first element is `offset` bytes after the array's start; grows one dimension at a time.
+/// The tree of the dimensions so far, whose first element is `offset` bytes after the array's
+/// start. It grows by one dimension at a time.
 struct Slab<'a> {
     call: &'a ConstructorCall,
-    /// Name of the argument that is too large if an offset overflows.
+    /// Name of the argument that an overflow is blamed on.
     sizes: &'static str,
     tree: Datatype,
     offset: i64,
-    /// Bytes between neighbours in the next dimension.
+    /// Distance in bytes between neighbours in the next dimension.
     stride: i64,
 }
 
 impl Slab<'_> {
-    /// That the size of dimension `d` is too large.
+    /// Returns the error that the size of dimension `d` is too large.
     fn overflow(&self, d: usize, size: i64) -> Error {
         self.call.overflow(format!("{}[{d}]", self.sizes), size)
     }
@@ -65,7 +67,7 @@ impl Slab<'_> {
         bytes.ok_or_else(|| self.overflow(d, size))
     }
 
-    /// `n` neighbours of the dimension at hand.
+    /// Returns the type of `n` neighbouring elements of the current dimension.
     fn neighbours(&self, n: i64, innermost: bool) -> Result<Datatype> {
         match n {
             1 => Ok(self.tree.clone()),
@@ -74,9 +76,10 @@ impl Slab<'_> {
         }
     }
 
-    /// Makes `tree`, the elements wanted of dimension `d`, start at index `first` of `size`.
+    /// Adds dimension `d` of `size` elements. `tree` has the wanted elements of the dimension, the
+    /// first of which has index `first`.
     fn advance(&mut self, tree: Result<Datatype>, first: i128, d: usize, size: i64) -> Result<()> {
-        // The arguments are in order, so what a constructor below refuses is an overflow.
+        // The arguments have been checked, so whatever a constructor below refuses is an overflow.
         self.tree = tree.map_err(|_| self.overflow(d, size))?;
         let shift = self.bytes(first, d, size)?;
         self.offset = self.offset.checked_add(shift).ok_or_else(|| self.overflow(d, size))?;
@@ -84,7 +87,7 @@ impl Slab<'_> {
         Ok(())
     }
 
-    /// The whole array's type; dimension `d` was the last one.
+    /// Returns the type of the whole array, whose last dimension is `d`.
     fn finish(self, d: usize, size: i64) -> Result<Datatype> {
         let placed = match self.offset {
             0 => Ok(self.tree.clone()),
@@ -94,7 +97,7 @@ impl Slab<'_> {
     }
 }
 
-/// Returns the tree of a subarray.
+/// Checks the arguments of a subarray and returns its tree.
 pub(crate) fn subarray(
     call: &ConstructorCall,
     sizes: &[i64],
@@ -118,6 +121,7 @@ pub(crate) fn subarray(
             return Err(Error::new(ErrorClass::Arg, call.0, format!("starts[{d}]"), start, rule));
         }
     }
+    // Nest one constructor per dimension, from the contiguous dimension outwards.
     let mut slab = Slab { call, sizes: "sizes", tree: oldtype.clone(), offset: 0, stride: oldtype.extent() };
     let mut last = 0;
     for (level, d) in fastest_first(sizes.len(), order).enumerate() {
@@ -127,7 +131,8 @@ pub(crate) fn subarray(
     slab.finish(last, sizes[last])
 }
 
-/// One dimension of a darray reduced to its blocks: global indices `[(r + k*psize)*darg, ..+darg)` cut at `gsize`.
+/// One dimension of a darray as the blocks that the process owns. Block `k` has the global indices
+/// `[(r + k*psize)*darg, ..+darg)`, cut at `gsize`.
 struct Cyclic {
     darg: i64,
     r: i64,
@@ -136,25 +141,26 @@ struct Cyclic {
 }
 
 impl Cyclic {
-    /// Blocks that the process owns.
+    /// Returns the number of blocks that the process owns.
     fn count(&self) -> i64 {
         let blocks = (self.gsize - 1) / self.darg + 1;
         if self.r >= blocks { 0 } else { (blocks - self.r - 1) / self.psize + 1 }
     }
 
-    /// First global index of owned block `k`.
+    /// Returns the first global index of owned block `k`.
     fn start(&self, k: i64) -> i128 {
         (i128::from(self.r) + i128::from(k) * i128::from(self.psize)) * i128::from(self.darg)
     }
 
-    /// Elements in owned block `k`.
+    /// Returns the number of elements in owned block `k`.
     fn length(&self, k: i64) -> i64 {
         let left = i128::from(self.gsize) - self.start(k);
         if left < i128::from(self.darg) { left as i64 } else { self.darg }
     }
 }
 
-/// The process's coordinates in the grid, which is row-major whatever the order of the array.
+/// Returns the coordinates of process `rank` in the process grid, which is row-major for both
+/// storage orders of the array.
 fn coordinates(rank: i64, psizes: &[i64]) -> Vec<i64> {
     let mut rest = rank;
     let mut r = vec![0; psizes.len()];
@@ -165,7 +171,7 @@ fn coordinates(rank: i64, psizes: &[i64]) -> Vec<i64> {
     r
 }
 
-/// Checks darray's arguments and reduces every dimension.
+/// Checks the arguments of darray and reduces every dimension to its blocks.
 fn reduce(call: &ConstructorCall, grid: &Grid<'_>) -> Result<Vec<Cyclic>> {
     let ndims = grid.gsizes.len();
     some_dimensions(call, ndims)?;
@@ -183,6 +189,7 @@ fn reduce(call: &ConstructorCall, grid: &Grid<'_>) -> Result<Vec<Cyclic>> {
         positive(call, "gsizes", d, grid.gsizes[d])?;
         positive(call, "psizes", d, grid.psizes[d])?;
     }
+    // All entries are positive here, so a product that overflows cannot be the number of processes.
     let processes = grid.psizes.iter().try_fold(1i64, |p, &n| p.checked_mul(n));
     if processes != Some(grid.size) {
         let rule = format!(
@@ -191,6 +198,7 @@ fn reduce(call: &ConstructorCall, grid: &Grid<'_>) -> Result<Vec<Cyclic>> {
         );
         return Err(Error::new(ErrorClass::Arg, call.0, "size", grid.size, rule));
     }
+    // Each distribution becomes blocks of `darg` elements that are dealt to the processes in turn.
     let r = coordinates(grid.rank, grid.psizes);
     (0..ndims)
         .map(|d| {
@@ -215,13 +223,14 @@ fn reduce(call: &ConstructorCall, grid: &Grid<'_>) -> Result<Vec<Cyclic>> {
                 }
                 (_, Some(darg)) => darg,
             };
-            // Blocks of one process alone are neighbours.
+            // If there is only one process in the dimension, all its blocks are neighbours, so they
+            // are one block.
             Ok(Cyclic { darg: if psize == 1 { gsize } else { darg }, r: r[d], psize, gsize })
         })
         .collect()
 }
 
-/// Returns the tree of a darray.
+/// Checks the arguments of a darray and returns its tree.
 pub(crate) fn darray(call: &ConstructorCall, grid: &Grid<'_>, oldtype: &Datatype) -> Result<Datatype> {
     let dimensions = reduce(call, grid)?;
     let empty = dimensions.iter().any(|c| c.count() == 0);
@@ -231,10 +240,14 @@ pub(crate) fn darray(call: &ConstructorCall, grid: &Grid<'_>, oldtype: &Datatype
     for (level, d) in fastest_first(dimensions.len(), grid.order).enumerate() {
         let c = &dimensions[d];
         last = d;
+        // In a type without data, only the stride is needed, from which `finish` gets the extent of
+        // the array.
         if empty {
             slab.stride = slab.bytes(i128::from(c.gsize), d, c.gsize)?;
             continue;
         }
+        // All owned blocks have `darg` elements, except that the last one may be shorter. The full
+        // blocks become one hvector, and a shorter last block is added by a struct.
         let innermost = level == 0;
         let (count, short) = (c.count(), c.length(c.count() - 1));
         let step = if count == 1 { 0 } else { slab.bytes(c.start(1) - c.start(0), d, c.gsize)? };

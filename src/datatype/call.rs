@@ -1,12 +1,12 @@
-//! Errors of one constructor call: which argument broke which rule.
+//! Errors of constructor calls: which argument broke which rule.
 
 use crate::error::{Error, ErrorClass, Result};
 
-/// Errors of one constructor call.
+/// A constructor call, by the name that its errors show.
 pub(crate) struct ConstructorCall(pub(crate) &'static str);
 
 impl ConstructorCall {
-    /// Argument `argument` must not be negative.
+    /// Checks that an argument is not negative. An error has the given class.
     pub(crate) fn not_negative(&self, class: ErrorClass, argument: &'static str, value: i64) -> Result<()> {
         if value < 0 {
             Err(Error::new(class, self.0, argument, value, "must not be negative"))
@@ -19,7 +19,8 @@ impl ConstructorCall {
         Error::new(ErrorClass::Arg, self.0, format!("{argument}[{index}]"), value, "must not be negative")
     }
 
-    /// Two arrays must have one length.
+    /// Checks that an array of `len` entries has as many as the array `first`, which has
+    /// `expected`.
     pub(crate) fn same_length(
         &self,
         argument: &'static str,

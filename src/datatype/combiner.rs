@@ -1,8 +1,11 @@
-//! Combiners: which constructor made a datatype, with exactly its arguments.
+//! Combiners: the constructor that made a datatype, with exactly its arguments.
 //!
-//! Names and order of the arguments are those of MPI 5.0 section 5.1.2; displacements and strides are in elements (extents of
-//! `oldtype`) or, for the `h` forms, struct, resized and bounds, in bytes. The legacy flag marks the MPI-1 Fortran forms whose
-//! addresses were default INTEGERs (`MPI_COMBINER_HVECTOR_INTEGER` and its kin): same meaning, kept for decoding.
+//! Names and order of the arguments are those of MPI 5.0 section 5.1.2. Displacements and strides
+//! are in elements (extents of `oldtype`) or, for the `h` forms, struct, resized and bounds, in
+//! bytes. The legacy flag marks the MPI-1 Fortran forms whose addresses were default INTEGERs
+//! (`MPI_COMBINER_HVECTOR_INTEGER`, `MPI_COMBINER_HINDEXED_INTEGER`,
+//! `MPI_COMBINER_STRUCT_INTEGER`). They mean the same as the others, and are kept so that decoding
+//! gives them back.
 
 use std::sync::Arc;
 
@@ -91,15 +94,17 @@ pub enum Combiner {
     F90Complex { p: Option<i64>, r: Option<i64> },
     /// `MPI_Type_create_f90_integer`.
     F90Integer { r: i64 },
-    /// `MPI_Type_create_resized`, in bytes: erases markers and sets both.
+    /// `MPI_Type_create_resized`, in bytes: replaces the markers of `oldtype` by a marker at each
+    /// bound.
     Resized { lb: i64, extent: i64, oldtype: Datatype },
-    /// Bounds that a host MPI library decided, in bytes. Not a constructor of MPI: decoding shows `oldtype`'s combiner.
+    /// Bounds in bytes that an MPI library decided. This is not a constructor of MPI: decoding
+    /// shows the combiner of `oldtype`.
     Bounds { lb: i64, extent: i64, oldtype: Datatype },
     /// An unnamed pair type of `MPI_Type_get_value_index`.
     ValueIndex { value: Datatype, index: Datatype },
 }
 
-/// An argument of a constructor, by what it is in MPI's interface.
+/// An argument of a constructor, by its type in MPI's interface.
 #[derive(Clone, Copy, Debug)]
 pub enum Argument<'a> {
     /// A count, block length, stride, bound, size or rank.
@@ -114,7 +119,7 @@ pub enum Argument<'a> {
     Addresses(&'a [i64]),
     /// Distributions of darray.
     Distributions(&'a [Distribution]),
-    /// Their arguments; `None` is `MPI_DISTRIBUTE_DFLT_DARG`.
+    /// Arguments of darray's distributions; `None` is `MPI_DISTRIBUTE_DFLT_DARG`.
     Defaults(&'a [Option<i64>]),
     /// A storage order.
     Order(Order),
@@ -125,8 +130,9 @@ pub enum Argument<'a> {
 }
 
 impl Combiner {
-    /// Returns the arguments by the standard's names, in its order but with datatypes last, and without lengths of arrays: what every
-    /// printed form is made of. A named datatype has none.
+    /// Returns the arguments with the standard's names and in its order, except that datatypes come
+    /// last and lengths of arrays are left out. Every printed form is made from this list. A named
+    /// datatype has no arguments.
     pub fn parameters(&self) -> Vec<(&'static str, Argument<'_>)> {
         use Argument as A;
         let mut list = match self {
@@ -214,7 +220,7 @@ impl Combiner {
         }
     }
 
-    /// Datatype arguments in the constructor's order.
+    /// Returns the datatype arguments in the constructor's order.
     pub fn children(&self) -> impl ExactSizeIterator<Item = &Datatype> + DoubleEndedIterator {
         let (slice, pair): (&[Datatype], Option<(&Datatype, &Datatype)>) = match self {
             Combiner::Named(_)
@@ -244,7 +250,8 @@ impl Combiner {
         })
     }
 
-    /// Returns the number of arguments: every number and every datatype once (integers + addresses + datatypes of the envelope).
+    /// Returns the number of arguments, in which every number and every datatype counts once
+    /// (integers + addresses + datatypes of the envelope).
     pub fn arguments(&self) -> u64 {
         let n = match self {
             Combiner::Named(_) => 0,

@@ -1,14 +1,15 @@
-//! Structural equality of datatypes: the same combiner tree.
+//! Structural equality of datatypes: whether two of them have the same combiner tree.
 //!
-//! Two DAGs are compared as automata are (Hopcroft and Karp): a pair of nodes once found alike is merged in a union-find
-//! structure and never expanded again, so the work is linear in nodes however the trees unfold, and nothing recurses.
+//! Two DAGs are compared as automata are (Hopcroft and Karp). A pair of nodes that was compared
+//! once is merged in a union-find structure and never expanded again, so the work is linear in the
+//! number of nodes however far the trees unfold. Nothing recurses.
 
 use std::collections::HashMap;
 
 use super::Datatype;
 use super::combiner::Combiner;
 
-/// Whether two nodes have the same combiner and the same arguments apart from datatypes.
+/// Returns true if two nodes have the same combiner and the same arguments, not counting datatypes.
 fn same_arguments(a: &Combiner, b: &Combiner) -> bool {
     use Combiner as C;
     match (a, b) {
@@ -74,7 +75,7 @@ fn same_arguments(a: &Combiner, b: &Combiner) -> bool {
     }
 }
 
-/// Disjoint sets of nodes known to be alike, by address.
+/// Disjoint sets of nodes that have been compared with each other, by the addresses of the nodes.
 #[derive(Default)]
 struct UnionFind(HashMap<usize, usize>);
 
@@ -89,7 +90,7 @@ impl UnionFind {
         node
     }
 
-    /// Merges the two; false if they were one set already.
+    /// Merges the sets of two nodes. Returns false if they are in one set already.
     fn merge(&mut self, a: usize, b: usize) -> bool {
         let (a, b) = (self.find(a), self.find(b));
         if a == b {
@@ -100,7 +101,7 @@ impl UnionFind {
     }
 }
 
-/// Says whether both are the same combiner tree.
+/// Returns true if both datatypes have the same combiner tree.
 pub(crate) fn equal(a: &Datatype, b: &Datatype) -> bool {
     let mut merged = UnionFind::default();
     let mut open = vec![(a, b)];
@@ -115,9 +116,10 @@ pub(crate) fn equal(a: &Datatype, b: &Datatype) -> bool {
         if left.len() != right.len() {
             return false;
         }
-        // A pair is remembered so that it is not compared again. Two nodes with one owner each are met
-        // once for each meeting of their owners. The last open pair, if its depth is 1, has only named
-        // types below it, so it cannot recur.
+        // Remember the pair so that it is not expanded again, unless it cannot come up again or
+        // comes up no more often than another pair. A pair of nodes with one owner each comes up
+        // once for each time that the pair of their owners does. The last open pair cannot come up
+        // again if its depth is at most 1, because only named types are below it.
         let met_once =
             a.reference_count() == 1 && b.reference_count() == 1 || open.is_empty() && a.depth() <= 1;
         if left.len() > 0 && (met_once || merged.merge(a.id(), b.id())) {

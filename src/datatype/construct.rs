@@ -1,7 +1,9 @@
-//! From a combiner to a node: every rule on the arguments, the layout, the signature.
+//! Construction of a node from a combiner: checks every rule on the arguments and computes bounds
+//! and signature.
 //!
-//! One pass over the arrays. An error names the constructor, the argument with its index, its value and the rule; nothing is
-//! built then. Rules are those of MPI 5.0 sections 5.1.2 to 5.1.4 and 19.1.9.
+//! It usually takes one pass over the arrays. An error names the constructor, the argument with its
+//! index, its value and the rule, and nothing is built. The rules are those of MPI 5.0 sections
+//! 5.1.2 to 5.1.4 and 19.1.9.
 
 use super::bounds::{Bounds, Overflow, Placing, displacement_range};
 use super::call::ConstructorCall;
@@ -20,7 +22,8 @@ pub(crate) struct Derived {
     pub(crate) extra: Option<Extra>,
 }
 
-/// Validates and derives.
+/// Checks the arguments of a combiner and computes the properties of its node. Errors are those of
+/// [`Datatype::new`].
 pub(crate) fn derive(combiner: &Combiner) -> Result<Derived> {
     let call = ConstructorCall(combiner.text_name());
     let simple = |layout, signature| Ok(Derived { layout, signature, extra: None });
@@ -62,11 +65,14 @@ pub(crate) fn derive(combiner: &Combiner) -> Result<Derived> {
         Combiner::Struct { blocklengths, displacements, types, .. } => {
             structure(&call, blocklengths, displacements, types)
         }
+        // The map stays that of `oldtype`, and only its bounds are replaced.
         Combiner::Resized { lb, extent, oldtype } | Combiner::Bounds { lb, extent, oldtype } => {
             let layout =
                 oldtype.layout().resized(*lb, *extent).map_err(|_| call.overflow("extent", *extent))?;
             simple(layout, oldtype.signature())
         }
+        // The remaining constructors are checked and rewritten in terms of simpler ones, from which
+        // they take bounds and signature.
         Combiner::Subarray { sizes, subsizes, starts, order, oldtype } => {
             expanded(array::subarray(&call, sizes, subsizes, starts, *order, oldtype)?)
         }
@@ -92,7 +98,8 @@ fn expanded(tree: Datatype) -> Result<Derived> {
     Ok(Derived { layout, signature, extra: Some(Extra::Expansion(tree)) })
 }
 
-/// `count` blocks of `blocklength` copies, blocks `stride` bytes apart; neither is negative.
+/// Returns the bounds of `count` blocks of `blocklength` copies, which start `stride` bytes apart.
+/// Neither count may be negative.
 fn blocks(
     oldtype: &Datatype,
     count: i64,
@@ -103,6 +110,8 @@ fn blocks(
         return Ok(Bounds::EMPTY);
     }
     let child = oldtype.layout();
+    // The lowest and highest displacement of any copy are those within a block plus those of the
+    // blocks.
     let (first, last) = displacement_range(0, blocklength, child.extent())?;
     let (block_first, block_last) = displacement_range(0, count, stride)?;
     let mut placing = Placing::new();
@@ -115,7 +124,8 @@ fn blocks(
     placing.finish()
 }
 
-/// Vector and hvector: `bytes` is the stride in bytes, `None` where that overflowed.
+/// Checks the arguments of a vector or an hvector, and returns its bounds and signature. `bytes` is
+/// the stride in bytes, or `None` if it does not fit in 64 bits.
 fn vector(
     call: &ConstructorCall,
     count: i64,
@@ -144,13 +154,14 @@ fn vector(
     Ok((layout, oldtype.signature().repeat(blocklength).repeat(count)))
 }
 
-/// Block lengths of the indexed family.
+/// Block lengths of an indexed constructor: one for each block, or one for all.
 enum Lengths<'a> {
     Each(&'a [i64]),
     All(i64),
 }
 
-/// The indexed family: `unit` bytes a displacement.
+/// Checks the arguments of an indexed constructor, and returns its bounds and signature. A
+/// displacement counts `unit` bytes.
 fn indexed(
     call: &ConstructorCall,
     lengths: Lengths<'_>,
@@ -165,6 +176,8 @@ fn indexed(
         Lengths::All(length) => call.not_negative(ErrorClass::Arg, "blocklength", length)?,
     }
     let child = oldtype.layout();
+    // Find how many copies there are and where the outermost ones stand. The careful version runs
+    // only if the fast one gives up, and names the entry that is wrong.
     let (total, first, last) = match ends_fast(&lengths, displacements, unit, child.extent()) {
         Some(ends) => ends,
         None => ends_checked(call, &lengths, displacements, unit, child.extent())?,
@@ -172,6 +185,8 @@ fn indexed(
     if total == 0 {
         return Ok((Bounds::EMPTY, Signature::EMPTY));
     }
+    // The size is checked first, so that an error names the block lengths rather than the
+    // displacements.
     let copies = i64::try_from(total).unwrap_or(i64::MAX);
     if total * i128::from(child.size) > i128::from(i64::MAX) {
         let argument = if matches!(lengths, Lengths::All(_)) { "blocklength" } else { "blocklengths" };
@@ -185,8 +200,12 @@ fn indexed(
     Ok((layout, oldtype.signature().repeat(copies)))
 }
 
-/// Copies, least and greatest displacement of a copy, in one pass without checks in the loop: `None` where a length or the extent is negative
-/// or something could have overflowed, for the careful version to name it.
+/// Returns the number of copies and the lowest and highest displacement of a copy, from one pass
+/// whose loop has no checks.
+///
+/// Returns `None` if a length or the extent is negative, if the one length of all blocks is 0, or
+/// if something could have overflowed. [`ends_checked`] then names the entry that is wrong, if any
+/// is.
 fn ends_fast(
     lengths: &Lengths<'_>,
     displacements: &[i64],
@@ -210,6 +229,8 @@ fn ends_fast(
             }
         }
     };
+    // No length is larger than `longest`, and no displacement is larger in magnitude than
+    // `farthest` + 1. If the products of these fit in 64 bits, nothing wrapped in the loop.
     let wide = |magnitude: u64, by: i64| (i128::from(magnitude) + 1) * i128::from(by).abs();
     let reach = wide(ends.longest, extent).saturating_mul(2).saturating_add(wide(ends.farthest, unit));
     let copies = i128::from(ends.longest) * displacements.len() as i128;
@@ -217,22 +238,26 @@ fn ends_fast(
     exact.then_some((i128::from(ends.total), ends.first, ends.end.wrapping_sub(extent)))
 }
 
-/// What one pass over blocks finds; wrong where something overflowed.
+/// Result of one pass over blocks, which is wrong if something overflowed.
 struct Ends {
-    /// Copies.
+    /// Number of copies.
     total: i64,
-    /// Least place of a block, greatest place behind one.
+    /// Lowest start of a block. With `end`, the highest end of a block, it is in bytes, or in units
+    /// before [`Ends::scaled`].
     first: i64,
     end: i64,
-    /// Union of lengths less one: negative where one is not positive.
+    /// Bitwise or of the lengths less one. It is negative if a length is 0 or negative, except for
+    /// the lowest number, which makes `longest` too large instead.
     signs: i64,
-    /// Unions of magnitudes: their highest bit bounds all of them.
+    /// Bitwise or of the lengths. It is at least as large as each of them, and so is `farthest` for
+    /// the magnitudes of the displacements.
     longest: u64,
     farthest: u64,
 }
 
 impl Ends {
-    /// Of blocks (length, displacement), where their places and spans are as the functions say.
+    /// Returns the ends of blocks, each a (length, displacement). `place` is where a block with a
+    /// displacement starts, and `span` is what a length covers.
     #[inline(always)]
     fn from_blocks(
         blocks: impl Iterator<Item = (i64, i64)>,
@@ -253,7 +278,11 @@ impl Ends {
         })
     }
 
-    /// Of blocks of one length, behind the greatest place without it. Four at a time: a least one that waits for the one before takes two cycles.
+    /// Returns the ends of blocks that all have `length`, where `end` is the highest start of a
+    /// block, without the length added.
+    ///
+    /// The loop keeps four minima and maxima, because a minimum that waits for the one before it
+    /// takes two cycles.
     fn from_equal_blocks(length: i64, displacements: &[i64]) -> Ends {
         let (fours, rest) = displacements.as_chunks::<4>();
         let (mut minimum, mut maximum) = ([i64::MAX; 4], [i64::MIN; 4]);
@@ -274,7 +303,9 @@ impl Ends {
         }
     }
 
-    /// The same without empty blocks, which have no place. They are rare: they are looked for by the pass itself.
+    /// Returns the ends of the blocks that are not empty, since empty blocks have no place. Empty
+    /// blocks are rare, so the pass over all blocks finds out whether there are any, and only then
+    /// is there a second pass.
     #[inline(always)]
     fn from_nonempty_blocks(
         blocks: impl Iterator<Item = (i64, i64)> + Clone,
@@ -288,18 +319,20 @@ impl Ends {
         Ends::from_blocks(blocks.filter(|&(length, _)| length != 0), place, span)
     }
 
-    /// With places in units of so many bytes.
+    /// Converts the places from units of `unit` bytes to bytes.
     fn scaled(self, unit: i64) -> Ends {
         Ends { first: self.first.wrapping_mul(unit), end: self.end.wrapping_mul(unit), ..self }
     }
 }
 
-/// A value, or what is below a negative one: as many bits.
+/// Returns the value if it is not negative, else its bitwise complement, which has as many
+/// significant bits.
 fn magnitude(value: i64) -> u64 {
     (value ^ (value >> 63)) as u64
 }
 
-/// As [`ends_fast`], naming the first bad entry.
+/// Computes the same as [`ends_fast`] with checks at every step. An error names the first bad
+/// entry.
 fn ends_checked(
     call: &ConstructorCall,
     lengths: &Lengths<'_>,
@@ -341,13 +374,16 @@ fn structure(
     call.same_length("displacements", displacements.len(), "blocklengths", blocklengths.len())?;
     call.same_length("types", types.len(), "blocklengths", blocklengths.len())?;
     let mut placing = Placing::new();
-    // Up to the copies of one type in a row that come last.
+    // `before` has the sums over all members except the last ones of one type in a row. Those are
+    // `copies` copies of `previous`, so that their signature is repeated in one step.
     let (mut before, mut recent) = (Totals::ZERO, prefix::RecentSignatures::new(types.len()));
     let (mut previous, mut copies) = (None::<&Datatype>, 0i64);
     let mut members = try_with_capacity(call.0, types.len().saturating_sub(1) / prefix::MEMBERS_PER_TOTALS)?;
     for (i, ((&length, &displacement), child)) in
         blocklengths.iter().zip(displacements).zip(types).enumerate()
     {
+        // Long structs keep the sums before every 64th member, by which a position in the packed
+        // stream is found.
         if i > 0 && i % prefix::MEMBERS_PER_TOTALS == 0 {
             before = previous.take().map_or(before, |t| before.then(&mut recent, t, copies));
             members.push(before);
@@ -358,6 +394,8 @@ fn structure(
         if length == 0 {
             continue;
         }
+        // Empty blocks are skipped above: they have neither entries nor markers. Place the others,
+        // and add up types in a row.
         let layout = child.layout();
         displacement_range(displacement, length, layout.extent())
             .and_then(|(first, last)| placing.add(layout, i128::from(length), first, last))
@@ -371,15 +409,18 @@ fn structure(
         }
     }
     let signature = previous.map_or(before, |t| before.then(&mut recent, t, copies)).signature;
+    // If the whole does not fit, the error shows the displacement that is farthest from 0.
     let extreme = displacements.iter().copied().max_by_key(|d| d.unsigned_abs()).unwrap_or(0);
     let layout = placing.finish().map_err(|_| call.overflow("displacements", extreme))?;
     let extra = (!members.is_empty()).then_some(Extra::Members(members));
     Ok(Derived { layout, signature, extra })
 }
 
-/// The type that a Fortran processor like gfortran on this target gives `selected_real_kind(p, r)`.
+/// Returns the type that stands for `selected_real_kind(p, r)` of a Fortran processor like gfortran
+/// on this target.
 ///
-/// Kinds 4, 8, (x87: 10) and 16. Kind 10 is C's long double there, so it is that type's bytes.
+/// The kinds are 4, 8, 16 and, on x86, 10. Kind 10 has the bytes of C's `long double` there, so
+/// that type stands for it.
 fn f90_float(call: &ConstructorCall, p: Option<i64>, r: Option<i64>, complex: bool) -> Result<Named> {
     for (argument, value) in [("p", p), ("r", r)] {
         if let Some(value) = value {
@@ -407,7 +448,7 @@ fn f90_float(call: &ConstructorCall, p: Option<i64>, r: Option<i64>, complex: bo
     Ok(if complex { both } else { real })
 }
 
-/// The type of `selected_int_kind(r)`.
+/// Returns the type that stands for `selected_int_kind(r)`.
 fn f90_integer(call: &ConstructorCall, r: i64) -> Result<Named> {
     call.not_negative(ErrorClass::Arg, "r", r)?;
     let kinds = [
@@ -422,7 +463,7 @@ fn f90_integer(call: &ConstructorCall, r: i64) -> Result<Named> {
     })
 }
 
-/// Checks the two types of a pair and returns them.
+/// Checks the two types of a pair and returns them as named types.
 fn value_index(call: &ConstructorCall, value: &Datatype, index: &Datatype) -> Result<(Named, Named)> {
     let refuse = |argument, t: &Datatype, rule| {
         Error::new(ErrorClass::Type, call.0, argument, t.combiner().text_name(), rule)

@@ -1,8 +1,9 @@
 //! Named predefined datatypes: one row per type of MPI 5.0.
 //!
-//! Source: MPI 5.0 sections 3.2.2 (C and Fortran types), 6.9.4 (pair types), 14.5.2 (external32 sizes) and 19.1.9 (sized
-//! Fortran types). Sizes and alignments are those of this build's C compiler; Fortran's those of [`FortranKinds`].
-//! Invariant: a row's size is the sum of its pieces, and every type but the markers has a positive size.
+//! Source: MPI 5.0 sections 3.2.2 (C and Fortran types), 6.9.4 (pair types), 14.5.2 (external32
+//! sizes) and 19.1.9 (sized Fortran types). Sizes and alignments are those of this build's C
+//! compiler, and for Fortran's default kinds those of [`FortranKinds`]. Invariant: the size in a
+//! row is the sum of its pieces, and every type except the markers has a positive size.
 
 use std::fmt;
 
@@ -29,7 +30,7 @@ pub enum Class {
     Byte,
     /// Packed stream of `MPI_Pack`.
     Packed,
-    /// Value and index for MINLOC and MAXLOC: two basic types, possibly with padding.
+    /// Value and index for `MPI_MINLOC` and `MPI_MAXLOC`: two basic types, possibly with padding.
     Pair,
     /// `MPI_LB` or `MPI_UB` of MPI-1: size 0, only bounds.
     Marker,
@@ -45,12 +46,12 @@ pub enum Language {
     Cxx,
     /// Fortran.
     Fortran,
-    /// A type that is one in every language.
+    /// A type that is the same in every language.
     Any,
 }
 
 struct Row {
-    /// Name of the text notation: MPI's, lower case, no prefix.
+    /// Name in the text notation: MPI's in lower case, without `MPI_`.
     text: &'static str,
     /// MPI's name.
     c: &'static str,
@@ -59,9 +60,10 @@ struct Row {
     external32: u8,
     class: Class,
     language: Language,
-    /// Basic types in map order with their displacements; a non-pair lists itself.
+    /// Basic types in map order with their displacements. A type that is not a pair lists itself,
+    /// and a marker nothing.
     parts: &'static [(Named, i64)],
-    /// (offset, size) in bytes of every part.
+    /// Offset and size in bytes of every part.
     pieces: &'static [(i64, i64)],
 }
 
@@ -69,7 +71,8 @@ const LONG: u8 = size_of::<std::ffi::c_long>() as u8;
 const LONG_ALIGN: u8 = align_of::<std::ffi::c_long>() as u8;
 const WCHAR: u8 = size_of::<libc::wchar_t>() as u8;
 const ADDRESS: u8 = size_of::<isize>() as u8;
-/// C's long double: 16 bytes on the 64-bit Unix targets, x87 or binary128 (on x86-64 with 6 bytes of padding inside).
+/// Size in bytes of C's `long double`: 16 on the 64-bit Unix targets, as x87 (with 6 bytes of
+/// padding on x86-64) or binary128.
 const LONG_DOUBLE: u8 =
     if cfg!(any(windows, all(target_vendor = "apple", target_arch = "aarch64"))) { 8 } else { 16 };
 
@@ -194,10 +197,12 @@ named_types! {
     Ub "ub" "MPI_UB" 0, 1, 0, Marker, Any;
 }
 
-/// MPI's names, in lower case, where the text notation uses the synonym that MPI 5.0 has for them (section 3.2.2): both are read.
+/// Names of MPI in lower case for which the text notation writes the synonym that MPI 5.0 has
+/// (section 3.2.2). Both names are read.
 const ALIASES: [(&str, Named); 2] = [("long_long_int", Named::LongLong), ("c_complex", Named::CFloatComplex)];
 
-/// Sizes in bytes of Fortran's default kinds, as the runtime's compiler and its flags (`-fdefault-integer-8`, ...) have them.
+/// Sizes in bytes of Fortran's default kinds, which depend on the Fortran compiler and its flags,
+/// such as `-fdefault-integer-8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FortranKinds {
     /// INTEGER and LOGICAL: 4 or 8.
@@ -209,13 +214,14 @@ pub struct FortranKinds {
 }
 
 impl FortranKinds {
-    /// gfortran's without flags.
+    /// Sizes of gfortran without flags.
     pub const DEFAULT: FortranKinds = FortranKinds { integer: 4, real: 4, double_precision: 8 };
 
-    /// Decides the kinds for the life of the process.
+    /// Fixes the sizes for the life of the process.
     ///
     /// # Errors
-    /// Class `Unsupported` for other sizes; class `Other` once a datatype was used with other kinds.
+    /// Class `Unsupported` for other sizes; class `Other` if a datatype was used with other sizes
+    /// before.
     pub fn set(self) -> Result<()> {
         const CALL: &str = "fortran_kinds";
         let sizes = [
@@ -236,12 +242,12 @@ impl FortranKinds {
         Ok(())
     }
 
-    /// Returns the kinds in force; from now on for good.
+    /// Returns the sizes in force, which cannot be changed after this call.
     pub fn get() -> FortranKinds {
         *KINDS.get_or_init(|| FortranKinds::DEFAULT)
     }
 
-    /// The row of a default kind that is wide.
+    /// Returns the row of a default kind if its size is twice the usual one, else `None`.
     fn row(self, named: Named) -> Option<&'static Row> {
         let wide = match named {
             Named::Integer | Named::Logical | Named::TwoInteger => self.integer > 4,
@@ -256,7 +262,8 @@ static KINDS: Once<FortranKinds> = Once::new();
 
 macro_rules! wide {
     ($($variant:ident $size:expr, $align:expr, $parts:expr, $pieces:expr;)*) => {
-        /// Fortran's default kinds when they are twice as large; all else is as in `ROWS`.
+        /// Rows of Fortran's default kinds whose size is twice the usual one. All other columns are
+        /// those of `ROWS`.
         static WIDE: [(Named, Row); 9] = [$((Named::$variant, Row {
             text: ROWS[Named::$variant as usize].text,
             c: ROWS[Named::$variant as usize].c,
@@ -299,63 +306,71 @@ impl Named {
         }
     }
 
-    /// Returns the name in the text notation: MPI's, or its synonym, in lower case without `MPI_`.
+    /// Returns the name in the text notation: MPI's name or its synonym, in lower case without
+    /// `MPI_`.
     pub fn text_name(self) -> &'static str {
         self.row().text
     }
 
-    /// MPI's name, such as `MPI_INT`; of two the one that the other is a synonym of.
+    /// Returns MPI's name, such as `MPI_INT`. Of two synonyms this is the name that the other
+    /// stands for.
     pub fn mpi_name(self) -> &'static str {
         self.row().c
     }
 
-    /// Returns the bytes of data: the sum of the pieces (a pair's padding does not count). Zero only for the markers.
+    /// Returns the number of bytes of data, which is the sum of the pieces without a pair's
+    /// padding. Only markers have none.
     pub fn size(self) -> i64 {
         i64::from(self.row().size)
     }
 
-    /// Alignment in bytes that the compiler gives the type: the `k` of MPI 5.0 section 5.1, equation for epsilon.
+    /// Returns the alignment in bytes that the compiler gives the type. This is the `k` in the
+    /// equation for epsilon of MPI 5.0 section 5.1.
     pub fn alignment(self) -> i64 {
         i64::from(self.row().align)
     }
 
-    /// Returns the bytes from the first byte to the first byte of the next one in an array, trailing padding of pairs included.
+    /// Returns the distance in bytes between neighbours in an array, which includes trailing
+    /// padding of pairs.
     pub fn extent(self) -> i64 {
         let end = self.pieces().last().map_or(0, |&(offset, size)| offset + size);
         (end + self.alignment() - 1) / self.alignment() * self.alignment()
     }
 
-    /// Returns the bytes in external32 representation (MPI 5.0 table 14.2).
+    /// Returns the size in bytes in external32 representation (MPI 5.0 table 14.2).
     pub fn external32_size(self) -> i64 {
         i64::from(self.row().external32)
     }
 
-    /// Returns the kind of value that it holds.
+    /// Returns the kind of value that the type holds.
     pub fn class(self) -> Class {
         self.row().class
     }
 
-    /// Whose compiler decides its representation.
+    /// Returns the language whose compiler decides the type's representation.
     pub fn language(self) -> Language {
         self.row().language
     }
 
-    /// `(offset, size)` in bytes of every contiguous value, in type-map order: one, two for pairs, none for markers.
+    /// Returns the offset and size in bytes of every contiguous value, in type-map order. A pair
+    /// has two, a marker none and any other type one.
     pub fn pieces(self) -> &'static [(i64, i64)] {
         self.row().pieces
     }
 
-    /// Returns the type map: basic types with displacements in bytes. A pair lists its two parts, a marker nothing, others themselves.
+    /// Returns the type map: basic types with displacements in bytes. A pair lists its two parts, a
+    /// marker nothing, and any other type itself.
     pub fn parts(self) -> &'static [(Named, i64)] {
         self.row().parts
     }
 
-    /// Says whether it is `MPI_LB` or `MPI_UB`.
+    /// Returns true for `MPI_LB` and `MPI_UB`.
     pub fn is_marker(self) -> bool {
         self.class() == Class::Marker
     }
 
-    /// Returns the type of that name: in text notation (`int`, aliases `long_long_int` and `c_complex`) or MPI's (`MPI_INT`).
+    /// Returns the named type with the given name, which is that of the text notation (`int`, and
+    /// the aliases `long_long_int` and `c_complex`) or MPI's (`MPI_INT`).
     pub fn from_name(name: &str) -> Option<Named> {
         let lower;
         let text = match name.strip_prefix("MPI_") {
@@ -373,7 +388,8 @@ impl Named {
             .or_else(|| ALIASES.iter().find(|(alias, _)| *alias == text).map(|&(_, n)| n))
     }
 
-    /// Returns the named pair type of a value and an index type, where MPI has one (MPI 5.0 section 6.9.4).
+    /// Returns the named pair type of a value and an index type, if MPI has one (MPI 5.0 section
+    /// 6.9.4).
     pub fn pair_of(value: Named, index: Named) -> Option<Named> {
         let offset = pair_offset(value.row().size, index.row().align);
         let pair = [(value, 0), (index, offset)];

@@ -1,18 +1,21 @@
-//! The beginning of a packed stream: what lies before a byte or a basic element of it, without unfolding the type.
+//! The beginning of a packed stream: what lies before a byte or a basic element of it, without
+//! unfolding the type.
 //!
-//! The packed stream of a constructor is its children's, one copy after another, so a position is found by one division a level, and in a
-//! struct by binary search over sums that were made with the node. Position and answer are the descent's only state: nothing is
-//! allocated, and the time is O(depth + log members) for any datatype.
+//! The packed stream of a constructor consists of those of its children, one copy after another. A
+//! position is therefore found by one division per level and, in a struct, by binary search over
+//! sums that were computed when the node was built. The position and the answer are the only state,
+//! so nothing is allocated, and any datatype takes O(depth + log members).
 //!
 //! Source: MPI 5.0 sections 5.1 (type map, type signature) and 5.1.11 (elements of a message).
 
 use super::signature::{Signature, WithPower};
 use super::{Combiner, Datatype, Named};
 
-/// Members of a struct between two sums that it keeps: half a byte a member, and a search that ends in as many steps.
+/// Number of members between two stored sums of a struct. The sums then take half a byte per
+/// member, and after the binary search at most this many members are looked at.
 pub(crate) const MEMBERS_PER_TOTALS: usize = 64;
 
-/// Sums over the members before one of a struct.
+/// Sums over the members that come before a given member of a struct.
 #[derive(Clone, Copy)]
 pub(crate) struct Totals {
     bytes: i64,
@@ -22,7 +25,8 @@ pub(crate) struct Totals {
 impl Totals {
     pub(crate) const ZERO: Totals = Totals { bytes: 0, signature: Signature::EMPTY };
 
-    /// This, then `copies` of `t`. Sums that do not fit are those of a struct that is refused.
+    /// Returns the sums after `copies` more copies of `t`. They wrap if they do not fit, but such a
+    /// struct is refused anyway.
     pub(crate) fn then<'a>(&self, recent: &mut RecentSignatures<'a>, t: &'a Datatype, copies: i64) -> Totals {
         Totals {
             bytes: self.bytes.wrapping_add(t.size().wrapping_mul(copies)),
@@ -31,12 +35,14 @@ impl Totals {
     }
 }
 
-/// Signatures of the blocks that a long struct had last: members are often of few types and lengths, and the hash of copies costs ten
-/// times what putting it behind another does.
+/// Cache of the signatures of recent blocks of a long struct. Members often have few types and
+/// lengths, and computing the hash of several copies takes ten times as long as appending it to
+/// another.
 pub(crate) struct RecentSignatures<'a>(Vec<Option<(&'a Datatype, i64, WithPower)>>);
 
 impl<'a> RecentSignatures<'a> {
-    /// For a struct of so many members.
+    /// Returns an empty cache for a struct of `members` members. A struct that is too short for
+    /// stored sums is not worth a cache.
     pub(crate) fn new(members: usize) -> RecentSignatures<'a> {
         RecentSignatures(if members > MEMBERS_PER_TOTALS {
             vec![None; MEMBERS_PER_TOTALS]
@@ -47,6 +53,7 @@ impl<'a> RecentSignatures<'a> {
 
     fn signature(&mut self, t: &'a Datatype, copies: i64) -> WithPower {
         let known = || WithPower::from_signature(t.signature().repeat(copies));
+        // The upper 6 bits of this product select one of the 64 places.
         let mixed = (t.id() as u64 ^ (copies as u64) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         match self.0.get_mut((mixed >> 58) as usize) {
             Some(Some((recent, n, known))) if recent.id() == t.id() && *n == copies => *known,
@@ -56,17 +63,17 @@ impl<'a> RecentSignatures<'a> {
     }
 }
 
-/// Unit of a position in a packed stream.
+/// Unit in which a position in a packed stream is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Bytes.
     Bytes,
-    /// Basic elements; a pair has two.
+    /// Basic elements, of which a pair has two.
     Elements,
 }
 
 impl Unit {
-    /// Returns those of one instance.
+    /// Returns the number of units in one instance of `t`.
     pub(crate) fn per_instance(self, t: &Datatype) -> i64 {
         match self {
             Unit::Bytes => t.size(),
@@ -74,7 +81,7 @@ impl Unit {
         }
     }
 
-    /// Those of one basic element of `size` bytes.
+    /// Returns the number of units in one basic element of `size` bytes.
     fn per_basic_element(self, size: i64) -> i64 {
         match self {
             Unit::Bytes => size,
@@ -90,18 +97,18 @@ impl Unit {
     }
 }
 
-/// A part of the beginning of a stream.
+/// A part of the beginning of a packed stream.
 pub(crate) enum Part<'a> {
-    /// So many instances of a datatype.
+    /// The given number of instances of a datatype.
     Instances(&'a Datatype, i64),
-    /// The first members of a struct.
+    /// The first members of a struct, as the sums over them.
     Members(&'a Totals),
-    /// A basic element of so many bytes.
+    /// A basic element and its size in bytes.
     Basic(Named, i64),
 }
 
 impl Part<'_> {
-    /// Returns how much of `unit` the part has; none where that does not fit in 64 bits.
+    /// Returns the size of the part in `unit`, or `None` if it does not fit in 64 bits.
     pub(crate) fn count(&self, unit: Unit) -> Option<i64> {
         match self {
             Part::Instances(t, n) => unit.per_instance(t).checked_mul(*n),
@@ -119,8 +126,11 @@ impl Part<'_> {
     }
 }
 
-/// Calls `before` with the parts of what lies before `position` in the packed stream of instances of `t`, as many as it takes, in
-/// order, and returns the basic element at the position with how far inside it that is. None for a type without data.
+/// Finds the basic element at `position` in the packed stream of instances of `t`. Returns it with
+/// the distance of the position from its start, or `None` for a type without data.
+///
+/// Calls `before` for every part of the stream before that element, in order, with parts that are
+/// as large as possible.
 pub(crate) fn descend<'a>(
     t: &'a Datatype,
     unit: Unit,
@@ -128,7 +138,8 @@ pub(crate) fn descend<'a>(
     mut before: impl FnMut(Part<'a>),
 ) -> Option<(Named, i64)> {
     let (mut node, mut left) = (t, position);
-    // Every node entered has data, and `left` is less than its amount: so is it for the child or part that is found.
+    // At the beginning of each iteration, the position is `left` units from the start of instances
+    // of `node`. All nodes below the first have data.
     loop {
         let whole = unit.per_instance(node);
         if whole == 0 {
@@ -138,6 +149,7 @@ pub(crate) fn descend<'a>(
             before(Part::Instances(node, left / whole));
             left %= whole;
         }
+        // A named type ends the descent at one of its parts, of which a pair has two.
         if let Some(named) = node.basic() {
             for (&(part, _), &(_, size)) in named.parts().iter().zip(named.pieces()) {
                 let each = unit.per_basic_element(size);
@@ -151,6 +163,8 @@ pub(crate) fn descend<'a>(
         }
         node = match node.combiner() {
             Combiner::Struct { blocklengths, types, .. } => {
+                // Binary search finds the last stored sum that is not past the position. The
+                // members after it are looked at one by one.
                 let totals = node.member_totals();
                 let passed = totals.partition_point(|sum| unit.in_totals(sum) <= left);
                 if let Some(sum) = passed.checked_sub(1).map(|last| &totals[last]) {
@@ -160,7 +174,7 @@ pub(crate) fn descend<'a>(
                 let mut rest =
                     (passed * MEMBERS_PER_TOTALS..types.len()).map(|i| (&types[i], blocklengths[i]));
                 rest.find(|&(child, length)| {
-                    // No larger than that of the node, which fits.
+                    // This cannot overflow: it is at most the size of the node.
                     let block = unit.per_instance(child) * length;
                     let found = left < block;
                     if !found && block > 0 {
@@ -181,21 +195,23 @@ pub(crate) fn descend<'a>(
                     index
                 }
             }
-            // Child after child, whatever the order in memory.
+            // All other constructors pack copies of one child one after another, whatever their
+            // order in memory.
             combiner => combiner.children().next()?,
         };
     }
 }
 
-/// Returns the signature of the first `elements` basic elements of instances of `t`, which must have data where that is not 0.
+/// Returns the signature of the first `elements` basic elements of instances of `t`, which must
+/// have data unless `elements` is 0.
 pub(crate) fn signature(t: &Datatype, elements: i64) -> Signature {
     let mut signature = Signature::EMPTY;
     descend(t, Unit::Elements, elements, |part| signature = signature.then(&part.signature()));
     signature
 }
 
-/// Returns the amount before `position` of one unit, in the other; none where that is inside a basic element, past what a type without data has, or does not
-/// fit in 64 bits.
+/// Converts a position from one unit to the other. Returns `None` if the position is inside a basic
+/// element, is not 0 in a type without data, or does not fit in 64 bits in the other unit.
 fn convert(t: &Datatype, position: i64, from: Unit, to: Unit) -> Option<i64> {
     if position == 0 {
         return Some(0);
@@ -208,14 +224,16 @@ fn convert(t: &Datatype, position: i64, from: Unit, to: Unit) -> Option<i64> {
 }
 
 impl Datatype {
-    /// Basic elements in the first `bytes` packed bytes of instances of the type, a pair's two apart (MPI 5.0 section 5.1.11); none
-    /// where these end inside an element. O(depth + log members).
+    /// Returns the number of basic elements in the first `bytes` packed bytes of instances of the
+    /// type, or `None` if the bytes end inside an element. A pair counts as two elements (MPI 5.0
+    /// section 5.1.11). O(depth + log members).
     pub(crate) fn elements_before(&self, bytes: i64) -> Option<i64> {
         convert(self, bytes, Unit::Bytes, Unit::Elements)
     }
 
-    /// Returns how many of the first `bytes` packed bytes of instances of the type are whole elements, a pair being one: all up to where the element
-    /// begins that byte `bytes` lies in. Of a type without data none. O(depth + log members).
+    /// Returns how many of the first `bytes` packed bytes of instances of the type belong to whole
+    /// elements, where a pair is one element: all bytes before the element in which byte `bytes`
+    /// lies. The answer is 0 for a type without data. O(depth + log members).
     pub(crate) fn whole_elements(&self, bytes: i64) -> i64 {
         let mut pair = 0;
         let found = descend(self, Unit::Bytes, bytes, |part| {
@@ -226,8 +244,9 @@ impl Datatype {
         found.map_or(0, |(_, inside)| bytes - inside - pair)
     }
 
-    /// Packed bytes of the first `elements` basic elements of instances of the type; none where they do not fit in 64 bits, or
-    /// there are none. O(depth + log members).
+    /// Returns the number of packed bytes in the first `elements` basic elements of instances of
+    /// the type, or `None` if it does not fit in 64 bits or the type has no elements. O(depth + log
+    /// members).
     pub(crate) fn bytes_before(&self, elements: i64) -> Option<i64> {
         convert(self, elements, Unit::Elements, Unit::Bytes)
     }

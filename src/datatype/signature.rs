@@ -1,12 +1,15 @@
-//! Type signatures: the sequence of basic types of a type map, as a length and a hash that compose without expansion.
+//! Type signatures: the sequence of basic types of a type map, as a length and a hash that compose
+//! without expansion.
 //!
-//! The hash of a sequence s1..sn is the polynomial sum of `symbol(si) * B^(n-i)` modulo the Mersenne prime 2^127 - 1. `B^n`
-//! takes one multiplication for each set bit of n, so concatenation and n-fold repetition cost O(log n): a type that would unfold
-//! to 2^40 elements costs no more than its constructors. Equal sequences have equal signatures however they were built.
+//! The hash of a sequence s1..sn is the polynomial sum of `symbol(si) * B^(n-i)` modulo the
+//! Mersenne prime 2^127 - 1. `B^n` takes one multiplication for each set bit of n, so concatenation
+//! and n-fold repetition cost O(log n): a type that would unfold to 2^40 elements costs no more
+//! than its constructors. Equal sequences have equal signatures, however they were built.
 //!
-//! The base is a constant, so that every process computes the same. Two different sequences of n elements that were not made for it have equal
-//! hashes with a probability of at most n / 2^127; whoever wants a collision can compute one. So a hash decides what is said about
-//! signatures, and never which bytes are moved.
+//! The base is a constant, so that every process computes the same hashes. Two different sequences
+//! of n elements have equal hashes with a probability of at most n / 2^127, unless somebody
+//! computed them to collide, which is possible. A hash therefore decides what is reported about
+//! signatures, but never which bytes are moved.
 //!
 //! Source: MPI 5.0 section 5.1 (type signature), Karp-Rabin fingerprints.
 
@@ -17,11 +20,12 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use super::named::{Class, Named};
 
 const P: u128 = (1 << 127) - 1;
-/// Base of the polynomial: 127 bits without structure (digits of pi after the point, hexadecimal).
+/// Base of the polynomial: 127 bits without structure, the hexadecimal digits of pi after the
+/// point.
 const BASE: u128 = 0x243f_6a88_85a3_08d3_1319_8a2e_0370_7344;
 
 const fn add(a: u128, b: u128) -> u128 {
-    // Both below 2^127: the sum fits.
+    // Both are below 2^127, so their sum fits in 128 bits.
     let sum = a + b;
     if sum >= P { sum - P } else { sum }
 }
@@ -30,11 +34,11 @@ const fn multiply(a: u128, b: u128) -> u128 {
     const LOW: u128 = u64::MAX as u128;
     let (a1, a0) = (a >> 64, a & LOW);
     let (b1, b0) = (b >> 64, b & LOW);
-    // a1, b1 < 2^63: the cross sum fits in 128 bits.
+    // Since a1 and b1 are below 2^63, the sum of the cross products fits in 128 bits.
     let cross = a1 * b0 + a0 * b1;
     let (low, carry) = (a0 * b0).overflowing_add(cross << 64);
     let high = a1 * b1 + (cross >> 64) + carry as u128;
-    // 2^127 = 1 modulo P; high < 2^126.
+    // Add the bits from 2^127 on to those below, since 2^127 is 1 modulo P. `high` is below 2^126.
     let folded = (low & P) + ((high << 1) | (low >> 127));
     let folded = (folded & P) + (folded >> 127);
     if folded >= P { folded - P } else { folded }
@@ -51,7 +55,7 @@ const POWERS: [u128; 63] = {
     powers
 };
 
-/// `BASE^length`: what a hash is multiplied by when `length` elements follow.
+/// Returns `BASE^length`, by which a hash is multiplied when `length` elements follow.
 fn power(length: i64) -> u128 {
     let mut result = 1;
     let mut left = length.max(0) as u64;
@@ -67,12 +71,12 @@ fn power(length: i64) -> u128 {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Signature {
     length: i64,
-    /// Low and high half: a node keeps one of these, and 128-bit alignment would cost it 8 bytes more. Its bit 127, which no
-    /// residue has, says that an element is `MPI_BYTE` or `MPI_PACKED`.
+    /// Low and high half of the hash. The alignment of a `u128` would make a node 8 bytes larger.
+    /// Bit 127 is not used by residues, and is set if an element is `MPI_BYTE` or `MPI_PACKED`.
     hash: [u64; 2],
 }
 
-/// The bit of the high half.
+/// Bit of the high half that marks a sequence with an element of `MPI_BYTE` or `MPI_PACKED`.
 const UNTYPED: u64 = 1 << 63;
 
 impl Signature {
@@ -83,7 +87,8 @@ impl Signature {
         Signature { length, hash: [hash as u64, (hash >> 64) as u64] }
     }
 
-    /// Returns the one-element sequence of a basic type, the two elements of a pair, nothing for a marker.
+    /// Returns the sequence of a named type: one element for a basic type, the two elements of a
+    /// pair, none for a marker.
     pub fn from_named(named: Named) -> Signature {
         if let [(part, 0)] = named.parts()
             && *part == named
@@ -100,12 +105,14 @@ impl Signature {
         self.length
     }
 
-    /// Hash of the sequence, below 2^127: the same in every process, build and version.
+    /// Returns the hash of the sequence, which is below 2^127 and the same in every process, build
+    /// and version.
     pub fn hash(&self) -> u128 {
         u128::from(self.hash[1] & !UNTYPED) << 64 | u128::from(self.hash[0])
     }
 
-    /// Says whether an element is `MPI_BYTE` or `MPI_PACKED`, of which a signature does not say what it holds.
+    /// Returns true if an element is `MPI_BYTE` or `MPI_PACKED`, whose contents a signature does
+    /// not describe.
     pub fn has_untyped(&self) -> bool {
         self.hash[1] & UNTYPED != 0
     }
@@ -115,8 +122,8 @@ impl Signature {
         self
     }
 
-    /// This sequence followed by `next`. Saturates at `i64::MAX` elements, which no constructible type reaches: every
-    /// element has a byte and sizes are checked.
+    /// Returns this sequence followed by `next`. The length saturates at `i64::MAX`, which no type
+    /// can reach: every element has a byte, and sizes are checked.
     #[must_use]
     pub fn then(&self, next: &Signature) -> Signature {
         match self.length {
@@ -125,14 +132,14 @@ impl Signature {
         }
     }
 
-    /// Appends a sequence that is put behind others often.
+    /// Returns this sequence followed by another, whose power of the base was computed before.
     pub(crate) fn then_with_power(&self, WithPower { signature: next, power }: &WithPower) -> Signature {
         let hash = add(multiply(self.hash(), *power), next.hash());
         Signature::new(self.length.saturating_add(next.length), hash)
             .or_untyped(self.has_untyped() || next.has_untyped())
     }
 
-    /// This sequence `times` times; empty for `times <= 0`.
+    /// Returns this sequence repeated `times` times, or the empty sequence if `times <= 0`.
     #[must_use]
     pub fn repeat(&self, times: i64) -> Signature {
         match times {
@@ -140,7 +147,9 @@ impl Signature {
             _ if times <= 0 || self.length == 0 => return Signature::EMPTY,
             _ => {}
         }
-        // What stands at the end already, then the sequence doubled again and again; each with its power.
+        // Binary exponentiation. `doubled` is this sequence repeated 2^k times in step k, and
+        // `hash` is that of the repetitions for the bits of `times` so far. Each has its power of
+        // the base.
         let (mut hash, mut hash_power) = (0, 1);
         let (mut doubled, mut doubled_power) = (self.hash(), power(self.length));
         let mut left = times;
@@ -159,7 +168,7 @@ impl Signature {
     }
 }
 
-/// A sequence with what a hash is multiplied by when it follows.
+/// A sequence with the power of the base by which a hash is multiplied when the sequence follows.
 #[derive(Clone, Copy)]
 pub(crate) struct WithPower {
     signature: Signature,
