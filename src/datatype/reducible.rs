@@ -1,6 +1,8 @@
-//! Which elements a predefined reduction is defined for (MPI 5.0, the tables of 6.9.2 to 6.9.4), and the first one for which it is not.
+//! Checks that a predefined reduction is defined for the elements of a datatype (MPI 5.0, the
+//! tables of 6.9.2 to 6.9.4), and finds the first element for which it is not.
 //!
-//! A datatype is asked once per node, so a refusal costs no more than a look at the constructors, however many elements come before.
+//! Each node of a datatype is visited once, so a refusal takes no more than a look at the
+//! constructors, however many elements come before.
 
 use std::collections::HashMap;
 
@@ -8,7 +10,7 @@ use super::{Class, Combiner, Datatype, Language, Named};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kind::Op;
 
-/// An element as reductions see it.
+/// An element of a datatype, as reductions see it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Element {
     /// A named type.
@@ -18,7 +20,8 @@ enum Element {
 }
 
 impl Op {
-    /// Says whether it is defined for the named type (MPI 5.0, 6.9.2 and 6.9.4; 12.3.4 for the last two operations).
+    /// Returns true if the operation is defined for the named type (MPI 5.0, 6.9.2 and 6.9.4;
+    /// 12.3.4 for `MPI_REPLACE` and `MPI_NO_OP`).
     pub(crate) fn takes(self, named: Named) -> bool {
         let (class, language) = (named.class(), named.language());
         let integer = matches!(class, Class::Integer | Class::Unsigned);
@@ -42,17 +45,18 @@ impl Op {
     }
 }
 
-/// The first element of one instance that is not as it should be.
+/// First element of one instance for which a condition holds.
 #[derive(Clone, Copy, Debug)]
 struct Found {
-    /// Basic elements before it.
+    /// Number of basic elements before it.
     before: i128,
     displacement: i128,
     element: Element,
 }
 
 impl Datatype {
-    /// Returns the parts of an unnamed pair type: the value, and the index with its displacement in bytes.
+    /// Returns the parts of an unnamed pair type: the value, and the index with its displacement in
+    /// bytes.
     pub(crate) fn value_index_parts(&self) -> Option<(Named, (Named, i64))> {
         let Combiner::ValueIndex { value, index } = self.combiner() else { return None };
         let (value, index) = (value.basic()?, index.basic()?);
@@ -60,16 +64,17 @@ impl Datatype {
         Some((value, (index, (value.size() + align - 1) / align * align)))
     }
 
-    /// Whether `op` is defined for every element.
+    /// Checks that `op` is defined for every element.
     ///
     /// # Errors
-    /// Class `Op`, naming the first element for which it is not: its number among the basic elements, its type and its displacement in bytes.
+    /// Class `Op`, naming the first element for which it is not: its number among the basic
+    /// elements, its type and its displacement in bytes.
     pub(crate) fn check_reduction(&self, op: Op) -> Result<()> {
         let rule = || format!("{} must be defined for its type", op.mpi_name());
         self.check_elements(op.name(), |element| op.takes_element(element), rule)
     }
 
-    /// Whether every element is of type `named`.
+    /// Checks that every element is of type `named`.
     ///
     /// # Errors
     /// Class `Op`, as [`Datatype::check_reduction`].
@@ -95,10 +100,12 @@ impl Datatype {
         Err(Error::new(ErrorClass::Op, operation, "element", value, rule()))
     }
 
-    /// Returns the only basic type of the elements, if there is one: a named pair counts as such.
+    /// Returns the basic type of all elements, or `None` if there are no elements. A named pair
+    /// counts as one type.
     ///
     /// # Errors
-    /// As [`Datatype::check_basic`], for the first element of another type than the first; of none, where there is no element.
+    /// As [`Datatype::check_basic`], for the first element whose type differs from that of the
+    /// first one. Class `Type` if the first element is an unnamed pair.
     pub(crate) fn only_basic(&self, operation: &'static str) -> Result<Option<Named>> {
         match self.first_element(|_| true) {
             None => Ok(None),
@@ -113,8 +120,10 @@ impl Datatype {
         }
     }
 
-    /// The first element that `wanted` holds of.
+    /// Returns the first element for which `wanted` holds.
     fn first_element(&self, wanted: impl Fn(Element) -> bool) -> Option<Found> {
+        // Visit the DAG with an explicit stack, children before parents. `done` has the answer for
+        // every node that is finished, with displacements from the node's origin.
         let mut done: HashMap<usize, Option<Found>> = HashMap::new();
         let mut stack = vec![(self, false)];
         while let Some((t, children_done)) = stack.pop() {
@@ -125,6 +134,8 @@ impl Datatype {
                 Some(named) => Some(Element::Named(named)),
                 None => t.value_index_parts().map(|(value, (index, _))| Element::Pair(value, index)),
             };
+            // A named type or an unnamed pair is an element itself. Any other node takes the answer
+            // of its children or of its expansion, once these are done.
             let found = match leaf {
                 _ if t.size() == 0 => None,
                 Some(element) => wanted(element).then_some(Found { before: 0, displacement: 0, element }),
@@ -147,7 +158,8 @@ impl Datatype {
     }
 }
 
-/// The first one in the blocks of a constructor, in order.
+/// Returns the first element in the blocks of a constructor for which the condition holds, from the
+/// answers of its children in `done`.
 fn first_in_blocks(t: &Datatype, done: &HashMap<usize, Option<Found>>) -> Option<Found> {
     let mut before = 0_i128;
     let one_child = !matches!(t.combiner(), Combiner::Struct { .. });
@@ -179,7 +191,7 @@ mod tests {
         text.parse::<Datatype>().unwrap().check_reduction(op)
     }
 
-    /// A row of the table for each class; languages where they matter.
+    /// One named type of every class, and of several languages where the language matters.
     #[test]
     fn the_tables_of_the_standard() {
         let names = |op: Op| -> Vec<&str> {
@@ -250,7 +262,8 @@ mod tests {
             refusal("subarray([4, 5], [2, 2], [1, 2], C, char)", Op::Sum),
             "0 (MPI_CHAR at displacement 7)"
         );
-        // A structure of a double and an int is no pair type, and a pair type is not two numbers.
+        // A structure of a double and an int is not a pair type, and a pair type is not two
+        // numbers.
         assert_eq!(
             refusal("struct([1, 1], [0, 8], [double, int])", Op::Minloc),
             "0 (MPI_DOUBLE at displacement 0)"

@@ -1,11 +1,11 @@
-//! Rust's types of numbers as datatypes.
+//! Number types of Rust as datatypes.
 
 use super::Named;
 
 mod sealed {
     use super::Named;
 
-    /// Keeps [`super::Scalar`] to the types below.
+    /// Restricts [`super::Scalar`] to the types below.
     pub trait Sealed {
         /// Named datatype of the same size, alignment and class.
         const NAMED: Named;
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::datatype::Datatype;
 
-    /// The named type of `T` has its size and alignment.
+    /// Checks that the named type of `T` has its size and alignment.
     fn agrees<T: Scalar>() {
         let t = Datatype::of::<T>();
         assert_eq!((t.size(), t.alignment()), (size_of::<T>() as i64, align_of::<T>() as i64), "{t}");

@@ -1,48 +1,53 @@
-//! The type map: the ordered list of (basic type, displacement) that a datatype means, produced lazily.
+//! The type map: the ordered list of (basic type, displacement) that a datatype means, produced
+//! lazily.
 //!
-//! Every constructor is followed by its definition in MPI 5.0 sections 5.1.2 to 5.1.4: which copies of which child stand where,
-//! in order; subarray and darray by enumerating global array indices. Nothing here uses expansions, nests or bounds other than
-//! the extents that the definitions name, so the map can judge all of them. The stack is explicit.
+//! Every constructor is listed by its definition in MPI 5.0 sections 5.1.2 to 5.1.4, which says at
+//! which displacements the copies of its children stand, and in which order. Subarray and darray
+//! are listed by enumerating global array indices. Nothing here uses expansions, nests or bounds,
+//! except the extents that the definitions name, so the map can serve as the reference for all of
+//! these. The stack is explicit.
 //!
-//! Invariant: subtrees without data are never entered, so each step of the iterator ends at an entry after at most
-//! depth + (argument entries skipped) moves.
+//! Invariant: subtrees without data are never entered, so each step of the iterator ends at an
+//! entry after at most depth + (argument entries skipped) moves.
 
 use super::combiner::{Combiner, Distribution, Order};
 use super::{Datatype, Named};
 
-/// A position in the children that one constructor places.
+/// Position among the children that one constructor places.
 enum Cursor {
     /// Copy `copy` of block `block`.
     Blocks { block: i64, copy: i64 },
-    /// An index of the local array: subarray and darray.
+    /// Index into the local array of a subarray or darray.
     Array(Box<LocalArray>),
-    /// The next of a named type's basic parts.
+    /// Number of the next basic part of a named type.
     Parts(usize),
 }
 
-/// A datatype whose entries are being listed: where its origin is, and which child or part comes next.
+/// A datatype whose entries are being listed: the displacement of its origin, and the child or part
+/// that comes next.
 struct Visit<'a> {
     datatype: &'a Datatype,
-    /// Displacement of the datatype's origin. Arithmetic on origins wraps: the displacement of an entry is known to fit,
-    /// an origin on the way need not.
+    /// Displacement of the datatype's origin. Arithmetic on origins wraps. The displacement of an
+    /// entry is known to fit in 64 bits, but an origin on the way to it need not.
     origin: i64,
     cursor: Cursor,
 }
 
 /// One dimension of a local array.
 struct Dimension {
-    /// Local elements.
+    /// Number of local elements.
     local: i64,
-    /// Bytes between neighbours in the global array.
+    /// Distance in bytes between neighbours in the global array.
     stride: i64,
     global: GlobalIndex,
 }
 
-/// How a local index becomes a global one.
+/// Rule by which a local index becomes a global one.
 enum GlobalIndex {
-    /// Subarray: `start + k`.
+    /// Subarray: local index `k` is global index `start + k`.
     Shifted { start: i64 },
-    /// Darray: element k of blocks `r`, `r + psize`, ... of `darg` elements.
+    /// Darray: the local elements are those of blocks `r`, `r + psize` and so on, each of `darg`
+    /// elements.
     Cyclic { darg: i64, psize: i64, r: i64 },
 }
 
@@ -56,7 +61,7 @@ impl Dimension {
     }
 }
 
-/// An odometer over the local elements, fastest dimension first.
+/// Counter over the local elements, whose first digit is the dimension that varies fastest.
 struct LocalArray {
     dimensions: Vec<Dimension>,
     index: Vec<i64>,
@@ -85,7 +90,7 @@ impl LocalArray {
         LocalArray { index: vec![0; sizes.len()], dimensions, done }
     }
 
-    /// `None` for constructors of other kinds.
+    /// Returns the local array of a subarray or darray, and `None` for other constructors.
     fn from_combiner(combiner: &Combiner) -> Option<LocalArray> {
         match combiner {
             Combiner::Subarray { sizes, subsizes, starts, order, oldtype } => {
@@ -94,7 +99,7 @@ impl LocalArray {
                 }))
             }
             Combiner::Darray { rank, gsizes, distribs, dargs, psizes, order, oldtype, .. } => {
-                // The process grid is row-major: the last coordinate varies fastest.
+                // The process grid is row-major: its last coordinate varies fastest.
                 let mut coordinates = vec![0; psizes.len()];
                 let mut rest = *rank;
                 for d in (0..psizes.len()).rev() {
@@ -108,11 +113,14 @@ impl LocalArray {
                         (Distribution::Block, None) => gsize / psize + i64::from(gsize % psize > 0),
                         (Distribution::Cyclic, None) => 1,
                     };
+                    // The process owns `darg` elements of every full round of blocks, and its share
+                    // of the last round, which may be cut.
                     let (darg, psize, r) = (i128::from(darg), i128::from(psize), i128::from(r));
                     let (rounds, rest) =
                         (i128::from(gsize) / (darg * psize), i128::from(gsize) % (darg * psize));
                     let local = rounds * darg + (rest - r * darg).clamp(0, darg);
-                    // A block longer than the array is one block of the whole array.
+                    // A block that is longer than the array is the same as one block of the whole
+                    // array.
                     let darg = darg.min(i128::from(gsize)) as i64;
                     (local as i64, GlobalIndex::Cyclic { darg, psize: psize as i64, r: r as i64 })
                 }))
@@ -126,7 +134,7 @@ impl LocalArray {
         each.fold(0, i64::wrapping_add)
     }
 
-    /// Moves `n` >= 1 local elements on.
+    /// Advances by `n` >= 1 local elements.
     fn advance(&mut self, n: i64) {
         let mut carry = n;
         for (d, k) in self.dimensions.iter().zip(&mut self.index) {
@@ -141,7 +149,8 @@ impl LocalArray {
     }
 }
 
-/// Block `i` of a constructor: its child, how many copies, and the displacement of the first. `None` past the last block.
+/// Returns block `i` of a constructor: its child, the number of copies, and the displacement of the
+/// first copy. `None` after the last block.
 pub(super) fn block(combiner: &Combiner, i: i64) -> Option<(&Datatype, i64, i64)> {
     let at = usize::try_from(i).ok()?;
     let one = |child, copies| if i == 0 { Some((child, copies, 0)) } else { None };
@@ -172,7 +181,7 @@ pub(super) fn block(combiner: &Combiner, i: i64) -> Option<(&Datatype, i64, i64)
         }
         Combiner::ValueIndex { value, index } => match i {
             0 => Some((value, 1, 0)),
-            // As a C structure: the index at the next multiple of its alignment.
+            // As in a C structure, the index is at the next multiple of its alignment.
             1 => Some((
                 index,
                 1,
@@ -199,11 +208,12 @@ impl<'a> Visit<'a> {
         Visit { datatype, origin, cursor }
     }
 
-    /// The next copy of a child with data that holds more than `skip` bytes; whole copies before it are passed over and
-    /// taken off `skip`.
+    /// Returns the next copy of a child that holds more than `skip` bytes of data, with its origin.
+    /// Whole copies before it are passed over, and their bytes are subtracted from `skip`.
     fn next_child(&mut self, skip: &mut u64) -> Option<(&'a Datatype, i64)> {
         let combiner = self.datatype.combiner();
-        // Whole copies of `child` that `skip` covers, at most `available`.
+        // Returns how many whole copies of `bytes` bytes each `skip` covers, at most `available`,
+        // and subtracts their bytes from `skip`.
         let mut skip_copies = |bytes: i64, available: i64| {
             let passed = (*skip / bytes as u64).min(available.max(0) as u64);
             *skip -= passed * bytes as u64;
@@ -235,7 +245,7 @@ impl<'a> Visit<'a> {
                     }
                 }
                 (*i, *copy) = (*i + 1, 0);
-                // Equal blocks are passed over at once.
+                // Blocks of a vector are equal, so any number of them is passed over in one step.
                 if let Combiner::Vector { count, .. } | Combiner::Hvector { count, .. } = combiner {
                     *i += skip_copies(copies * child.size(), *count - *i);
                 }
@@ -244,15 +254,15 @@ impl<'a> Visit<'a> {
     }
 }
 
-/// Lazy iterator over the type map: `(basic type, displacement in bytes)` in packing order. Pair types give their two parts;
-/// markers are no entries.
+/// Lazy iterator over the type map: `(basic type, displacement in bytes)` in packing order. A pair
+/// type gives its two parts, and a marker nothing.
 pub struct TypeMap<'a> {
     datatype: &'a Datatype,
-    /// Instances not started yet, and the origin of the next.
+    /// Number of instances that have not been started. `origin` is that of the next one.
     instances: u64,
     origin: i64,
     stack: Vec<Visit<'a>>,
-    /// Bytes of data still to pass over.
+    /// Number of bytes of data that are still to be passed over.
     skip: u64,
 }
 
@@ -262,15 +272,16 @@ impl<'a> TypeMap<'a> {
         TypeMap::instances(datatype, 1)
     }
 
-    /// Returns the map of `count` instances, one extent apart. Displacements are exact where they fit in 64 bits and wrap where an
-    /// instance lies beyond.
+    /// Returns the map of `count` instances, one extent apart. Displacements are exact if they fit
+    /// in 64 bits, and wrap for instances beyond that.
     pub fn instances(datatype: &'a Datatype, count: u64) -> TypeMap<'a> {
         let instances = if datatype.size() == 0 { 0 } else { count };
         TypeMap { datatype, instances, origin: 0, stack: Vec::new(), skip: 0 }
     }
 
-    /// Passes over the first `bytes` bytes of data that are still ahead and returns how many of them belong to the entry that
-    /// comes next (0: it starts there). Takes steps for blocks, not for bytes.
+    /// Passes over the next `bytes` bytes of data. Returns how many of them belong to the entry
+    /// that comes next, which is 0 if they end where it starts. The time depends on the number of
+    /// blocks, not of bytes.
     pub fn skip_bytes(&mut self, bytes: u64) -> u64 {
         self.skip = bytes;
         while let Some(inside) = self.step() {
@@ -281,10 +292,12 @@ impl<'a> TypeMap<'a> {
         0
     }
 
-    /// One move towards the next entry. `None`: there is none. `Some(Some(b))`: the top visit's next part is the next entry, and
-    /// `b` bytes of it are to be skipped.
+    /// Makes one move towards the next entry. Returns `None` if there is no entry left, and
+    /// `Some(Some(b))` if the next part of the top visit is the next entry, of which `b` bytes are
+    /// to be skipped. `Some(None)` means that more moves are needed.
     fn step(&mut self) -> Option<Option<u64>> {
         let Some(visit) = self.stack.last_mut() else {
+            // No instance is being visited. Pass over whole instances, and start the next one.
             let size = self.datatype.size().max(1) as u64;
             let passed = (self.skip / size).min(self.instances);
             self.skip -= passed * size;
@@ -299,6 +312,8 @@ impl<'a> TypeMap<'a> {
             return Some(None);
         };
         if let Cursor::Parts(part) = &mut visit.cursor {
+            // The top visit is a named type. Its next part is the next entry, unless it is to be
+            // skipped as a whole.
             let Some((basic, _)) = visit.datatype.basic().and_then(|n| n.parts().get(*part)) else {
                 self.stack.pop();
                 return Some(None);
@@ -313,7 +328,8 @@ impl<'a> TypeMap<'a> {
         }
         match visit.next_child(&mut self.skip) {
             Some((child, origin)) => {
-                // A visit with nothing after this child need not wait for it; left in place for plainness.
+                // A visit that has nothing after this child could be removed now. It stays, because
+                // this is simpler.
                 self.stack.push(Visit::new(child, origin));
             }
             None => {
@@ -343,12 +359,13 @@ impl Iterator for TypeMap<'_> {
 }
 
 impl Datatype {
-    /// Returns the type map of one instance, lazily, in packing order.
+    /// Returns the type map of one instance, in packing order. The entries are produced lazily.
     pub(crate) fn type_map(&self) -> TypeMap<'_> {
         TypeMap::new(self)
     }
 
-    /// Returns the named type that a leaf is: itself, or the one that an f90 type stands for. `None` for nodes with children.
+    /// Returns the named type of a leaf: the type itself, or the one that an f90 type stands for.
+    /// `None` for nodes with children.
     pub(crate) fn basic(&self) -> Option<Named> {
         match self.combiner() {
             Combiner::Named(n) => Some(*n),

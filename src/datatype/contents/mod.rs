@@ -1,9 +1,11 @@
-//! Envelope and contents: where each constructor argument stands in the arrays of `MPI_Type_get_contents`, both ways.
+//! Envelope and contents: the place of each constructor argument in the arrays of
+//! `MPI_Type_get_contents`, for writing and for reading.
 //!
-//! Source: MPI-2.0 section 8.6, MPI 5.0 section 5.1.13. One placement per combiner and form: the small form puts counts into the
-//! integers and byte displacements into the addresses; the large form of a `_c` constructor puts counts, displacements, sizes
-//! and bounds into the large counts, while ndims, order and darray's size, rank, distributions and grid stay integers.
-//! `put` writes a combiner, `take` reads one: the same calls in the same order.
+//! Source: MPI-2.0 section 8.6, MPI 5.0 section 5.1.13. Every combiner has one placement per form.
+//! The small form puts counts into the integers and byte displacements into the addresses. The
+//! large form of a `_c` constructor puts counts, displacements, sizes and bounds into the large
+//! counts, while ndims, order and darray's size, rank, distributions and grid stay integers. `put`
+//! writes a combiner and `take` reads one, with the same calls in the same order.
 
 mod put;
 mod take;
@@ -15,7 +17,7 @@ use super::{Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
 use crate::filled::Filled;
 
-/// The combiners of `MPI_Type_get_envelope`.
+/// Combiner of a datatype, as `MPI_Type_get_envelope` returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "each is MPI_COMBINER_ and its name")]
 pub enum CombinerKind {
@@ -41,7 +43,8 @@ pub enum CombinerKind {
     ValueIndex,
 }
 
-/// Kind, MPI name and value. The three legacy values are ours: the ABI has none, and leaves what is above 16384 to others.
+/// Kind, MPI's name and value of every combiner. The ABI has no values for the three legacy kinds,
+/// and leaves what is above 16384 to others, so their values are our own.
 const KINDS: [(CombinerKind, &str, i32); 20] = [
     (CombinerKind::Named, "MPI_COMBINER_NAMED", 101),
     (CombinerKind::Dup, "MPI_COMBINER_DUP", 102),
@@ -66,29 +69,31 @@ const KINDS: [(CombinerKind, &str, i32); 20] = [
 ];
 
 impl CombinerKind {
-    /// Every combiner.
+    /// Returns an iterator over all combiners.
     pub fn all() -> impl Iterator<Item = CombinerKind> {
         KINDS.iter().map(|k| k.0)
     }
 
-    /// MPI's name.
+    /// Returns MPI's name of the combiner.
     pub fn mpi_name(self) -> &'static str {
         KINDS[self as usize].1
     }
 
-    /// Value in the MPI 5.0 standard ABI; for the three legacy kinds, which it lacks, a value of our own.
+    /// Returns the value in the MPI 5.0 standard ABI or, for the three legacy kinds that it lacks,
+    /// a value of our own.
     pub fn abi_value(self) -> i32 {
         KINDS[self as usize].2
     }
 
-    /// Says whether such a type is predefined: never freed (named types, and the unnamed f90 and value_index ones).
+    /// Returns true if types of this kind are predefined and therefore never freed: named types,
+    /// and the unnamed f90 and value_index types.
     pub fn is_predefined(self) -> bool {
         use CombinerKind as K;
         matches!(self, K::Named | K::F90Real | K::F90Complex | K::F90Integer | K::ValueIndex)
     }
 }
 
-/// Integer constants inside the contents; every MPI library has its own values.
+/// Integer constants inside the contents, whose values differ between MPI libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is MPI_ and its name")]
 pub struct Constants {
@@ -102,7 +107,8 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Values of the MPI 5.0 standard ABI. Its default distribution argument, 19, cannot be told from a block size of 19.
+    /// Values of the MPI 5.0 standard ABI. The default distribution argument is 19, so it cannot be
+    /// distinguished from a block size of 19.
     pub const ABI: Constants = Constants {
         order_c: 12,
         order_fortran: 15,
@@ -113,29 +119,29 @@ impl Constants {
         undefined: -32766,
     };
 
-    /// As the ABI's, but the default distribution argument is the least int: no block size, and nothing that a program would
-    /// give where the argument is ignored.
+    /// Values of the ABI, except that the default distribution argument is the lowest int. This is
+    /// not a block size, and no program would give it where the argument is ignored.
     pub const OWN: Constants = Constants { distribute_dflt_darg: i32::MIN, ..Constants::ABI };
 }
 
-/// Result of `MPI_Type_get_envelope_c`: lengths of the four arrays, and the combiner. Signed, because a host may say
-/// anything.
+/// Result of `MPI_Type_get_envelope_c`: the combiner, and the lengths of the four arrays. The
+/// lengths are signed, because a library may return anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// The constructor.
+    /// Kind of the constructor.
     pub combiner: CombinerKind,
     /// Number of integer arguments.
     pub integers: i64,
     /// Number of address arguments.
     pub addresses: i64,
-    /// Number of large count arguments: positive exactly for nodes of `_c` constructors.
+    /// Number of large-count arguments, which is positive exactly for nodes of `_c` constructors.
     pub large_counts: i64,
     /// Number of datatype arguments.
     pub datatypes: i64,
 }
 
 impl Envelope {
-    /// Returns the number of arguments of all four kinds; a negative number of one kind counts as none.
+    /// Returns the number of arguments of all four kinds. A negative number counts as 0.
     pub fn arguments(&self) -> u64 {
         let kinds = [self.integers, self.addresses, self.large_counts, self.datatypes];
         kinds.into_iter().map(|n| n.max(0) as u64).sum()
@@ -153,7 +159,7 @@ pub struct Contents<H> {
 }
 
 impl Combiner {
-    /// Returns the combiner's kind; host bounds show what they stand on.
+    /// Returns the combiner's kind. Host bounds have the kind of the type below them.
     pub fn kind(&self) -> CombinerKind {
         use CombinerKind as K;
         match self {
@@ -176,7 +182,7 @@ impl Combiner {
             Combiner::F90Complex { .. } => K::F90Complex,
             Combiner::F90Integer { .. } => K::F90Integer,
             Combiner::Resized { .. } => K::Resized,
-            // Host bounds never stand on host bounds: one step.
+            // Host bounds are never on top of host bounds, so this takes one step.
             Combiner::Bounds { oldtype, .. } => match oldtype.combiner() {
                 Combiner::Bounds { .. } => K::Dup,
                 inner => inner.kind(),
@@ -185,7 +191,7 @@ impl Combiner {
         }
     }
 
-    /// Says whether a count does not fit the integers of the small form.
+    /// Returns true if a count does not fit into the integers of the small form.
     pub(crate) fn needs_large_counts(&self) -> bool {
         let mut wide = put::LargeCountCheck(false);
         put::put(self, false, &Constants::OWN, &mut wide);
@@ -194,7 +200,8 @@ impl Combiner {
 }
 
 impl Datatype {
-    /// Returns the node that a constructor call of MPI made: the one below host bounds, else itself.
+    /// Returns the node that a constructor call of MPI made: the node below host bounds, or else
+    /// the node itself.
     pub(crate) fn constructed(&self) -> &Datatype {
         match self.combiner() {
             Combiner::Bounds { oldtype, .. } => oldtype,
@@ -202,7 +209,8 @@ impl Datatype {
         }
     }
 
-    /// `MPI_Type_get_envelope_c`: the small form's numbers, or the large form's for a large-count node. O(1).
+    /// Returns the result of `MPI_Type_get_envelope_c`: the numbers of the large form for a
+    /// large-count node, and of the small form for any other. O(1).
     pub(crate) fn envelope(&self) -> Envelope {
         let node = self.constructed();
         let mut lengths = put::Lengths::default();
@@ -216,11 +224,13 @@ impl Datatype {
         }
     }
 
-    /// `MPI_Type_get_contents_c` into arrays of at least the envelope's lengths, one copy of each array. Datatypes are
+    /// Writes the contents (`MPI_Type_get_contents_c`) into arrays that have at least the
+    /// envelope's lengths, with one copy of each array. The datatypes are
     /// `constructed().combiner().children()`, in order.
     ///
     /// # Errors
-    /// A named type (class `Type`); an array shorter than the envelope says; an integer that does not fit 32 bits.
+    /// Class `Type` for a named type; an array shorter than the envelope says; an integer that does
+    /// not fit 32 bits.
     pub(crate) fn contents_into(
         &self,
         constants: &Constants,
@@ -232,8 +242,9 @@ impl Datatype {
         self.fill_contents(constants, arrays)
     }
 
-    /// As [`Datatype::contents_into`], into memory that need not be initialized. After success the
-    /// envelope's lengths of the arrays are.
+    /// Writes the contents as [`Datatype::contents_into`] does, into memory that need not be
+    /// initialized. After success, as many entries of each array are initialized as the envelope
+    /// says.
     ///
     /// # Errors
     /// As [`Datatype::contents_into`].
@@ -270,6 +281,8 @@ impl Datatype {
                 return Err(Error::new(ErrorClass::Arg, CALL, argument, available, rule));
             }
         }
+        // The arrays are long enough, so only an integer of the small form that does not fit can
+        // fail.
         let mut fill = put::Fill { integers, addresses, large_counts, too_large: None };
         put::put(node.combiner(), node.is_large_count(), constants, &mut fill);
         match fill.too_large {
@@ -281,7 +294,8 @@ impl Datatype {
         }
     }
 
-    /// Returns the contents in arrays of their own. Errors as [`Datatype::contents_into`].
+    /// Returns the contents in newly allocated arrays. Errors are those of
+    /// [`Datatype::contents_into`].
     pub(crate) fn contents(&self, constants: &Constants) -> Result<Contents<Datatype>> {
         let envelope = self.envelope();
         let mut contents = Contents {
@@ -298,7 +312,8 @@ impl Datatype {
     /// Calls the constructor that an envelope and contents describe.
     ///
     /// # Errors
-    /// Arrays that do not have the combiner's lengths, values that are none of `constants`, and what the constructor refuses.
+    /// Arrays that do not have the combiner's lengths, values that are not among `constants`, and
+    /// whatever the constructor refuses.
     pub(crate) fn from_contents(
         kind: CombinerKind,
         contents: Contents<Datatype>,
@@ -321,7 +336,7 @@ impl Datatype {
     }
 }
 
-/// Returns the named type of a node, below host bounds.
+/// Returns the named type of a node or of the node below its host bounds, if there is one.
 pub fn named_of(t: &Datatype) -> Option<Named> {
     match t.constructed().combiner() {
         Combiner::Named(n) => Some(*n),

@@ -1,19 +1,19 @@
-//! Writing: a combiner's numbers in the order of the three number arrays.
+//! Writing of contents: the numbers of a combiner, in the order of the three number arrays.
 
 use super::Constants;
 use crate::datatype::{Combiner, Distribution, Order};
 use crate::filled::Filled;
 
-/// Receives arguments in the order of their arrays.
+/// Receiver of arguments, in the order in which they stand in their arrays.
 pub(super) trait Sink {
     fn integer(&mut self, value: i64);
-    /// Counts of small forms.
+    /// Receives the counts of a small form, and the arrays that are integers in both forms.
     fn integers(&mut self, values: &[i64]);
     fn addresses(&mut self, values: &[i64]);
     fn large_counts(&mut self, values: &[i64]);
 }
 
-/// Sends a combiner's numbers to their places.
+/// Passes the numbers of a combiner to `sink`, each to its array. `large` selects the large form.
 pub(super) fn put(combiner: &Combiner, large: bool, constants: &Constants, sink: &mut impl Sink) {
     let counts = |sink: &mut dyn Sink, values: &[i64]| {
         if large { sink.large_counts(values) } else { sink.integers(values) }
@@ -25,6 +25,8 @@ pub(super) fn put(combiner: &Combiner, large: bool, constants: &Constants, sink:
         Order::C => i64::from(constants.order_c),
         Order::Fortran => i64::from(constants.order_fortran),
     };
+    // The order within each array is that of MPI 5.0, section 5.1.13. Constants and array lengths
+    // are numbers like the others.
     match combiner {
         Combiner::Named(_) | Combiner::Dup { .. } | Combiner::Bounds { .. } | Combiner::ValueIndex { .. } => {
         }
@@ -85,7 +87,7 @@ pub(super) fn put(combiner: &Combiner, large: bool, constants: &Constants, sink:
     }
 }
 
-/// Counts places.
+/// Sink that counts the entries of each array.
 #[derive(Default)]
 pub(super) struct Lengths {
     pub(super) integers: usize,
@@ -108,12 +110,12 @@ impl Sink for Lengths {
     }
 }
 
-/// Fills arrays that are known to be long enough.
+/// Sink that fills arrays, which must be long enough.
 pub(super) struct Fill<'a> {
     pub(super) integers: Filled<'a, i32>,
     pub(super) addresses: Filled<'a, i64>,
     pub(super) large_counts: Filled<'a, i64>,
-    /// An integer that did not fit.
+    /// An integer that did not fit in 32 bits, if there was one.
     pub(super) too_large: Option<i64>,
 }
 
@@ -122,7 +124,8 @@ impl Sink for Fill<'_> {
         self.integers(&[value]);
     }
     fn integers(&mut self, values: &[i64]) {
-        // No branch per entry: a vector loop narrows and gathers what was lost.
+        // There is no branch per entry, so that the loop is vectorized. It narrows the values and
+        // collects the bits that were lost.
         let mut lost = 0;
         self.integers.extend(
             values.len(),
@@ -144,13 +147,13 @@ impl Sink for Fill<'_> {
     }
 }
 
-/// Sees whether a count does not fit an int.
+/// Sink that finds out whether a count of the small form does not fit in an int.
 pub(super) struct LargeCountCheck(pub(super) bool);
 
 impl Sink for LargeCountCheck {
     fn integer(&mut self, _: i64) {}
     fn integers(&mut self, values: &[i64]) {
-        // Shifted by 2^31, what fits is below 2^32.
+        // A value fits in an int exactly if it is below 2^32 after 2^31 is added.
         let bits = values.iter().fold(0u64, |m, &v| m | v.wrapping_add(1 << 31) as u64);
         self.0 |= bits >> 32 != 0;
     }

@@ -1,17 +1,19 @@
-//! Text notation of datatypes: the constructor without MPI's prefix, arguments in the standard's order, datatypes last.
+//! Text notation of datatypes: the constructor without MPI's prefix, arguments in the standard's
+//! order, datatypes last.
 //!
 //! ```text
 //! text     = { "let" name "=" type ";" } type
 //! type     = named | name | constructor "(" argument { "," argument } ")"
 //! argument = [ parameter "=" ] ( number | word | type | "[" list "]" )
 //! ```
-//! Numbers may contain `_`; `#` starts a comment that ends with its line. Array lengths are implied, so `indexed_block` has no
-//! count and `subarray` no ndims. `let` names a shared node: a DAG is written once and read back as a DAG.
+//! Numbers may contain `_`, and `#` starts a comment that ends with its line. The lengths of arrays
+//! are implied, so `indexed_block` has no count and `subarray` no ndims. `let` names a shared node,
+//! so that a DAG is written once and read back as a DAG.
 
 mod parse;
 mod print;
 
-/// ParameterKind of an argument of the notation.
+/// Kind of an argument in the notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ParameterKind {
     /// A number.
@@ -20,9 +22,9 @@ enum ParameterKind {
     Optional,
     /// A list of numbers.
     Numbers,
-    /// A list of numbers and `default`.
+    /// A list, each entry of which is a number or `default`.
     Optionals,
-    /// A list of `block`, `cyclic`, `none`.
+    /// A list of the words `block`, `cyclic` and `none`.
     Distributions,
     /// `C` or `Fortran`.
     Order,
@@ -32,7 +34,7 @@ enum ParameterKind {
     Types,
 }
 
-/// A constructor's name and parameters.
+/// Name of a constructor in the notation, and its parameters with their kinds.
 struct ConstructorSyntax {
     name: &'static str,
     parameters: &'static [(&'static str, ParameterKind)],

@@ -1,7 +1,8 @@
-//! Parsing with an explicit stack: nesting is bounded by the text's length, not by the call stack.
+//! Parser of the text notation, with an explicit stack: only the length of the text limits the
+//! nesting, not the call stack.
 //!
-//! Errors show the text's line with a caret; those of constructors keep class, argument and rule, and the caret stands at
-//! the argument.
+//! Errors show the line of the text with a caret. An error of a constructor keeps its class,
+//! argument and rule, and the caret is below the argument.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -13,15 +14,15 @@ use crate::lexer::{Lexer, Notation, Token};
 
 static NOTATION: Notation = Notation { name: "datatype text", comments: true, grouped_digits: true };
 
-/// A constructor whose arguments are being read, collected by kind in order.
+/// A constructor whose arguments are being read. They are collected by kind, in order.
 struct OpenCall {
     syntax: &'static ConstructorSyntax,
     at: usize,
-    /// Parameter to read next.
+    /// Index of the parameter to read next.
     next: usize,
-    /// Inside a list of types, and whether it has an element yet.
+    /// `Some` inside a list of types, where it says whether the list has an element yet.
     list: Option<bool>,
-    /// Where each argument starts.
+    /// Byte offset at which each argument starts.
     starts: Vec<usize>,
     numbers: Vec<i64>,
     optionals: Vec<Option<i64>>,
@@ -33,9 +34,9 @@ struct OpenCall {
 }
 
 enum Step {
-    /// A datatype comes next.
+    /// A datatype comes next in the text.
     Type,
-    /// All arguments are read.
+    /// All arguments have been read.
     Done,
 }
 
@@ -72,7 +73,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes what stands behind an element of a list: whether another one follows.
+    /// Reads the token after an element of a list. Returns whether another element follows.
     fn more(&mut self) -> Result<bool> {
         if self.lexer.eat(",") {
             Ok(true)
@@ -93,7 +94,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips `parameter =` if it is there.
+    /// Reads `parameter =` if it stands before an argument. The name must be `name`, optionally
+    /// with MPI's prefix `array_of_`.
     fn parameter_name(&mut self, name: &str) -> Result<()> {
         let mut after_name = self.lexer;
         let word = after_name.take().text();
@@ -107,9 +109,10 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Reads arguments until a datatype is needed or none is left.
+    /// Reads the arguments of a constructor until a datatype is needed or all have been read.
     fn advance(&mut self, call: &mut OpenCall) -> Result<Step> {
         loop {
+            // Inside a list of types, `datatype` reads the elements, and the list ends here.
             if let Some(started) = call.list {
                 if started {
                     if self.more()? {
@@ -121,6 +124,8 @@ impl<'a> Parser<'a> {
                 }
                 call.list = None;
             }
+            // The argument before, if there was one, is complete. Read the next one, or the end of
+            // the constructor.
             let Some(&(name, kind)) = call.syntax.parameters.get(call.next) else {
                 self.lexer.expect(")")?;
                 return Ok(Step::Done);
@@ -156,7 +161,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A named type or a name, or a constructor that is pushed as a call.
+    /// Begins to read a datatype. Returns it if it is a named type or a name of `let`; a
+    /// constructor is pushed onto the stack, and the result is `None`.
     fn start(&mut self, stack: &mut Vec<OpenCall>) -> Result<Option<Datatype>> {
         let at = self.lexer.start();
         let (Token::Word(word) | Token::Integer(word)) = self.lexer.token() else {
@@ -193,8 +199,11 @@ impl<'a> Parser<'a> {
     fn datatype(&mut self) -> Result<Datatype> {
         let mut stack = Vec::new();
         loop {
+            // Each round reads one named type, name, or beginning of a constructor.
             let mut finished = self.start(&mut stack)?;
             loop {
+                // Hand the finished type to the constructor around it, which may finish that one
+                // too.
                 let Some(call) = stack.last_mut() else {
                     if let Some(t) = finished {
                         return Ok(t);
@@ -247,8 +256,11 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Calls the constructor; the form's parameters guarantee what was collected.
+/// Calls the constructor with the arguments that were collected, whose number and kinds follow from
+/// its parameters.
 fn construct(call: &mut OpenCall, types: Vec<Datatype>) -> Result<Datatype> {
+    // The arguments of each kind are taken in the order of the parameters. A value that is missing
+    // would be replaced by a default, but `advance` has read all of them.
     let mut numbers = call.numbers.iter().copied();
     let mut number = || numbers.next().unwrap_or(0);
     let mut arrays = std::mem::take(&mut call.arrays).into_iter();
@@ -321,7 +333,8 @@ fn construct(call: &mut OpenCall, types: Vec<Datatype>) -> Result<Datatype> {
     Datatype::new(combiner)
 }
 
-/// Where the argument that an error names, such as `displacements[2]`, stands in the text.
+/// Returns the byte offset in the text of the argument that an error names, such as
+/// `displacements[2]`, or of the constructor if it has no such parameter.
 fn argument_position(text: &str, call: &OpenCall, argument: &str) -> usize {
     let (name, index) = match argument.split_once('[') {
         Some((name, rest)) => (name, rest.trim_end_matches(']').parse().unwrap_or(0)),
@@ -343,7 +356,8 @@ fn argument_position(text: &str, call: &OpenCall, argument: &str) -> usize {
 /// Reads the text notation.
 ///
 /// # Errors
-/// What was expected, or the broken rule of a constructor, with the text and a caret.
+/// What was expected, or the rule of a constructor that was broken, with the line of the text and a
+/// caret.
 impl FromStr for Datatype {
     type Err = Error;
 

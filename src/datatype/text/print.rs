@@ -1,7 +1,8 @@
-//! Printing: one pass with an explicit stack; shared subtrees that are long become `let` definitions.
+//! Printing of the text notation, in one pass with an explicit stack. Long subtrees that are shared
+//! become `let` definitions.
 //!
-//! Invariant: the text is O(arguments of the DAG) however far the tree unfolds, because only subtrees shorter than
-//! [`MAX_REPEATED_CHARS`] are ever repeated.
+//! Invariant: the text has O(arguments of the DAG) characters however far the tree unfolds, because
+//! only subtrees of at most about [`MAX_REPEATED_CHARS`] characters are repeated.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,10 +10,12 @@ use std::fmt;
 use crate::datatype::combiner::Argument;
 use crate::datatype::{Datatype, Distribution, Order};
 
-/// Estimated characters up to which a shared subtree is repeated rather than named.
+/// Maximum length of a shared subtree that is repeated, in estimated characters. A longer one gets
+/// a name.
 const MAX_REPEATED_CHARS: u64 = 96;
 
-/// How often each derived node that could be shared is referred to inside `root`.
+/// Returns how often each derived node that may be shared is referred to inside `root`, by its
+/// address.
 fn references(root: &Datatype) -> HashMap<usize, u32> {
     let mut references: HashMap<usize, u32> = HashMap::new();
     let mut open = vec![root];
@@ -31,7 +34,7 @@ fn references(root: &Datatype) -> HashMap<usize, u32> {
     references
 }
 
-/// Subtrees to define before the root, children first.
+/// Returns the subtrees that are defined before the root, children first.
 fn shared(root: &Datatype) -> Vec<&Datatype> {
     let references = references(root);
     let is_shared = |t: &Datatype| references.get(&t.id()).is_some_and(|&n| n > 1);
@@ -39,10 +42,11 @@ fn shared(root: &Datatype) -> Vec<&Datatype> {
         return Vec::new();
     }
     let own = |t: &Datatype| 12 + 6 * t.combiner().arguments();
-    // Estimated length of each shared node once finished, 0 for the defined ones.
+    // Estimated length of each shared node that is finished, or 0 if it gets a name.
     let mut lengths: HashMap<usize, u64> = HashMap::new();
     let mut defined = Vec::new();
-    // A node, its children still to look at, and the length so far.
+    // The path from the root to the current node. Each entry is a node, those of its children that
+    // are left, and its estimated length so far.
     let mut path = vec![(root, root.combiner().children(), own(root))];
     while let Some((t, children, length)) = path.last_mut() {
         if let Some(child) = children.next() {
@@ -54,6 +58,7 @@ fn shared(root: &Datatype) -> Vec<&Datatype> {
             continue;
         }
         let (t, mut length) = (*t, *length);
+        // All children of the node are finished, so its length is known.
         if is_shared(t) {
             if length > MAX_REPEATED_CHARS {
                 defined.push(t);
@@ -72,22 +77,22 @@ fn shared(root: &Datatype) -> Vec<&Datatype> {
 enum Task<'a> {
     Type(&'a Datatype),
     Text(&'static str),
-    /// `parameter=`, in the long form only.
+    /// `parameter=`, which only the long form writes.
     Name(&'static str),
-    /// An argument without datatypes.
+    /// An argument that contains no datatypes.
     Numbers(Argument<'a>),
 }
 
 struct Printer<'f, 'g, 'a> {
     f: &'f mut fmt::Formatter<'g>,
-    /// Numbers of the definitions, by node.
+    /// Number in the name of each defined node.
     names: HashMap<usize, usize>,
     tasks: Vec<Task<'a>>,
     long: bool,
 }
 
 impl<'a> Printer<'_, '_, 'a> {
-    /// Writes the name of a node's constructor; its arguments become tasks.
+    /// Writes the name of a node's constructor, and pushes its arguments as tasks.
     fn open(&mut self, t: &'a Datatype) -> fmt::Result {
         let combiner = t.combiner();
         self.f.write_str(combiner.text_name())?;
@@ -178,7 +183,8 @@ impl<'a> Printer<'_, '_, 'a> {
     }
 }
 
-/// Shows the text notation, which reads back as an equal datatype; `{:#}` names every parameter but `oldtype`.
+/// Writes the text notation, which reads back as an equal datatype. `{:#}` writes the name of every
+/// parameter except `oldtype`.
 impl fmt::Display for Datatype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let long = f.alternate();

@@ -1,4 +1,5 @@
-//! The wire form: a datatype as bytes that any machine reads, for a target of one-sided operations or a file.
+//! The wire form: a datatype as bytes that any machine can read, for the target of one-sided
+//! operations or for a file.
 //!
 //! ```text
 //! header     "ddtw", version (2 bytes), 0 (2), length of the whole form (8), structural hash of the root (16)
@@ -6,32 +7,39 @@
 //! checksum   XXH3-64 of all before it
 //! ```
 //!
-//! All is little-endian. A node is its tag, with [`LARGE`] for one of a large-count constructor; its children, each as the distance back in
-//! the list of nodes; its arguments. A number is a varint of 7 bits a byte, low ones first, signed ones with the sign in the lowest bit. An
-//! array of numbers is a column: a byte that says the width, then every entry in 1, 2, 4 or 8 bytes, the fewest that hold all; its length is said once
-//! a node. A named type is its size, alignment and name, so that a reader whose type of that name is another one refuses the form. An
-//! f90 type has the named type that it stands for as a child, for the same reason.
+//! Everything is little-endian. A node consists of its tag, with [`LARGE`] added if a large-count
+//! constructor made it; its children, each as the distance back in the list of nodes; and its
+//! arguments. A number is a varint of 7 bits per byte, low bits first; a signed one has its sign in
+//! the lowest bit. An array of numbers is a column: a byte with the width, then all entries in 1,
+//! 2, 4 or 8 bytes each, the smallest width that holds all of them. The length of the columns is
+//! written once per node. A named type is written as its size, alignment and name, so that a reader
+//! whose type of this name is different refuses the form. An f90 type has the named type that it
+//! stands for as a child, for the same reason.
 //!
-//! What is equal here is equal there: combiners, arguments, host bounds, sharing, and which constructors were large-count ones. Reading checks
-//! every number before anything is reserved for it: time is linear in the form's length, and so is memory (docs/IR.md, "Wire form").
+//! Whatever is equal at the writer is equal at the reader: combiners, arguments, host bounds,
+//! sharing, and which constructors were large-count ones. A reader checks every number before it
+//! allocates anything for it, so time and memory are linear in the length of the form (docs/IR.md,
+//! "Wire form").
 //!
-//! Invariant: equal numbers are equal bytes: a varint has no zero byte at its end. `read` and `write` go through arguments in the same order.
+//! Invariant: equal numbers are equal bytes, since a varint has no zero byte at its end. `read` and
+//! `write` go through the arguments in the same order.
 
 mod read;
 mod write;
 
-/// First bytes of a form.
+/// First bytes of every wire form.
 const MAGIC: [u8; 4] = *b"ddtw";
-/// The version that is written, and the only one that is read.
+/// Version of the format that is written, and the only one that is read.
 const VERSION: u16 = 1;
-/// Bytes before the nodes.
+/// Number of bytes before the nodes.
 const HEADER: usize = 32;
-/// Bytes after them.
+/// Number of bytes after the nodes.
 const CHECKSUM: usize = 8;
-/// Added to the tag of a node that a large-count constructor made.
+/// Added to the tag of a node that was made by a large-count constructor.
 const LARGE: u8 = 0x80;
 
-/// Tags of nodes. Numbers are given once and for all; they are no part of any other interface.
+/// Tags of nodes. A number that was given to a constructor is never changed or used for another
+/// one. The numbers are not part of any other interface.
 mod tag {
     pub(super) const NAMED: u8 = 1;
     pub(super) const DUP: u8 = 2;

@@ -1,4 +1,5 @@
-//! From bytes of anybody to a datatype, or to an error that names the byte and the rule.
+//! Reading of wire forms: from bytes that may come from anybody to a datatype, or to an error that
+//! names the byte and the rule.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -13,19 +14,21 @@ use crate::error::{Error, ErrorClass, Result};
 
 const CALL: &str = "from_wire";
 
-/// The error for `what` at byte `at`.
+/// Returns the error of `class` about `what`, which was found at byte `at`.
 #[cold]
 fn refuse(class: ErrorClass, at: usize, what: impl std::fmt::Display, rule: impl Into<String>) -> Error {
     Error::new(class, CALL, format!("byte {at}"), what, rule.into())
 }
 
-/// The checks that come before any node: what it is, its version, that it is whole. Returns the hash and the end of the nodes.
+/// Checks the header, the length and the checksum before any node is read. Returns the hash in the
+/// header, and the byte offset at which the nodes end.
 fn frame(bytes: &[u8]) -> Result<(u128, usize)> {
     let start = &bytes[..bytes.len().min(MAGIC.len())];
     if *start != MAGIC[..start.len()] {
         let shown = start.escape_ascii();
         return Err(refuse(ErrorClass::Arg, 0, shown, "must begin a wire form, with \"ddtw\""));
     }
+    // The bytes begin like a form, so if there are too few of them, the form was truncated.
     let truncated = |whole: u64| {
         let rule = format!("must be the whole form, which has {whole} bytes or more");
         refuse(ErrorClass::Truncate, bytes.len(), "the end", rule)
@@ -38,6 +41,8 @@ fn frame(bytes: &[u8]) -> Result<(u128, usize)> {
         let rule = format!("must be {VERSION}: this library reads no other version");
         return Err(refuse(ErrorClass::Unsupported, 4, word(0) >> 32, rule));
     }
+    // The length in the header must be that of the bytes. Only then is it known where the checksum
+    // is.
     let length = word(8);
     if length < min_length {
         return Err(refuse(
@@ -62,17 +67,18 @@ fn frame(bytes: &[u8]) -> Result<(u128, usize)> {
     Ok((u128::from(word(24)) << 64 | u128::from(word(16)), end))
 }
 
-/// An array of `n` entries. The memory is asked for first, in a way that may fail.
+/// Returns a shared array of `n` entries. Collecting into an `Arc` aborts if memory is short, so
+/// the same amount is first allocated in a way that may fail.
 fn shared_array<T>(n: usize, entries: impl Iterator<Item = T>) -> Result<Arc<[T]>> {
     let asked: Vec<T> = try_with_capacity(CALL, n)?;
-    // Nobody may conclude that it is never used.
+    // Keeps the compiler from removing an allocation that is never used.
     black_box(asked.as_ptr());
     drop(asked);
     Ok(entries.collect())
 }
 
 struct Reader<'a> {
-    /// Header and nodes.
+    /// Bytes of the form without its checksum.
     bytes: &'a [u8],
     at: usize,
     nodes: Vec<Datatype>,
@@ -119,7 +125,8 @@ impl<'a> Reader<'a> {
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// The number of entries of the columns that follow, each of which has a byte at least.
+    /// Reads the number of entries of the columns that follow. Each entry has at least one byte, so
+    /// a number larger than the bytes that are left is refused.
     fn length(&mut self) -> Result<usize> {
         let (start, n) = (self.at, self.unsigned()?);
         let left = self.bytes.len() - self.at;
@@ -139,7 +146,7 @@ impl<'a> Reader<'a> {
         if !matches!(width, 1 | 2 | 4 | 8) {
             return Err(refuse(ErrorClass::Arg, start, width, "must be a width of 1, 2, 4 or 8 bytes"));
         }
-        // At most 2^64 as `n` is at most the length of a slice.
+        // If the product does not fit, it saturates, and `take` refuses it.
         let bytes = self.take(n.saturating_mul(usize::from(width)))?;
         match width {
             1 => shared_array(n, bytes.iter().map(|&b| i64::from(b as i8))),
@@ -149,7 +156,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The node so many places back.
+    /// Returns the node that is `distance` places back in the list of nodes. `at` is the byte
+    /// offset of the reference.
     fn node_at_distance(&self, at: usize, distance: u64) -> Result<&Datatype> {
         let place = usize::try_from(distance).ok().and_then(|d| self.nodes.len().checked_sub(d));
         place.and_then(|p| self.nodes.get(p)).ok_or_else(|| {
@@ -167,7 +175,7 @@ impl<'a> Reader<'a> {
         let start = self.at;
         let distances = self.column(n)?;
         for &distance in distances.iter() {
-            // Negative ones are far beyond.
+            // A negative distance becomes a number larger than that of the nodes.
             self.node_at_distance(start, distance as u64)?;
         }
         let nodes = &self.nodes;
@@ -214,7 +222,7 @@ impl<'a> Reader<'a> {
         Ok(named)
     }
 
-    /// The dimensions of a darray: distributions with their arguments.
+    /// Reads the distributions of the `n` dimensions of a darray with their arguments.
     #[expect(clippy::type_complexity, reason = "two arguments of darray")]
     fn distributions(&mut self, n: usize) -> Result<(Arc<[Distribution]>, Arc<[Option<i64>]>)> {
         let start = self.at;
@@ -233,7 +241,7 @@ impl<'a> Reader<'a> {
         Ok((shared_array(n, distribs)?, shared_array(n, dargs)?))
     }
 
-    /// A part of a distributed array.
+    /// Reads the arguments of a darray.
     fn darray(&mut self) -> Result<Combiner> {
         let (oldtype, order) = (self.child()?, self.order()?);
         let (size, rank, n) = (self.number()?, self.number()?, self.length()?);
@@ -242,9 +250,12 @@ impl<'a> Reader<'a> {
         Ok(Combiner::Darray { size, rank, gsizes, distribs, dargs, psizes, order, oldtype })
     }
 
-    /// The constructor call of a node; for an f90 type with the named type that it stood for.
+    /// Reads the constructor call of a node, and for an f90 type the named type that it stood for
+    /// at the writer.
     fn combiner(&mut self, tag: u8) -> Result<(Combiner, Option<Datatype>)> {
         let plain = |combiner| Ok((combiner, None));
+        // Every arm reads the fields in the order in which `write` writes them. Whether the
+        // arguments obey the rules of their constructor is checked when the node is built.
         match tag {
             tag::NAMED => plain(Combiner::Named(self.named()?)),
             tag::DUP => plain(Combiner::Dup { oldtype: self.child()? }),
@@ -328,12 +339,15 @@ impl<'a> Reader<'a> {
             let argument = format!("byte {start}, {} of {}", e.argument(), e.operation());
             Error::new(e.class(), CALL, argument, e.value(), e.rule().to_owned())
         })?;
+        // An f90 type that stands for a different type here would describe different bytes.
         if let Some(named) = stood_for.filter(|named| t.expansion() != Some(named)) {
             let here = t.expansion().map_or_else(String::new, Datatype::to_string);
             let rule = format!("must stand for {here}, as it does here");
             let what = format!("{t} for {}", named.combiner().text_name());
             return Err(refuse(ErrorClass::Type, start, what, rule));
         }
+        // The mark must have an effect, and must not be missing where a count needs it. Otherwise
+        // one datatype would have two forms.
         if tag & LARGE != 0 {
             t = t.with_large_count();
         }
@@ -375,7 +389,8 @@ impl Datatype {
         let Some(root) = reader.nodes.pop() else {
             return Err(refuse(ErrorClass::Arg, HEADER, "0 nodes", "must have a node, the root"));
         };
-        // A wider column, a node that is no part of the root, nodes in another order: one datatype has one form.
+        // A datatype has exactly one form. A column that is wider than needed, a node that is not
+        // part of the root, or another order of the nodes is refused here.
         if let Some(place) = first_difference(&root, &bytes[HEADER..end])? {
             let rule = "must be as the datatype is written: it has one form";
             return Err(refuse(ErrorClass::Arg, HEADER + place, "another byte", rule));

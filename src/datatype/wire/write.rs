@@ -1,4 +1,4 @@
-//! From a datatype to its wire form: once to count the bytes, once to write them.
+//! Writing of wire forms: one pass over the nodes counts the bytes, a second one writes them.
 
 use std::collections::HashMap;
 
@@ -11,14 +11,14 @@ use crate::error::{Error, ErrorClass, Result};
 
 const CALL: &str = "to_wire";
 
-/// Receives the bytes of a form.
+/// Receiver of the bytes of a form.
 trait Sink {
     fn bytes(&mut self, bytes: &[u8]);
-    /// Every value in `width` bytes, which hold it.
+    /// Receives every value in `width` bytes, which are enough to hold it.
     fn column(&mut self, width: usize, values: &[i64]);
 }
 
-/// Counts them.
+/// Sink that counts the bytes.
 struct ByteCounter(usize);
 
 impl Sink for ByteCounter {
@@ -31,7 +31,7 @@ impl Sink for ByteCounter {
     }
 }
 
-/// Takes them, where there is room.
+/// Sink that stores the bytes. The caller has reserved the memory for them.
 impl Sink for Vec<u8> {
     fn bytes(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
@@ -55,7 +55,7 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// Compares them with those of a form.
+/// Sink that compares the bytes with those of a form.
 struct Comparison<'a> {
     form: &'a [u8],
     at: usize,
@@ -77,14 +77,14 @@ impl Sink for Comparison<'_> {
     }
 }
 
-/// The nodes of a DAG in the order of the form, and where each stands.
+/// The nodes of a DAG in the order of the form, and the position of each in this order.
 struct Nodes<'a> {
     list: Vec<&'a Datatype>,
     named: [usize; Named::ALL.len()],
     others: HashMap<usize, usize>,
 }
 
-/// No place yet.
+/// Position of a named type that is not in the list.
 const NO_POSITION: usize = usize::MAX;
 
 fn no_room(nodes: usize) -> Error {
@@ -101,11 +101,14 @@ impl<'a> Nodes<'a> {
             if nodes.position(t) != NO_POSITION {
                 continue;
             }
+            // On the way down, the node goes back on the stack below its children. Neither the
+            // stack nor the list may abort the process if memory is short.
             if !children_done {
                 open.push((t, true));
                 let mut last = None;
                 for child in t.combiner().children().chain(stands_for(t)) {
-                    // Neighbours in a struct are often of one type.
+                    // Neighbours in a struct often have one type, which needs to be looked up only
+                    // once.
                     if last != Some(child.id()) && nodes.position(child) == NO_POSITION {
                         try_reserve(CALL, &mut open, 1)?;
                         open.push((child, false));
@@ -114,6 +117,7 @@ impl<'a> Nodes<'a> {
                 }
                 continue;
             }
+            // On the way up, all children have positions, so the node gets the next one.
             let position = nodes.list.len();
             match t.combiner() {
                 Combiner::Named(named) => nodes.named[*named as usize] = position,
@@ -135,7 +139,7 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    /// Writes all of them.
+    /// Writes the number of nodes, and then all of them.
     fn write(&self, sink: &mut impl Sink) -> Result<()> {
         let mut writer = Writer { sink, nodes: self, position: 0 };
         writer.unsigned(self.list.len() as u64);
@@ -147,7 +151,7 @@ impl<'a> Nodes<'a> {
     }
 }
 
-/// The named type that an f90 type stands for.
+/// Returns the named type that an f90 type stands for, and `None` for any other type.
 fn stands_for(t: &Datatype) -> Option<&Datatype> {
     match t.combiner() {
         Combiner::F90Real { .. } | Combiner::F90Complex { .. } | Combiner::F90Integer { .. } => t.expansion(),
@@ -158,7 +162,7 @@ fn stands_for(t: &Datatype) -> Option<&Datatype> {
 struct Writer<'w, 'a, S> {
     sink: &'w mut S,
     nodes: &'w Nodes<'a>,
-    /// Of the node that is being written.
+    /// Position of the node that is being written.
     position: usize,
 }
 
@@ -176,7 +180,7 @@ impl<S: Sink> Writer<'_, '_, S> {
     }
 
     fn column(&mut self, values: &[i64]) {
-        // The highest bit of any magnitude, in a loop without branches.
+        // The highest bit that is set in any magnitude decides the width. The loop has no branches.
         let magnitude = values.iter().fold(0, |bits, v| bits | (v ^ v >> 63) as u64);
         let width = match 64 - magnitude.leading_zeros() {
             0..8 => 1,
@@ -203,7 +207,7 @@ impl<S: Sink> Writer<'_, '_, S> {
         }]);
     }
 
-    /// Precision and range, of which one may be undefined.
+    /// Writes precision and range, of which one may be undefined.
     fn f90(&mut self, p: Option<i64>, r: Option<i64>) {
         self.sink.bytes(&[u8::from(p.is_some()) | u8::from(r.is_some()) << 1]);
         p.into_iter().chain(r).for_each(|value| self.number(value));
@@ -213,6 +217,8 @@ impl<S: Sink> Writer<'_, '_, S> {
         let combiner = t.combiner();
         let tag = tag_of(combiner);
         self.sink.bytes(&[tag | if t.is_large_count() { LARGE } else { 0 }]);
+        // Children come first, except those of a struct, which are a column after its other
+        // columns.
         if !matches!(combiner, Combiner::Struct { .. }) {
             for child in combiner.children().chain(stands_for(t)) {
                 self.child(child);
@@ -271,7 +277,7 @@ impl<S: Sink> Writer<'_, '_, S> {
         }
         Ok(())
     }
-    /// Where each member of a struct stands, as the distance back to it.
+    /// Writes the type of each member of a struct, as the distance back to it.
     fn children(&mut self, types: &[Datatype]) -> Result<()> {
         let mut back = try_with_capacity(CALL, types.len())?;
         let mut last = None;
@@ -287,7 +293,7 @@ impl<S: Sink> Writer<'_, '_, S> {
         Ok(())
     }
 
-    /// Distributions with their arguments.
+    /// Writes the distributions of a darray with their arguments.
     fn distributions(&mut self, distribs: &[Distribution], dargs: &[Option<i64>]) -> Result<()> {
         let mut given = try_with_capacity(CALL, dargs.len())?;
         for (distribution, darg) in distribs.iter().zip(dargs) {
@@ -304,7 +310,7 @@ impl<S: Sink> Writer<'_, '_, S> {
     }
 }
 
-/// The tag of a constructor.
+/// Returns the tag of a constructor.
 fn tag_of(combiner: &Combiner) -> u8 {
     match combiner {
         Combiner::Named(_) => tag::NAMED,
@@ -331,14 +337,16 @@ fn tag_of(combiner: &Combiner) -> u8 {
     }
 }
 
-/// Returns the first byte of `form`, the nodes of a form, that is not as the nodes of `root` are written; its length if it ends before they do.
+/// Compares `form`, the nodes of a form, with the nodes of `root` as they are written. Returns the
+/// position of the first byte that differs, which is the length of the shorter of the two if it is
+/// the beginning of the other, or `None` if they are equal.
 pub(super) fn first_difference(root: &Datatype, form: &[u8]) -> Result<Option<usize>> {
     let mut compared = Comparison { form, at: 0, differs: None };
     Nodes::from_root(root)?.write(&mut compared)?;
     Ok(compared.differs.or_else(|| (compared.at < form.len()).then_some(compared.at)))
 }
 
-/// Bytes of the form of these nodes.
+/// Returns the length in bytes of the form of these nodes.
 fn length(nodes: &Nodes<'_>) -> Result<usize> {
     let mut counted = ByteCounter(HEADER + CHECKSUM);
     nodes.write(&mut counted)?;
@@ -346,10 +354,10 @@ fn length(nodes: &Nodes<'_>) -> Result<usize> {
 }
 
 impl Datatype {
-    /// Returns the bytes of [`Datatype::to_wire`].
+    /// Returns the number of bytes that [`Datatype::to_wire`] writes.
     ///
     /// # Errors
-    /// Class `NoMem` where there is no memory for a list of the nodes.
+    /// Class `NoMem` if there is no memory for a list of the nodes.
     pub(crate) fn wire_size(&self) -> Result<usize> {
         length(&Nodes::from_root(self)?)
     }
