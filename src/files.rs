@@ -6,8 +6,8 @@
 //! written must belong to this process's user and have no second hard link. A file to be read must
 //! belong to this user or to root.
 //!
-//! [`append`] and [`read`] check the file that they have opened, not its name, so nothing can be
-//! exchanged in between. [`replace`] renames a new file over the name, so nothing is written
+//! [`append`] and [`read`] check the file that they have opened, and not only its name, so nothing
+//! can be exchanged in between. [`replace`] renames a new file over the name, so nothing is written
 //! through whatever stands there.
 
 use std::collections::hash_map::RandomState;

@@ -50,14 +50,14 @@ impl<'a, T: Copy> Filled<'a, T> {
     /// Returns the entries written so far.
     #[inline]
     pub fn entries(&mut self) -> &mut [T] {
-        // SAFETY: the first `len` places have values.
+        // SAFETY: the first `len` places are initialized.
         unsafe { self.places[..self.len].assume_init_mut() }
     }
 
     /// Returns the entries for as long as their memory is borrowed.
     #[inline]
     pub fn into_entries(self) -> &'a mut [T] {
-        // SAFETY: the first `len` places have values.
+        // SAFETY: the first `len` places are initialized.
         unsafe { self.places[..self.len].assume_init_mut() }
     }
 

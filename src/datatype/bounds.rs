@@ -78,8 +78,8 @@ impl Bounds {
         self.ub - self.lb
     }
 
-    /// Returns the bounds of the same entries with both markers replaced, as resized and host
-    /// bounds do.
+    /// Returns the bounds of the same entries with both markers replaced, as the combiners
+    /// `Resized` and `Bounds` do.
     pub(crate) fn resized(&self, lb: i64, extent: i64) -> Result<Bounds, Overflow> {
         let ub = lb.checked_add(extent).ok_or(Overflow)?;
         Ok(Bounds { lb, ub, lb_marked: true, ub_marked: true, ..*self })

@@ -135,6 +135,7 @@ impl Combiner {
     /// datatype has no arguments.
     pub fn parameters(&self) -> Vec<(&'static str, Argument<'_>)> {
         use Argument as A;
+        // The arguments that are not datatypes come first, each with its type in MPI's interface.
         let mut list = match self {
             Combiner::Named(_) | Combiner::Dup { .. } | Combiner::ValueIndex { .. } => Vec::new(),
             Combiner::Contiguous { count, .. } => vec![("count", A::Number(*count))],
@@ -184,6 +185,7 @@ impl Combiner {
             }
         };
         match self {
+            // The datatypes follow. All constructors but these two have a single one, or none.
             Combiner::Struct { types, .. } => list.push(("types", A::Types(types))),
             Combiner::ValueIndex { value, index } => {
                 list.extend([("value", A::Type(value)), ("index", A::Type(index))]);

@@ -13,6 +13,8 @@ use super::combiner::Combiner;
 fn same_arguments(a: &Combiner, b: &Combiner) -> bool {
     use Combiner as C;
     match (a, b) {
+        // Each arm compares all arguments of one constructor except datatypes. Two different
+        // constructors are never the same, and neither are a legacy form and its successor.
         (C::Named(x), C::Named(y)) => x == y,
         (C::Dup { .. }, C::Dup { .. }) | (C::ValueIndex { .. }, C::ValueIndex { .. }) => true,
         (C::Contiguous { count: x, .. }, C::Contiguous { count: y, .. }) => x == y,

@@ -160,8 +160,8 @@ enum Lengths<'a> {
     All(i64),
 }
 
-/// Checks the arguments of an indexed constructor, and returns its bounds and signature. A
-/// displacement counts `unit` bytes.
+/// Checks the arguments of an indexed constructor, and returns its bounds and signature.
+/// Displacements are in units of `unit` bytes.
 fn indexed(
     call: &ConstructorCall,
     lengths: Lengths<'_>,
@@ -230,7 +230,8 @@ fn ends_fast(
         }
     };
     // No length is larger than `longest`, and no displacement is larger in magnitude than
-    // `farthest` + 1. If the products of these fit in 64 bits, nothing wrapped in the loop.
+    // `farthest` + 1. If the sums that follow from these bounds fit in 64 bits, nothing wrapped in
+    // the loop.
     let wide = |magnitude: u64, by: i64| (i128::from(magnitude) + 1) * i128::from(by).abs();
     let reach = wide(ends.longest, extent).saturating_mul(2).saturating_add(wide(ends.farthest, unit));
     let copies = i128::from(ends.longest) * displacements.len() as i128;
@@ -242,16 +243,17 @@ fn ends_fast(
 struct Ends {
     /// Number of copies.
     total: i64,
-    /// Lowest start of a block. With `end`, the highest end of a block, it is in bytes, or in units
-    /// before [`Ends::scaled`].
+    /// Lowest start of a block, in bytes or, before [`Ends::scaled`], in units.
     first: i64,
+    /// Highest end of a block, in the same unit as `first`.
     end: i64,
-    /// Bitwise or of the lengths less one. It is negative if a length is 0 or negative, except for
-    /// the lowest number, which makes `longest` too large instead.
+    /// Bitwise or of all lengths less one. It is negative if a length is 0 or negative, except for
+    /// `i64::MIN`, which makes `longest` too large instead.
     signs: i64,
-    /// Bitwise or of the lengths. It is at least as large as each of them, and so is `farthest` for
-    /// the magnitudes of the displacements.
+    /// Bitwise or of the lengths, which is at least as large as each of them.
     longest: u64,
+    /// Bitwise or of the magnitudes of the displacements, which is at least as large as each of
+    /// them.
     farthest: u64,
 }
 
@@ -319,7 +321,7 @@ impl Ends {
         Ends::from_blocks(blocks.filter(|&(length, _)| length != 0), place, span)
     }
 
-    /// Converts the places from units of `unit` bytes to bytes.
+    /// Returns the ends with the places converted from units of `unit` bytes to bytes.
     fn scaled(self, unit: i64) -> Ends {
         Ends { first: self.first.wrapping_mul(unit), end: self.end.wrapping_mul(unit), ..self }
     }
@@ -365,6 +367,7 @@ fn ends_checked(
     Ok((total, first, last))
 }
 
+/// Checks the arguments of a struct and computes the properties of its node.
 fn structure(
     call: &ConstructorCall,
     blocklengths: &[i64],
@@ -416,8 +419,8 @@ fn structure(
     Ok(Derived { layout, signature, extra })
 }
 
-/// Returns the type that stands for `selected_real_kind(p, r)` of a Fortran processor like gfortran
-/// on this target.
+/// Returns the named type of the kind that `selected_real_kind(p, r)` returns in a Fortran
+/// processor like gfortran on this target.
 ///
 /// The kinds are 4, 8, 16 and, on x86, 10. Kind 10 has the bytes of C's `long double` there, so
 /// that type stands for it.
@@ -448,7 +451,7 @@ fn f90_float(call: &ConstructorCall, p: Option<i64>, r: Option<i64>, complex: bo
     Ok(if complex { both } else { real })
 }
 
-/// Returns the type that stands for `selected_int_kind(r)`.
+/// Returns the named type of the kind that `selected_int_kind(r)` returns.
 fn f90_integer(call: &ConstructorCall, r: i64) -> Result<Named> {
     call.not_negative(ErrorClass::Arg, "r", r)?;
     let kinds = [

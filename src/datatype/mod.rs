@@ -141,8 +141,8 @@ impl Datatype {
     /// Returns the datatype of a combiner.
     ///
     /// Some combiners do not become a node of their own. A value_index of two types for which MPI
-    /// has a named pair type is that pair type. Host bounds that `oldtype` has anyway leave
-    /// `oldtype` as it is, and host bounds on top of other host bounds replace those.
+    /// has a named pair type is that pair type. A [`Combiner::Bounds`] whose bounds `oldtype` has
+    /// anyway is `oldtype`, and one on top of another replaces it.
     ///
     /// # Errors
     /// Names the constructor, the argument, its value and the rule. Among what is refused are
@@ -211,7 +211,7 @@ impl Datatype {
 
     /// Returns a datatype with the type map of `t` and the bounds in bytes that an MPI library
     /// decided for it. As with `resized`, the bounds are sticky. Returns `t` itself if it has these
-    /// bounds already, and replaces host bounds that `t` carries on top.
+    /// bounds already, and replaces a [`Combiner::Bounds`] on top of `t`.
     pub(crate) fn bounds(lb: i64, extent: i64, t: &Datatype) -> Result<Datatype> {
         Datatype::new(Combiner::Bounds { lb, extent, oldtype: t.clone() })
     }
@@ -241,7 +241,7 @@ impl Datatype {
 
     /// Marks the node as built by a large-count (`_c`) constructor. The mark is not part of hash
     /// and equality, and children are unaffected. Nodes that have no large-count constructor
-    /// (named, dup, f90, value_index, host bounds) are returned as they are.
+    /// (named, dup, f90, value_index, bounds) are returned as they are.
     #[must_use]
     pub(crate) fn with_large_count(mut self) -> Datatype {
         use Combiner as C;
@@ -253,8 +253,7 @@ impl Datatype {
             C::F90Real { .. } | C::F90Complex { .. } | C::F90Integer { .. } => return self,
             _ => {}
         }
-        // Nobody else sees a node that has one owner, so it can be changed in place. A shared one
-        // is copied.
+        // A node that has one owner can be changed in place. A shared one is copied.
         if let Some(node) = Arc::get_mut(&mut self.0) {
             node.large = true;
             return self;

@@ -129,8 +129,7 @@ impl Part<'_> {
 /// Finds the basic element at `position` in the packed stream of instances of `t`. Returns it with
 /// the distance of the position from its start, or `None` for a type without data.
 ///
-/// Calls `before` for every part of the stream before that element, in order, with parts that are
-/// as large as possible.
+/// Calls `before` for the parts of the stream that lie before that element, in order.
 pub(crate) fn descend<'a>(
     t: &'a Datatype,
     unit: Unit,

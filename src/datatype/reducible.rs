@@ -216,6 +216,8 @@ mod tests {
             ];
             some.into_iter().filter(|&n| op.takes(n)).map(Named::text_name).collect()
         };
+        // The integer types among these. Arithmetic and bitwise operations take all of them,
+        // logical ones only those of C.
         let integers = ["int", "unsigned_char", "signed_char", "integer", "aint"];
         let integers_and = |more: &[&'static str]| [&integers, more].concat();
         for op in [Op::Min, Op::Max] {

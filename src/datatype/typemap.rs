@@ -3,9 +3,9 @@
 //!
 //! Every constructor is listed by its definition in MPI 5.0 sections 5.1.2 to 5.1.4, which says at
 //! which displacements the copies of its children stand, and in which order. Subarray and darray
-//! are listed by enumerating global array indices. Nothing here uses expansions, nests or bounds,
-//! except the extents that the definitions name, so the map can serve as the reference for all of
-//! these. The stack is explicit.
+//! are listed by enumerating global array indices. Nothing here uses nests, bounds other than the
+//! extents that the definitions name, or expansions other than the named type that an f90 type
+//! stands for, so the map can serve as the reference for all of these. The stack is explicit.
 //!
 //! Invariant: subtrees without data are never entered, so each step of the iterator ends at an
 //! entry after at most depth + (argument entries skipped) moves.

@@ -159,7 +159,8 @@ pub struct Contents<H> {
 }
 
 impl Combiner {
-    /// Returns the combiner's kind. Host bounds have the kind of the type below them.
+    /// Returns the combiner's kind. `Bounds`, which is not a constructor of MPI, has the kind of
+    /// the type below it.
     pub fn kind(&self) -> CombinerKind {
         use CombinerKind as K;
         match self {
@@ -182,7 +183,7 @@ impl Combiner {
             Combiner::F90Complex { .. } => K::F90Complex,
             Combiner::F90Integer { .. } => K::F90Integer,
             Combiner::Resized { .. } => K::Resized,
-            // Host bounds are never on top of host bounds, so this takes one step.
+            // `Bounds` is never on top of `Bounds`, so this takes one step.
             Combiner::Bounds { oldtype, .. } => match oldtype.combiner() {
                 Combiner::Bounds { .. } => K::Dup,
                 inner => inner.kind(),
@@ -200,8 +201,8 @@ impl Combiner {
 }
 
 impl Datatype {
-    /// Returns the node that a constructor call of MPI made: the node below host bounds, or else
-    /// the node itself.
+    /// Returns the node that a constructor call of MPI made: the node below a [`Combiner::Bounds`],
+    /// or else the node itself.
     pub(crate) fn constructed(&self) -> &Datatype {
         match self.combiner() {
             Combiner::Bounds { oldtype, .. } => oldtype,
@@ -336,7 +337,7 @@ impl Datatype {
     }
 }
 
-/// Returns the named type of a node or of the node below its host bounds, if there is one.
+/// Returns the named type of a node or of the node below a [`Combiner::Bounds`], if there is one.
 pub fn named_of(t: &Datatype) -> Option<Named> {
     match t.constructed().combiner() {
         Combiner::Named(n) => Some(*n),

@@ -16,10 +16,10 @@
 //! whose type of this name is different refuses the form. An f90 type has the named type that it
 //! stands for as a child, for the same reason.
 //!
-//! Whatever is equal at the writer is equal at the reader: combiners, arguments, host bounds,
-//! sharing, and which constructors were large-count ones. A reader checks every number before it
-//! allocates anything for it, so time and memory are linear in the length of the form (docs/IR.md,
-//! "Wire form").
+//! Whatever is equal at the writer is equal at the reader: combiners, arguments, bounds that an MPI
+//! library decided, sharing, and which constructors were large-count ones. A reader checks every
+//! number before it allocates anything for it, so time and memory are linear in the length of the
+//! form (docs/IR.md, "Wire form").
 //!
 //! Invariant: equal numbers are equal bytes, since a varint has no zero byte at its end. `read` and
 //! `write` go through the arguments in the same order.
