@@ -60,8 +60,8 @@ pub trait Introspect {
 /// Limits on the cost of decoding one datatype.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Maximum number of derived nodes. If the library gives no identities, every visit to a node
-    /// counts.
+    /// Maximum number of derived nodes. A datatype for which the library gives no identity counts
+    /// at every visit.
     pub nodes: u64,
     /// Maximum number of arguments over all nodes, which are the entries of the four arrays. Each
     /// takes about 16 bytes of memory.

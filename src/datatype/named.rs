@@ -71,8 +71,8 @@ const LONG: u8 = size_of::<std::ffi::c_long>() as u8;
 const LONG_ALIGN: u8 = align_of::<std::ffi::c_long>() as u8;
 const WCHAR: u8 = size_of::<libc::wchar_t>() as u8;
 const ADDRESS: u8 = size_of::<isize>() as u8;
-/// Size in bytes of C's `long double`: 16 on the 64-bit Unix targets, as x87 (with 6 bytes of
-/// padding on x86-64) or binary128.
+/// Size in bytes of C's `long double`: 8 on Windows and on Apple's aarch64, where it is a double,
+/// and 16 elsewhere, as x87 (with 6 bytes of padding on x86-64) or binary128.
 const LONG_DOUBLE: u8 =
     if cfg!(any(windows, all(target_vendor = "apple", target_arch = "aarch64"))) { 8 } else { 16 };
 
@@ -220,8 +220,8 @@ impl FortranKinds {
     /// Fixes the sizes for the life of the process.
     ///
     /// # Errors
-    /// Class `Unsupported` for other sizes; class `Other` if a datatype was used with other sizes
-    /// before.
+    /// Class `Unsupported` for other sizes; class `Other` if different sizes are in force already,
+    /// because they were fixed or a datatype was used.
     pub fn set(self) -> Result<()> {
         const CALL: &str = "fortran_kinds";
         let sizes = [

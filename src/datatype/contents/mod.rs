@@ -230,8 +230,8 @@ impl Datatype {
     /// `constructed().combiner().children()`, in order.
     ///
     /// # Errors
-    /// Class `Type` for a named type; an array shorter than the envelope says; an integer that does
-    /// not fit 32 bits.
+    /// Class `Type` for a named type, `Arg` for an array shorter than the envelope says, and
+    /// `ValueTooLarge` for an integer that does not fit in 32 bits.
     pub(crate) fn contents_into(
         &self,
         constants: &Constants,

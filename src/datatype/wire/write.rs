@@ -84,7 +84,7 @@ struct Nodes<'a> {
     others: HashMap<usize, usize>,
 }
 
-/// Position of a named type that is not in the list.
+/// Position of a node that is not in the list.
 const NO_POSITION: usize = usize::MAX;
 
 fn no_room(nodes: usize) -> Error {
