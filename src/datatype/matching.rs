@@ -20,9 +20,9 @@ use crate::error::{Error, ErrorClass, Result};
 pub enum Match {
     /// Both have the same elements.
     Equal,
-    /// The first has fewer elements, and they are the first ones of the second.
+    /// The first has fewer elements, and the second begins with them.
     FirstIsPrefix,
-    /// The second has fewer elements, and they are the first ones of the first.
+    /// The second has fewer elements, and the first begins with them.
     SecondIsPrefix,
     /// Element `index`, counted from 0, has different basic types in the two; the elements before
     /// it are the same.

@@ -421,8 +421,8 @@ impl Datatype {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// Returns the number of constructor arguments over the DAG, in which each node counts once.
-    /// This measures how large a type is when it is written down. The first call traverses the DAG.
+    /// Returns the number of constructor arguments over the DAG, in which each node counts once. It
+    /// is the measure of how large the description of a type is. The first call traverses the DAG.
     pub(crate) fn arguments(&self) -> u64 {
         let known = self.0.arguments.load(Ordering::Relaxed);
         if known > 0 {

@@ -224,8 +224,9 @@ fn convert(t: &Datatype, position: i64, from: Unit, to: Unit) -> Option<i64> {
 
 impl Datatype {
     /// Returns the number of basic elements in the first `bytes` packed bytes of instances of the
-    /// type, or `None` if the bytes end inside an element. A pair counts as two elements (MPI 5.0
-    /// section 5.1.11). O(depth + log members).
+    /// type. A pair counts as two elements (MPI 5.0 section 5.1.11). Returns `None` if the bytes
+    /// end inside an element, or if there are some but the type has no data. O(depth + log
+    /// members).
     pub(crate) fn elements_before(&self, bytes: i64) -> Option<i64> {
         convert(self, bytes, Unit::Bytes, Unit::Elements)
     }
@@ -244,8 +245,8 @@ impl Datatype {
     }
 
     /// Returns the number of packed bytes in the first `elements` basic elements of instances of
-    /// the type, or `None` if it does not fit in 64 bits or the type has no elements. O(depth + log
-    /// members).
+    /// the type. Returns `None` if the number does not fit in 64 bits, or if `elements` is not 0
+    /// but the type has no data. O(depth + log members).
     pub(crate) fn bytes_before(&self, elements: i64) -> Option<i64> {
         convert(self, elements, Unit::Elements, Unit::Bytes)
     }
