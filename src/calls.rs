@@ -14,18 +14,22 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::kind::Kind;
 use crate::process::{Guard, Mutex, is_inconsistent};
 
-/// Number of calls and bytes of every kind, for the times in which calls were counted.
+/// Counts of calls and packed bytes for each kind of transfer. A call is included only if it was
+/// made while counting was on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Calls by [`Kind::index`]: pack and unpack of bytes, then the other operations.
+    /// Number of calls of each kind, indexed by [`Kind::index`]: first pack and unpack of bytes,
+    /// then the other operations.
     pub calls: [u64; Kind::COUNT],
-    /// Packed bytes by [`Kind::index`].
+    /// Number of packed bytes of each kind, indexed by [`Kind::index`].
     pub bytes: [u64; Kind::COUNT],
-    /// Calls that copied from one layout to another, or combined values there.
+    /// Number of calls that moved data from one layout directly to another, where the values were
+    /// stored or combined with those already there.
     pub copies: u64,
-    /// Bytes of the packed streams of the calls in `copies`.
+    /// Number of bytes moved by the calls that are counted in `copies`, measured as packed bytes.
     pub copied: u64,
-    /// Parts of ranges that were moved by kernels rather than by interpreting the nest.
+    /// Number of parts of ranges of the packed stream that were moved by compiled kernels. What
+    /// kernels do not move of a range is moved by interpreting the nest of the datatype.
     pub parts: u64,
 }
 
@@ -55,7 +59,7 @@ struct Shards {
 }
 
 /// Counters of one thread, which only that thread writes and every thread may read. The alignment
-/// keeps other data off their cache lines.
+/// keeps other data off the cache lines of the counters.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard {
@@ -86,7 +90,8 @@ thread_local! {
 impl Drop for OwnShard {
     fn drop(&mut self) {
         if is_inconsistent() {
-            // This process was forked in a state in which the lock may never be released.
+            // This process was forked while another thread may have held the lock, which then
+            // nobody would release here.
             return;
         }
         let mut shards = shards();
@@ -96,7 +101,8 @@ impl Drop for OwnShard {
 }
 
 fn shards() -> Guard<'static, Shards> {
-    // The shards hold plain sums, which no holder of the lock leaves half updated.
+    // `lock` succeeds even after a holder of the lock has panicked. This is safe, because the
+    // shards hold plain sums, which no holder leaves half updated.
     SHARDS.lock()
 }
 
@@ -127,7 +133,7 @@ pub(crate) fn counting() -> bool {
 /// Counts one call of `kind` that moves `bytes` packed bytes.
 #[cold]
 pub(crate) fn count(kind: Kind, bytes: u64) {
-    // A call is not counted if it is made while the thread ends, from a destructor that runs after
+    // A call is not counted if it is made by a destructor that runs at the end of the thread, after
     // the shard was dropped.
     let _ = OWN_SHARD.try_with(|own| {
         add(&own.0.calls[kind.index()], 1);
@@ -135,8 +141,8 @@ pub(crate) fn count(kind: Kind, bytes: u64) {
     });
 }
 
-/// Counts one call that copies `bytes` bytes from layout to layout. Those of the bytes that go
-/// through a buffer are counted as packed and unpacked too.
+/// Counts one call that copies `bytes` bytes from one layout to another. The bytes that go through
+/// a buffer on their way are also counted as packed and as unpacked.
 #[cold]
 pub(crate) fn count_copy(bytes: u64) {
     let _ = OWN_SHARD.try_with(|own| {
@@ -145,7 +151,7 @@ pub(crate) fn count_copy(bytes: u64) {
     });
 }
 
-/// Counts one part of a range that was moved by a kernel.
+/// Counts one part of a range of the packed stream, which was moved by a kernel.
 #[cold]
 pub(crate) fn count_part() {
     let _ = OWN_SHARD.try_with(|own| add(&own.0.parts, 1));

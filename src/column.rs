@@ -1,10 +1,11 @@
 //! Columns: immutable integer tables that take 4 bytes per entry if every value fits into them, and
 //! 8 otherwise.
 //!
-//! Displacement tables of nests, rows of blocks and the tables that compiled code reads through its
-//! context are all columns, so a table is stored once and shared by reference. Memory that grows
-//! with the number of rows is allocated by `try_with_capacity`, so that a type too large for the
-//! available memory is an error.
+//! The displacement tables of nests (ddtc's intermediate representation of what a datatype moves),
+//! the rows of their blocks, and the tables that compiled code reads at run time are all columns,
+//! so a table is stored once and shared by reference. Memory that grows with the number of rows is
+//! allocated by `try_with_capacity`, so that a type too large for the available memory causes an
+//! error instead of an abort.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -17,20 +18,20 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Error, ErrorClass, Result};
 
 /// Returns an empty vector with a capacity of `n` entries. `stage` is the operation that an error
-/// names.
+/// message names.
 ///
 /// # Errors
-/// Class `NoMem` if the memory cannot be allocated.
+/// Returns an error of class `NoMem` if the memory cannot be allocated.
 pub(crate) fn try_with_capacity<T>(stage: &'static str, n: usize) -> Result<Vec<T>> {
     let mut v = Vec::new();
     try_reserve(stage, &mut v, n)?;
     Ok(v)
 }
 
-/// Reserves capacity for `n` more entries, growing as `Vec` does. Errors are those of
+/// Reserves capacity for `n` more entries, growing as `Vec` does. The errors are those of
 /// [`try_with_capacity`].
 pub(crate) fn try_reserve<T>(stage: &'static str, v: &mut Vec<T>, n: usize) -> Result<()> {
-    // A vector that has no memory yet gets exactly the capacity that was asked for.
+    // A vector that has no memory yet gets exactly the requested capacity.
     let asked = if v.capacity() == 0 { v.try_reserve_exact(n) } else { v.try_reserve(n) };
     asked.map_err(|_| {
         let rule = "there must be memory for what the datatype's arguments describe";
@@ -50,8 +51,8 @@ pub enum Column {
     I64(Arc<Entries<i64>>),
 }
 
-/// Entries of a column, with their hash once it has been computed. The hash is kept because a long
-/// column is part of a key more than once.
+/// Entries of a column, with their hash once it has been computed. The hash is stored because a
+/// long column is part of a hashed key more than once.
 pub struct Entries<T> {
     values: Box<[T]>,
     /// 0 until the hash is computed. Threads that compute it at the same time find the same value.
@@ -140,7 +141,7 @@ impl Column {
     /// Returns entry `i`.
     ///
     /// # Panics
-    /// If `i >= len()`.
+    /// Panics if `i >= len()`.
     pub fn get(&self, i: usize) -> i64 {
         match self {
             Column::I32(v) => i64::from(v[i]),
@@ -148,13 +149,15 @@ impl Column {
         }
     }
 
-    /// Returns true if both ranges have the same length and each entry of `other` is larger by `by`
-    /// than the corresponding entry of `these`.
+    /// Compares the entries in the range `these` with those in the range `other`. Returns true if
+    /// both ranges have the same length and each entry in `other` is larger by `by` than the
+    /// corresponding entry in `these`.
     ///
     /// # Panics
-    /// If the ranges have the same length and one of them ends after the last entry.
+    /// Panics if the ranges have the same length and one of them ends after the last entry of the
+    /// column.
     pub fn repeats(&self, these: Range<usize>, other: Range<usize>, by: i64) -> bool {
-        // There is no early exit, which would keep the loops from being vectorized.
+        // The loops have no early exit, because an exit would prevent their vectorization.
         fn wide<T: Copy + Into<i64>>(these: &[T], other: &[T], by: i64) -> bool {
             let pairs = these.iter().zip(other);
             pairs.fold(0, |all, (&a, &b)| all | b.into().wrapping_sub(a.into()) ^ by) == 0
@@ -215,10 +218,10 @@ impl Column {
     /// memory for the first time.
     ///
     /// # Errors
-    /// Class `NoMem` if the memory for the entries cannot be allocated.
+    /// Returns an error of class `NoMem` if the memory for the entries cannot be allocated.
     pub fn build<I: ExactSizeIterator<Item = i64> + Clone>(values: I) -> Result<Column> {
         let mut narrow = try_with_capacity("column", values.len())?;
-        // There is no early exit, which would keep the loop from being vectorized.
+        // The loop has no early exit, because an exit would prevent its vectorization.
         let mut high = 0;
         narrow.extend(values.clone().map(|v| {
             high |= v ^ i64::from(v as i32);
@@ -282,7 +285,8 @@ mod tests {
             let others = [(0..3, 3..6, far + 1), (0..3, 4..7, far), (0..3, 3..5, far), (0..4, 3..7, far)];
             assert!(others.into_iter().all(|(these, other, by)| !column.repeats(these, other, by)));
         }
-        // Differences that do not fit in 32 bits, and the values that they wrap to.
+        // These pairs of entries have differences that do not fit in 32 bits. The 32-bit value to
+        // which such a difference wraps must not be taken for it.
         let (min, max) = (i64::from(i32::MIN), i64::from(i32::MAX));
         let ends = Column::from(vec![min, max, max, min]);
         for (from, to) in [(0, 1), (1, 0), (2, 3)] {

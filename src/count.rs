@@ -1,11 +1,13 @@
 //! Counts as C passes them. Every call of MPI that takes a count has a form for `int` and a form
 //! for `MPI_Count` (MPI 5.0, 2.5.8).
 //!
-//! The interfaces in C have one body for both forms, generic over [`Count`].
+//! ddtc's C interfaces implement both forms of a call by one function that is generic over
+//! [`Count`].
 
 use std::ffi::c_int;
 
-/// Type of a count, a length in bytes, a displacement or a position in one of the two forms.
+/// C type of a count, a length in bytes, a displacement or a position, in one of the two forms of a
+/// call.
 pub trait Count: Copy + From<c_int> {
     /// True for the large-count form, `MPI_Count`.
     const LARGE: bool;

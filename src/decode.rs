@@ -1,10 +1,10 @@
 //! Decoding of any MPI library's datatypes into ours, through their envelopes and contents.
 //!
-//! [`Introspect`] is what a library must offer. [`decode`] follows a datatype down to its named
-//! types with an explicit stack, and calls our constructors with the arguments that it finds (MPI
-//! 5.0 section 5.1.13). Libraries compute bounds differently, so the library is asked for the lower
-//! bound and extent of every node, and they are kept where they differ from ours (`bounds(lb,
-//! extent, T)`). Sizes and true bounds are always our own.
+//! [`Introspect`] lists what an MPI library must offer. [`decode`] follows a datatype down to its
+//! named types with an explicit stack, and calls our constructors with the arguments that it finds
+//! (MPI 5.0 section 5.1.13). Libraries compute bounds differently, so the library is asked for the
+//! lower bound and the extent of every node. Where these differ from ours, the decoded node is
+//! wrapped in `bounds(lb, extent, T)`, which keeps them. Sizes and true bounds are always our own.
 //!
 //! A library is not trusted: negative or huge counts, wrong lengths, cycles and endless depth end
 //! in an error within [`Limits`]. Our own datatypes can be decoded as well ([`Own`]), which returns
@@ -21,17 +21,17 @@ pub trait Introspect {
     /// A datatype handle.
     type Handle: Clone;
 
-    /// Returns the result of `MPI_Type_get_envelope_c`, or that of the small form with no large
-    /// counts.
+    /// Returns the result of `MPI_Type_get_envelope_c`. A library without this call returns the
+    /// result of `MPI_Type_get_envelope`, with 0 large counts.
     fn envelope(&mut self, handle: &Self::Handle) -> Result<Envelope>;
 
-    /// Returns the result of `MPI_Type_get_contents_c` or of the small form. It is called only for
-    /// types that are not named, with the envelope just returned for the handle, whose lengths are
-    /// within the limits.
+    /// Returns the result of `MPI_Type_get_contents_c` or `MPI_Type_get_contents`. This method is
+    /// called only for types that are not named. `envelope` is the envelope that was just returned
+    /// for the handle, and the lengths in it are within the limits.
     fn contents(&mut self, handle: &Self::Handle, envelope: &Envelope) -> Result<Contents<Self::Handle>>;
 
-    /// Returns the named type of a handle. It is called only if the envelope says that the type is
-    /// named.
+    /// Returns the named type of a handle. This method is called only if the envelope says that the
+    /// type is named.
     fn named(&mut self, handle: &Self::Handle) -> Result<Named>;
 
     /// Returns the library's lower bound and extent in bytes, or `None` to accept ours.
@@ -40,15 +40,16 @@ pub trait Introspect {
     }
 
     /// Returns a value that identifies the datatype of a handle, so that shared subtrees are
-    /// decoded once. As long as the decoded type lives, it is equal for handles of the same
-    /// datatype and for no others. `None` if there is no such value.
+    /// decoded once. As long as the decoded type lives, the value must be equal for all handles of
+    /// the same datatype, and different for handles of any other. Returns `None` if the library has
+    /// no such value.
     fn identity(&mut self, _handle: &Self::Handle) -> Option<u64> {
         None
     }
 
-    /// Releases a handle. It is called once for every handle that `contents` returned, also after
-    /// errors. Handles of derived types are new references that must be freed; those of predefined
-    /// types must not be.
+    /// Releases a handle. This method is called once for every handle that `contents` returned,
+    /// even after an error. A handle of a derived type is a new reference that must be freed. A
+    /// handle of a predefined type must not be freed.
     fn release(&mut self, _handle: Self::Handle) {}
 
     /// Returns the values of the constants that the library uses in contents.
@@ -60,35 +61,35 @@ pub trait Introspect {
 /// Limits on the cost of decoding one datatype.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Maximum number of derived nodes. A datatype for which the library gives no identity counts
-    /// at every visit.
+    /// Maximum number of nodes that are not named types. A datatype that has no identity counts
+    /// again at every visit.
     pub nodes: u64,
-    /// Maximum number of arguments over all nodes, which are the entries of the four arrays. Each
-    /// takes about 16 bytes of memory.
+    /// Maximum number of arguments of all nodes together. The arguments of a node are the entries
+    /// of the four arrays of its contents. Each argument takes about 16 bytes of memory.
     pub arguments: u64,
 }
 
 impl Limits {
-    /// Default limits. Within them are a chain of a million constructors and structures of many
-    /// million blocks; endless types are refused before they take about 2 GB.
+    /// Default limits. They admit a chain of a million constructors, and structures of many million
+    /// blocks. Endless types are refused before they take about 2 GB of memory.
     pub const DEFAULT: Limits = Limits { nodes: 1 << 21, arguments: 1 << 26 };
 }
 
 /// Decodes a datatype within the default limits.
 ///
 /// # Errors
-/// Errors that the library reports, an envelope or contents that no constructor call produces, and
-/// exceeded limits.
+/// Returns an error that the library reported. Returns an error of its own if an envelope or
+/// contents cannot come from any constructor call, or if a limit is exceeded.
 pub fn decode<I: Introspect>(host: &mut I, handle: &I::Handle) -> Result<Datatype> {
     decode_within(host, handle, Limits::DEFAULT)
 }
 
-/// Decodes a datatype within `limits`. Errors are those of [`decode`].
+/// Decodes a datatype within `limits`. The errors are those of [`decode`].
 pub fn decode_within<I: Introspect>(host: &mut I, handle: &I::Handle, limits: Limits) -> Result<Datatype> {
     let mut decoder =
         Decoder { constants: host.constants(), host, limits, known: HashMap::new(), stack: Vec::new() };
     let result = decoder.run(handle);
-    // Only an error leaves open nodes. Release the handles of their children.
+    // Nodes are left on the stack only after an error. Release the handles of their children.
     while let Some(open) = decoder.stack.pop() {
         for handle in open.pending {
             decoder.host.release(handle);
@@ -97,16 +98,16 @@ pub fn decode_within<I: Introspect>(host: &mut I, handle: &I::Handle, limits: Li
     result
 }
 
-/// A node whose children are being decoded. It owns the handles of the children that are left, so
-/// that they are released even if the node turns out to be invalid.
+/// A node whose children are being decoded. It owns the handles of the children that are not
+/// decoded yet, so that these handles are released even if the node turns out to be invalid.
 struct OpenNode<H> {
     combiner: CombinerKind,
     identity: Option<u64>,
     bounds: Option<(i64, i64)>,
     /// Contents of the node. Its datatypes are the children that have been decoded.
     contents: Contents<Datatype>,
-    /// Handles of the children that have not been decoded, in reverse order. The last one is being
-    /// decoded.
+    /// Handles of the children that have not been decoded, in reverse order: the last handle in the
+    /// list is being decoded.
     pending: Vec<H>,
 }
 
@@ -151,8 +152,8 @@ impl<I: Introspect> Decoder<'_, I> {
         }
     }
 
-    /// Returns the datatype of a handle that is a named type or was decoded before. Any other
-    /// handle becomes a new node on the stack, and the result is `None`.
+    /// Returns the datatype of a handle if it is a named type or was decoded before. Otherwise
+    /// pushes a new node for the handle onto the stack and returns `None`.
     fn visit(&mut self, handle: &I::Handle) -> Result<Option<Datatype>> {
         let identity = self.host.identity(handle);
         match identity.and_then(|id| self.known.get(&id)) {
@@ -172,7 +173,7 @@ impl<I: Introspect> Decoder<'_, I> {
             return Ok(Some(t));
         }
         let contents = self.host.contents(handle, &envelope)?;
-        // A derived type becomes an open node, from which `run` decodes the children in order.
+        // The type is derived. It becomes an open node, whose children `run` decodes in order.
         let lengths = [
             ("array_of_integers", contents.integers.len(), envelope.integers),
             ("array_of_addresses", contents.addresses.len(), envelope.addresses),
@@ -181,8 +182,8 @@ impl<I: Introspect> Decoder<'_, I> {
         ];
         let mut pending = contents.datatypes;
         pending.reverse();
-        // Push the node before the lengths are checked: it owns the handles, which must be released
-        // even if a check fails.
+        // Push the node before the lengths are checked: the node owns the handles, which must be
+        // released even if a check fails.
         self.stack.push(OpenNode {
             combiner: envelope.combiner,
             identity,
@@ -211,8 +212,8 @@ impl<I: Introspect> Decoder<'_, I> {
         Ok(None)
     }
 
-    /// Checks the numbers of an envelope and subtracts them from the limits, before anything is
-    /// allocated for them.
+    /// Checks the numbers of an envelope and subtracts them from the limits. This happens before
+    /// memory is allocated for the arguments that the envelope announces.
     fn admit(&mut self, envelope: &Envelope) -> Result<()> {
         let mut arguments = 0u64;
         for (argument, value) in [
@@ -249,7 +250,8 @@ impl<I: Introspect> Decoder<'_, I> {
     }
 }
 
-/// Our own datatypes as those of a library: `decode(&mut Own, &t)` returns the tree of `t`.
+/// Access to ddtc's own datatypes as if they were those of an MPI library: `decode(&mut Own, &t)`
+/// returns the tree of `t`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Own;
 

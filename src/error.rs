@@ -1,8 +1,8 @@
 //! Errors: which operation was called, which argument broke which rule, and with what value.
 //!
 //! Every error has an MPI error class (MPI 5.0, section 9.4), so that the C interfaces can return
-//! it unchanged. A call that fails has no effect, unless it says otherwise: no object is half built
-//! and no buffer is partly written.
+//! the class unchanged. A call that fails has no effect, unless its documentation says otherwise:
+//! no object is half built and no buffer is partly written.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,8 +19,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// let refused = Datatype::contiguous(-1, &Datatype::of::<f64>()).unwrap_err();
 /// assert_eq!((refused.class(), refused.class() as i32), (ErrorClass::Count, 2));
 /// ```
-// Classes that only the C libraries raise are hidden. They concern objects that this crate does not
-// have.
+// Some classes are raised only by ddtc's C libraries, and concern objects that this crate does not
+// have. They are hidden from the documentation of the crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 #[non_exhaustive]
@@ -116,7 +116,7 @@ pub enum ErrorClass {
 /// assert_eq!((refused.operation(), refused.argument(), refused.value()), ("pack", "src.len()", "100"));
 /// # Ok::<(), ddtc::Error>(())
 /// ```
-// The parts are boxed so that a `Result` stays small if there is no error.
+// The parts are boxed so that a `Result` stays small, which matters for calls that succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Box<Parts>);
 
@@ -130,7 +130,7 @@ struct Parts {
     source: Option<Source>,
 }
 
-/// Error that caused one of ours. Two sources are equal if their messages are.
+/// Error that caused one of ours. Two sources are equal if their messages are equal.
 #[derive(Clone, Debug)]
 struct Source(Arc<dyn std::error::Error + Send + Sync>);
 
@@ -143,7 +143,8 @@ impl PartialEq for Source {
 impl Eq for Source {}
 
 impl Error {
-    /// Returns an error of `class`: `operation` was called, `argument` had `value`, and `rule` says what must hold.
+    /// Returns an error of `class`: `operation` was called, `argument` had `value`, and `rule` says
+    /// what must hold.
     pub(crate) fn new(
         class: ErrorClass,
         operation: impl Into<Cow<'static, str>>,

@@ -1,14 +1,14 @@
 //! Opening of files whose names come from the environment or are known beforehand. In a folder that
 //! others can write to, somebody may have put something else under such a name.
 //!
-//! No name is followed if its last part is a symbolic link (folders on the way are the user's
-//! choice), and whatever is used must be a regular file: no folder, pipe or device. A file to be
-//! written must belong to this process's user and have no second hard link. A file to be read must
-//! belong to this user or to root.
+//! A name whose last part is a symbolic link is refused. (Links among the folders before it are
+//! followed, because the folders are the user's choice.) Whatever is used must be a regular file:
+//! no folder, pipe or device. A file to be written must belong to this process's user and have no
+//! second hard link. A file to be read must belong to this user or to root.
 //!
-//! [`append`] and [`read`] check the file that they have opened, and not only its name, so nothing
-//! can be exchanged in between. [`replace`] renames a new file over the name, so nothing is written
-//! through whatever stands there.
+//! [`append`] and [`read`] check the file that they have opened, and not only its name, so nobody
+//! can exchange the file between the check and its use. [`replace`] writes a new file and renames
+//! it to the given name, so it never writes into a file that somebody has put there.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
@@ -23,7 +23,7 @@ use crate::process::without_sigxfsz;
 /// Purpose for which a file is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
-    /// Text is appended, or another file takes the place of this one.
+    /// Text is appended to the file, or another file takes its place.
     Write,
     Read,
 }
@@ -31,8 +31,8 @@ enum Use {
 /// Maximum number of bytes that are read from a file.
 const MAX_READ_BYTES: u64 = 16 << 20;
 
-/// Returns the user of this process, which is the owner of the process's entry in /proc. Asking the
-/// system for it would be an unsafe call.
+/// Returns the ID of the user of this process, who is the owner of the process's entry in /proc.
+/// Asking the system directly would be an unsafe call.
 fn current_uid() -> io::Result<u32> {
     Ok(std::fs::metadata("/proc/self")?.uid())
 }
@@ -55,10 +55,10 @@ fn check(found: &Metadata, how: Use, uid: u32) -> Result<(), &'static str> {
     }
 }
 
-/// Opens a file for `how`, for a process of user `uid`.
+/// Opens a file for the purpose `how`, on behalf of a process of user `uid`.
 fn open(path: &Path, how: Use, uid: u32) -> io::Result<File> {
-    // Check the name first, so that a device is not even opened. What decides is the second check,
-    // of the file that was opened.
+    // Check what is found under the name first, so that a device is not even opened. The second
+    // check, of the file that was opened, is the one that decides.
     match std::fs::symlink_metadata(path) {
         Ok(found) => check(&found, how, uid).map_err(refuse)?,
         Err(error) if how != Use::Read && error.kind() == io::ErrorKind::NotFound => {}
@@ -78,7 +78,8 @@ fn open(path: &Path, how: Use, uid: u32) -> io::Result<File> {
 /// Opens a file for writing at its end, and creates the file if it does not exist.
 ///
 /// # Errors
-/// Errors of the system, and one of kind `InvalidInput` with the rule that the file breaks.
+/// Returns the errors of the system, and an error of kind `InvalidInput` if the file breaks a rule
+/// of this module. The error then contains the rule.
 pub fn append(path: &Path) -> io::Result<File> {
     open(path, Use::Write, current_uid()?)
 }
@@ -90,7 +91,7 @@ pub fn append(path: &Path) -> io::Result<File> {
 /// file and is then renamed. If any of this fails, the old file stays as it is.
 ///
 /// # Errors
-/// As [`append`].
+/// Returns the errors that [`append`] returns.
 pub fn replace(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     let bytes = text.as_ref();
     let uid = current_uid()?;
@@ -105,8 +106,8 @@ pub fn replace(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     let (temporary, mut file) = create_sibling(path)?;
     let written = without_sigxfsz(|| file.write_all(bytes))
         .and_then(|()| found.map_or(Ok(()), |found| file.set_permissions(found.permissions())))
-        // If something else was put under the name in the meantime, it loses the name, and nothing
-        // is written through it.
+        // If another file was put under the name in the meantime, it loses the name here, but
+        // nothing is written into it.
         .and_then(|()| std::fs::rename(&temporary, path));
     if written.is_err() {
         let _ = std::fs::remove_file(&temporary);
@@ -117,7 +118,7 @@ pub fn replace(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
 /// Replaces the contents of a file as [`replace`] does, with errors that name the file.
 ///
 /// # Errors
-/// As [`append`].
+/// Returns the errors that [`append`] returns.
 pub fn save(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     replace(path, text).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
 }
@@ -130,7 +131,7 @@ pub fn save(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
 fn create_sibling(path: &Path) -> io::Result<(PathBuf, File)> {
     path.file_name().ok_or_else(|| refuse("must have a name"))?;
     loop {
-        // The keys of a new hash state are random.
+        // A new hash state has random keys, so this number is random.
         let number = RandomState::new().hash_one(std::process::id());
         let sibling = path.with_file_name(format!(".ddtc-{number:016x}.part"));
         match OpenOptions::new().write(true).create_new(true).open(&sibling) {
@@ -144,7 +145,8 @@ fn create_sibling(path: &Path) -> io::Result<(PathBuf, File)> {
 /// Returns the text of a file of at most 16 MiB.
 ///
 /// # Errors
-/// As [`append`]. Also if the file is longer, or is not UTF-8.
+/// Returns the errors that [`append`] returns, and an error if the file is longer than 16 MiB or is
+/// not UTF-8.
 pub fn read(path: &Path) -> io::Result<String> {
     let file = open(path, Use::Read, current_uid()?)?;
     let mut text = String::with_capacity(file.metadata()?.len().min(MAX_READ_BYTES) as usize + 1);
@@ -183,7 +185,7 @@ impl Drop for TemporaryFolder {
 /// with `name`.
 ///
 /// # Errors
-/// Errors of the system.
+/// Returns the errors of the system.
 pub fn temporary_folder(name: &str) -> io::Result<TemporaryFolder> {
     private_folder(&std::env::temp_dir(), name).map(TemporaryFolder)
 }
@@ -192,15 +194,16 @@ pub fn temporary_folder(name: &str) -> io::Result<TemporaryFolder> {
 /// caller. Its name begins with `name`.
 ///
 /// # Errors
-/// Errors of the system, also if more than a thousand names are taken.
+/// Returns the errors of the system, among them `AlreadyExists` if more than a thousand names in a
+/// row are taken.
 pub fn private_folder(parent: &Path, name: &str) -> io::Result<PathBuf> {
     let mut tried = 0;
     loop {
         let path = parent.join(format!("{name}-{}-{tried}", std::process::id()));
         match DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => return Ok(path),
-            // The name belongs to somebody else's folder, or to one that an earlier process with
-            // this ID left.
+            // The name is taken: by a folder of somebody else, by one that an earlier process with
+            // this ID left, or by one that this process made with the same `name` and still has.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tried < 1000 => tried += 1,
             Err(error) => return Err(error),
         }
@@ -307,7 +310,7 @@ mod tests {
         // Check the file as another user would, who may have permission to write to it.
         let other = uid + 1;
         assert!(rule(&file, Use::Write, other).contains("belong to this user"));
-        // A file of root may be read by every user.
+        // Every user may read a file that belongs to root.
         assert_eq!(open(&file, Use::Read, other).is_ok(), uid == 0);
         if uid == 0 {
             std::os::unix::fs::chown(&file, Some(12345), None).unwrap();
@@ -333,7 +336,8 @@ mod tests {
 
     #[test]
     fn what_is_put_there_after_the_first_look_is_seen() {
-        // The rules apply to the file that was opened, whatever was found under its name before.
+        // The rules are applied to the file that was opened, whatever was found under its name
+        // before.
         let (folder, uid) = (folder(), current_uid().unwrap());
         let file = folder.join("file");
         std::fs::write(&file, "").unwrap();

@@ -1,7 +1,7 @@
-//! Arrays that a caller lends to be filled. Their memory need not be initialized, since that of a C
-//! program is not.
+//! Arrays that a caller lends to be filled. Their memory need not be initialized, because arrays
+//! that a C program passes are not.
 
-#![allow(unsafe_code)] // Looks at entries as values once values were written to them.
+#![allow(unsafe_code)] // Entries are read as values after values were written to them.
 
 use std::mem::MaybeUninit;
 
@@ -28,8 +28,8 @@ impl<'a, T: Copy> Filled<'a, T> {
         Filled::new(unsafe { std::slice::from_raw_parts_mut(at, n) })
     }
 
-    /// Returns the same array with a capacity of at most `n` entries, but not less than it already
-    /// has.
+    /// Returns the same array with its capacity limited to `n` entries. Entries that were already
+    /// written are kept, even if there are more than `n`.
     pub fn limited(self, n: usize) -> Filled<'a, T> {
         let n = n.clamp(self.len, self.places.len());
         Filled { places: &mut self.places[..n], len: self.len }
@@ -54,7 +54,8 @@ impl<'a, T: Copy> Filled<'a, T> {
         unsafe { self.places[..self.len].assume_init_mut() }
     }
 
-    /// Returns the entries for as long as their memory is borrowed.
+    /// Converts the array into the entries written so far, which stay usable for as long as their
+    /// memory is borrowed.
     #[inline]
     pub fn into_entries(self) -> &'a mut [T] {
         // SAFETY: the first `len` places are initialized.
@@ -70,7 +71,7 @@ impl<'a, T: Copy> Filled<'a, T> {
         }
     }
 
-    /// Appends the first `n` values, or fewer if `values` or the array ends before.
+    /// Appends the first `n` values, or fewer if `values` has fewer or the array becomes full.
     #[inline]
     pub fn extend(&mut self, n: usize, values: impl Iterator<Item = T>) {
         let mut written = 0;
@@ -82,8 +83,8 @@ impl<'a, T: Copy> Filled<'a, T> {
         self.len += written;
     }
 
-    /// Appends `n` entries, or as many as fit. Each call of `next` makes the next `N` of them;
-    /// those of the last group that are not needed are dropped.
+    /// Appends `n` entries, or as many as fit. Each call of `next` returns the next `N` entries.
+    /// Those of the last call that are not needed are dropped.
     #[inline]
     pub fn extend_by_groups<const N: usize>(&mut self, n: usize, mut next: impl FnMut() -> [T; N]) {
         let n = n.min(self.room());
@@ -97,11 +98,11 @@ impl<'a, T: Copy> Filled<'a, T> {
         self.len += n;
     }
 
-    /// Appends `n` entries, or as many as fit. `next` makes each from the entry `distance` places
-    /// before it.
+    /// Appends `n` entries, or as many as fit. Each of them is what `next` returns for the entry
+    /// `distance` places before it.
     ///
     /// # Panics
-    /// If there are fewer entries than `distance`, or `distance` is 0.
+    /// Panics if the array has fewer than `distance` entries, or if `distance` is 0.
     #[inline]
     pub fn extend_from_before(&mut self, distance: usize, n: usize, next: impl Fn(T) -> T) {
         let n = n.min(self.room());

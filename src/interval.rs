@@ -1,8 +1,9 @@
-//! Intervals of the packed stream, and which part of a nest's node lies inside one.
+//! Intervals of the packed stream, and how much of a node of a nest lies inside an interval. A nest
+//! is the tree of loops and copies that says what a datatype moves.
 //!
-//! The stream has the order of the type map, so every node of a pack or unpack nest covers one
-//! interval of it, and the iterations of a loop cover pieces of equal length. A position is
-//! therefore found by division and binary search, never by counting.
+//! The packed stream has the order of the type map. Every node of a nest for packing or unpacking
+//! therefore covers one interval of the stream, and the iterations of a loop cover pieces of equal
+//! length. A position is found by division and binary search, never by counting.
 
 use crate::nest::{Leaf, LoopNest, Node, Normal, Offsets};
 
@@ -15,8 +16,8 @@ pub struct Interval {
     pub to: i64,
 }
 
-/// Returns the greatest common divisor of two lengths, which is the longest piece that both are
-/// made of. If one of them is 0, returns the other.
+/// Returns the greatest common divisor of two lengths, which is the greatest length of which both
+/// are multiples. If one of them is 0, returns the other.
 pub(crate) fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -49,16 +50,16 @@ impl Interval {
         }
     }
 
-    /// Returns the offsets and the length of the part of the `len` bytes at `at` that lies inside
-    /// this interval. The length is 0 if no byte does.
+    /// Clips the `len` bytes that begin at the offsets `at` to this interval of the packed stream.
+    /// Returns the offsets and the length of the part inside. The length is 0 if no byte is inside.
     pub fn clip(self, at: Offsets, len: i64) -> (Offsets, i64) {
         let skip = (self.from - at.packed).max(0);
         let end = (self.to - at.packed).min(len);
         (at + Offsets::new(skip, skip), (end - skip).max(0))
     }
 
-    /// Returns the indices of the pieces that this interval touches, among `n` adjacent pieces of
-    /// `piece` bytes each, the first of which has packed offset `start`.
+    /// Returns the indices of the pieces of which at least one byte lies in this interval. There
+    /// are `n` adjacent pieces of `piece` bytes each, the first of which has packed offset `start`.
     pub fn pieces(self, start: i64, piece: i64, n: u64) -> std::ops::Range<u64> {
         let first = (self.from - start).max(0) / piece;
         let end = self.to - start;
@@ -67,19 +68,21 @@ impl Interval {
     }
 }
 
-/// Returns the last boundary between leaf units that is not past `position` in the packed stream of
-/// `count` instances of `nest`. A position past the last unit is returned unchanged.
+/// Rounds `position` in the packed stream of `count` instances of `nest` down to the start of a
+/// unit. Units are the bytes or values that the leaves of the nest move as a whole. A position
+/// above `i64::MAX` is treated as `i64::MAX`, and a position past the last unit is returned as it
+/// is.
 pub fn boundary<L: Leaf>(nest: &LoopNest<Normal, L>, count: u64, position: u64) -> u64 {
     let position = i64::try_from(position).unwrap_or(i64::MAX);
     let byte = Interval { from: position, to: position.saturating_add(1) };
     // Descend to the unit that contains the byte at `position`. `at` is the packed offset of the
-    // current iteration of `body`. Each level looks for the node that contains the byte, and then
-    // for its iteration by a division or for its row by binary search.
+    // current iteration of `body`. At each level, find the node that contains the byte, and then
+    // its iteration by a division or its row by binary search.
     let (mut body, mut at) = (nest.root(), 0);
     loop {
         let inside =
             |node: &&Node<L>| byte.cover(at + node.at().packed, node.packed_bytes(count)) != Cover::None;
-        // No node contains the byte only if it lies past the end of the stream.
+        // If no node contains the byte, it lies past the end of the stream.
         let Some(node) = nest.body(body).iter().find(inside) else { return position as u64 };
         at += node.at().packed;
         let leaf = |start: i64, unit: &L| (position - (position - start) % unit.packed()) as u64;
@@ -111,8 +114,8 @@ mod tests {
         assert_eq!(s.pieces(10, 5, 3), 0..3);
         assert_eq!(s.pieces(30, 5, 3), 0..0);
         assert_eq!(s.pieces(0, 5, 2), 2..2);
-        // A piece that only touches an end of the interval is not inside, and no index is beyond
-        // the last piece.
+        // A piece that begins where the interval ends, or ends where it begins, is not inside. No
+        // index is beyond the last piece.
         assert_eq!(s.pieces(10, 5, 100), 0..3);
         assert_eq!(s.pieces(25, 5, 3), 0..0);
         assert_eq!(s.pieces(0, 1, 3), 3..3);
@@ -133,8 +136,8 @@ mod tests {
         assert_eq!(s.clip(Offsets::new(0, 30), 8).1, 0);
     }
 
-    /// Maps every position in two instances of a char and two ints to the first byte of its value.
-    /// Positions past the end stay unchanged.
+    /// Checks every position in two instances of a struct of a char and two ints: it is rounded
+    /// down to the first byte of the value that contains it. Positions past the end stay unchanged.
     #[test]
     fn boundaries_are_those_of_values() {
         let t: Datatype = "struct([1, 2], [0, 4], [char, int])".parse().unwrap();

@@ -1,8 +1,9 @@
 //! Kinds of transfers: the direction in which bytes move, and the operation on each value.
 //!
 //! A kind is a [`Direction`] (pack or unpack) together with a leaf [`Operation`]. The kernels of a
-//! layout, the counters of calls and the output of `ddtc explain` are keyed by it. Every committed
-//! datatype has pack and unpack of bytes; any other kind costs nothing until it is asked for.
+//! layout, the counters of calls and the output of `ddtc explain` are keyed by kind. Every
+//! committed datatype can pack and unpack bytes; any other kind costs nothing until it is asked
+//! for.
 
 mod op;
 
@@ -76,7 +77,8 @@ impl Operation {
         Operation::PLAIN.into_iter().chain(Op::ALL.into_iter().map(Operation::Reduce))
     }
 
-    /// Returns the class in which the operation is counted, below [`Operation::CLASSES`].
+    /// Returns the number of the class in which the operation is counted. It is below
+    /// [`Operation::CLASSES`].
     fn class(self) -> usize {
         match self {
             Operation::Bytes => 0,
@@ -113,7 +115,7 @@ impl FromStr for Operation {
     }
 }
 
-/// A transfer with a leaf operation.
+/// Kind of a transfer: its direction, and the operation on each value on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
     /// Direction in which the bytes move.
@@ -126,8 +128,9 @@ impl Kind {
     /// Number of kinds that are counted separately.
     pub const COUNT: usize = 2 * Operation::CLASSES;
 
-    /// Returns the kind's index in tables by kind, below [`Kind::COUNT`]. Pack and unpack of bytes
-    /// have the first two indices, and all reductions of one direction share one.
+    /// Returns the index of the kind in tables that have an entry for each kind. It is below
+    /// [`Kind::COUNT`]. Pack and unpack of bytes have the first two indices, and all reductions of
+    /// one direction share one index.
     pub fn index(self) -> usize {
         2 * self.operation.class() + self.direction as usize
     }

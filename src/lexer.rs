@@ -1,9 +1,10 @@
 //! Lexer for the text forms of datatypes, nests and corpora: splits a text into words, integers and
 //! punctuation.
 //!
-//! A token is a punctuation mark or a longest run of other characters without white space. A run of
-//! digits, optionally after a `-`, is an integer, and any other run is a word. Nothing is copied
-//! and no token is kept, so reading a text takes time linear in its length and no memory.
+//! A token is a punctuation mark, or a run, as long as possible, of other characters without white
+//! space. A run of digits, optionally after a `-`, is an integer, and any other run is a word.
+//! Nothing is copied and no token is kept, so reading a text takes time linear in its length and no
+//! memory.
 //!
 //! Invariant: every error names the line and the column, the text found there and what was
 //! expected, and shows the line with a caret below it.
@@ -12,14 +13,14 @@ use std::fmt::Display;
 
 use crate::error::{Error, ErrorClass, Result};
 
-/// Maximum number of characters that an error shows of a line on each side of the caret, and of the
-/// text found at the caret.
+/// Maximum number of characters that an error shows of a line before the caret, of the same line
+/// from the caret on, and of the text found at the caret.
 const CONTEXT: usize = 60;
 
 /// Characters that are tokens by themselves.
 const PUNCTUATION: &[u8] = b"()[]{}=,:;@";
 
-/// Properties in which the text forms differ.
+/// Properties in which the text forms of datatypes, nests and corpora differ.
 #[derive(Debug)]
 pub struct Notation {
     /// Name of the text form in error messages.
@@ -33,7 +34,7 @@ pub struct Notation {
 /// A token, as it is written in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token<'a> {
-    /// Any run of characters that is not an integer.
+    /// A run of characters that is not an integer.
     Word(&'a str),
     /// Digits, optionally after a `-`.
     Integer(&'a str),
@@ -44,7 +45,7 @@ pub enum Token<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// Returns the characters of the token; empty at the end.
+    /// Returns the characters of the token. Those of [`Token::End`] are none.
     pub fn text(self) -> &'a str {
         match self {
             Token::Word(text) | Token::Integer(text) | Token::Punctuation(text) => text,
@@ -73,8 +74,8 @@ impl<'a> Lexer<'a> {
         lexer
     }
 
-    /// Finds the first token at or after the byte offset `after`, and skips white space and
-    /// comments before it.
+    /// Skips white space and comments from the byte offset `after` on, and makes the token that
+    /// follows them the next token.
     fn scan(&mut self) {
         let bytes = self.text.as_bytes();
         let comments = self.notation.comments;
@@ -108,7 +109,7 @@ impl<'a> Lexer<'a> {
             && digits.bytes().all(|b| b.is_ascii_digit() || group(b))
     }
 
-    /// Returns the next token without taking it.
+    /// Returns the next token and leaves it in place.
     pub fn token(&self) -> Token<'a> {
         self.token
     }
@@ -128,7 +129,7 @@ impl<'a> Lexer<'a> {
         self.after
     }
 
-    /// Takes the next token and returns it.
+    /// Takes the next token out of the text and returns it.
     pub fn take(&mut self) -> Token<'a> {
         let token = self.token;
         self.after = self.start + token.text().len();
@@ -148,7 +149,7 @@ impl<'a> Lexer<'a> {
     /// Takes the next token, whose text must be `text`.
     ///
     /// # Errors
-    /// If the next token is a different one.
+    /// Returns an error if the next token is a different one.
     pub fn expect(&mut self, text: &str) -> Result<()> {
         if self.eat(text) { Ok(()) } else { self.wanted(format_args!("`{text}`")) }
     }
@@ -156,7 +157,7 @@ impl<'a> Lexer<'a> {
     /// Checks that the text has no more tokens.
     ///
     /// # Errors
-    /// If there is another token.
+    /// Returns an error if there is another token.
     pub fn end(&self) -> Result<()> {
         if self.token == Token::End { Ok(()) } else { self.wanted("the end of the text") }
     }
@@ -164,7 +165,7 @@ impl<'a> Lexer<'a> {
     /// Takes the next token, which must be an integer.
     ///
     /// # Errors
-    /// If the next token is something else, or does not fit in an `i64`.
+    /// Returns an error if the next token is not an integer or does not fit in an `i64`.
     pub fn signed(&mut self) -> Result<i64> {
         let value = self.integer("a number")?;
         let value = i64::try_from(value).map_err(|_| self.too_large())?;
@@ -175,7 +176,8 @@ impl<'a> Lexer<'a> {
     /// Takes the next token, which must be an integer that is not negative.
     ///
     /// # Errors
-    /// If the next token is something else, or does not fit in a `u64`.
+    /// Returns an error if the next token is not an integer, is negative or does not fit in a
+    /// `u64`.
     pub fn unsigned(&mut self) -> Result<u64> {
         let what = "a number that is not negative";
         let value = self.integer(what)?;
@@ -201,13 +203,13 @@ impl<'a> Lexer<'a> {
     /// Returns an error which says that `what` was expected in place of the next token.
     ///
     /// # Errors
-    /// Always.
+    /// Always returns an error.
     pub fn wanted<T>(&self, what: impl Display) -> Result<T> {
         Err(self.fault(self.start, format!("expected {what}")))
     }
 
-    /// Returns an error of class `Arg` with `rule`, the text at byte `at`, its line and column, and
-    /// a caret below it.
+    /// Returns an error of class `Arg` about the text at byte `at`. It shows that text, its line
+    /// and column, `rule`, and the line with a caret.
     pub fn fault(&self, at: usize, rule: impl Display) -> Error {
         let found = Lexer::new(self.notation, self.text, at).token;
         let found = match found {

@@ -118,7 +118,8 @@ impl Op {
         Op::ALL.into_iter().find(|op| u64::from(op.abi_value()) == value)
     }
 
-    /// Returns true for `MPI_MINLOC` and `MPI_MAXLOC`, which reduce pairs of a value and an index.
+    /// Returns true for `MPI_MINLOC` and `MPI_MAXLOC`, whose operands are pairs of a value and an
+    /// index.
     pub(crate) fn is_location(self) -> bool {
         matches!(self, Op::Minloc | Op::Maxloc)
     }
