@@ -1,9 +1,10 @@
 //! Subarray and darray as trees of simpler constructors, with O(dimensions) nodes each.
 //!
-//! MPI 5.0 section 5.1.3 defines a subarray dimension by dimension, and section 5.1.4 reduces every
-//! distribution to `cyclic(darg)` with a last block that may be shorter. Strides are computed in
-//! bytes from the extent of `oldtype`, so the extents of the inner trees do not matter. Both
-//! markers of the result are set once, on top, by `resized(0, product of sizes * extent, ..)`.
+//! MPI 5.0 section 5.1.3 defines a subarray dimension by dimension. Section 5.1.4 reduces every
+//! distribution of a darray to `cyclic(darg)`, whose last block may be shorter. Strides are
+//! computed in bytes from the extent of `oldtype`, so the extents of the inner trees do not matter.
+//! Both bounds of the result are set once, by a `resized` node on top: the lower bound is 0, and
+//! the extent is the product of the sizes and the extent of `oldtype`.
 
 use super::Datatype;
 use super::call::ConstructorCall;
@@ -44,20 +45,21 @@ fn some_dimensions(call: &ConstructorCall, ndims: usize) -> Result<()> {
     Ok(())
 }
 
-/// The tree of the dimensions so far, whose first element is `offset` bytes after the array's
-/// start. It grows by one dimension at a time.
+/// Datatype of the wanted elements in the dimensions that have been added so far. Dimensions are
+/// added one at a time, beginning with the contiguous one. The first wanted element is `offset`
+/// bytes after the start of the array.
 struct Slab<'a> {
     call: &'a ConstructorCall,
-    /// Name of the argument that an overflow is blamed on.
+    /// Name of the argument that the error of an overflow shows.
     sizes: &'static str,
     tree: Datatype,
     offset: i64,
-    /// Distance in bytes between neighbours in the next dimension.
+    /// Distance in bytes between neighbouring elements in the dimension that is added next.
     stride: i64,
 }
 
 impl Slab<'_> {
-    /// Returns the error that the size of dimension `d` is too large.
+    /// Returns the error of an overflow that the size of dimension `d` causes.
     fn overflow(&self, d: usize, size: i64) -> Error {
         self.call.overflow(format!("{}[{d}]", self.sizes), size)
     }
@@ -67,7 +69,8 @@ impl Slab<'_> {
         bytes.ok_or_else(|| self.overflow(d, size))
     }
 
-    /// Returns the type of `n` neighbouring elements of the current dimension.
+    /// Returns the type of `n` neighbouring elements in the dimension that is added next.
+    /// `innermost` says that it is the contiguous one.
     fn neighbours(&self, n: i64, innermost: bool) -> Result<Datatype> {
         match n {
             1 => Ok(self.tree.clone()),
@@ -76,10 +79,11 @@ impl Slab<'_> {
         }
     }
 
-    /// Adds dimension `d` of `size` elements. `tree` has the wanted elements of the dimension, the
-    /// first of which has index `first`.
+    /// Adds dimension `d`, which has `size` elements in the whole array. `tree` is the type of the
+    /// wanted elements, the first of which has index `first`.
     fn advance(&mut self, tree: Result<Datatype>, first: i128, d: usize, size: i64) -> Result<()> {
-        // The arguments have been checked, so whatever a constructor below refuses is an overflow.
+        // The arguments have been checked, so if a constructor refused to make `tree`, the reason
+        // is an overflow.
         self.tree = tree.map_err(|_| self.overflow(d, size))?;
         let shift = self.bytes(first, d, size)?;
         self.offset = self.offset.checked_add(shift).ok_or_else(|| self.overflow(d, size))?;
@@ -87,7 +91,7 @@ impl Slab<'_> {
         Ok(())
     }
 
-    /// Returns the type of the whole array, whose last dimension is `d`.
+    /// Returns the type of the whole array. `d` is the dimension that was added last.
     fn finish(self, d: usize, size: i64) -> Result<Datatype> {
         let placed = match self.offset {
             0 => Ok(self.tree.clone()),
@@ -131,8 +135,9 @@ pub(crate) fn subarray(
     slab.finish(last, sizes[last])
 }
 
-/// One dimension of a darray as the blocks that the process owns. Block `k` has the global indices
-/// `[(r + k*psize)*darg, ..+darg)`, cut at `gsize`.
+/// One dimension of a darray, as the blocks of it that a process owns. The process has coordinate
+/// `r` among the `psize` processes of the dimension. Its block `k` has the `darg` global indices
+/// from `(r + k*psize)*darg` on, cut at `gsize`.
 struct Cyclic {
     darg: i64,
     r: i64,
@@ -147,12 +152,12 @@ impl Cyclic {
         if self.r >= blocks { 0 } else { (blocks - self.r - 1) / self.psize + 1 }
     }
 
-    /// Returns the first global index of owned block `k`.
+    /// Returns the first global index of block `k` of the process.
     fn start(&self, k: i64) -> i128 {
         (i128::from(self.r) + i128::from(k) * i128::from(self.psize)) * i128::from(self.darg)
     }
 
-    /// Returns the number of elements in owned block `k`.
+    /// Returns the number of elements in block `k` of the process.
     fn length(&self, k: i64) -> i64 {
         let left = i128::from(self.gsize) - self.start(k);
         if left < i128::from(self.darg) { left as i64 } else { self.darg }
@@ -171,7 +176,7 @@ fn coordinates(rank: i64, psizes: &[i64]) -> Vec<i64> {
     r
 }
 
-/// Checks the arguments of darray and reduces every dimension to its blocks.
+/// Checks the arguments of a darray, and returns the blocks of the process for every dimension.
 fn reduce(call: &ConstructorCall, grid: &Grid<'_>) -> Result<Vec<Cyclic>> {
     let ndims = grid.gsizes.len();
     some_dimensions(call, ndims)?;
@@ -189,7 +194,8 @@ fn reduce(call: &ConstructorCall, grid: &Grid<'_>) -> Result<Vec<Cyclic>> {
         positive(call, "gsizes", d, grid.gsizes[d])?;
         positive(call, "psizes", d, grid.psizes[d])?;
     }
-    // All entries are positive here, so a product that overflows cannot be the number of processes.
+    // All entries of `psizes` are positive here. If their product overflows, it cannot be the
+    // number of processes.
     let processes = grid.psizes.iter().try_fold(1i64, |p, &n| p.checked_mul(n));
     if processes != Some(grid.size) {
         let rule = format!(
@@ -198,7 +204,8 @@ fn reduce(call: &ConstructorCall, grid: &Grid<'_>) -> Result<Vec<Cyclic>> {
         );
         return Err(Error::new(ErrorClass::Arg, call.0, "size", grid.size, rule));
     }
-    // Each distribution becomes blocks of `darg` elements that are dealt to the processes in turn.
+    // Express each distribution as blocks of `darg` elements that are dealt to the processes in
+    // turn.
     let r = coordinates(grid.rank, grid.psizes);
     (0..ndims)
         .map(|d| {
@@ -223,8 +230,8 @@ fn reduce(call: &ConstructorCall, grid: &Grid<'_>) -> Result<Vec<Cyclic>> {
                 }
                 (_, Some(darg)) => darg,
             };
-            // If there is only one process in the dimension, all its blocks are neighbours, so they
-            // are one block.
+            // If the dimension has only one process, all blocks are neighbours of each other, so
+            // they form a single block.
             Ok(Cyclic { darg: if psize == 1 { gsize } else { darg }, r: r[d], psize, gsize })
         })
         .collect()
@@ -240,14 +247,16 @@ pub(crate) fn darray(call: &ConstructorCall, grid: &Grid<'_>, oldtype: &Datatype
     for (level, d) in fastest_first(dimensions.len(), grid.order).enumerate() {
         let c = &dimensions[d];
         last = d;
-        // In a type without data, only the stride is needed, from which `finish` gets the extent of
-        // the array.
+        // If the process owns no elements, only the stride is needed, from which `finish` computes
+        // the extent of the array.
         if empty {
             slab.stride = slab.bytes(i128::from(c.gsize), d, c.gsize)?;
             continue;
         }
-        // All owned blocks have `darg` elements, except that the last one may be shorter. The full
-        // blocks become one hvector, and a shorter last block is added by a struct.
+        // All blocks of the process have `darg` elements, except that the last one may be shorter.
+        // Two or more full blocks become an hvector, and a single full block is taken as it is. A
+        // shorter block after full ones is added by a struct. If the shorter block is the only one,
+        // it is taken as it is too.
         let innermost = level == 0;
         let (count, short) = (c.count(), c.length(c.count() - 1));
         let step = if count == 1 { 0 } else { slab.bytes(c.start(1) - c.start(0), d, c.gsize)? };

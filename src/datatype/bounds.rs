@@ -1,23 +1,24 @@
-//! Size and bounds of a type map, computed from those of the children in one pass over the
-//! arguments.
+//! Size and bounds of a type map, computed from the sizes and bounds of the children in one pass
+//! over the arguments of the constructor.
 //!
-//! Markers are kept separately from entries (MPI 5.0 section 5.1.6). The lower bound of a map is
-//! its lowest lb marker or, without such a marker, the lowest displacement. The upper bound is the
-//! highest ub marker or, without one, the highest end of an entry plus the epsilon that rounds the
-//! extent up to a multiple of the strictest alignment in the map. Replication copies markers as it
-//! copies entries, so explicit bounds are sticky. A map that is replicated zero times leaves
-//! neither.
+//! Markers (of the lower bound, lb, and the upper bound, ub) are kept separately from the entries
+//! of the map (MPI 5.0 section 5.1.6). The lower bound of a map is its lowest lb marker or, without
+//! such a marker, the lowest displacement. The upper bound is the highest ub marker or, without
+//! one, the highest end of an entry plus the epsilon that rounds the extent up to a multiple of the
+//! strictest alignment in the map. Replication copies markers as it copies entries, so explicit
+//! bounds are sticky. A map that is replicated zero times leaves neither markers nor entries.
 //!
-//! Invariants: without entries the true bounds are 0. All values fit in 64 bits, or construction
-//! fails.
+//! Invariants: a map without entries has true bounds of 0. All values fit in 64 bits, or
+//! construction fails.
 
 use super::named::Named;
 
-/// Size and bounds of one type map, in bytes. Packed, so that a node has no padding after it.
+/// Size and bounds of one type map, in bytes. The fields are packed, so that a node that contains
+/// this struct has no padding after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(Rust, packed(4))]
 pub(crate) struct Bounds {
-    /// Number of bytes of data.
+    /// Number of bytes of data in one instance.
     pub(crate) size: i64,
     /// Whether the map has an entry.
     pub(crate) entries: bool,
@@ -86,8 +87,8 @@ impl Bounds {
     }
 }
 
-/// Accumulates the bounds of a constructor's map, from the child maps and the displacements at
-/// which they stand.
+/// Accumulates the bounds of the type map that a constructor makes, from the maps of its children
+/// and the displacements at which they are placed.
 pub(crate) struct Placing {
     size: i128,
     entries: Option<(i128, i128)>,
@@ -101,7 +102,7 @@ impl Placing {
         Placing { size: 0, entries: None, lb_marker: None, ub_marker: None, alignment: 1 }
     }
 
-    /// Adds `copies` >= 1 copies of `child`, at displacements of which `first` is the lowest and
+    /// Adds `copies` >= 1 copies of `child`. `first` is the lowest of their displacements and
     /// `last` the highest. The sums have 128 bits; `finish` checks that they fit in 64.
     pub(crate) fn add(
         &mut self,

@@ -1,6 +1,7 @@
-//! C program text that builds a datatype with MPI's constructors.
+//! C program text that builds a datatype with MPI's constructors, and numbers and arrays as C
+//! expressions (`literal`, `array`).
 //!
-//! It is for programs that ask an MPI library about a datatype: reproducers, benchmarks and
+//! The text is for programs that ask an MPI library about a datatype: reproducers, benchmarks and
 //! comparisons with another library. Invariant: every node of the DAG is built once, after its
 //! children. A node that was built by a large-count constructor, or whose counts need one, is built
 //! by that constructor again.
@@ -11,19 +12,20 @@ use std::fmt::{Display, Write};
 use super::combiner::{Argument, Combiner, Distribution, Order};
 use super::{Datatype, postorder};
 
-/// Treatment of bounds that an MPI library decided, which no constructor of MPI makes.
+/// Treatment of the bounds that an MPI library gave to a datatype that was decoded from it. MPI has
+/// no constructor for such bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostBounds {
-    /// The bounds are left out, because the program runs with that library, which decides them
-    /// again.
+    /// The program leaves the bounds out, because it runs with the library that decided them, which
+    /// decides them again.
     Omitted,
-    /// The bounds are set by `MPI_Type_create_resized`, so that the type has them in any library.
-    /// Such a type packs the same.
+    /// The program sets the bounds by `MPI_Type_create_resized`, so that the type has them in any
+    /// library. The resized type packs the same bytes.
     Resized,
 }
 
-/// Appends statements of a C function to `out` that declare and build the nodes of `t`. Returns the
-/// C expression of `t` itself.
+/// Appends C statements to `out` that declare and build the nodes of `t`, for the body of a
+/// function. Returns the C expression of `t` itself.
 pub fn constructors(t: &Datatype, bounds: HostBounds, out: &mut String) -> String {
     let mut names: HashMap<usize, String> = HashMap::new();
     for node in postorder(t) {
@@ -44,7 +46,8 @@ pub fn constructors(t: &Datatype, bounds: HostBounds, out: &mut String) -> Strin
 }
 
 /// Returns the name of MPI's function for a constructor. The MPI-1 forms with INTEGER addresses no
-/// longer exist in MPI, so their successors, which mean the same, take their place.
+/// longer exist in MPI, so the result for such a form is the name of its successor, which means the
+/// same.
 fn function(combiner: &Combiner) -> String {
     let prefix = match combiner {
         Combiner::Dup { .. }
@@ -98,8 +101,8 @@ fn arguments(combiner: &Combiner, large: bool, names: &HashMap<usize, String>) -
         })
         .collect();
     match combiner {
-        // `parameters` leaves out the lengths of arrays, and has `oldtype` after the numbers.
-        // Insert the length where MPI has it, and for resized move `oldtype` to the front.
+        // `parameters` leaves out the lengths of arrays, and lists `oldtype` after the numbers.
+        // Insert each length where MPI has it, and for resized move `oldtype` to the front.
         Combiner::Indexed { displacements: entries, .. }
         | Combiner::Hindexed { displacements: entries, .. }
         | Combiner::IndexedBlock { displacements: entries, .. }
@@ -121,9 +124,9 @@ pub fn array<T: Display>(element: &str, values: impl IntoIterator<Item = T>) -> 
     format!("({element}[]){{{items}}}")
 }
 
-/// Returns a 64-bit number as a C expression. In C, a decimal constant has the first type that it
-/// fits. The lowest number is written as a difference, because the digits after its minus sign fit
-/// no type.
+/// Returns a 64-bit number as a C expression. In C, a decimal constant has the first type in which
+/// it fits. The lowest number is written as a difference, because its digits without the minus sign
+/// fit in no type.
 pub fn literal(n: i64) -> String {
     if n == i64::MIN { format!("({} - 1)", n + 1) } else { n.to_string() }
 }

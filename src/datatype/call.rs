@@ -2,11 +2,11 @@
 
 use crate::error::{Error, ErrorClass, Result};
 
-/// A constructor call, by the name that its errors show.
+/// A constructor call, represented by the name that its errors show.
 pub(crate) struct ConstructorCall(pub(crate) &'static str);
 
 impl ConstructorCall {
-    /// Checks that an argument is not negative. An error has the given class.
+    /// Checks that an argument is not negative. If it is, the error has the class `class`.
     pub(crate) fn not_negative(&self, class: ErrorClass, argument: &'static str, value: i64) -> Result<()> {
         if value < 0 {
             Err(Error::new(class, self.0, argument, value, "must not be negative"))
@@ -19,8 +19,8 @@ impl ConstructorCall {
         Error::new(ErrorClass::Arg, self.0, format!("{argument}[{index}]"), value, "must not be negative")
     }
 
-    /// Checks that an array of `len` entries has as many as the array `first`, which has
-    /// `expected`.
+    /// Checks that the array `argument`, which has `len` entries, has as many as the array named
+    /// `first`, which has `expected`.
     pub(crate) fn same_length(
         &self,
         argument: &'static str,

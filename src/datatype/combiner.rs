@@ -1,11 +1,12 @@
 //! Combiners: the constructor that made a datatype, with exactly its arguments.
 //!
-//! Names and order of the arguments are those of MPI 5.0 section 5.1.2. Displacements and strides
-//! are in elements (extents of `oldtype`) or, for the `h` forms, struct, resized and bounds, in
-//! bytes. The legacy flag marks the MPI-1 Fortran forms whose addresses were default INTEGERs
-//! (`MPI_COMBINER_HVECTOR_INTEGER`, `MPI_COMBINER_HINDEXED_INTEGER`,
-//! `MPI_COMBINER_STRUCT_INTEGER`). They mean the same as the others, and are kept so that decoding
-//! gives them back.
+//! The names and the order of the arguments are those of MPI 5.0 section 5.1.2. Displacements and
+//! strides are in elements (extents of `oldtype`) or, in the constructors whose names begin with
+//! `h` and in struct, resized and bounds, in bytes. The legacy flag marks the MPI-1 Fortran forms
+//! whose addresses were default INTEGERs (`MPI_COMBINER_HVECTOR_INTEGER`,
+//! `MPI_COMBINER_HINDEXED_INTEGER`, `MPI_COMBINER_STRUCT_INTEGER`). These forms mean the same as
+//! those without the flag, which is kept so that decoding a datatype gives back the form that built
+//! it.
 
 use std::sync::Arc;
 
@@ -97,29 +98,33 @@ pub enum Combiner {
     /// `MPI_Type_create_resized`, in bytes: replaces the markers of `oldtype` by a marker at each
     /// bound.
     Resized { lb: i64, extent: i64, oldtype: Datatype },
-    /// Bounds in bytes that an MPI library decided. This is not a constructor of MPI: decoding
-    /// shows the combiner of `oldtype`.
+    /// Bounds in bytes that an MPI library gave to a datatype. This is not a constructor of MPI:
+    /// the envelope shows the combiner of `oldtype`.
     Bounds { lb: i64, extent: i64, oldtype: Datatype },
     /// An unnamed pair type of `MPI_Type_get_value_index`.
     ValueIndex { value: Datatype, index: Datatype },
 }
 
-/// An argument of a constructor, by its type in MPI's interface.
+/// An argument of a constructor. The variants correspond to the types of arguments in MPI's
+/// interface.
 #[derive(Clone, Copy, Debug)]
 pub enum Argument<'a> {
     /// A count, block length, stride, bound, size or rank.
     Number(i64),
     /// A number; `None` is `MPI_UNDEFINED`.
     Optional(Option<i64>),
-    /// An array of `int` in every form of the constructor.
+    /// An array whose C type is `int` in both the small and the large-count form of the
+    /// constructor.
     Integers(&'a [i64]),
-    /// An array of counts, and of displacements in elements: `int`, or `MPI_Count` in the large-count form.
+    /// An array of counts, or of displacements in elements. Its C type is `int`, or `MPI_Count` in
+    /// the large-count form.
     Counts(&'a [i64]),
-    /// An array of displacements in bytes: `MPI_Aint`, or `MPI_Count` in the large-count form.
+    /// An array of displacements in bytes. Its C type is `MPI_Aint`, or `MPI_Count` in the
+    /// large-count form.
     Addresses(&'a [i64]),
-    /// Distributions of darray.
+    /// The distribution of each dimension of a darray.
     Distributions(&'a [Distribution]),
-    /// Arguments of darray's distributions; `None` is `MPI_DISTRIBUTE_DFLT_DARG`.
+    /// The argument of each distribution of a darray; `None` is `MPI_DISTRIBUTE_DFLT_DARG`.
     Defaults(&'a [Option<i64>]),
     /// A storage order.
     Order(Order),
@@ -130,12 +135,12 @@ pub enum Argument<'a> {
 }
 
 impl Combiner {
-    /// Returns the arguments with the standard's names and in its order, except that datatypes come
-    /// last and lengths of arrays are left out. Every printed form is made from this list. A named
-    /// datatype has no arguments.
+    /// Returns the arguments with the names and in the order of the standard, except that datatypes
+    /// are last and the lengths of arrays are left out. Every printed form of a datatype is made
+    /// from this list. A named datatype has no arguments.
     pub fn parameters(&self) -> Vec<(&'static str, Argument<'_>)> {
         use Argument as A;
-        // The arguments that are not datatypes come first, each with its type in MPI's interface.
+        // List the arguments that are not datatypes first, each with its type in MPI's interface.
         let mut list = match self {
             Combiner::Named(_) | Combiner::Dup { .. } | Combiner::ValueIndex { .. } => Vec::new(),
             Combiner::Contiguous { count, .. } => vec![("count", A::Number(*count))],
@@ -185,7 +190,7 @@ impl Combiner {
             }
         };
         match self {
-            // The datatypes follow. All constructors but these two have a single one, or none.
+            // Append the datatypes. All constructors but these two have a single one, or none.
             Combiner::Struct { types, .. } => list.push(("types", A::Types(types))),
             Combiner::ValueIndex { value, index } => {
                 list.extend([("value", A::Type(value)), ("index", A::Type(index))]);
@@ -195,7 +200,7 @@ impl Combiner {
         list
     }
 
-    /// Returns the name in the text notation.
+    /// Returns the name of the constructor or named type in the text notation.
     pub fn text_name(&self) -> &'static str {
         match self {
             Combiner::Named(n) => n.text_name(),
@@ -252,8 +257,9 @@ impl Combiner {
         })
     }
 
-    /// Returns the number of arguments, in which every number and every datatype counts once
-    /// (integers + addresses + datatypes of the envelope).
+    /// Returns the number of arguments, of which every number and every datatype counts once. For a
+    /// constructor of MPI, it is the sum of the integers, addresses and datatypes of the envelope
+    /// in the small form.
     pub fn arguments(&self) -> u64 {
         let n = match self {
             Combiner::Named(_) => 0,

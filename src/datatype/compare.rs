@@ -1,8 +1,9 @@
 //! Structural equality of datatypes: whether two of them have the same combiner tree.
 //!
-//! Two DAGs are compared as automata are (Hopcroft and Karp). A pair of nodes that was compared
-//! once is merged in a union-find structure and never expanded again, so the work is linear in the
-//! number of nodes however far the trees unfold. Nothing recurses.
+//! Two DAGs are compared as automata are (Hopcroft and Karp). If the hashes, arguments and numbers
+//! of children of two nodes agree, the nodes are merged in a union-find structure, and then their
+//! children are compared. A pair of nodes that are merged already is not expanded again, so the
+//! work is linear in the number of nodes, however far the trees unfold. Nothing recurses.
 
 use std::collections::HashMap;
 
@@ -77,7 +78,10 @@ fn same_arguments(a: &Combiner, b: &Combiner) -> bool {
     }
 }
 
-/// Disjoint sets of nodes that have been compared with each other, by the addresses of the nodes.
+/// Disjoint sets of nodes, which are identified by their addresses. Two nodes are merged only after
+/// their hashes, arguments and numbers of children have been found to agree, and before their
+/// children are compared. Merging is transitive, so a set can contain two nodes that have not been
+/// compared with each other.
 #[derive(Default)]
 struct UnionFind(HashMap<usize, usize>);
 
@@ -118,10 +122,10 @@ pub(crate) fn equal(a: &Datatype, b: &Datatype) -> bool {
         if left.len() != right.len() {
             return false;
         }
-        // Remember the pair so that it is not expanded again, unless it cannot come up again or
-        // comes up no more often than another pair. A pair of nodes with one owner each comes up
-        // once for each time that the pair of their owners does. The last open pair cannot come up
-        // again if its depth is at most 1, because only named types are below it.
+        // Merge the pair, so that it is not expanded again. In two cases this is not needed. If
+        // each node of the pair has a single owner, the pair comes up only once for each time that
+        // the pair of the owners is expanded. If no other pair is open and the depth of `a` is at
+        // most 1, only pairs of named types follow, so this pair cannot come up again.
         let met_once =
             a.reference_count() == 1 && b.reference_count() == 1 || open.is_empty() && a.depth() <= 1;
         if left.len() > 0 && (met_once || merged.merge(a.id(), b.id())) {

@@ -22,8 +22,8 @@ pub(crate) struct Derived {
     pub(crate) extra: Option<Extra>,
 }
 
-/// Checks the arguments of a combiner and computes the properties of its node. Errors are those of
-/// [`Datatype::new`].
+/// Checks the arguments of a combiner and computes the properties of its node. The errors are those
+/// of [`Datatype::new`].
 pub(crate) fn derive(combiner: &Combiner) -> Result<Derived> {
     let call = ConstructorCall(combiner.text_name());
     let simple = |layout, signature| Ok(Derived { layout, signature, extra: None });
@@ -65,7 +65,7 @@ pub(crate) fn derive(combiner: &Combiner) -> Result<Derived> {
         Combiner::Struct { blocklengths, displacements, types, .. } => {
             structure(&call, blocklengths, displacements, types)
         }
-        // The map stays that of `oldtype`, and only its bounds are replaced.
+        // The type map stays that of `oldtype`, and only its bounds are replaced.
         Combiner::Resized { lb, extent, oldtype } | Combiner::Bounds { lb, extent, oldtype } => {
             let layout =
                 oldtype.layout().resized(*lb, *extent).map_err(|_| call.overflow("extent", *extent))?;
@@ -98,8 +98,8 @@ fn expanded(tree: Datatype) -> Result<Derived> {
     Ok(Derived { layout, signature, extra: Some(Extra::Expansion(tree)) })
 }
 
-/// Returns the bounds of `count` blocks of `blocklength` copies, which start `stride` bytes apart.
-/// Neither count may be negative.
+/// Returns the bounds of `count` blocks of `blocklength` copies of `oldtype`. The blocks start
+/// `stride` bytes apart. `count` and `blocklength` must not be negative.
 fn blocks(
     oldtype: &Datatype,
     count: i64,
@@ -110,8 +110,8 @@ fn blocks(
         return Ok(Bounds::EMPTY);
     }
     let child = oldtype.layout();
-    // The lowest and highest displacement of any copy are those within a block plus those of the
-    // blocks.
+    // The lowest and highest displacement of any copy are the sums of those of a copy within its
+    // block and those of a block.
     let (first, last) = displacement_range(0, blocklength, child.extent())?;
     let (block_first, block_last) = displacement_range(0, count, stride)?;
     let mut placing = Placing::new();
@@ -138,7 +138,7 @@ fn vector(
     call.not_negative(ErrorClass::Arg, "blocklength", blocklength)?;
     let bytes = match bytes {
         Some(bytes) => bytes,
-        // The stride of at most one block is never used.
+        // If there is at most one block, or the blocks are empty, the stride is not used.
         None if count <= 1 || blocklength == 0 => 0,
         None => return Err(call.overflow("stride", stride)),
     };
@@ -154,7 +154,7 @@ fn vector(
     Ok((layout, oldtype.signature().repeat(blocklength).repeat(count)))
 }
 
-/// Block lengths of an indexed constructor: one for each block, or one for all.
+/// Block lengths of an indexed constructor: one for each block, or a single length for all blocks.
 enum Lengths<'a> {
     Each(&'a [i64]),
     All(i64),
@@ -176,8 +176,8 @@ fn indexed(
         Lengths::All(length) => call.not_negative(ErrorClass::Arg, "blocklength", length)?,
     }
     let child = oldtype.layout();
-    // Find how many copies there are and where the outermost ones stand. The careful version runs
-    // only if the fast one gives up, and names the entry that is wrong.
+    // Find how many copies there are and where the outermost copies are. `ends_checked` runs only
+    // if `ends_fast` gives up, and its error names the entry that is wrong.
     let (total, first, last) = match ends_fast(&lengths, displacements, unit, child.extent()) {
         Some(ends) => ends,
         None => ends_checked(call, &lengths, displacements, unit, child.extent())?,
@@ -200,12 +200,12 @@ fn indexed(
     Ok((layout, oldtype.signature().repeat(copies)))
 }
 
-/// Returns the number of copies and the lowest and highest displacement of a copy, from one pass
-/// whose loop has no checks.
+/// Returns the number of copies and the lowest and highest displacement of a copy, computed in a
+/// loop without checks.
 ///
-/// Returns `None` if a length or the extent is negative, if the one length of all blocks is 0, or
-/// if something could have overflowed. [`ends_checked`] then names the entry that is wrong, if any
-/// is.
+/// Returns `None` if a length or the extent is negative, if a single length for all blocks is 0, or
+/// if something could have overflowed. The caller then calls [`ends_checked`], which names the
+/// entry that is wrong, if there is one.
 fn ends_fast(
     lengths: &Lengths<'_>,
     displacements: &[i64],
@@ -239,27 +239,30 @@ fn ends_fast(
     exact.then_some((i128::from(ends.total), ends.first, ends.end.wrapping_sub(extent)))
 }
 
-/// Result of one pass over blocks, which is wrong if something overflowed.
+/// Number of copies and outermost places of some blocks, computed without checks. They are wrong if
+/// something overflowed.
 struct Ends {
     /// Number of copies.
     total: i64,
-    /// Lowest start of a block, in bytes or, before [`Ends::scaled`], in units.
+    /// Lowest start of a block. It is in bytes or, if [`Ends::scaled`] is still to be called, in
+    /// units of the displacements.
     first: i64,
     /// Highest end of a block, in the same unit as `first`.
     end: i64,
-    /// Bitwise or of all lengths less one. It is negative if a length is 0 or negative, except for
-    /// `i64::MIN`, which makes `longest` too large instead.
+    /// Bitwise or of `length - 1` for all lengths. It is negative if a length is 0 or negative. The
+    /// exception is the length `i64::MIN`, which makes `longest` too large instead.
     signs: i64,
     /// Bitwise or of the lengths, which is at least as large as each of them.
     longest: u64,
-    /// Bitwise or of the magnitudes of the displacements, which is at least as large as each of
-    /// them.
+    /// Bitwise or of the magnitudes of all displacements or, in [`Ends::from_equal_blocks`], of
+    /// only the lowest and the highest one. It is at least as large as each magnitude.
     farthest: u64,
 }
 
 impl Ends {
-    /// Returns the ends of blocks, each a (length, displacement). `place` is where a block with a
-    /// displacement starts, and `span` is what a length covers.
+    /// Returns the ends of blocks, which are given as pairs (length, displacement). `place`
+    /// converts a displacement to the start of the block, and `span` converts a length to the
+    /// distance that the block covers.
     #[inline(always)]
     fn from_blocks(
         blocks: impl Iterator<Item = (i64, i64)>,
@@ -280,11 +283,11 @@ impl Ends {
         })
     }
 
-    /// Returns the ends of blocks that all have `length`, where `end` is the highest start of a
-    /// block, without the length added.
+    /// Returns the ends of blocks that all have length `length`. In this result `end` is the
+    /// highest start of a block, without the length added.
     ///
-    /// The loop keeps four minima and maxima, because a minimum that waits for the one before it
-    /// takes two cycles.
+    /// The loop keeps four independent minima and maxima. With a single minimum, each step would
+    /// wait for the one before it, which takes two cycles.
     fn from_equal_blocks(length: i64, displacements: &[i64]) -> Ends {
         let (fours, rest) = displacements.as_chunks::<4>();
         let (mut minimum, mut maximum) = ([i64::MAX; 4], [i64::MIN; 4]);
@@ -305,9 +308,9 @@ impl Ends {
         }
     }
 
-    /// Returns the ends of the blocks that are not empty, since empty blocks have no place. Empty
-    /// blocks are rare, so the pass over all blocks finds out whether there are any, and only then
-    /// is there a second pass.
+    /// Returns the ends of the blocks that are not empty; empty blocks have no place. Empty blocks
+    /// are rare, so a first pass takes all blocks and finds out whether a length is 0 or negative.
+    /// Only if there is such a length, a second pass leaves the empty blocks out.
     #[inline(always)]
     fn from_nonempty_blocks(
         blocks: impl Iterator<Item = (i64, i64)> + Clone,
@@ -321,20 +324,20 @@ impl Ends {
         Ends::from_blocks(blocks.filter(|&(length, _)| length != 0), place, span)
     }
 
-    /// Returns the ends with the places converted from units of `unit` bytes to bytes.
+    /// Converts `first` and `end` from units of `unit` bytes to bytes.
     fn scaled(self, unit: i64) -> Ends {
         Ends { first: self.first.wrapping_mul(unit), end: self.end.wrapping_mul(unit), ..self }
     }
 }
 
-/// Returns the value if it is not negative, else its bitwise complement, which has as many
-/// significant bits.
+/// Returns the value if it is not negative. Otherwise returns its bitwise complement, which has as
+/// many significant bits.
 fn magnitude(value: i64) -> u64 {
     (value ^ (value >> 63)) as u64
 }
 
-/// Computes the same as [`ends_fast`] with checks at every step. An error names the first bad
-/// entry.
+/// Computes the same as [`ends_fast`] with checks at every step. The error names the first entry
+/// that is wrong.
 fn ends_checked(
     call: &ConstructorCall,
     lengths: &Lengths<'_>,
@@ -377,16 +380,17 @@ fn structure(
     call.same_length("displacements", displacements.len(), "blocklengths", blocklengths.len())?;
     call.same_length("types", types.len(), "blocklengths", blocklengths.len())?;
     let mut placing = Placing::new();
-    // `before` has the sums over all members except the last ones of one type in a row. Those are
-    // `copies` copies of `previous`, so that their signature is repeated in one step.
+    // Consecutive members of one type form a run. `before` has the sums over all members before the
+    // current run, which so far consists of `copies` copies of `previous`. The signature of a run
+    // is computed in one step.
     let (mut before, mut recent) = (Totals::ZERO, prefix::RecentSignatures::new(types.len()));
     let (mut previous, mut copies) = (None::<&Datatype>, 0i64);
     let mut members = try_with_capacity(call.0, types.len().saturating_sub(1) / prefix::MEMBERS_PER_TOTALS)?;
     for (i, ((&length, &displacement), child)) in
         blocklengths.iter().zip(displacements).zip(types).enumerate()
     {
-        // Long structs keep the sums before every 64th member, by which a position in the packed
-        // stream is found.
+        // Long structs keep the sums before every 64th member, which serve to find a position in
+        // the packed stream.
         if i > 0 && i % prefix::MEMBERS_PER_TOTALS == 0 {
             before = previous.take().map_or(before, |t| before.then(&mut recent, t, copies));
             members.push(before);
@@ -397,8 +401,8 @@ fn structure(
         if length == 0 {
             continue;
         }
-        // Empty blocks are skipped above: they have neither entries nor markers. Place the others,
-        // and add up types in a row.
+        // Empty blocks were skipped above, because they have neither entries nor markers. Place
+        // this block, which is not empty, and add it to the current run or begin a new one.
         let layout = child.layout();
         displacement_range(displacement, length, layout.extent())
             .and_then(|(first, last)| placing.add(layout, i128::from(length), first, last))
@@ -412,7 +416,8 @@ fn structure(
         }
     }
     let signature = previous.map_or(before, |t| before.then(&mut recent, t, copies)).signature;
-    // If the whole does not fit, the error shows the displacement that is farthest from 0.
+    // If the size or the bounds of the whole struct do not fit in 64 bits, the error shows the
+    // displacement that is farthest from 0.
     let extreme = displacements.iter().copied().max_by_key(|d| d.unsigned_abs()).unwrap_or(0);
     let layout = placing.finish().map_err(|_| call.overflow("displacements", extreme))?;
     let extra = (!members.is_empty()).then_some(Extra::Members(members));
@@ -422,8 +427,8 @@ fn structure(
 /// Returns the named type of the kind that `selected_real_kind(p, r)` returns in a Fortran
 /// processor like gfortran on this target.
 ///
-/// The kinds are 4, 8, 16 and, on x86, 10. Kind 10 has the bytes of C's `long double` there, so
-/// that type stands for it.
+/// The kinds are 4, 8, 16 and, on x86, 10. On x86, kind 10 has the same bytes as C's `long double`,
+/// so the named type of `long double` is returned for it.
 fn f90_float(call: &ConstructorCall, p: Option<i64>, r: Option<i64>, complex: bool) -> Result<Named> {
     for (argument, value) in [("p", p), ("r", r)] {
         if let Some(value) = value {
@@ -466,7 +471,7 @@ fn f90_integer(call: &ConstructorCall, r: i64) -> Result<Named> {
     })
 }
 
-/// Checks the two types of a pair and returns them as named types.
+/// Checks the types of a pair of a value and an index, and returns them as named types.
 fn value_index(call: &ConstructorCall, value: &Datatype, index: &Datatype) -> Result<(Named, Named)> {
     let refuse = |argument, t: &Datatype, rule| {
         Error::new(ErrorClass::Type, call.0, argument, t.combiner().text_name(), rule)

@@ -2,8 +2,9 @@
 //! its children.
 //!
 //! An array is hashed as bytes in one call, so that 10^6 blocks cost no more than reading their
-//! memory. The hash only selects candidates, and equality always compares them (`compare`), because
-//! XXH3 withstands accidents but not attacks. It is the same on every machine.
+//! memory. The hash only selects candidates for equality, which are always compared (`compare`),
+//! because XXH3 withstands accidents but not attacks. The hash of a node is the same on every
+//! machine.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
@@ -16,8 +17,9 @@ impl Hasher {
         self.0.update(&value.to_le_bytes());
     }
 
-    /// Hashes the length before the values, so that two neighbouring arrays with an element moved
-    /// from one to the other have different hashes.
+    /// Hashes the length of an array and then its values. Without the length, two neighbouring
+    /// arrays would have the same hash after an element moves from the end of the first to the
+    /// start of the second.
     fn array(&mut self, values: &[i64]) {
         self.number(values.len() as i64);
         if cfg!(target_endian = "little") {
@@ -89,7 +91,8 @@ pub(crate) fn structural(combiner: &Combiner) -> u128 {
             h.number(*extent);
         }
     }
-    // The hashes of the children follow, 32 at a time, so that a long struct takes few calls.
+    // The hashes of the children follow, 32 at a time, so that a long struct takes few calls of the
+    // hash function.
     let mut hashes = [0u128; 32];
     let mut filled = 0;
     for child in combiner.children() {

@@ -1,10 +1,10 @@
 //! Comparison of type signatures: whether the elements of one message match those of another,
 //! without unfolding either.
 //!
-//! Two datatypes of one signature may be built in quite different ways, so sequences are compared
-//! by their hashes. The first elements of both are equal if the hashes of these elements are, and
-//! the first difference is found by binary search. If the answer is that an element differs, this
-//! is certain. If it is that no element does, it is wrong only with the probability that
+//! Two datatypes of one signature may be built in quite different ways, so sequences of elements
+//! are compared by their hashes. The first n elements of both are taken to be equal if their hashes
+//! are, and the first difference is found by binary search over n. An answer that an element
+//! differs is certain. An answer that no element differs is wrong only with the probability that
 //! [`signature`](super::signature) states. No bytes are moved because of an answer.
 //!
 //! Source: MPI 5.0 sections 3.3.1 (matching of communication), 14.6.6 (matching in files), 5.2
@@ -18,28 +18,28 @@ use crate::error::{Error, ErrorClass, Result};
 /// Relation of the signature of one message to that of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
-    /// Both have the same elements.
+    /// Both signatures have the same elements.
     Equal,
-    /// The first has fewer elements, and the second begins with them.
+    /// The first signature has fewer elements than the second, which begins with them.
     FirstIsPrefix,
-    /// The second has fewer elements, and the first begins with them.
+    /// The second signature has fewer elements than the first, which begins with them.
     SecondIsPrefix,
-    /// Element `index`, counted from 0, has different basic types in the two; the elements before
-    /// it are the same.
+    /// Element `index`, counted from 0, has different basic types in the two signatures, and all
+    /// elements before it are the same.
     Mismatch {
         /// Number of the element.
         index: i64,
     },
-    /// As a mismatch, except that one of the two types is `MPI_BYTE` or `MPI_PACKED`, so it is not
-    /// known what its bytes hold.
+    /// Element `index` differs as in [`Match::Mismatch`], but one of the two types is `MPI_BYTE` or
+    /// `MPI_PACKED`, so it is not known what its bytes hold.
     Unknown {
         /// Number of the element.
         index: i64,
     },
 }
 
-/// Returns the number of basic elements in `count` instances of `t`. `which` is the argument's name
-/// in errors.
+/// Returns the number of basic elements in `count` instances of `t`. An error names the argument
+/// `which`.
 fn length(call: &'static str, which: &'static str, count: i64, t: &Datatype) -> Result<i64> {
     if count < 0 {
         return Err(Error::new(ErrorClass::Count, call, which, count, "must not be negative"));
@@ -52,11 +52,13 @@ fn length(call: &'static str, which: &'static str, count: i64, t: &Datatype) -> 
 
 /// Compares the signatures of `count1` instances of `type1` and `count2` of `type2`.
 ///
-/// Takes O(depth + log members) if the shorter signature is the beginning of the other one, and
-/// otherwise that times the logarithm of the number of elements.
+/// If the shorter signature is the beginning of the other one, this takes O(depth + log m) for
+/// structs of up to m members. Otherwise it takes that time for each step of a binary search over
+/// the elements.
 ///
 /// # Errors
-/// Class `Count` for a negative count, `ValueTooLarge` for more than 2^63 - 1 elements.
+/// Returns an error of class `Count` if a count is negative, and of class `ValueTooLarge` if there
+/// are more than 2^63 - 1 elements.
 pub fn compare(count1: i64, type1: &Datatype, count2: i64, type2: &Datatype) -> Result<Match> {
     const CALL: &str = "signature_compare";
     let (n1, n2) = (length(CALL, "count1", count1, type1)?, length(CALL, "count2", count2, type2)?);
@@ -71,8 +73,8 @@ pub fn compare(count1: i64, type1: &Datatype, count2: i64, type2: &Datatype) -> 
             std::cmp::Ordering::Greater => Match::SecondIsPrefix,
         });
     }
-    // Binary search for the first difference: the first `index` elements of both are equal, the
-    // first `differ` are not.
+    // Search for the first difference by bisection. The first `index` elements of both are equal,
+    // and the first `differ` elements are not.
     let (mut index, mut differ) = (0, shorter);
     while differ - index > 1 {
         let middle = index + (differ - index) / 2;
@@ -87,7 +89,7 @@ pub fn compare(count1: i64, type1: &Datatype, count2: i64, type2: &Datatype) -> 
 }
 
 /// Returns the basic type of element `index`, counted from 0, of instances of `t`, or `None` if the
-/// type has no elements. O(depth + log members).
+/// type has no elements. Takes O(depth + log m) for structs of up to m members.
 pub(crate) fn element(t: &Datatype, index: i64) -> Option<Named> {
     prefix::descend(t, Unit::Elements, index, |_| ()).map(|(named, _)| named)
 }
@@ -96,12 +98,12 @@ pub(crate) fn element(t: &Datatype, index: i64) -> Option<Named> {
 /// the same for equal sequences in every process and version. Together with the number of elements,
 /// it lets a receiver see that the sender's signature differs.
 ///
-/// The hash is 0 if one of the elements is `MPI_BYTE` or `MPI_PACKED`. This says nothing about the
-/// sequence, and compares with everything.
+/// The hash is 0 if one of the elements is `MPI_BYTE` or `MPI_PACKED`. A hash of 0 says nothing
+/// about the sequence, and must be taken as equal to every other hash.
 ///
 /// # Errors
-/// As [`compare`]; class `Count` for a negative number of elements, `Truncate` for more than the
-/// instances have.
+/// Returns the errors that [`compare`] returns. Also returns an error of class `Count` if
+/// `elements` is negative, and of class `Truncate` if the instances have fewer elements.
 pub fn signature_hash(count: i64, t: &Datatype, elements: i64) -> Result<u64> {
     const CALL: &str = "signature_hash";
     let all = length(CALL, "count", count, t)?;
@@ -158,7 +160,8 @@ mod tests {
             "struct([1, 2], [0, 8], [int, double])",
             mismatch(2),
         );
-        // The types of two languages are different types.
+        // Types of different languages are different, even if their values are represented in the
+        // same way.
         check(1, "int", 1, "integer", mismatch(0));
         check(4, "real8", 4, "f90_real(15, 307)", Match::Equal);
         // A pair counts as its two elements.
@@ -172,8 +175,8 @@ mod tests {
             "struct([1, 1, 1], [0, 8, 16], [uint64_t, int, uint64_t])",
             Match::SecondIsPrefix,
         );
-        // Bytes match bytes. A comparison with anything else says nothing, and decides only if it
-        // is the first difference.
+        // Bytes match bytes. If the first difference is between bytes and anything else, the answer
+        // is `Unknown`. Elements after the first difference do not matter.
         check(4, "byte", 4, "byte", Match::Equal);
         check(4, "packed", 8, "packed", Match::FirstIsPrefix);
         check(4, "byte", 1, "int", unknown(0));

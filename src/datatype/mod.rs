@@ -3,12 +3,13 @@
 //!
 //! A [`Datatype`] is a reference to an immutable node. Subtrees are shared, so a type is a DAG.
 //! Whatever is asked often (size, bounds, signature, structural hash) is computed when a node is
-//! built, from its arguments and the values of its children. This takes time linear in the
-//! arguments of the node, however far the DAG would unfold. Nothing here recurses on the stack,
+//! built, from its arguments and the values of its children. This takes time linear in the number
+//! of arguments of the node, however far the DAG would unfold. Nothing here recurses on the stack,
 //! `Drop` included, so only memory limits the depth of a type.
 //!
-//! The type map ([`TypeMap`]) is the reference for everything else. Meaning and bounds follow MPI
-//! 5.0 chapter 5; docs/SEMANTICS.md lists each decision with its section.
+//! The type map ([`TypeMap`]) is the reference for everything that is computed from a datatype. The
+//! meaning of constructors and their bounds follow MPI 5.0 chapter 5; docs/SEMANTICS.md lists each
+//! decision with its section.
 
 mod array;
 mod bounds;
@@ -58,8 +59,8 @@ struct Node {
     depth: u32,
     /// Whether a large-count constructor built the node, or a count needs such a constructor.
     large: bool,
-    /// Number of arguments over the DAG plus one. It is 0 until it is computed, and stays 0 if it
-    /// does not fit.
+    /// One more than the number of constructor arguments in the DAG below and including this node.
+    /// It is 0 until that number is computed, and stays 0 if the sum does not fit in 32 bits.
     arguments: AtomicU32,
 }
 
@@ -75,8 +76,8 @@ enum Extra {
 /// A program may hold millions of nodes, so a node must not grow unnoticed.
 const _: () = assert!(size_of::<Node>() <= 200);
 
-/// A 128-bit hash as its low and its high half. The alignment of a `u128` would make a node 8 bytes
-/// larger.
+/// A 128-bit hash, as its low and its high half. A `u128` would make a node 8 bytes larger because
+/// of its alignment.
 #[derive(Clone, Copy)]
 struct Hash128([u64; 2]);
 
@@ -141,14 +142,15 @@ impl Datatype {
     /// Returns the datatype of a combiner.
     ///
     /// Some combiners do not become a node of their own. A value_index of two types for which MPI
-    /// has a named pair type is that pair type. A [`Combiner::Bounds`] whose bounds `oldtype` has
-    /// anyway is `oldtype`, and one on top of another replaces it.
+    /// has a named pair type becomes that pair type. A [`Combiner::Bounds`] with the bounds that
+    /// `oldtype` has anyway becomes `oldtype`. A [`Combiner::Bounds`] on top of another one
+    /// replaces it.
     ///
     /// # Errors
-    /// Names the constructor, the argument, its value and the rule. Among what is refused are
-    /// negative counts, block lengths or sizes; arrays of different lengths; a subarray outside its
-    /// array; a bad distribution, rank or grid; sizes, displacements or bounds that do not fit in
-    /// 64 bits.
+    /// Returns an error that names the constructor, the argument, its value and the rule. Among
+    /// what is refused are negative counts, block lengths or sizes; arrays of different lengths; a
+    /// subarray outside its array; a bad distribution, rank or grid; sizes, displacements or bounds
+    /// that do not fit in 64 bits.
     pub(crate) fn new(combiner: Combiner) -> Result<Datatype> {
         match &combiner {
             Combiner::Named(n) => return Ok(Datatype::named(*n)),
@@ -239,9 +241,9 @@ impl Datatype {
         Datatype::new(Combiner::ValueIndex { value: value.clone(), index: index.clone() })
     }
 
-    /// Marks the node as built by a large-count (`_c`) constructor. The mark is not part of hash
-    /// and equality, and children are unaffected. Nodes that have no large-count constructor
-    /// (named, dup, f90, value_index, bounds) are returned as they are.
+    /// Returns the datatype with its node marked as built by a large-count (`_c`) constructor. The
+    /// mark is not part of hash and equality, and children are unaffected. Nodes that have no
+    /// large-count constructor (named, dup, f90, value_index, bounds) are returned as they are.
     #[must_use]
     pub(crate) fn with_large_count(mut self) -> Datatype {
         use Combiner as C;
@@ -253,7 +255,7 @@ impl Datatype {
             C::F90Real { .. } | C::F90Complex { .. } | C::F90Integer { .. } => return self,
             _ => {}
         }
-        // A node that has one owner can be changed in place. A shared one is copied.
+        // A node that has a single owner can be changed in place. A node that is shared is copied.
         if let Some(node) = Arc::get_mut(&mut self.0) {
             node.large = true;
             return self;
@@ -288,9 +290,10 @@ impl Datatype {
         &self.0.combiner
     }
 
-    /// Returns an equivalent tree, with the same type map and bounds, of dup, contiguous, vector,
-    /// indexed, struct and resized kinds over named types and `oldtype`. The constructors that have
-    /// one are subarray, darray, the f90 types and value_index.
+    /// Returns an equivalent tree of simpler constructors for subarray, darray, the f90 types and
+    /// value_index, and `None` for any other type. The tree has the same type map and bounds, and
+    /// consists of constructors of the dup, contiguous, vector, indexed, struct and resized kinds
+    /// over named types and `oldtype`.
     pub(crate) fn expansion(&self) -> Option<&Datatype> {
         match self.0.extra.as_deref() {
             Some(Extra::Expansion(tree)) => Some(tree),
@@ -299,7 +302,7 @@ impl Datatype {
     }
 
     /// Returns the sums over the members of a long struct before every
-    /// [`prefix::MEMBERS_PER_TOTALS`]th member except the first. Other types have none.
+    /// [`prefix::MEMBERS_PER_TOTALS`]th member except the first. For other types there are none.
     fn member_totals(&self) -> &[prefix::Totals] {
         match self.0.extra.as_deref() {
             Some(Extra::Members(totals)) => totals,
@@ -421,8 +424,8 @@ impl Datatype {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// Returns the number of constructor arguments over the DAG, in which each node counts once. It
-    /// is the measure of how large the description of a type is. The first call traverses the DAG.
+    /// Returns the number of constructor arguments in the DAG, in which each node counts once. This
+    /// number measures how large the description of a type is. The first call traverses the DAG.
     pub(crate) fn arguments(&self) -> u64 {
         let known = self.0.arguments.load(Ordering::Relaxed);
         if known > 0 {
@@ -446,8 +449,8 @@ impl Datatype {
         self.0.depth
     }
 
-    /// Returns an iterator over the nodes of the DAG, each once, in depth-first order. A node
-    /// follows the parent from which it is first reached.
+    /// Returns an iterator over the nodes of the DAG in depth-first order. Each node appears once,
+    /// after the parent from which it is first reached.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &Datatype> {
         let mut seen = HashSet::new();
         let mut open = vec![self.combiner().children()];
@@ -458,7 +461,8 @@ impl Datatype {
                 if siblings.len() == 0 {
                     open.pop();
                 }
-                // A node with a single owner is reached only once, so it need not be remembered.
+                // A node with a single owner is reached only once, so there is no need to remember
+                // it.
                 if let Some(t) = next.filter(|t| t.reference_count() == 1 || seen.insert(t.id())) {
                     open.push(t.combiner().children());
                     return next;
@@ -467,8 +471,7 @@ impl Datatype {
         }))
     }
 
-    /// Returns the number of references to the node. If there is one, nothing else can reach the
-    /// node.
+    /// Returns the number of references to the node. If it is 1, nothing else can reach the node.
     fn reference_count(&self) -> usize {
         Arc::strong_count(&self.0)
     }
@@ -499,7 +502,7 @@ impl fmt::Debug for Datatype {
     }
 }
 
-/// Returns the nodes of the DAG of `root`, each once, children before parents.
+/// Returns the nodes of the DAG of `root`, each once. Children are before their parents.
 pub(crate) fn postorder(root: &Datatype) -> Vec<&Datatype> {
     let (mut order, mut seen, mut open) = (Vec::new(), HashSet::new(), vec![(root, false)]);
     while let Some((t, children_done)) = open.pop() {
@@ -540,8 +543,8 @@ fn unlink(node: &mut Node, into: &mut Vec<Datatype>) {
         Combiner::ValueIndex { value, index } => into.extend([value, index]),
         Combiner::Struct { mut types, .. } => {
             if let Some(types) = Arc::get_mut(&mut types) {
-                // Named types are also held by the table of named types, so they can be dropped in
-                // place without going deeper.
+                // The table of named types holds a reference to every named type, so a reference to
+                // such a type can be dropped in place without going deeper.
                 for child in types.iter_mut().filter(|c| c.depth() > 0) {
                     into.push(std::mem::replace(child, Datatype::named(Named::Byte)));
                 }

@@ -1,9 +1,10 @@
 //! Named predefined datatypes: one row per type of MPI 5.0.
 //!
 //! Source: MPI 5.0 sections 3.2.2 (C and Fortran types), 6.9.4 (pair types), 14.5.2 (external32
-//! sizes) and 19.1.9 (sized Fortran types). Sizes and alignments are those of this build's C
-//! compiler, and for Fortran's default kinds those of [`FortranKinds`]. Invariant: the size in a
-//! row is the sum of its pieces, and every type except the markers has a positive size.
+//! sizes) and 19.1.9 (sized Fortran types). Sizes and alignments are those of the C compiler for
+//! the target of this build; for Fortran's default kinds they are those of [`FortranKinds`].
+//! Invariant: the size in a row is the sum of the sizes of its pieces, and every type except the
+//! markers has a positive size.
 
 use std::fmt;
 
@@ -20,19 +21,19 @@ pub enum Class {
     Unsigned,
     /// Real floating point.
     Float,
-    /// Complex: two reals of half the size, real part first.
+    /// Complex number: two reals of half the size, with the real part first.
     Complex,
     /// C, C++ or Fortran truth value.
     Logical,
-    /// Printable character: no arithmetic.
+    /// Printable character, for which no arithmetic is defined.
     Character,
     /// Uninterpreted byte.
     Byte,
-    /// Packed stream of `MPI_Pack`.
+    /// Byte of a packed stream that `MPI_Pack` wrote.
     Packed,
     /// Value and index for `MPI_MINLOC` and `MPI_MAXLOC`: two basic types, possibly with padding.
     Pair,
-    /// `MPI_LB` or `MPI_UB` of MPI-1: size 0, only bounds.
+    /// `MPI_LB` or `MPI_UB` of MPI-1, which has size 0 and only sets a bound.
     Marker,
 }
 
@@ -51,7 +52,7 @@ pub enum Language {
 }
 
 struct Row {
-    /// Name in the text notation: MPI's in lower case, without `MPI_`.
+    /// Name in the text notation: MPI's name, or its synonym, in lower case without `MPI_`.
     text: &'static str,
     /// MPI's name.
     c: &'static str,
@@ -60,8 +61,8 @@ struct Row {
     external32: u8,
     class: Class,
     language: Language,
-    /// Basic types in map order with their displacements. A type that is not a pair lists itself,
-    /// and a marker nothing.
+    /// Basic types of the type map in order, with their displacements in bytes. A type that is not
+    /// a pair lists itself, and a marker lists nothing.
     parts: &'static [(Named, i64)],
     /// Offset and size in bytes of every part.
     pieces: &'static [(i64, i64)],
@@ -71,8 +72,8 @@ const LONG: u8 = size_of::<std::ffi::c_long>() as u8;
 const LONG_ALIGN: u8 = align_of::<std::ffi::c_long>() as u8;
 const WCHAR: u8 = size_of::<libc::wchar_t>() as u8;
 const ADDRESS: u8 = size_of::<isize>() as u8;
-/// Size in bytes of C's `long double`: 8 on Windows and on Apple's aarch64, where it is a double,
-/// and 16 elsewhere, as x87 (with 6 bytes of padding on x86-64) or binary128.
+/// Size in bytes of C's `long double`. On Windows and on Apple's aarch64 it is a double of 8 bytes.
+/// Elsewhere it has 16 bytes, as an x87 number (with 6 bytes of padding on x86-64) or as binary128.
 const LONG_DOUBLE: u8 =
     if cfg!(any(windows, all(target_vendor = "apple", target_arch = "aarch64"))) { 8 } else { 16 };
 
@@ -91,7 +92,7 @@ macro_rules! named_types {
         }
 
         impl Named {
-            /// Every named type, in table order: `ALL[n as usize] == n`.
+            /// Every named type in the order of the table, so that `ALL[n as usize] == n`.
             pub const ALL: &'static [Named] = &[$(Named::$variant,)*];
         }
 
@@ -120,7 +121,9 @@ macro_rules! named_types {
 }
 
 named_types! {
-    // variant, text name, MPI name, size, alignment, external32 size, class, language
+    // The columns are: variant, text name, MPI name, size, alignment, external32 size, class,
+    // language and, for a pair, [first part, second part at its offset, size of the first, size of
+    // the second].
     Char "char" "MPI_CHAR" 1, 1, 1, Character, C;
     SignedChar "signed_char" "MPI_SIGNED_CHAR" 1, 1, 1, Integer, C;
     UnsignedChar "unsigned_char" "MPI_UNSIGNED_CHAR" 1, 1, 1, Unsigned, C;
@@ -197,8 +200,8 @@ named_types! {
     Ub "ub" "MPI_UB" 0, 1, 0, Marker, Any;
 }
 
-/// Names of MPI in lower case for which the text notation writes the synonym that MPI 5.0 has
-/// (section 3.2.2). Both names are read.
+/// Lower-case names of MPI whose type has a synonym in MPI 5.0 (section 3.2.2). The text notation
+/// writes the synonym and reads both names.
 const ALIASES: [(&str, Named); 2] = [("long_long_int", Named::LongLong), ("c_complex", Named::CFloatComplex)];
 
 /// Sizes in bytes of Fortran's default kinds, which depend on the Fortran compiler and its flags,
@@ -217,11 +220,12 @@ impl FortranKinds {
     /// Sizes of gfortran without flags.
     pub const DEFAULT: FortranKinds = FortranKinds { integer: 4, real: 4, double_precision: 8 };
 
-    /// Fixes the sizes for the life of the process.
+    /// Fixes these sizes for the rest of the life of the process.
     ///
     /// # Errors
-    /// Class `Unsupported` for other sizes; class `Other` if different sizes are in force already,
-    /// because they were fixed or a datatype was used.
+    /// Returns an error of class `Unsupported` if a size is not one of those listed at its field.
+    /// Returns an error of class `Other` if different sizes are in force already, because they were
+    /// fixed or because a datatype was used.
     pub fn set(self) -> Result<()> {
         const CALL: &str = "fortran_kinds";
         let sizes = [
@@ -247,7 +251,8 @@ impl FortranKinds {
         *KINDS.get_or_init(|| FortranKinds::DEFAULT)
     }
 
-    /// Returns the row of a default kind if its size is twice the usual one, else `None`.
+    /// Returns the row of the wide variant of a default kind if its size is twice the usual one,
+    /// and `None` otherwise.
     fn row(self, named: Named) -> Option<&'static Row> {
         let wide = match named {
             Named::Integer | Named::Logical | Named::TwoInteger => self.integer > 4,
@@ -262,8 +267,8 @@ static KINDS: Once<FortranKinds> = Once::new();
 
 macro_rules! wide {
     ($($variant:ident $size:expr, $align:expr, $parts:expr, $pieces:expr;)*) => {
-        /// Rows of Fortran's default kinds whose size is twice the usual one. All other columns are
-        /// those of `ROWS`.
+        /// Rows of Fortran's default kinds for the case that their size is twice the usual one. The
+        /// columns that are not given here are those of `ROWS`.
         static WIDE: [(Named, Row); 9] = [$((Named::$variant, Row {
             text: ROWS[Named::$variant as usize].text,
             c: ROWS[Named::$variant as usize].c,
@@ -312,20 +317,20 @@ impl Named {
         self.row().text
     }
 
-    /// Returns MPI's name, such as `MPI_INT`. Of two synonyms this is the name that the other
-    /// stands for.
+    /// Returns MPI's name, such as `MPI_INT`. If MPI has a synonym for the name, this is the name
+    /// that the synonym stands for.
     pub fn mpi_name(self) -> &'static str {
         self.row().c
     }
 
-    /// Returns the number of bytes of data, which is the sum of the pieces without a pair's
-    /// padding. Only markers have none.
+    /// Returns the number of bytes of data, which is the sum of the sizes of the pieces, without
+    /// the padding of a pair. Only markers have no data.
     pub fn size(self) -> i64 {
         i64::from(self.row().size)
     }
 
-    /// Returns the alignment in bytes that the compiler gives the type. This is the `k` in the
-    /// equation for epsilon of MPI 5.0 section 5.1.
+    /// Returns the alignment in bytes that the compiler gives the type. This is the `k` in MPI's
+    /// equation for epsilon (MPI 5.0 section 5.1).
     pub fn alignment(self) -> i64 {
         i64::from(self.row().align)
     }
@@ -352,14 +357,14 @@ impl Named {
         self.row().language
     }
 
-    /// Returns the offset and size in bytes of every contiguous value, in type-map order. A pair
-    /// has two, a marker none and any other type one.
+    /// Returns the offset and the size in bytes of every contiguous value of the type, in type-map
+    /// order. A pair has two values, a marker has none, and any other type has one.
     pub fn pieces(self) -> &'static [(i64, i64)] {
         self.row().pieces
     }
 
-    /// Returns the type map: basic types with displacements in bytes. A pair lists its two parts, a
-    /// marker nothing, and any other type itself.
+    /// Returns the type map: basic types with their displacements in bytes. A pair lists its two
+    /// parts, a marker lists nothing, and any other type lists itself.
     pub fn parts(self) -> &'static [(Named, i64)] {
         self.row().parts
     }
@@ -369,8 +374,8 @@ impl Named {
         self.class() == Class::Marker
     }
 
-    /// Returns the named type with the given name, which is that of the text notation (`int`, and
-    /// the aliases `long_long_int` and `c_complex`) or MPI's (`MPI_INT`).
+    /// Returns the named type with the given name. The name can be that of the text notation
+    /// (`int`, or one of the aliases `long_long_int` and `c_complex`) or MPI's name (`MPI_INT`).
     pub fn from_name(name: &str) -> Option<Named> {
         let lower;
         let text = match name.strip_prefix("MPI_") {

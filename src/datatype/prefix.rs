@@ -1,21 +1,22 @@
-//! The beginning of a packed stream: what lies before a byte or a basic element of it, without
-//! unfolding the type.
+//! The beginning of a packed stream: what lies before a given byte or basic element of the stream.
+//! It is found without unfolding the type.
 //!
-//! The packed stream of a constructor consists of those of its children, one copy after another. A
-//! position is therefore found by one division per level and, in a struct, by binary search over
-//! sums that were computed when the node was built. The position and the answer are the only state,
-//! so nothing is allocated, and any datatype takes O(depth + log members).
+//! The packed stream of a constructor consists of the streams of its children, one copy after
+//! another. A position is therefore found by one division per level and, in a struct, by binary
+//! search over sums that were computed when the node was built. The position and the answer are the
+//! only state, so nothing is allocated. Any datatype takes O(depth + log m), where m is the number
+//! of members of its longest struct.
 //!
 //! Source: MPI 5.0 sections 5.1 (type map, type signature) and 5.1.11 (elements of a message).
 
 use super::signature::{Signature, WithPower};
 use super::{Combiner, Datatype, Named};
 
-/// Number of members between two stored sums of a struct. The sums then take half a byte per
-/// member, and after the binary search at most this many members are looked at.
+/// Number of members of a struct between two stored sums. With 64, the sums take half a byte per
+/// member, and at most 64 members are looked at after the binary search.
 pub(crate) const MEMBERS_PER_TOTALS: usize = 64;
 
-/// Sums over the members that come before a given member of a struct.
+/// Number of bytes, and signature, of the members before a given member of a struct.
 #[derive(Clone, Copy)]
 pub(crate) struct Totals {
     bytes: i64,
@@ -25,8 +26,8 @@ pub(crate) struct Totals {
 impl Totals {
     pub(crate) const ZERO: Totals = Totals { bytes: 0, signature: Signature::EMPTY };
 
-    /// Returns the sums after `copies` more copies of `t`. They wrap if they do not fit, but such a
-    /// struct is refused anyway.
+    /// Returns the sums after `copies` more copies of `t`. If they do not fit in 64 bits, `bytes`
+    /// wraps and the length of the signature saturates, but such a struct is refused anyway.
     pub(crate) fn then<'a>(&self, recent: &mut RecentSignatures<'a>, t: &'a Datatype, copies: i64) -> Totals {
         Totals {
             bytes: self.bytes.wrapping_add(t.size().wrapping_mul(copies)),
@@ -35,9 +36,9 @@ impl Totals {
     }
 }
 
-/// Cache of the signatures of recent blocks of a long struct. Members often have few types and
-/// lengths, and computing the hash of several copies takes ten times as long as appending it to
-/// another.
+/// Cache of the signatures of recent blocks of a long struct. The members of such a struct often
+/// have few different types and lengths, and computing the hash of several copies takes ten times
+/// as long as appending it to another hash.
 pub(crate) struct RecentSignatures<'a>(Vec<Option<(&'a Datatype, i64, WithPower)>>);
 
 impl<'a> RecentSignatures<'a> {
@@ -68,7 +69,7 @@ impl<'a> RecentSignatures<'a> {
 pub(crate) enum Unit {
     /// Bytes.
     Bytes,
-    /// Basic elements, of which a pair has two.
+    /// Basic elements. A pair type has two of them.
     Elements,
 }
 
@@ -101,7 +102,7 @@ impl Unit {
 pub(crate) enum Part<'a> {
     /// The given number of instances of a datatype.
     Instances(&'a Datatype, i64),
-    /// The first members of a struct, as the sums over them.
+    /// The first members of a struct, given as the sums over them.
     Members(&'a Totals),
     /// A basic element and its size in bytes.
     Basic(Named, i64),
@@ -126,8 +127,9 @@ impl Part<'_> {
     }
 }
 
-/// Finds the basic element at `position` in the packed stream of instances of `t`. Returns it with
-/// the distance of the position from its start, or `None` for a type without data.
+/// Finds the basic element at `position`, which is counted in `unit`, in the packed stream of
+/// instances of `t`. Returns the element and the distance from its start to the position, or `None`
+/// if the type has no data.
 ///
 /// Calls `before` for the parts of the stream that lie before that element, in order.
 pub(crate) fn descend<'a>(
@@ -137,8 +139,10 @@ pub(crate) fn descend<'a>(
     mut before: impl FnMut(Part<'a>),
 ) -> Option<(Named, i64)> {
     let (mut node, mut left) = (t, position);
-    // At the beginning of each iteration, the position is `left` units from the start of instances
-    // of `node`. All nodes below the first have data.
+    // At the beginning of each iteration, the position is `left` units after the start of some
+    // instances of `node`, and every node but the first is known to have data. Once whole instances
+    // have been passed, `left` is less than the units of one instance, so one of the parts or
+    // children of the node always contains the position.
     loop {
         let whole = unit.per_instance(node);
         if whole == 0 {
@@ -148,7 +152,7 @@ pub(crate) fn descend<'a>(
             before(Part::Instances(node, left / whole));
             left %= whole;
         }
-        // A named type ends the descent at one of its parts, of which a pair has two.
+        // The descent ends at a named type, in one of its parts. A pair type has two parts.
         if let Some(named) = node.basic() {
             for (&(part, _), &(_, size)) in named.parts().iter().zip(named.pieces()) {
                 let each = unit.per_basic_element(size);
@@ -173,7 +177,8 @@ pub(crate) fn descend<'a>(
                 let mut rest =
                     (passed * MEMBERS_PER_TOTALS..types.len()).map(|i| (&types[i], blocklengths[i]));
                 rest.find(|&(child, length)| {
-                    // This cannot overflow: it is at most the size of the node.
+                    // This product cannot overflow, because it is at most the number of units in
+                    // one instance of the node.
                     let block = unit.per_instance(child) * length;
                     let found = left < block;
                     if !found && block > 0 {
@@ -194,8 +199,8 @@ pub(crate) fn descend<'a>(
                     index
                 }
             }
-            // All other constructors pack copies of one child one after another, whatever their
-            // order in memory.
+            // All other constructors pack copies of a single child one after another, whatever the
+            // order of the copies in memory.
             combiner => combiner.children().next()?,
         };
     }
@@ -225,15 +230,16 @@ fn convert(t: &Datatype, position: i64, from: Unit, to: Unit) -> Option<i64> {
 impl Datatype {
     /// Returns the number of basic elements in the first `bytes` packed bytes of instances of the
     /// type. A pair counts as two elements (MPI 5.0 section 5.1.11). Returns `None` if the bytes
-    /// end inside an element, or if there are some but the type has no data. O(depth + log
-    /// members).
+    /// end inside an element, or if `bytes` is not 0 but the type has no data. Takes O(depth + log
+    /// m) for structs of up to m members.
     pub(crate) fn elements_before(&self, bytes: i64) -> Option<i64> {
         convert(self, bytes, Unit::Bytes, Unit::Elements)
     }
 
-    /// Returns how many of the first `bytes` packed bytes of instances of the type belong to whole
-    /// elements, where a pair is one element: all bytes before the element in which byte `bytes`
-    /// lies. The answer is 0 for a type without data. O(depth + log members).
+    /// Returns how many of the first `bytes` packed bytes of instances of the type lie before the
+    /// element that contains byte `bytes`. These bytes belong to whole elements, where a pair is
+    /// one element. The answer is 0 for a type without data. Takes O(depth + log m) for structs of
+    /// up to m members.
     pub(crate) fn whole_elements(&self, bytes: i64) -> i64 {
         let mut pair = 0;
         let found = descend(self, Unit::Bytes, bytes, |part| {
@@ -246,7 +252,7 @@ impl Datatype {
 
     /// Returns the number of packed bytes in the first `elements` basic elements of instances of
     /// the type. Returns `None` if the number does not fit in 64 bits, or if `elements` is not 0
-    /// but the type has no data. O(depth + log members).
+    /// but the type has no data. Takes O(depth + log m) for structs of up to m members.
     pub(crate) fn bytes_before(&self, elements: i64) -> Option<i64> {
         convert(self, elements, Unit::Elements, Unit::Bytes)
     }

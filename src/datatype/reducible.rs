@@ -1,8 +1,9 @@
 //! Checks that a predefined reduction is defined for the elements of a datatype (MPI 5.0, the
-//! tables of 6.9.2 to 6.9.4), and finds the first element for which it is not.
+//! tables of 6.9.2 to 6.9.4), and otherwise finds the first element for which the reduction is not
+//! defined.
 //!
-//! Each node of a datatype is visited once, so a refusal takes no more than a look at the
-//! constructors, however many elements come before.
+//! Each node of a datatype is visited once, so the search takes one look at the constructors,
+//! however many elements come before the element that it finds.
 
 use std::collections::HashMap;
 
@@ -10,7 +11,7 @@ use super::{Class, Combiner, Datatype, Language, Named};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kind::Op;
 
-/// An element of a datatype, as reductions see it.
+/// An element of a datatype, as reductions treat it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Element {
     /// A named type.
@@ -45,10 +46,10 @@ impl Op {
     }
 }
 
-/// First element of one instance for which a condition holds.
+/// The first element of one instance for which a condition holds, as the result of a search.
 #[derive(Clone, Copy, Debug)]
 struct Found {
-    /// Number of basic elements before it.
+    /// Number of basic elements before this element.
     before: i128,
     displacement: i128,
     element: Element,
@@ -64,11 +65,11 @@ impl Datatype {
         Some((value, (index, (value.size() + align - 1) / align * align)))
     }
 
-    /// Checks that `op` is defined for every element.
+    /// Checks that `op` is defined for every element of the datatype.
     ///
     /// # Errors
-    /// Class `Op`, naming the first element for which it is not: its number among the basic
-    /// elements, its type and its displacement in bytes.
+    /// Returns an error of class `Op` that names the first element for which `op` is not defined:
+    /// the number of basic elements before it, its type and its displacement in bytes.
     pub(crate) fn check_reduction(&self, op: Op) -> Result<()> {
         let rule = || format!("{} must be defined for its type", op.mpi_name());
         self.check_elements(op.name(), |element| op.takes_element(element), rule)
@@ -77,7 +78,8 @@ impl Datatype {
     /// Checks that every element is of type `named`.
     ///
     /// # Errors
-    /// Class `Op`, as [`Datatype::check_reduction`].
+    /// Returns an error of class `Op` about the first element of another type, with the same
+    /// details as [`Datatype::check_reduction`].
     pub(crate) fn check_basic(&self, operation: &'static str, named: Named) -> Result<()> {
         let rule = || format!("must be {}, as all elements that are reduced", named.mpi_name());
         self.check_elements(operation, |element| element == Element::Named(named), rule)
@@ -104,8 +106,8 @@ impl Datatype {
     /// counts as one type.
     ///
     /// # Errors
-    /// As [`Datatype::check_basic`], for the first element whose type differs from that of the
-    /// first one. Class `Type` if the first element is an unnamed pair.
+    /// Returns the error of [`Datatype::check_basic`] about the first element that differs in type
+    /// from element 0. Returns an error of class `Type` if element 0 is an unnamed pair.
     pub(crate) fn only_basic(&self, operation: &'static str) -> Result<Option<Named>> {
         match self.first_element(|_| true) {
             None => Ok(None),
@@ -122,8 +124,9 @@ impl Datatype {
 
     /// Returns the first element for which `wanted` holds.
     fn first_element(&self, wanted: impl Fn(Element) -> bool) -> Option<Found> {
-        // Visit the DAG with an explicit stack, children before parents. `done` has the answer for
-        // every node that is finished, with displacements from the node's origin.
+        // Visit the DAG with an explicit stack, children before parents. `done` has the result for
+        // every node that has been visited completely, with displacements relative to the origin of
+        // that node.
         let mut done: HashMap<usize, Option<Found>> = HashMap::new();
         let mut stack = vec![(self, false)];
         while let Some((t, children_done)) = stack.pop() {
@@ -134,8 +137,8 @@ impl Datatype {
                 Some(named) => Some(Element::Named(named)),
                 None => t.value_index_parts().map(|(value, (index, _))| Element::Pair(value, index)),
             };
-            // A named type or an unnamed pair is an element itself. Any other node takes the answer
-            // of its children or of its expansion, once these are done.
+            // A named type or an unnamed pair is an element itself. Any other node gets its result
+            // from its children or its expansion, once `done` has theirs.
             let found = match leaf {
                 _ if t.size() == 0 => None,
                 Some(element) => wanted(element).then_some(Found { before: 0, displacement: 0, element }),
@@ -158,8 +161,8 @@ impl Datatype {
     }
 }
 
-/// Returns the first element in the blocks of a constructor for which the condition holds, from the
-/// answers of its children in `done`.
+/// Returns the first element for which the condition holds in the blocks of constructor `t`. `done`
+/// has the results for the children of `t`.
 fn first_in_blocks(t: &Datatype, done: &HashMap<usize, Option<Found>>) -> Option<Found> {
     let mut before = 0_i128;
     let one_child = !matches!(t.combiner(), Combiner::Struct { .. });
@@ -191,7 +194,8 @@ mod tests {
         text.parse::<Datatype>().unwrap().check_reduction(op)
     }
 
-    /// One named type of every class, and of several languages where the language matters.
+    /// Tries each operation on a list of named types. The list has types of every class except
+    /// `Marker`, and of several languages where the language matters.
     #[test]
     fn the_tables_of_the_standard() {
         let names = |op: Op| -> Vec<&str> {
@@ -216,8 +220,8 @@ mod tests {
             ];
             some.into_iter().filter(|&n| op.takes(n)).map(Named::text_name).collect()
         };
-        // The integer types among these. Arithmetic and bitwise operations take all of them,
-        // logical ones only those of C.
+        // These are the integer types in the list. Arithmetic and bitwise operations take all of
+        // them, and logical operations only those of C.
         let integers = ["int", "unsigned_char", "signed_char", "integer", "aint"];
         let integers_and = |more: &[&'static str]| [&integers, more].concat();
         for op in [Op::Min, Op::Max] {

@@ -1,11 +1,11 @@
-//! Number types of Rust as datatypes.
+//! Scalar types of Rust as MPI datatypes.
 
 use super::Named;
 
 mod sealed {
     use super::Named;
 
-    /// Restricts [`super::Scalar`] to the types below.
+    /// Keeps other crates from implementing [`super::Scalar`] for more types than this module does.
     pub trait Sealed {
         /// Named datatype of the same size, alignment and class.
         const NAMED: Named;
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::datatype::Datatype;
 
-    /// Checks that the named type of `T` has its size and alignment.
+    /// Checks that the named datatype of `T` has the size and alignment of `T`.
     fn agrees<T: Scalar>() {
         let t = Datatype::of::<T>();
         assert_eq!((t.size(), t.alignment()), (size_of::<T>() as i64, align_of::<T>() as i64), "{t}");

@@ -2,9 +2,10 @@
 //! without expansion.
 //!
 //! The hash of a sequence s1..sn is the polynomial sum of `symbol(si) * B^(n-i)` modulo the
-//! Mersenne prime 2^127 - 1. `B^n` takes one multiplication for each set bit of n, so concatenation
-//! and n-fold repetition cost O(log n): a type that would unfold to 2^40 elements costs no more
-//! than its constructors. Equal sequences have equal signatures, however they were built.
+//! Mersenne prime 2^127 - 1, where a symbol is the hash of the name of a basic type. `B^n` takes
+//! one multiplication for each set bit of n, so concatenation and n-fold repetition cost O(log n):
+//! a type that would unfold to 2^40 elements costs no more than its constructors. Equal sequences
+//! have equal signatures, however they were built.
 //!
 //! The base is a constant, so that every process computes the same hashes. Two different sequences
 //! of n elements have equal hashes with a probability of at most n / 2^127, unless somebody
@@ -25,7 +26,7 @@ const P: u128 = (1 << 127) - 1;
 const BASE: u128 = 0x243f_6a88_85a3_08d3_1319_8a2e_0370_7344;
 
 const fn add(a: u128, b: u128) -> u128 {
-    // Both are below 2^127, so their sum fits in 128 bits.
+    // Both numbers are below 2^127, so their sum fits in 128 bits.
     let sum = a + b;
     if sum >= P { sum - P } else { sum }
 }
@@ -44,7 +45,7 @@ const fn multiply(a: u128, b: u128) -> u128 {
     if folded >= P { folded - P } else { folded }
 }
 
-/// `BASE^(2^k)` for every k that a length can have.
+/// `BASE^(2^k)` for the number `k` of every bit that a length can have.
 const POWERS: [u128; 63] = {
     let mut powers = [BASE; 63];
     let mut k = 1;
@@ -71,24 +72,26 @@ fn power(length: i64) -> u128 {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Signature {
     length: i64,
-    /// Low and high half of the hash. The alignment of a `u128` would make a node 8 bytes larger.
-    /// Bit 127 is not used by residues, and is set if an element is `MPI_BYTE` or `MPI_PACKED`.
+    /// Low and high half of the hash. A `u128` would make a node of a datatype 8 bytes larger
+    /// because of its alignment. The hash is a residue modulo 2^127 - 1, so it leaves bit 127 free.
+    /// This bit is set if an element is `MPI_BYTE` or `MPI_PACKED`.
     hash: [u64; 2],
 }
 
-/// Bit of the high half that marks a sequence with an element of `MPI_BYTE` or `MPI_PACKED`.
+/// Bit of the high half of the hash that is set if an element of the sequence is `MPI_BYTE` or
+/// `MPI_PACKED`.
 const UNTYPED: u64 = 1 << 63;
 
 impl Signature {
-    /// The empty sequence.
+    /// Signature of the empty sequence.
     pub const EMPTY: Signature = Signature { length: 0, hash: [0; 2] };
 
     fn new(length: i64, hash: u128) -> Signature {
         Signature { length, hash: [hash as u64, (hash >> 64) as u64] }
     }
 
-    /// Returns the sequence of a named type: one element for a basic type, the two elements of a
-    /// pair, none for a marker.
+    /// Returns the signature of a named type. The sequence has one element for a basic type, two
+    /// for a pair and none for a marker.
     pub fn from_named(named: Named) -> Signature {
         if let [(part, 0)] = named.parts()
             && *part == named
@@ -122,8 +125,9 @@ impl Signature {
         self
     }
 
-    /// Returns this sequence followed by `next`. The length saturates at `i64::MAX`, which no type
-    /// can reach: every element has a byte, and sizes are checked.
+    /// Returns the signature of this sequence followed by `next`. The length saturates at
+    /// `i64::MAX`, which no type can reach, because every element has at least one byte and the
+    /// sizes of types are checked.
     #[must_use]
     pub fn then(&self, next: &Signature) -> Signature {
         match self.length {
@@ -132,14 +136,16 @@ impl Signature {
         }
     }
 
-    /// Returns this sequence followed by another, whose power of the base was computed before.
+    /// Returns the signature of this sequence followed by another one, for which the power of the
+    /// base has already been computed.
     pub(crate) fn then_with_power(&self, WithPower { signature: next, power }: &WithPower) -> Signature {
         let hash = add(multiply(self.hash(), *power), next.hash());
         Signature::new(self.length.saturating_add(next.length), hash)
             .or_untyped(self.has_untyped() || next.has_untyped())
     }
 
-    /// Returns this sequence repeated `times` times, or the empty sequence if `times <= 0`.
+    /// Returns the signature of this sequence repeated `times` times, or of the empty sequence if
+    /// `times <= 0`.
     #[must_use]
     pub fn repeat(&self, times: i64) -> Signature {
         match times {
@@ -147,9 +153,10 @@ impl Signature {
             _ if times <= 0 || self.length == 0 => return Signature::EMPTY,
             _ => {}
         }
-        // Binary exponentiation. `doubled` is this sequence repeated 2^k times in step k, and
-        // `hash` is that of the repetitions for the bits of `times` so far. Each has its power of
-        // the base.
+        // Binary exponentiation. In step k, `doubled` is the hash of this sequence repeated 2^k
+        // times, and `hash` is the hash of as many repetitions as the k lowest bits of `times` say.
+        // `doubled_power` and `hash_power` are the powers of the base for the lengths of these
+        // sequences.
         let (mut hash, mut hash_power) = (0, 1);
         let (mut doubled, mut doubled_power) = (self.hash(), power(self.length));
         let mut left = times;
@@ -168,7 +175,8 @@ impl Signature {
     }
 }
 
-/// A sequence with the power of the base by which a hash is multiplied when the sequence follows.
+/// A signature, with the power of the base by which the hash of what comes before is multiplied
+/// when this sequence is appended.
 #[derive(Clone, Copy)]
 pub(crate) struct WithPower {
     signature: Signature,

@@ -1,39 +1,43 @@
-//! The type map: the ordered list of (basic type, displacement) that a datatype means, produced
-//! lazily.
+//! The type map: the ordered list of (basic type, displacement) that is the meaning of a datatype,
+//! produced lazily.
 //!
-//! Every constructor is listed by its definition in MPI 5.0 sections 5.1.2 to 5.1.4, which says at
-//! which displacements the copies of its children stand, and in which order. Subarray and darray
-//! are listed by enumerating global array indices. Nothing here uses nests, bounds other than the
-//! extents that the definitions name, or expansions other than the named type that an f90 type
-//! stands for, so the map can serve as the reference for all of these. The stack is explicit.
+//! The entries of every constructor follow from its definition in MPI 5.0 sections 5.1.2 to 5.1.4,
+//! which says at which displacements the copies of its children are, and in which order. For
+//! subarray and darray, global array indices are enumerated. This module must be usable as the
+//! reference for the rest of the compiler. It therefore uses no nests (the compiler's intermediate
+//! representation), no bounds other than the extents that the definitions name, and no expansions
+//! other than the named type that an f90 type stands for. The stack is explicit.
 //!
-//! Invariant: subtrees without data are never entered, so each step of the iterator ends at an
-//! entry after at most depth + (argument entries skipped) moves.
+//! Invariant: subtrees without data are never entered. To get from one entry to the next takes at
+//! most depth + (argument entries skipped) moves.
 
 use super::combiner::{Combiner, Distribution, Order};
 use super::{Datatype, Named};
 
-/// Position among the children that one constructor places.
+/// Position among the copies of children that one constructor places, or among the parts of a named
+/// type.
 enum Cursor {
     /// Copy `copy` of block `block`.
     Blocks { block: i64, copy: i64 },
-    /// Index into the local array of a subarray or darray.
+    /// Position in the local array of a subarray or darray, which consists of the elements that it
+    /// selects.
     Array(Box<LocalArray>),
-    /// Number of the next basic part of a named type.
+    /// Index of the next basic part of a named type.
     Parts(usize),
 }
 
-/// A datatype whose entries are being listed: the displacement of its origin, and the child or part
-/// that comes next.
+/// A datatype whose entries are being listed, with the displacement of its origin and the position
+/// of its next child or part.
 struct Visit<'a> {
     datatype: &'a Datatype,
-    /// Displacement of the datatype's origin. Arithmetic on origins wraps. The displacement of an
-    /// entry is known to fit in 64 bits, but an origin on the way to it need not.
+    /// Displacement of the datatype's origin. Arithmetic on origins wraps: the displacement of an
+    /// entry is known to fit in 64 bits, but an origin on the way to the entry need not fit.
     origin: i64,
     cursor: Cursor,
 }
 
-/// One dimension of a local array.
+/// One dimension of a local array, the elements that a subarray or darray selects from a global
+/// array.
 struct Dimension {
     /// Number of local elements.
     local: i64,
@@ -42,7 +46,7 @@ struct Dimension {
     global: GlobalIndex,
 }
 
-/// Rule by which a local index becomes a global one.
+/// Rule by which an index into the local array becomes an index into the global array.
 enum GlobalIndex {
     /// Subarray: local index `k` is global index `start + k`.
     Shifted { start: i64 },
@@ -61,7 +65,8 @@ impl Dimension {
     }
 }
 
-/// Counter over the local elements, whose first digit is the dimension that varies fastest.
+/// Counter over the elements that a subarray or darray selects. It has a digit for each dimension,
+/// and the first digit is that of the dimension that varies fastest.
 struct LocalArray {
     dimensions: Vec<Dimension>,
     index: Vec<i64>,
@@ -114,13 +119,13 @@ impl LocalArray {
                         (Distribution::Cyclic, None) => 1,
                     };
                     // The process owns `darg` elements of every full round of blocks, and its share
-                    // of the last round, which may be cut.
+                    // of the last round, which may be incomplete.
                     let (darg, psize, r) = (i128::from(darg), i128::from(psize), i128::from(r));
                     let (rounds, rest) =
                         (i128::from(gsize) / (darg * psize), i128::from(gsize) % (darg * psize));
                     let local = rounds * darg + (rest - r * darg).clamp(0, darg);
-                    // A block that is longer than the array is the same as one block of the whole
-                    // array.
+                    // A block that is longer than the array has the same elements as one block of
+                    // the whole array.
                     let darg = darg.min(i128::from(gsize)) as i64;
                     (local as i64, GlobalIndex::Cyclic { darg, psize: psize as i64, r: r as i64 })
                 }))
@@ -149,8 +154,8 @@ impl LocalArray {
     }
 }
 
-/// Returns block `i` of a constructor: its child, the number of copies, and the displacement of the
-/// first copy. `None` after the last block.
+/// Returns block `i` of a constructor: its child, the number of copies of the child, and the
+/// displacement of the first copy. Returns `None` after the last block.
 pub(super) fn block(combiner: &Combiner, i: i64) -> Option<(&Datatype, i64, i64)> {
     let at = usize::try_from(i).ok()?;
     let one = |child, copies| if i == 0 { Some((child, copies, 0)) } else { None };
@@ -181,7 +186,8 @@ pub(super) fn block(combiner: &Combiner, i: i64) -> Option<(&Datatype, i64, i64)
         }
         Combiner::ValueIndex { value, index } => match i {
             0 => Some((value, 1, 0)),
-            // As in a C structure, the index is at the next multiple of its alignment.
+            // A pair has the layout of a C structure: the index begins at the first multiple of the
+            // index's alignment at or after the end of the value.
             1 => Some((
                 index,
                 1,
@@ -208,12 +214,12 @@ impl<'a> Visit<'a> {
         Visit { datatype, origin, cursor }
     }
 
-    /// Returns the next copy of a child that holds more than `skip` bytes of data, with its origin.
-    /// Whole copies before it are passed over, and their bytes are subtracted from `skip`.
+    /// Passes over copies of children as long as `skip` covers them, and subtracts their bytes from
+    /// `skip`. Returns the next copy that holds more than `skip` bytes of data, with its origin.
     fn next_child(&mut self, skip: &mut u64) -> Option<(&'a Datatype, i64)> {
         let combiner = self.datatype.combiner();
-        // Returns how many whole copies of `bytes` bytes each `skip` covers, at most `available`,
-        // and subtracts their bytes from `skip`.
+        // Returns how many whole copies of `bytes` bytes `skip` covers, at most `available`, and
+        // subtracts their bytes from `skip`.
         let mut skip_copies = |bytes: i64, available: i64| {
             let passed = (*skip / bytes as u64).min(available.max(0) as u64);
             *skip -= passed * bytes as u64;
@@ -245,7 +251,8 @@ impl<'a> Visit<'a> {
                     }
                 }
                 (*i, *copy) = (*i + 1, 0);
-                // Blocks of a vector are equal, so any number of them is passed over in one step.
+                // The blocks of a vector are equal, so any number of them is passed over in one
+                // step.
                 if let Combiner::Vector { count, .. } | Combiner::Hvector { count, .. } = combiner {
                     *i += skip_copies(copies * child.size(), *count - *i);
                 }
@@ -255,10 +262,10 @@ impl<'a> Visit<'a> {
 }
 
 /// Lazy iterator over the type map: `(basic type, displacement in bytes)` in packing order. A pair
-/// type gives its two parts, and a marker nothing.
+/// type gives an entry for each of its two parts, and a marker gives none.
 pub struct TypeMap<'a> {
     datatype: &'a Datatype,
-    /// Number of instances that have not been started. `origin` is that of the next one.
+    /// Number of instances that have not been started. `origin` is the origin of the next instance.
     instances: u64,
     origin: i64,
     stack: Vec<Visit<'a>>,
@@ -267,21 +274,21 @@ pub struct TypeMap<'a> {
 }
 
 impl<'a> TypeMap<'a> {
-    /// Returns the map of one instance.
+    /// Returns the type map of one instance.
     pub fn new(datatype: &'a Datatype) -> TypeMap<'a> {
         TypeMap::instances(datatype, 1)
     }
 
-    /// Returns the map of `count` instances, one extent apart. Displacements are exact if they fit
-    /// in 64 bits, and wrap for instances beyond that.
+    /// Returns the type map of `count` instances, one extent apart. A displacement is exact if it
+    /// fits in 64 bits, and wraps otherwise.
     pub fn instances(datatype: &'a Datatype, count: u64) -> TypeMap<'a> {
         let instances = if datatype.size() == 0 { 0 } else { count };
         TypeMap { datatype, instances, origin: 0, stack: Vec::new(), skip: 0 }
     }
 
-    /// Passes over the next `bytes` bytes of data. Returns how many of them belong to the entry
-    /// that comes next, which is 0 if they end where it starts. The time depends on the number of
-    /// blocks, not of bytes.
+    /// Passes over the next `bytes` bytes of data. If they end inside an entry, `next` still
+    /// returns this entry, and the result is the number of its bytes that were passed over.
+    /// Otherwise the result is 0. The time depends on the number of blocks, not on `bytes`.
     pub fn skip_bytes(&mut self, bytes: u64) -> u64 {
         self.skip = bytes;
         while let Some(inside) = self.step() {
@@ -292,12 +299,14 @@ impl<'a> TypeMap<'a> {
         0
     }
 
-    /// Makes one move towards the next entry. Returns `None` if there is no entry left, and
-    /// `Some(Some(b))` if the next part of the top visit is the next entry, of which `b` bytes are
-    /// to be skipped. `Some(None)` means that more moves are needed.
+    /// Makes one move towards the next entry. Returns `None` if there is no entry left,
+    /// `Some(None)` if more moves are needed, and `Some(Some(b))` if the next part of the visit on
+    /// top of the stack is the next entry. `b` is the number of bytes to skip at the start of this
+    /// entry.
     fn step(&mut self) -> Option<Option<u64>> {
         let Some(visit) = self.stack.last_mut() else {
-            // No instance is being visited. Pass over whole instances, and start the next one.
+            // No instance is being visited. Pass over whole instances as long as `skip` covers
+            // them, and start the next one.
             let size = self.datatype.size().max(1) as u64;
             let passed = (self.skip / size).min(self.instances);
             self.skip -= passed * size;
@@ -312,8 +321,8 @@ impl<'a> TypeMap<'a> {
             return Some(None);
         };
         if let Cursor::Parts(part) = &mut visit.cursor {
-            // The top visit is a named type. Its next part is the next entry, unless it is to be
-            // skipped as a whole.
+            // The visit on top of the stack is that of a named type. Its next part is the next
+            // entry, unless `skip` covers the whole part.
             let Some((basic, _)) = visit.datatype.basic().and_then(|n| n.parts().get(*part)) else {
                 self.stack.pop();
                 return Some(None);
@@ -328,8 +337,8 @@ impl<'a> TypeMap<'a> {
         }
         match visit.next_child(&mut self.skip) {
             Some((child, origin)) => {
-                // A visit that has nothing after this child could be removed now. It stays, because
-                // this is simpler.
+                // If this child is the last one of its visit, the visit could be removed now. It
+                // stays, because this is simpler.
                 self.stack.push(Visit::new(child, origin));
             }
             None => {
@@ -364,8 +373,8 @@ impl Datatype {
         TypeMap::new(self)
     }
 
-    /// Returns the named type of a leaf: the type itself, or the one that an f90 type stands for.
-    /// `None` for nodes with children.
+    /// Returns the named type of a leaf, which is the type itself or the named type that an f90
+    /// type stands for. Returns `None` for a node with children.
     pub(crate) fn basic(&self) -> Option<Named> {
         match self.combiner() {
             Combiner::Named(n) => Some(*n),
