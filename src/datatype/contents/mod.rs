@@ -1,11 +1,12 @@
 //! Envelope and contents: the place of each constructor argument in the arrays of
 //! `MPI_Type_get_contents`, for writing and for reading.
 //!
-//! Source: MPI-2.0 section 8.6, MPI 5.0 section 5.1.13. Every combiner has one placement per form.
-//! The small form puts counts into the integers and byte displacements into the addresses. The
-//! large form of a `_c` constructor puts counts, displacements, sizes and bounds into the large
-//! counts, while ndims, order and darray's size, rank, distributions and grid stay integers. `put`
-//! writes a combiner and `take` reads one, with the same calls in the same order.
+//! Source: MPI-2.0 section 8.6, MPI 5.0 section 5.1.13. The arguments of every combiner have one
+//! place in the small form and one in the large form. The small form puts counts into the integers
+//! and byte displacements into the addresses. The large form of a `_c` constructor puts counts,
+//! displacements, sizes and bounds into the large counts, while ndims, order and darray's size,
+//! rank, distributions and grid stay integers. `put` writes a combiner and `take` reads one, with
+//! the same calls in the same order.
 
 mod put;
 mod take;
@@ -43,8 +44,9 @@ pub enum CombinerKind {
     ValueIndex,
 }
 
-/// Kind, MPI's name and value of every combiner. The ABI has no values for the three legacy kinds,
-/// and leaves what is above 16384 to others, so their values are our own.
+/// Kind, MPI's name and value of every combiner. The standard ABI has no values for the three
+/// legacy kinds (`HvectorInteger`, `HindexedInteger` and `StructInteger`), and leaves values above
+/// 16384 to others, so the values of these kinds are our own.
 const KINDS: [(CombinerKind, &str, i32); 20] = [
     (CombinerKind::Named, "MPI_COMBINER_NAMED", 101),
     (CombinerKind::Dup, "MPI_COMBINER_DUP", 102),
@@ -119,8 +121,9 @@ impl Constants {
         undefined: -32766,
     };
 
-    /// Values of the ABI, except that the default distribution argument is the lowest int. This is
-    /// not a block size, and no program would give it where the argument is ignored.
+    /// Values of the ABI, except that the default distribution argument is the lowest int. This
+    /// value is not a block size, and no program would pass it for a dimension whose argument is
+    /// ignored.
     pub const OWN: Constants = Constants { distribute_dflt_darg: i32::MIN, ..Constants::ABI };
 }
 
@@ -210,8 +213,9 @@ impl Datatype {
         }
     }
 
-    /// Returns the result of `MPI_Type_get_envelope_c`: the numbers of the large form for a
-    /// large-count node, and of the small form for any other. O(1).
+    /// Returns the result of `MPI_Type_get_envelope_c`. For a large-count node, the lengths are
+    /// those of the large form, and for any other node those of the small form. The time is
+    /// constant, or proportional to the number of dimensions for a darray.
     pub(crate) fn envelope(&self) -> Envelope {
         let node = self.constructed();
         let mut lengths = put::Lengths::default();
@@ -225,13 +229,14 @@ impl Datatype {
         }
     }
 
-    /// Writes the contents (`MPI_Type_get_contents_c`) into arrays that have at least the
-    /// envelope's lengths, with one copy of each array. The datatypes are
-    /// `constructed().combiner().children()`, in order.
+    /// Writes the contents (`MPI_Type_get_contents_c`) into arrays that are at least as long as the
+    /// envelope says, with one copy of each array. The datatypes of the contents are not written:
+    /// they are `constructed().combiner().children()`, in order.
     ///
     /// # Errors
-    /// Class `Type` for a named type, `Arg` for an array shorter than the envelope says, and
-    /// `ValueTooLarge` for an integer that does not fit in 32 bits.
+    /// Returns an error of class `Type` for a named type, of class `Arg` for an array that is
+    /// shorter than the envelope says, and of class `ValueTooLarge` for an integer that does not
+    /// fit in 32 bits.
     pub(crate) fn contents_into(
         &self,
         constants: &Constants,
@@ -248,7 +253,7 @@ impl Datatype {
     /// says.
     ///
     /// # Errors
-    /// As [`Datatype::contents_into`].
+    /// Returns the errors that [`Datatype::contents_into`] returns.
     pub(crate) fn contents_into_uninit(
         &self,
         constants: &Constants,
@@ -282,8 +287,9 @@ impl Datatype {
                 return Err(Error::new(ErrorClass::Arg, CALL, argument, available, rule));
             }
         }
-        // The arrays are long enough, so only an integer of the small form that does not fit can
-        // fail.
+        // The arrays are long enough, so the only possible failure is an integer that does not fit
+        // in 32 bits. In the large form, this can still be the size, rank, number of dimensions,
+        // grid or a distribution argument of a darray, for example.
         let mut fill = put::Fill { integers, addresses, large_counts, too_large: None };
         put::put(node.combiner(), node.is_large_count(), constants, &mut fill);
         match fill.too_large {
@@ -295,7 +301,7 @@ impl Datatype {
         }
     }
 
-    /// Returns the contents in newly allocated arrays. Errors are those of
+    /// Returns the contents in newly allocated arrays. The errors are those of
     /// [`Datatype::contents_into`].
     pub(crate) fn contents(&self, constants: &Constants) -> Result<Contents<Datatype>> {
         let envelope = self.envelope();
@@ -313,8 +319,9 @@ impl Datatype {
     /// Calls the constructor that an envelope and contents describe.
     ///
     /// # Errors
-    /// Arrays that do not have the combiner's lengths, values that are not among `constants`, and
-    /// whatever the constructor refuses.
+    /// Returns an error if an array does not have the length that the combiner asks for, or if an
+    /// order or distribution is not among `constants`. Also returns the error of a constructor that
+    /// refuses its arguments.
     pub(crate) fn from_contents(
         kind: CombinerKind,
         contents: Contents<Datatype>,
@@ -337,7 +344,8 @@ impl Datatype {
     }
 }
 
-/// Returns the named type of a node or of the node below a [`Combiner::Bounds`], if there is one.
+/// Returns the named type of a node. A [`Combiner::Bounds`] on top of the named type is ignored.
+/// Returns `None` for any other type.
 pub fn named_of(t: &Datatype) -> Option<Named> {
     match t.constructed().combiner() {
         Combiner::Named(n) => Some(*n),

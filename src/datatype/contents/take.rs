@@ -1,4 +1,5 @@
-//! Reading of contents: a combiner from its arrays, taken in the order in which `put` puts them.
+//! Reading of contents: takes the arguments of a combiner out of the arrays, in the order in which
+//! `put` writes them.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use super::{CombinerKind as K, Constants};
 use crate::datatype::{Combiner, Datatype, Distribution, Order};
 use crate::error::{Error, ErrorClass, Result};
 
-/// The parts of the arrays that are left to read.
+/// The parts of the arrays that have not been read yet.
 pub(super) struct Take<'a> {
     pub(super) kind: K,
     pub(super) constants: &'a Constants,
@@ -14,8 +15,8 @@ pub(super) struct Take<'a> {
     pub(super) integers: &'a [i32],
     pub(super) addresses: &'a [i64],
     pub(super) large_counts: &'a [i64],
-    /// Datatypes, which are taken from the front, one by one or all together. Those left over are
-    /// an error.
+    /// Datatypes that have not been read yet. They are taken from the front, one by one or all
+    /// together. It is an error if some are left at the end.
     pub(super) datatypes: Vec<Datatype>,
 }
 
@@ -76,7 +77,7 @@ impl Take<'_> {
         Ok(self.addresses(1)?[0])
     }
 
-    /// Converts a number of array entries, which must not be negative.
+    /// Converts a number of array entries to `usize`. The number must not be negative.
     fn length(&self, value: i64) -> Result<usize> {
         usize::try_from(value).map_err(|_| self.wrong("count", value, "must not be negative"))
     }
@@ -105,8 +106,8 @@ impl Take<'_> {
         }
     }
 
-    /// Reads a number, or `None` if it is the constant that stands for an argument that is not
-    /// given.
+    /// Reads a number. Returns `None` if it is the constant `absent`, which stands for an argument
+    /// that was not given.
     fn optional(&mut self, absent: i32) -> Result<Option<i64>> {
         let value = self.integer()?;
         Ok((value != i64::from(absent)).then_some(value))
@@ -114,8 +115,8 @@ impl Take<'_> {
 
     /// Reads the combiner from the arrays.
     pub(super) fn combiner(&mut self) -> Result<Combiner> {
-        // The fields are read in the order in which they are written here, which is that of the
-        // arrays.
+        // The fields are evaluated in the order in which they are written here, which is the order
+        // of the arrays.
         Ok(match self.kind {
             K::Named => return Err(self.wrong("combiner", "named", "a named type has no contents")),
             K::Dup => Combiner::Dup { oldtype: self.datatype()? },

@@ -1,5 +1,5 @@
-//! Text notation of datatypes: the constructor without MPI's prefix, arguments in the standard's
-//! order, datatypes last.
+//! Text notation of datatypes. A datatype is written as its constructor without MPI's prefix, with
+//! the arguments in the standard's order, except that datatypes are last.
 //!
 //! ```text
 //! text     = { "let" name "=" type ";" } type
@@ -7,13 +7,13 @@
 //! argument = [ parameter "=" ] ( number | word | type | "[" list "]" )
 //! ```
 //! Numbers may contain `_`, and `#` starts a comment that ends with its line. The lengths of arrays
-//! are implied, so `indexed_block` has no count and `subarray` no ndims. `let` names a shared node,
-//! so that a DAG is written once and read back as a DAG.
+//! are implied, so `indexed_block` has no count and `subarray` no ndims. `let` gives a name to a
+//! shared node, so that a DAG is written once and read back as a DAG.
 
 mod parse;
 mod print;
 
-/// Kind of an argument in the notation.
+/// Kind of an argument in the text notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ParameterKind {
     /// A number.
@@ -34,7 +34,7 @@ enum ParameterKind {
     Types,
 }
 
-/// Name of a constructor in the notation, and its parameters with their kinds.
+/// Name of a constructor in the text notation, and the names and kinds of its parameters.
 struct ConstructorSyntax {
     name: &'static str,
     parameters: &'static [(&'static str, ParameterKind)],
@@ -55,7 +55,7 @@ const RESIZED: &[(&str, ParameterKind)] =
     &[("lb", ParameterKind::Number), ("extent", ParameterKind::Number), OLDTYPE];
 const FLOAT: &[(&str, ParameterKind)] = &[("p", ParameterKind::Optional), ("r", ParameterKind::Optional)];
 
-/// Every constructor of the notation.
+/// Every constructor of the text notation.
 const CONSTRUCTORS: &[ConstructorSyntax] = &[
     ConstructorSyntax { name: "dup", parameters: &[OLDTYPE] },
     ConstructorSyntax { name: "contiguous", parameters: &[COUNT, OLDTYPE] },

@@ -1,8 +1,8 @@
-//! Parser of the text notation, with an explicit stack: only the length of the text limits the
-//! nesting, not the call stack.
+//! Parser of the text notation. It has an explicit stack, so the nesting of a text is limited by
+//! the length of the text and not by the call stack.
 //!
 //! Errors show the line of the text with a caret. An error of a constructor keeps its class,
-//! argument and rule, and the caret is below the argument.
+//! argument and rule, and the caret points to the argument in the text.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -14,13 +14,14 @@ use crate::lexer::{Lexer, Notation, Token};
 
 static NOTATION: Notation = Notation { name: "datatype text", comments: true, grouped_digits: true };
 
-/// A constructor whose arguments are being read. They are collected by kind, in order.
+/// A constructor whose arguments are being read. The arguments are collected by kind, in order.
 struct OpenCall {
     syntax: &'static ConstructorSyntax,
     at: usize,
     /// Index of the parameter to read next.
     next: usize,
-    /// `Some` inside a list of types, where it says whether the list has an element yet.
+    /// `Some` while a list of types is being read. The value is true if the list already has an
+    /// element.
     list: Option<bool>,
     /// Byte offset at which each argument starts.
     starts: Vec<usize>,
@@ -73,7 +74,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads the token after an element of a list. Returns whether another element follows.
+    /// Reads the token after an element of a list. Returns true if another element follows.
     fn more(&mut self) -> Result<bool> {
         if self.lexer.eat(",") {
             Ok(true)
@@ -94,8 +95,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads `parameter =` if it stands before an argument. The name must be `name`, optionally
-    /// with MPI's prefix `array_of_`.
+    /// Reads the prefix `parameter =` of an argument, if the argument has one. The parameter must
+    /// be `name`, optionally with MPI's prefix `array_of_`.
     fn parameter_name(&mut self, name: &str) -> Result<()> {
         let mut after_name = self.lexer;
         let word = after_name.take().text();
@@ -112,7 +113,8 @@ impl<'a> Parser<'a> {
     /// Reads the arguments of a constructor until a datatype is needed or all have been read.
     fn advance(&mut self, call: &mut OpenCall) -> Result<Step> {
         loop {
-            // Inside a list of types, `datatype` reads the elements, and the list ends here.
+            // The elements of a list of types are read by `datatype`. The tokens between the
+            // elements and the end of the list are read here.
             if let Some(started) = call.list {
                 if started {
                     if self.more()? {
@@ -124,8 +126,8 @@ impl<'a> Parser<'a> {
                 }
                 call.list = None;
             }
-            // The argument before, if there was one, is complete. Read the next one, or the end of
-            // the constructor.
+            // The previous argument, if there was one, is complete. Read the next one, or the end
+            // of the constructor.
             let Some(&(name, kind)) = call.syntax.parameters.get(call.next) else {
                 self.lexer.expect(")")?;
                 return Ok(Step::Done);
@@ -161,8 +163,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Begins to read a datatype. Returns it if it is a named type or a name of `let`; a
-    /// constructor is pushed onto the stack, and the result is `None`.
+    /// Begins to read a datatype. Returns the datatype if it is a named type or a name that `let`
+    /// has defined. For a constructor, pushes an open call onto the stack and returns `None`.
     fn start(&mut self, stack: &mut Vec<OpenCall>) -> Result<Option<Datatype>> {
         let at = self.lexer.start();
         let (Token::Word(word) | Token::Integer(word)) = self.lexer.token() else {
@@ -199,11 +201,12 @@ impl<'a> Parser<'a> {
     fn datatype(&mut self) -> Result<Datatype> {
         let mut stack = Vec::new();
         loop {
-            // Each round reads one named type, name, or beginning of a constructor.
+            // Each iteration reads a named type, a name that `let` has defined, or the beginning of
+            // a constructor.
             let mut finished = self.start(&mut stack)?;
             loop {
-                // Hand the finished type to the constructor around it, which may finish that one
-                // too.
+                // Give the finished type to the constructor around it. This may complete that
+                // constructor, which then is the finished type.
                 let Some(call) = stack.last_mut() else {
                     if let Some(t) = finished {
                         return Ok(t);
@@ -259,8 +262,8 @@ impl<'a> Parser<'a> {
 /// Calls the constructor with the arguments that were collected, whose number and kinds follow from
 /// its parameters.
 fn construct(call: &mut OpenCall, types: Vec<Datatype>) -> Result<Datatype> {
-    // The arguments of each kind are taken in the order of the parameters. A value that is missing
-    // would be replaced by a default, but `advance` has read all of them.
+    // The arguments of each kind are taken in the order of the parameters. The defaults for missing
+    // values are never used, because `advance` has read all arguments.
     let mut numbers = call.numbers.iter().copied();
     let mut number = || numbers.next().unwrap_or(0);
     let mut arrays = std::mem::take(&mut call.arrays).into_iter();
@@ -333,8 +336,9 @@ fn construct(call: &mut OpenCall, types: Vec<Datatype>) -> Result<Datatype> {
     Datatype::new(combiner)
 }
 
-/// Returns the byte offset in the text of the argument that an error names, such as
-/// `displacements[2]`, or of the constructor if it has no such parameter.
+/// Returns the byte offset in the text of `argument`, which an error names, such as
+/// `displacements[2]`. If the constructor has no such parameter, returns the offset of the
+/// constructor.
 fn argument_position(text: &str, call: &OpenCall, argument: &str) -> usize {
     let (name, index) = match argument.split_once('[') {
         Some((name, rest)) => (name, rest.trim_end_matches(']').parse().unwrap_or(0)),

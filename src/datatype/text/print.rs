@@ -1,8 +1,8 @@
-//! Printing of the text notation, in one pass with an explicit stack. Long subtrees that are shared
-//! become `let` definitions.
+//! Printing of the text notation, in one pass with an explicit stack. A long subtree that is used
+//! more than once is written as a `let` definition.
 //!
 //! Invariant: the text has O(arguments of the DAG) characters however far the tree unfolds, because
-//! only subtrees of at most about [`MAX_REPEATED_CHARS`] characters are repeated.
+//! only subtrees of at most about [`MAX_REPEATED_CHARS`] characters are written more than once.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,12 +10,12 @@ use std::fmt;
 use crate::datatype::combiner::Argument;
 use crate::datatype::{Datatype, Distribution, Order};
 
-/// Maximum length of a shared subtree that is repeated, in estimated characters. A longer one gets
-/// a name.
+/// Maximum length of a shared subtree that is written out at each use, in estimated characters. A
+/// longer subtree is defined by `let`, and each use has only its name.
 const MAX_REPEATED_CHARS: u64 = 96;
 
-/// Returns how often each derived node that may be shared is referred to inside `root`, by its
-/// address.
+/// Returns, by the address of the node, how many references inside `root` each node has. Named
+/// types are left out, and so are nodes that have only one reference in the whole process.
 fn references(root: &Datatype) -> HashMap<usize, u32> {
     let mut references: HashMap<usize, u32> = HashMap::new();
     let mut open = vec![root];
@@ -34,7 +34,8 @@ fn references(root: &Datatype) -> HashMap<usize, u32> {
     references
 }
 
-/// Returns the subtrees that are defined before the root, children first.
+/// Returns the subtrees that are defined by `let` before the root is written, children before their
+/// parents.
 fn shared(root: &Datatype) -> Vec<&Datatype> {
     let references = references(root);
     let is_shared = |t: &Datatype| references.get(&t.id()).is_some_and(|&n| n > 1);
@@ -42,11 +43,12 @@ fn shared(root: &Datatype) -> Vec<&Datatype> {
         return Vec::new();
     }
     let own = |t: &Datatype| 12 + 6 * t.combiner().arguments();
-    // Estimated length of each shared node that is finished, or 0 if it gets a name.
+    // For each shared node whose children have all been visited: the estimated number of characters
+    // of its text, or 0 if the node is to be defined by `let`.
     let mut lengths: HashMap<usize, u64> = HashMap::new();
     let mut defined = Vec::new();
-    // The path from the root to the current node. Each entry is a node, those of its children that
-    // are left, and its estimated length so far.
+    // The path from the root to the current node. Each entry consists of a node, an iterator over
+    // the children that have not been visited, and the estimated length of the node's text so far.
     let mut path = vec![(root, root.combiner().children(), own(root))];
     while let Some((t, children, length)) = path.last_mut() {
         if let Some(child) = children.next() {
@@ -58,7 +60,8 @@ fn shared(root: &Datatype) -> Vec<&Datatype> {
             continue;
         }
         let (t, mut length) = (*t, *length);
-        // All children of the node are finished, so its length is known.
+        // All children of the node have been visited, so the estimated length of its text is
+        // complete.
         if is_shared(t) {
             if length > MAX_REPEATED_CHARS {
                 defined.push(t);
@@ -77,7 +80,7 @@ fn shared(root: &Datatype) -> Vec<&Datatype> {
 enum Task<'a> {
     Type(&'a Datatype),
     Text(&'static str),
-    /// `parameter=`, which only the long form writes.
+    /// The prefix `parameter=` of an argument, which is written only in the long form (`{:#}`).
     Name(&'static str),
     /// An argument that contains no datatypes.
     Numbers(Argument<'a>),
@@ -85,7 +88,7 @@ enum Task<'a> {
 
 struct Printer<'f, 'g, 'a> {
     f: &'f mut fmt::Formatter<'g>,
-    /// Number in the name of each defined node.
+    /// The number in the name of each node that was defined by `let`, by the address of the node.
     names: HashMap<usize, usize>,
     tasks: Vec<Task<'a>>,
     long: bool,

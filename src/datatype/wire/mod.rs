@@ -1,5 +1,5 @@
-//! The wire form: a datatype as bytes that any machine can read, for the target of one-sided
-//! operations or for a file.
+//! The wire form: a datatype as bytes that any machine can read. It serves to send a datatype to
+//! the target of one-sided operations or to store it in a file.
 //!
 //! ```text
 //! header     "ddtw", version (2 bytes), 0 (2), length of the whole form (8), structural hash of the root (16)
@@ -7,39 +7,41 @@
 //! checksum   XXH3-64 of all before it
 //! ```
 //!
-//! Everything is little-endian. A node consists of its tag, with [`LARGE`] added if a large-count
-//! constructor made it; its children, each as the distance back in the list of nodes; and its
-//! arguments. A number is a varint of 7 bits per byte, low bits first; a signed one has its sign in
-//! the lowest bit. An array of numbers is a column: a byte with the width, then all entries in 1,
-//! 2, 4 or 8 bytes each, the smallest width that holds all of them. The length of the columns is
-//! written once per node. A named type is written as its size, alignment and name, so that a reader
-//! whose type of this name is different refuses the form. An f90 type has the named type that it
-//! stands for as a child, for the same reason.
+//! Everything is little-endian. A node consists of three parts: its tag, with [`LARGE`] added if
+//! the node is a large-count one; its children, each as the distance back in the list of nodes; and
+//! its arguments. (Only in a struct are the children after the other arguments.) A number is a
+//! varint of 7 bits per byte, low bits first; a signed number has its sign in the lowest bit. An
+//! array of numbers is written as a column: a byte with the width of an entry, and then all entries
+//! in 1, 2, 4 or 8 bytes each, the smallest width that holds all of them. The number of entries of
+//! the columns is written once per node. A named type is written as its size, alignment and name,
+//! so that a reader whose type of this name is different refuses the form. An f90 type has the
+//! named type that it stands for as a child, for the same reason.
 //!
-//! Whatever is equal at the writer is equal at the reader: combiners, arguments, bounds that an MPI
-//! library decided, sharing, and which constructors were large-count ones. A reader checks every
-//! number before it allocates anything for it, so time and memory are linear in the length of the
-//! form (docs/IR.md, "Wire form").
+//! The reader gets a datatype that is equal to the writer's in every respect: combiners, arguments,
+//! bounds that an MPI library decided, sharing, and which nodes are large-count ones. A reader
+//! checks every number before it allocates anything for it, so time and memory are linear in the
+//! length of the form (docs/IR.md, "Wire form").
 //!
-//! Invariant: equal numbers are equal bytes, since a varint has no zero byte at its end. `read` and
-//! `write` go through the arguments in the same order.
+//! Invariant: equal numbers are written as equal bytes, because a varint of several bytes never
+//! ends with a zero byte. `read` and `write` go through the arguments in the same order.
 
 mod read;
 mod write;
 
 /// First bytes of every wire form.
 const MAGIC: [u8; 4] = *b"ddtw";
-/// Version of the format that is written, and the only one that is read.
+/// Version of the format. It is the only version that is written or read.
 const VERSION: u16 = 1;
-/// Number of bytes before the nodes.
+/// Number of bytes of a form before its nodes.
 const HEADER: usize = 32;
-/// Number of bytes after the nodes.
+/// Number of bytes of a form after its nodes.
 const CHECKSUM: usize = 8;
-/// Added to the tag of a node that was made by a large-count constructor.
+/// Number that is added to the tag of a large-count node: a node that a large-count constructor
+/// made, or that only such a constructor can make because of its counts.
 const LARGE: u8 = 0x80;
 
-/// Tags of nodes. A number that was given to a constructor is never changed or used for another
-/// one. The numbers are not part of any other interface.
+/// Tags of nodes. A number that is the tag of a constructor is never changed, and never used for
+/// another constructor. The numbers are not part of any other interface.
 mod tag {
     pub(super) const NAMED: u8 = 1;
     pub(super) const DUP: u8 = 2;

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorClass, Result};
 
 const CALL: &str = "from_wire";
 
-/// Returns the error of `class` about `what`, which was found at byte `at`.
+/// Returns an error of class `class` about `what`, which was found at byte `at` and breaks `rule`.
 #[cold]
 fn refuse(class: ErrorClass, at: usize, what: impl std::fmt::Display, rule: impl Into<String>) -> Error {
     Error::new(class, CALL, format!("byte {at}"), what, rule.into())
@@ -41,8 +41,8 @@ fn frame(bytes: &[u8]) -> Result<(u128, usize)> {
         let rule = format!("must be {VERSION}: this library reads no other version");
         return Err(refuse(ErrorClass::Unsupported, 4, word(0) >> 32, rule));
     }
-    // The length in the header must be that of the bytes. Only then is it known where the checksum
-    // is.
+    // The length in the header must be the number of bytes. Only after this check is it known where
+    // the checksum is.
     let length = word(8);
     if length < min_length {
         return Err(refuse(
@@ -67,11 +67,11 @@ fn frame(bytes: &[u8]) -> Result<(u128, usize)> {
     Ok((u128::from(word(24)) << 64 | u128::from(word(16)), end))
 }
 
-/// Returns a shared array of `n` entries. Collecting into an `Arc` aborts if memory is short, so
-/// the same amount is first allocated in a way that may fail.
+/// Returns a shared array of `n` entries. Collecting into an `Arc` aborts the process if memory is
+/// short, so the same amount of memory is first allocated, and freed, in a way that may fail.
 fn shared_array<T>(n: usize, entries: impl Iterator<Item = T>) -> Result<Arc<[T]>> {
     let asked: Vec<T> = try_with_capacity(CALL, n)?;
-    // Keeps the compiler from removing an allocation that is never used.
+    // `black_box` keeps the compiler from removing the allocation, whose memory is never used.
     black_box(asked.as_ptr());
     drop(asked);
     Ok(entries.collect())
@@ -125,8 +125,9 @@ impl<'a> Reader<'a> {
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// Reads the number of entries of the columns that follow. Each entry has at least one byte, so
-    /// a number larger than the bytes that are left is refused.
+    /// Reads the number of entries of the columns (arrays of numbers) that follow. Each entry has
+    /// at least one byte, so a number is refused if it is larger than the number of bytes that are
+    /// left.
     fn length(&mut self) -> Result<usize> {
         let (start, n) = (self.at, self.unsigned()?);
         let left = self.bytes.len() - self.at;
@@ -146,7 +147,7 @@ impl<'a> Reader<'a> {
         if !matches!(width, 1 | 2 | 4 | 8) {
             return Err(refuse(ErrorClass::Arg, start, width, "must be a width of 1, 2, 4 or 8 bytes"));
         }
-        // If the product does not fit, it saturates, and `take` refuses it.
+        // If the number of bytes does not fit in a `usize`, it saturates, and `take` refuses it.
         let bytes = self.take(n.saturating_mul(usize::from(width)))?;
         match width {
             1 => shared_array(n, bytes.iter().map(|&b| i64::from(b as i8))),
@@ -157,7 +158,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the node that is `distance` places back in the list of nodes. `at` is the byte
-    /// offset of the reference.
+    /// offset of this distance in the form, which an error shows.
     fn node_at_distance(&self, at: usize, distance: u64) -> Result<&Datatype> {
         let place = usize::try_from(distance).ok().and_then(|d| self.nodes.len().checked_sub(d));
         place.and_then(|p| self.nodes.get(p)).ok_or_else(|| {
@@ -175,7 +176,8 @@ impl<'a> Reader<'a> {
         let start = self.at;
         let distances = self.column(n)?;
         for &distance in distances.iter() {
-            // A negative distance becomes a number larger than that of the nodes.
+            // As a `u64`, a negative distance is larger than the number of nodes, so it is refused
+            // too.
             self.node_at_distance(start, distance as u64)?;
         }
         let nodes = &self.nodes;
@@ -222,7 +224,8 @@ impl<'a> Reader<'a> {
         Ok(named)
     }
 
-    /// Reads the distributions of the `n` dimensions of a darray with their arguments.
+    /// Reads the distributions of the `n` dimensions of a darray, and the arguments of the
+    /// distributions.
     #[expect(clippy::type_complexity, reason = "two arguments of darray")]
     fn distributions(&mut self, n: usize) -> Result<(Arc<[Distribution]>, Arc<[Option<i64>]>)> {
         let start = self.at;
@@ -254,8 +257,8 @@ impl<'a> Reader<'a> {
     /// at the writer.
     fn combiner(&mut self, tag: u8) -> Result<(Combiner, Option<Datatype>)> {
         let plain = |combiner| Ok((combiner, None));
-        // Every arm reads the fields in the order in which `write` writes them. Whether the
-        // arguments obey the rules of their constructor is checked when the node is built.
+        // Every arm reads the fields in the order in which `write` writes them. When the node is
+        // built, its constructor checks the arguments.
         match tag {
             tag::NAMED => plain(Combiner::Named(self.named()?)),
             tag::DUP => plain(Combiner::Dup { oldtype: self.child()? }),
@@ -339,15 +342,17 @@ impl<'a> Reader<'a> {
             let argument = format!("byte {start}, {} of {}", e.argument(), e.operation());
             Error::new(e.class(), CALL, argument, e.value(), e.rule().to_owned())
         })?;
-        // An f90 type that stands for a different type here would describe different bytes.
+        // If an f90 type stands for another named type here than at the writer, the datatype would
+        // describe different bytes.
         if let Some(named) = stood_for.filter(|named| t.expansion() != Some(named)) {
             let here = t.expansion().map_or_else(String::new, Datatype::to_string);
             let rule = format!("must stand for {here}, as it does here");
             let what = format!("{t} for {}", named.combiner().text_name());
             return Err(refuse(ErrorClass::Type, start, what, rule));
         }
-        // The mark must have an effect, and must not be missing where a count needs it. Otherwise
-        // one datatype would have two forms.
+        // Each datatype must have only one form. The tag may therefore have the mark of a
+        // large-count node only if the node has a large-count constructor, and must have the mark
+        // if a count needs that constructor.
         if tag & LARGE != 0 {
             t = t.with_large_count();
         }
@@ -389,8 +394,9 @@ impl Datatype {
         let Some(root) = reader.nodes.pop() else {
             return Err(refuse(ErrorClass::Arg, HEADER, "0 nodes", "must have a node, the root"));
         };
-        // A datatype has exactly one form. A column that is wider than needed, a node that is not
-        // part of the root, or another order of the nodes is refused here.
+        // Refuse everything that `write` would not have written, because a datatype has exactly one
+        // form: for example a column that is wider than needed, a node that is not part of the
+        // root, or another order of the nodes.
         if let Some(place) = first_difference(&root, &bytes[HEADER..end])? {
             let rule = "must be as the datatype is written: it has one form";
             return Err(refuse(ErrorClass::Arg, HEADER + place, "another byte", rule));

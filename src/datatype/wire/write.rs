@@ -1,4 +1,4 @@
-//! Writing of wire forms: one pass over the nodes counts the bytes, a second one writes them.
+//! Writing of wire forms: one pass over the nodes counts the bytes, and a second pass writes them.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,8 @@ const CALL: &str = "to_wire";
 /// Receiver of the bytes of a form.
 trait Sink {
     fn bytes(&mut self, bytes: &[u8]);
-    /// Receives every value in `width` bytes, which are enough to hold it.
+    /// Receives an array, each value of which is to be written in `width` bytes. `width` is large
+    /// enough for all values.
     fn column(&mut self, width: usize, values: &[i64]);
 }
 
@@ -55,7 +56,7 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// Sink that compares the bytes with those of a form.
+/// Sink that compares the bytes that it receives with those of an existing form.
 struct Comparison<'a> {
     form: &'a [u8],
     at: usize,
@@ -77,14 +78,15 @@ impl Sink for Comparison<'_> {
     }
 }
 
-/// The nodes of a DAG in the order of the form, and the position of each in this order.
+/// The nodes of a DAG in the order in which the form has them, and the position of each node in
+/// this order.
 struct Nodes<'a> {
     list: Vec<&'a Datatype>,
     named: [usize; Named::ALL.len()],
     others: HashMap<usize, usize>,
 }
 
-/// Position of a node that is not in the list.
+/// Position that stands for a node that is not in the list.
 const NO_POSITION: usize = usize::MAX;
 
 fn no_room(nodes: usize) -> Error {
@@ -101,14 +103,15 @@ impl<'a> Nodes<'a> {
             if nodes.position(t) != NO_POSITION {
                 continue;
             }
-            // On the way down, the node goes back on the stack below its children. Neither the
-            // stack nor the list may abort the process if memory is short.
+            // On the way down, the node is pushed again, below its children. Both the stack and the
+            // list are grown by `try_reserve`, so that the process is not aborted if memory is
+            // short.
             if !children_done {
                 open.push((t, true));
                 let mut last = None;
                 for child in t.combiner().children().chain(stands_for(t)) {
-                    // Neighbours in a struct often have one type, which needs to be looked up only
-                    // once.
+                    // Neighbouring members of a struct often have the same type, which needs to be
+                    // looked up only once.
                     if last != Some(child.id()) && nodes.position(child) == NO_POSITION {
                         try_reserve(CALL, &mut open, 1)?;
                         open.push((child, false));
@@ -117,7 +120,8 @@ impl<'a> Nodes<'a> {
                 }
                 continue;
             }
-            // On the way up, all children have positions, so the node gets the next one.
+            // On the way up, all children already have positions, so the node gets the next
+            // position.
             let position = nodes.list.len();
             match t.combiner() {
                 Combiner::Named(named) => nodes.named[*named as usize] = position,
@@ -139,7 +143,7 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    /// Writes the number of nodes, and then all of them.
+    /// Writes the number of nodes, and then every node.
     fn write(&self, sink: &mut impl Sink) -> Result<()> {
         let mut writer = Writer { sink, nodes: self, position: 0 };
         writer.unsigned(self.list.len() as u64);
@@ -180,7 +184,8 @@ impl<S: Sink> Writer<'_, '_, S> {
     }
 
     fn column(&mut self, values: &[i64]) {
-        // The highest bit that is set in any magnitude decides the width. The loop has no branches.
+        // The highest bit that is set in the magnitude of any value decides the width. The loop has
+        // no branches.
         let magnitude = values.iter().fold(0, |bits, v| bits | (v ^ v >> 63) as u64);
         let width = match 64 - magnitude.leading_zeros() {
             0..8 => 1,
@@ -207,7 +212,7 @@ impl<S: Sink> Writer<'_, '_, S> {
         }]);
     }
 
-    /// Writes precision and range, of which one may be undefined.
+    /// Writes the precision and the range of an f90 type. Either can be undefined.
     fn f90(&mut self, p: Option<i64>, r: Option<i64>) {
         self.sink.bytes(&[u8::from(p.is_some()) | u8::from(r.is_some()) << 1]);
         p.into_iter().chain(r).for_each(|value| self.number(value));
@@ -217,8 +222,8 @@ impl<S: Sink> Writer<'_, '_, S> {
         let combiner = t.combiner();
         let tag = tag_of(combiner);
         self.sink.bytes(&[tag | if t.is_large_count() { LARGE } else { 0 }]);
-        // Children come first, except those of a struct, which are a column after its other
-        // columns.
+        // The children of a node are written after its tag and before its arguments. A struct is
+        // the exception: its children are written as a column after its other columns.
         if !matches!(combiner, Combiner::Struct { .. }) {
             for child in combiner.children().chain(stands_for(t)) {
                 self.child(child);
@@ -293,7 +298,7 @@ impl<S: Sink> Writer<'_, '_, S> {
         Ok(())
     }
 
-    /// Writes the distributions of a darray with their arguments.
+    /// Writes the distributions of a darray, and the arguments of the distributions.
     fn distributions(&mut self, distribs: &[Distribution], dargs: &[Option<i64>]) -> Result<()> {
         let mut given = try_with_capacity(CALL, dargs.len())?;
         for (distribution, darg) in distribs.iter().zip(dargs) {
@@ -337,16 +342,16 @@ fn tag_of(combiner: &Combiner) -> u8 {
     }
 }
 
-/// Compares `form`, the nodes of a form, with the nodes of `root` as they are written. Returns the
-/// position of the first byte that differs, which is the length of the shorter of the two if it is
-/// the beginning of the other, or `None` if they are equal.
+/// Compares `form`, which is the part of a form that has the nodes, with the nodes of `root` as
+/// they are written. Returns the position of the first byte that differs, or `None` if there is
+/// none. If one of the two is the beginning of the other, this is the length of the shorter one.
 pub(super) fn first_difference(root: &Datatype, form: &[u8]) -> Result<Option<usize>> {
     let mut compared = Comparison { form, at: 0, differs: None };
     Nodes::from_root(root)?.write(&mut compared)?;
     Ok(compared.differs.or_else(|| (compared.at < form.len()).then_some(compared.at)))
 }
 
-/// Returns the length in bytes of the form of these nodes.
+/// Returns the length in bytes of the whole form of these nodes, with header and checksum.
 fn length(nodes: &Nodes<'_>) -> Result<usize> {
     let mut counted = ByteCounter(HEADER + CHECKSUM);
     nodes.write(&mut counted)?;
@@ -357,7 +362,7 @@ impl Datatype {
     /// Returns the number of bytes that [`Datatype::to_wire`] writes.
     ///
     /// # Errors
-    /// Class `NoMem` if there is no memory for a list of the nodes.
+    /// Returns an error of class `NoMem` if there is no memory for a list of the nodes.
     pub(crate) fn wire_size(&self) -> Result<usize> {
         length(&Nodes::from_root(self)?)
     }
