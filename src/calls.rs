@@ -1,10 +1,10 @@
 //! Counters of pack and unpack calls: one shard per thread, updated only while somebody has asked
 //! for counts.
 //!
-//! Updating two shared atomics would take half the time of a small call. A call therefore reads one
-//! flag, which is written only when counting starts or stops. While a [`Counting`] exists, the call
-//! also adds to a shard that only its own thread writes. The counts of a thread that ends are added
-//! to a common sum.
+//! If each call updated two atomics that all threads share, this would take half the time of a
+//! small call. A call therefore only reads one number, which is written only when counting starts
+//! or stops. While a [`Counting`] exists, the call also adds to a shard that only its own thread
+//! writes. The counts of a thread that ends are added to a common sum.
 //!
 //! Invariant: [`totals`] never decreases.
 

@@ -130,7 +130,8 @@ impl Column {
         self.len() == 0
     }
 
-    /// Returns the number of leading entries of an ascending column for which `before` holds.
+    /// Returns the number of leading entries of an ascending column for which `before` returns
+    /// true.
     pub fn partition_point(&self, before: impl Fn(i64) -> bool) -> usize {
         match self {
             Column::I32(entries) => entries.partition_point(|&entry| before(entry.into())),
@@ -210,7 +211,7 @@ impl Column {
 }
 
 impl Column {
-    /// Returns the column of `values`.
+    /// Returns a column whose entries are `values`.
     ///
     /// The values are usually small, so a first pass writes them as 32-bit entries and finds out in
     /// the same loop whether all of them fit. Only if they do not is there a second pass. The

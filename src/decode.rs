@@ -34,7 +34,8 @@ pub trait Introspect {
     /// type is named.
     fn named(&mut self, handle: &Self::Handle) -> Result<Named>;
 
-    /// Returns the library's lower bound and extent in bytes, or `None` to accept ours.
+    /// Returns the lower bound and the extent in bytes that the library reports, or `None` if those
+    /// that ddtc computes are to be used.
     fn bounds(&mut self, _handle: &Self::Handle) -> Result<Option<(i64, i64)>> {
         Ok(None)
     }
@@ -161,7 +162,7 @@ impl<I: Introspect> Decoder<'_, I> {
             Some(None) => return Err(refuse("datatype", "a cycle", "a datatype cannot contain itself")),
             None => {}
         }
-        // The node is new. Its envelope is checked before anything is allocated for the contents.
+        // The node is new. Its envelope is checked before memory is allocated for its contents.
         let envelope = self.host.envelope(handle)?;
         self.admit(&envelope)?;
         let bounds = self.host.bounds(handle)?;

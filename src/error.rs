@@ -70,7 +70,7 @@ pub enum ErrorClass {
     /// Invalid error handler.
     #[doc(hidden)]
     Errhandler = 61,
-    /// Tool interface: a resource cannot be had now.
+    /// Tool interface: a resource is not available now.
     #[doc(hidden)]
     ToolNotAccessible = 1002,
     /// Tool interface: not initialized.

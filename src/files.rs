@@ -181,8 +181,8 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// Creates a folder that only this user can enter in the system's temporary folder. Its name begins
-/// with `name`.
+/// Creates a new folder inside the system's temporary folder. Only this user can enter the new
+/// folder, and its name begins with `name`.
 ///
 /// # Errors
 /// Returns the errors of the system.
@@ -190,8 +190,8 @@ pub fn temporary_folder(name: &str) -> io::Result<TemporaryFolder> {
     private_folder(&std::env::temp_dir(), name).map(TemporaryFolder)
 }
 
-/// Creates a folder that only this user can enter in `parent`, and leaves its removal to the
-/// caller. Its name begins with `name`.
+/// Creates a new folder inside `parent`, and leaves its removal to the caller. Only this user can
+/// enter the new folder, and its name begins with `name`.
 ///
 /// # Errors
 /// Returns the errors of the system, among them `AlreadyExists` if more than a thousand names in a

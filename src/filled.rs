@@ -35,7 +35,7 @@ impl<'a, T: Copy> Filled<'a, T> {
         Filled { places: &mut self.places[..n], len: self.len }
     }
 
-    /// Returns the number of entries.
+    /// Returns the number of entries written so far.
     #[inline]
     pub fn count(&self) -> usize {
         self.len

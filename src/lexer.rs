@@ -25,7 +25,7 @@ const PUNCTUATION: &[u8] = b"()[]{}=,:;@";
 pub struct Notation {
     /// Name of the text form in error messages.
     pub name: &'static str,
-    /// Whether `#` starts a comment that ends with its line.
+    /// Whether `#` starts a comment that extends to the end of the line.
     pub comments: bool,
     /// Whether an integer may contain `_` after its first digit.
     pub grouped_digits: bool,

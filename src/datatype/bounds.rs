@@ -22,9 +22,9 @@ pub(crate) struct Bounds {
     pub(crate) size: i64,
     /// Whether the map has an entry.
     pub(crate) entries: bool,
-    /// Displacement of the first byte of data, or 0 without entries.
+    /// Displacement of the first byte of data, or 0 if the map has no entries.
     pub(crate) true_lb: i64,
-    /// Displacement after the last byte of data, or 0 without entries.
+    /// Displacement after the last byte of data, or 0 if the map has no entries.
     pub(crate) true_ub: i64,
     /// Lower bound.
     pub(crate) lb: i64,
@@ -34,7 +34,7 @@ pub(crate) struct Bounds {
     pub(crate) lb_marked: bool,
     /// Whether the upper bound is set by a ub marker.
     pub(crate) ub_marked: bool,
-    /// Strictest alignment of any entry in bytes, or 1 without entries.
+    /// Strictest alignment of any entry in bytes, or 1 if the map has no entries.
     pub(crate) alignment: u8,
 }
 
@@ -79,8 +79,8 @@ impl Bounds {
         self.ub - self.lb
     }
 
-    /// Returns the bounds of the same entries with both markers replaced, as the combiners
-    /// `Resized` and `Bounds` do.
+    /// Returns the bounds after both markers have been replaced by markers at `lb` and `lb +
+    /// extent`, as the combiners `Resized` and `Bounds` do. The entries stay the same.
     pub(crate) fn resized(&self, lb: i64, extent: i64) -> Result<Bounds, Overflow> {
         let ub = lb.checked_add(extent).ok_or(Overflow)?;
         Ok(Bounds { lb, ub, lb_marked: true, ub_marked: true, ..*self })

@@ -1,9 +1,9 @@
 //! Construction of a node from a combiner: checks every rule on the arguments and computes bounds
 //! and signature.
 //!
-//! It usually takes one pass over the arrays. An error names the constructor, the argument with its
-//! index, its value and the rule, and nothing is built. The rules are those of MPI 5.0 sections
-//! 5.1.2 to 5.1.4 and 19.1.9.
+//! Construction usually takes one pass over the arrays of arguments. An error names the
+//! constructor, the argument with its index, its value and the rule, and nothing is built. The
+//! rules are those of MPI 5.0 sections 5.1.2 to 5.1.4 and 19.1.9.
 
 use super::bounds::{Bounds, Overflow, Placing, displacement_range};
 use super::call::ConstructorCall;
@@ -242,7 +242,7 @@ fn ends_fast(
 /// Number of copies and outermost places of some blocks, computed without checks. They are wrong if
 /// something overflowed.
 struct Ends {
-    /// Number of copies.
+    /// Number of copies of the child in all blocks together.
     total: i64,
     /// Lowest start of a block. It is in bytes or, if [`Ends::scaled`] is still to be called, in
     /// units of the displacements.

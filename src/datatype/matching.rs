@@ -27,13 +27,13 @@ pub enum Match {
     /// Element `index`, counted from 0, has different basic types in the two signatures, and all
     /// elements before it are the same.
     Mismatch {
-        /// Number of the element.
+        /// Number of the element, counted from 0.
         index: i64,
     },
     /// Element `index` differs as in [`Match::Mismatch`], but one of the two types is `MPI_BYTE` or
     /// `MPI_PACKED`, so it is not known what its bytes hold.
     Unknown {
-        /// Number of the element.
+        /// Number of the element, counted from 0.
         index: i64,
     },
 }
@@ -94,9 +94,9 @@ pub(crate) fn element(t: &Datatype, index: i64) -> Option<Named> {
     prefix::descend(t, Unit::Elements, index, |_| ()).map(|(named, _)| named)
 }
 
-/// Returns a 64-bit hash of the first `elements` basic elements of `count` instances of `t`. It is
-/// the same for equal sequences in every process and version. Together with the number of elements,
-/// it lets a receiver see that the sender's signature differs.
+/// Returns a 64-bit hash of the first `elements` basic elements of `count` instances of `t`. The
+/// hash is the same for equal sequences in every process and version. Together with the number of
+/// elements, the hash lets a receiver see that the sender's signature differs.
 ///
 /// The hash is 0 if one of the elements is `MPI_BYTE` or `MPI_PACKED`. A hash of 0 says nothing
 /// about the sequence, and must be taken as equal to every other hash.

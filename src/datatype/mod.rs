@@ -64,7 +64,7 @@ struct Node {
     arguments: AtomicU32,
 }
 
-/// Properties that few nodes have.
+/// A property that only few nodes have.
 enum Extra {
     /// Equivalent tree of simpler constructors.
     Expansion(Datatype),
@@ -401,13 +401,14 @@ impl Datatype {
         self.true_ub() - self.true_lb()
     }
 
-    /// Returns the strictest alignment in bytes of the basic types in the map, or 1 if there are
-    /// none.
+    /// Returns the strictest alignment in bytes of the basic types in the type map, or 1 if there
+    /// are none.
     pub(crate) fn alignment(&self) -> i64 {
         i64::from(self.0.layout.alignment)
     }
 
-    /// Returns the sequence of basic types, as a length and a hash.
+    /// Returns the type signature, which is the sequence of basic types, represented by a length
+    /// and a hash.
     pub(crate) fn signature(&self) -> Signature {
         self.0.signature
     }

@@ -208,11 +208,11 @@ const ALIASES: [(&str, Named); 2] = [("long_long_int", Named::LongLong), ("c_com
 /// such as `-fdefault-integer-8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FortranKinds {
-    /// INTEGER and LOGICAL: 4 or 8.
+    /// Size of INTEGER and of LOGICAL: 4 or 8.
     pub integer: u8,
-    /// REAL, and half of COMPLEX: 4 or 8.
+    /// Size of REAL, and half the size of COMPLEX: 4 or 8.
     pub real: u8,
-    /// DOUBLE PRECISION, and half of DOUBLE COMPLEX: 8 or 16.
+    /// Size of DOUBLE PRECISION, and half the size of DOUBLE COMPLEX: 8 or 16.
     pub double_precision: u8,
 }
 

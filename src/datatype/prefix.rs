@@ -131,7 +131,7 @@ impl Part<'_> {
 /// instances of `t`. Returns the element and the distance from its start to the position, or `None`
 /// if the type has no data.
 ///
-/// Calls `before` for the parts of the stream that lie before that element, in order.
+/// Calls `before` for the parts of the stream that lie before the element at `position`, in order.
 pub(crate) fn descend<'a>(
     t: &'a Datatype,
     unit: Unit,
@@ -167,7 +167,7 @@ pub(crate) fn descend<'a>(
         node = match node.combiner() {
             Combiner::Struct { blocklengths, types, .. } => {
                 // Binary search finds the last stored sum that is not past the position. The
-                // members after it are looked at one by one.
+                // members after that sum are looked at one by one.
                 let totals = node.member_totals();
                 let passed = totals.partition_point(|sum| unit.in_totals(sum) <= left);
                 if let Some(sum) = passed.checked_sub(1).map(|last| &totals[last]) {
@@ -206,8 +206,8 @@ pub(crate) fn descend<'a>(
     }
 }
 
-/// Returns the signature of the first `elements` basic elements of instances of `t`, which must
-/// have data unless `elements` is 0.
+/// Returns the signature of the first `elements` basic elements of instances of `t`. Unless
+/// `elements` is 0, `t` must have data.
 pub(crate) fn signature(t: &Datatype, elements: i64) -> Signature {
     let mut signature = Signature::EMPTY;
     descend(t, Unit::Elements, elements, |part| signature = signature.then(&part.signature()));

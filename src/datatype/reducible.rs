@@ -268,8 +268,8 @@ mod tests {
             refusal("subarray([4, 5], [2, 2], [1, 2], C, char)", Op::Sum),
             "0 (MPI_CHAR at displacement 7)"
         );
-        // A structure of a double and an int is not a pair type, and a pair type is not two
-        // numbers.
+        // A structure of a double and an int does not count as a pair type, and a pair type does
+        // not count as two numbers.
         assert_eq!(
             refusal("struct([1, 1], [0, 8], [double, int])", Op::Minloc),
             "0 (MPI_DOUBLE at displacement 0)"

@@ -7,7 +7,7 @@ mod sealed {
 
     /// Keeps other crates from implementing [`super::Scalar`] for more types than this module does.
     pub trait Sealed {
-        /// Named datatype of the same size, alignment and class.
+        /// Named datatype that has the size, alignment and class of the Rust type.
         const NAMED: Named;
     }
 }

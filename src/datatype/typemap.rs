@@ -39,9 +39,9 @@ struct Visit<'a> {
 /// One dimension of a local array, the elements that a subarray or darray selects from a global
 /// array.
 struct Dimension {
-    /// Number of local elements.
+    /// Number of local elements along this dimension.
     local: i64,
-    /// Distance in bytes between neighbours in the global array.
+    /// Distance in bytes between neighbours along this dimension in the global array.
     stride: i64,
     global: GlobalIndex,
 }

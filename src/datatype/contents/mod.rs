@@ -81,8 +81,8 @@ impl CombinerKind {
         KINDS[self as usize].1
     }
 
-    /// Returns the value in the MPI 5.0 standard ABI or, for the three legacy kinds that it lacks,
-    /// a value of our own.
+    /// Returns the value in the MPI 5.0 standard ABI or, for the three legacy kinds that the ABI
+    /// lacks, a value of our own.
     pub fn abi_value(self) -> i32 {
         KINDS[self as usize].2
     }
