@@ -23,13 +23,16 @@ pub struct Totals {
     pub calls: [u64; Kind::COUNT],
     /// Number of packed bytes of each kind, indexed by [`Kind::index`].
     pub bytes: [u64; Kind::COUNT],
-    /// Number of calls that moved data from one layout directly to another, where the values were
-    /// stored or combined with those already there.
+    /// Number of calls to move data from one layout directly to another, where the values are
+    /// stored or combined with those already there. A call is counted before it moves anything, so
+    /// a call that fails afterwards is included.
     pub copies: u64,
-    /// Number of bytes moved by the calls that are counted in `copies`, measured as packed bytes.
+    /// Number of bytes of the calls that are counted in `copies`, measured as packed bytes.
     pub copied: u64,
-    /// Number of parts of ranges of the packed stream that were moved by compiled kernels. What
-    /// kernels do not move of a range is moved by interpreting the nest of the datatype.
+    /// Number of parts of ranges of the packed stream for which the engine had prepared something:
+    /// a compiled kernel that moved the part, or tables by which the interpreter moves rows of
+    /// blocks as pieces of equal length or in another order. What is left of a range is moved by
+    /// interpreting the nest of the datatype as it is.
     pub parts: u64,
 }
 
@@ -141,8 +144,9 @@ pub(crate) fn count(kind: Kind, bytes: u64) {
     });
 }
 
-/// Counts one call that copies `bytes` bytes from one layout to another. The bytes that go through
-/// a buffer on their way are also counted as packed and as unpacked.
+/// Counts one call to copy `bytes` bytes from one layout to another. It is counted before the copy,
+/// which may still fail. The bytes that go through a buffer on their way are also counted as packed
+/// and as unpacked.
 #[cold]
 pub(crate) fn count_copy(bytes: u64) {
     let _ = OWN_SHARD.try_with(|own| {
@@ -151,7 +155,8 @@ pub(crate) fn count_copy(bytes: u64) {
     });
 }
 
-/// Counts one part of a range of the packed stream, which was moved by a kernel.
+/// Counts one part of a range of the packed stream, which was moved by a kernel or is about to be
+/// moved by the interpreter with prepared rows of blocks.
 #[cold]
 pub(crate) fn count_part() {
     let _ = OWN_SHARD.try_with(|own| add(&own.0.parts, 1));

@@ -3,9 +3,9 @@
 //!
 //! The displacement tables of nests (ddtc's intermediate representation of what a datatype moves),
 //! the rows of their blocks, and the tables that compiled code reads at run time are all columns,
-//! so a table is stored once and shared by reference. Memory that grows with the number of rows is
-//! allocated by `try_with_capacity`, so that a type too large for the available memory causes an
-//! error instead of an abort.
+//! so a table is stored once and shared by reference. [`Column::build`] allocates the entries by
+//! `try_with_capacity`, so that a type too large for the available memory causes an error instead
+//! of an abort. The conversions from a `Vec` or an iterator abort if memory is short.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -152,7 +152,7 @@ impl Column {
 
     /// Compares the entries in the range `these` with those in the range `other`. Returns true if
     /// both ranges have the same length and each entry in `other` is larger by `by` than the
-    /// corresponding entry in `these`.
+    /// corresponding entry in `these`. In a column of 64-bit entries, this is tested modulo 2^64.
     ///
     /// # Panics
     /// Panics if the ranges have the same length and one of them ends after the last entry of the

@@ -1,5 +1,6 @@
-//! Counts as C passes them. Every call of MPI that takes a count has a form for `int` and a form
-//! for `MPI_Count` (MPI 5.0, 2.5.8).
+//! Counts as C passes them. The calls of MPI that take a count of data, such as `MPI_Pack`, have a
+//! form for `int` and a form for `MPI_Count` (MPI 5.0, 2.5.8). Calls that count requests, such as
+//! `MPI_Waitall`, have only the form for `int`.
 //!
 //! ddtc's C interfaces implement both forms of a call by one function that is generic over
 //! [`Count`].

@@ -8,7 +8,10 @@
 //!
 //! A library is not trusted: negative or huge counts, wrong lengths, cycles and endless depth end
 //! in an error within [`Limits`]. Our own datatypes can be decoded as well ([`Own`]), which returns
-//! the same tree with the same node flags and the same sharing.
+//! the same tree with the same large-count flags. Sharing is kept too, except that a node is
+//! decoded twice if it occurs both below a `Bounds` and elsewhere. A darray with a size, rank, grid
+//! entry or distribution argument that does not fit in an int is refused with class
+//! `ValueTooLarge`.
 
 use std::collections::HashMap;
 

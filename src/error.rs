@@ -19,8 +19,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// let refused = Datatype::contiguous(-1, &Datatype::of::<f64>()).unwrap_err();
 /// assert_eq!((refused.class(), refused.class() as i32), (ErrorClass::Count, 2));
 /// ```
-// Some classes are raised only by ddtc's C libraries, and concern objects that this crate does not
-// have. They are hidden from the documentation of the crate.
+// Some classes concern things that only ddtc's C libraries offer to programs, such as info objects,
+// attributes and the tool interface. They are hidden from the documentation of the crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 #[non_exhaustive]
@@ -104,8 +104,10 @@ pub enum ErrorClass {
 
 /// A call that was refused: what was called, which argument broke which rule, and with what value.
 ///
-/// Each part has a method; `Display` writes all of them as one sentence. An error leaves nothing behind: no object is half built and no buffer
-/// is partly written, unless the method that returned it says otherwise.
+/// Each part has a method. `Display` writes the operation, the argument with its value, and the
+/// rule as one sentence. It leaves out the class and, if no single argument was wrong, argument and
+/// value. An error leaves nothing behind: no object is half built and no buffer is partly written,
+/// unless the method that returned it says otherwise.
 ///
 /// ```
 /// use ddtc::{Datatype, ErrorClass};

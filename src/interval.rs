@@ -3,7 +3,8 @@
 //!
 //! The packed stream has the order of the type map. Every node of a nest for packing or unpacking
 //! therefore covers one interval of the stream, and the iterations of a loop cover pieces of equal
-//! length. A position is found by division and binary search, never by counting.
+//! length. A position is found by division among iterations, by binary search among rows and by
+//! linear search among the nodes of one body, but never by counting iterations or rows.
 
 use crate::nest::{Leaf, LoopNest, Node, Normal, Offsets};
 
@@ -60,6 +61,7 @@ impl Interval {
 
     /// Returns the indices of the pieces of which at least one byte lies in this interval. There
     /// are `n` adjacent pieces of `piece` bytes each, the first of which has packed offset `start`.
+    /// For an empty interval inside a piece, returns the index of this piece.
     pub fn pieces(self, start: i64, piece: i64, n: u64) -> std::ops::Range<u64> {
         let first = (self.from - start).max(0) / piece;
         let end = self.to - start;

@@ -1,12 +1,13 @@
 //! Combiners: the constructor that made a datatype, with exactly its arguments.
 //!
-//! The names and the order of the arguments are those of MPI 5.0 section 5.1.2. Displacements and
-//! strides are in elements (extents of `oldtype`) or, in the constructors whose names begin with
-//! `h` and in struct, resized and bounds, in bytes. The legacy flag marks the MPI-1 Fortran forms
-//! whose addresses were default INTEGERs (`MPI_COMBINER_HVECTOR_INTEGER`,
-//! `MPI_COMBINER_HINDEXED_INTEGER`, `MPI_COMBINER_STRUCT_INTEGER`). These forms mean the same as
-//! those without the flag, which is kept so that decoding a datatype gives back the form that built
-//! it.
+//! The names of the arguments are those of MPI 5.0 (mainly sections 5.1.2 to 5.1.4) without the
+//! prefix `array_of_`. Their order is that of the standard, except that datatypes are last, and the
+//! lengths of arrays are left out. Displacements and strides are in elements (extents of `oldtype`)
+//! or, in the constructors whose names begin with `h` and in struct, resized and bounds, in bytes.
+//! The legacy flag marks the MPI-1 Fortran forms whose addresses were default INTEGERs
+//! (`MPI_COMBINER_HVECTOR_INTEGER`, `MPI_COMBINER_HINDEXED_INTEGER`,
+//! `MPI_COMBINER_STRUCT_INTEGER`). These forms mean the same as those without the flag, which is
+//! kept so that decoding a datatype gives back the form that built it.
 
 use std::sync::Arc;
 
@@ -135,9 +136,10 @@ pub enum Argument<'a> {
 }
 
 impl Combiner {
-    /// Returns the arguments with the names and in the order of the standard, except that datatypes
-    /// are last and the lengths of arrays are left out. Every printed form of a datatype is made
-    /// from this list. A named datatype has no arguments.
+    /// Returns the arguments with their names in the standard, without the prefix `array_of_` (and
+    /// without the suffix `_type` for value_index). They are in the order of the standard, except
+    /// that datatypes are last and the lengths of arrays are left out. Every printed form of a
+    /// datatype is made from this list. A named datatype has no arguments.
     pub fn parameters(&self) -> Vec<(&'static str, Argument<'_>)> {
         use Argument as A;
         // List the arguments that are not datatypes first, each with its type in MPI's interface.

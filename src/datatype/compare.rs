@@ -124,8 +124,10 @@ pub(crate) fn equal(a: &Datatype, b: &Datatype) -> bool {
         }
         // Merge the pair, so that it is not expanded again. In two cases this is not needed. If
         // each node of the pair has a single owner, the pair comes up only once for each time that
-        // the pair of the owners is expanded. If no other pair is open and the depth of `a` is at
-        // most 1, only pairs of named types follow, so this pair cannot come up again.
+        // the pair of the owners is expanded. (A node in an array of children that several structs
+        // share counts as having one owner. Pairs of such nodes may be expanded several times,
+        // which costs only time.) If no other pair is open and the depth of `a` is at most 1, only
+        // pairs of named types follow, so this pair cannot come up again.
         let met_once =
             a.reference_count() == 1 && b.reference_count() == 1 || open.is_empty() && a.depth() <= 1;
         if left.len() > 0 && (met_once || merged.merge(a.id(), b.id())) {

@@ -2,8 +2,9 @@
 //! and signature.
 //!
 //! Construction usually takes one pass over the arrays of arguments. An error names the
-//! constructor, the argument with its index, its value and the rule, and nothing is built. The
-//! rules are those of MPI 5.0 sections 5.1.2 to 5.1.4 and 19.1.9.
+//! constructor, the argument, its value and the rule, and nothing is built. If one entry of an
+//! array is wrong, the argument is shown with the index of this entry; if the array as a whole is,
+//! without an index. The rules are those of MPI 5.0 sections 5.1.2 to 5.1.4 and 19.1.9.
 
 use super::bounds::{Bounds, Overflow, Placing, displacement_range};
 use super::call::ConstructorCall;
@@ -185,8 +186,8 @@ fn indexed(
     if total == 0 {
         return Ok((Bounds::EMPTY, Signature::EMPTY));
     }
-    // The size is checked first, so that an error names the block lengths rather than the
-    // displacements.
+    // The size is checked before the bounds, so that the error of a size that does not fit in 64
+    // bits names the block lengths. A copy whose displacement does not fit was refused above.
     let copies = i64::try_from(total).unwrap_or(i64::MAX);
     if total * i128::from(child.size) > i128::from(i64::MAX) {
         let argument = if matches!(lengths, Lengths::All(_)) { "blocklength" } else { "blocklengths" };
@@ -201,7 +202,8 @@ fn indexed(
 }
 
 /// Returns the number of copies and the lowest and highest displacement of a copy, computed in a
-/// loop without checks.
+/// loop without checks. If each block has a length of its own and one of them is 0 or negative, a
+/// second loop leaves the empty blocks out.
 ///
 /// Returns `None` if a length or the extent is negative, if a single length for all blocks is 0, or
 /// if something could have overflowed. The caller then calls [`ends_checked`], which names the
@@ -427,8 +429,9 @@ fn structure(
 /// Returns the named type of the kind that `selected_real_kind(p, r)` returns in a Fortran
 /// processor like gfortran on this target.
 ///
-/// The kinds are 4, 8, 16 and, on x86, 10. On x86, kind 10 has the same bytes as C's `long double`,
-/// so the named type of `long double` is returned for it.
+/// The kinds are 4, 8, 16 and, on x86, 10. On x86-64, kind 10 has the same bytes as C's `long
+/// double`, so the named type of `long double` is returned for it. On 32-bit x86 the same type is
+/// returned, but it has the 16 bytes of x86-64, where the compilers use 12.
 fn f90_float(call: &ConstructorCall, p: Option<i64>, r: Option<i64>, complex: bool) -> Result<Named> {
     for (argument, value) in [("p", p), ("r", r)] {
         if let Some(value) = value {

@@ -2,9 +2,11 @@
 //! its children.
 //!
 //! An array is hashed as bytes in one call, so that 10^6 blocks cost no more than reading their
-//! memory. The hash only selects candidates for equality, which are always compared (`compare`),
-//! because XXH3 withstands accidents but not attacks. The hash of a node is the same on every
-//! machine.
+//! memory. In this crate the hash only selects candidates for equality, which are always compared
+//! (`compare`), because XXH3 withstands accidents but not attacks. The preload library, in
+//! contrast, relies on the hash alone where it remembers types that an MPI library packs
+//! differently, and where it recognizes the request of a convertor that it checks. The hash of a
+//! node is the same on every machine.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 

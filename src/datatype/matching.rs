@@ -5,7 +5,8 @@
 //! are compared by their hashes. The first n elements of both are taken to be equal if their hashes
 //! are, and the first difference is found by binary search over n. An answer that an element
 //! differs is certain. An answer that no element differs is wrong only with the probability that
-//! [`signature`](super::signature) states. No bytes are moved because of an answer.
+//! [`signature`](super::signature) states. A copy between two layouts is refused because of an
+//! answer that an element differs, but no answer decides which bytes are moved.
 //!
 //! Source: MPI 5.0 sections 3.3.1 (matching of communication), 14.6.6 (matching in files), 5.2
 //! (packed data).
@@ -52,9 +53,9 @@ fn length(call: &'static str, which: &'static str, count: i64, t: &Datatype) -> 
 
 /// Compares the signatures of `count1` instances of `type1` and `count2` of `type2`.
 ///
-/// If the shorter signature is the beginning of the other one, this takes O(depth + log m) for
-/// structs of up to m members. Otherwise it takes that time for each step of a binary search over
-/// the elements.
+/// If the shorter signature is the beginning of the other one, this takes O(depth * (1 + log m))
+/// for structs of up to m members. Otherwise it takes that time for each step of a binary search
+/// over the elements.
 ///
 /// # Errors
 /// Returns an error of class `Count` if a count is negative, and of class `ValueTooLarge` if there
@@ -89,7 +90,7 @@ pub fn compare(count1: i64, type1: &Datatype, count2: i64, type2: &Datatype) -> 
 }
 
 /// Returns the basic type of element `index`, counted from 0, of instances of `t`, or `None` if the
-/// type has no elements. Takes O(depth + log m) for structs of up to m members.
+/// type has no elements. Takes O(depth * (1 + log m)) for structs of up to m members.
 pub(crate) fn element(t: &Datatype, index: i64) -> Option<Named> {
     prefix::descend(t, Unit::Elements, index, |_| ()).map(|(named, _)| named)
 }
@@ -215,7 +216,7 @@ mod tests {
         let (tree, run) = (shared(id), t(id));
         assert_eq!(compare(1 << 19, &tree, 1 << 39, &run), Ok(Match::Equal));
         assert_eq!(compare(1 << 19, &tree, (1 << 39) + 1, &run), Ok(Match::FirstIsPrefix));
-        // One element among 2^40 differs.
+        // One element among 2^41 differs.
         let at = (1i64 << 39) + 12_345;
         let ids = |n| Datatype::contiguous(n, &run).unwrap();
         let float = t("struct([1, 1], [0, 8], [int, float])");

@@ -57,7 +57,8 @@ struct Node {
     hash: Hash128,
     extra: Option<Arc<Extra>>,
     depth: u32,
-    /// Whether a large-count constructor built the node, or a count needs such a constructor.
+    /// Whether a large-count constructor built the node, or a count (or the size, rank or grid of a
+    /// darray) does not fit in an int.
     large: bool,
     /// One more than the number of constructor arguments in the DAG below and including this node.
     /// It is 0 until that number is computed, and stays 0 if the sum does not fit in 32 bits.
@@ -97,8 +98,11 @@ impl Hash128 {
 /// A datatype is built from basic types ([`Datatype::of`]) by the constructors of MPI, or read from its text. It is immutable, and cloning
 /// shares it. Two are equal if they were built by the same calls, whatever these mean.
 ///
-/// The text notation has MPI's names in lower case without `MPI_` and `Type_create_`, and the arguments in MPI's order with the datatype
-/// last. `Display` and `Debug` write it and `FromStr` reads it:
+/// The text notation has MPI's names in lower case: those of named types without `MPI_`, and those
+/// of constructors as in `MPI_COMBINER_VECTOR`, without `MPI_COMBINER_`. The constructor `bounds`
+/// is not MPI's. It stands for the bounds that an MPI library gave to a datatype. The arguments are
+/// in MPI's order with the datatype last. `Display` and `Debug` write the text notation and
+/// `FromStr` reads it:
 ///
 /// ```
 /// use ddtc::{Datatype, Order};
@@ -279,8 +283,10 @@ impl Datatype {
         }))
     }
 
-    /// Returns true if a large-count constructor built the node, or if only such a constructor
-    /// could have built it because a count does not fit in 32 bits.
+    /// Returns true if a large-count constructor built the node, or if a count of the node does not
+    /// fit in 32 bits, so that only such a constructor could have built it. Also returns true for a
+    /// darray whose size, rank or grid does not fit in 32 bits. No constructor of MPI could have
+    /// built such a darray, because these arguments are ints in both forms.
     pub(crate) fn is_large_count(&self) -> bool {
         self.0.large
     }
@@ -451,7 +457,8 @@ impl Datatype {
     }
 
     /// Returns an iterator over the nodes of the DAG in depth-first order. Each node appears once,
-    /// after the parent from which it is first reached.
+    /// after the parent from which it is first reached. Only children of structs that share one
+    /// array of children can appear again ([`Datatype::reference_count`]).
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &Datatype> {
         let mut seen = HashSet::new();
         let mut open = vec![self.combiner().children()];
@@ -462,8 +469,9 @@ impl Datatype {
                 if siblings.len() == 0 {
                     open.pop();
                 }
-                // A node with a single owner is reached only once, so there is no need to remember
-                // it.
+                // A node with a single reference is reached only once, so there is no need to
+                // remember it. (If several structs share the array of children that holds the
+                // reference, the node is reached once for each of these structs.)
                 if let Some(t) = next.filter(|t| t.reference_count() == 1 || seen.insert(t.id())) {
                     open.push(t.combiner().children());
                     return next;
@@ -472,7 +480,9 @@ impl Datatype {
         }))
     }
 
-    /// Returns the number of references to the node. If it is 1, nothing else can reach the node.
+    /// Returns the number of references to the node. If it is 1, the node is reached only through
+    /// the node that holds the reference. The exception is a child of a struct whose combiner was
+    /// cloned: the structs that are built from the clones share one array with the references.
     fn reference_count(&self) -> usize {
         Arc::strong_count(&self.0)
     }

@@ -1,8 +1,11 @@
-//! Named predefined datatypes: one row per type of MPI 5.0.
+//! Named predefined datatypes: one row per type of MPI 5.0, and one for each of the markers
+//! `MPI_LB` and `MPI_UB`, which MPI 3.0 removed.
 //!
 //! Source: MPI 5.0 sections 3.2.2 (C and Fortran types), 6.9.4 (pair types), 14.5.2 (external32
-//! sizes) and 19.1.9 (sized Fortran types). Sizes and alignments are those of the C compiler for
-//! the target of this build; for Fortran's default kinds they are those of [`FortranKinds`].
+//! sizes) and 19.1.9 (sized Fortran types). Sizes and alignments are those of C compilers for
+//! 64-bit targets. Only those of `long`, `wchar_t`, `long double` and addresses depend on the
+//! target of this build, and those of Fortran's default kinds are those of [`FortranKinds`]. For
+//! 32-bit targets, some are wrong: on 32-bit x86, `double` is aligned to 4 bytes and not to 8.
 //! Invariant: the size in a row is the sum of the sizes of its pieces, and every type except the
 //! markers has a positive size.
 
@@ -73,7 +76,9 @@ const LONG_ALIGN: u8 = align_of::<std::ffi::c_long>() as u8;
 const WCHAR: u8 = size_of::<libc::wchar_t>() as u8;
 const ADDRESS: u8 = size_of::<isize>() as u8;
 /// Size in bytes of C's `long double`. On Windows and on Apple's aarch64 it is a double of 8 bytes.
-/// Elsewhere it has 16 bytes, as an x87 number (with 6 bytes of padding on x86-64) or as binary128.
+/// On other systems with x86-64 or aarch64 it has 16 bytes, as an x87 number with 6 bytes of
+/// padding or as binary128. For any other target 16 bytes are assumed, which is wrong for some: on
+/// 32-bit x86 it has 12 bytes.
 const LONG_DOUBLE: u8 =
     if cfg!(any(windows, all(target_vendor = "apple", target_arch = "aarch64"))) { 8 } else { 16 };
 

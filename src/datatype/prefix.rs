@@ -4,8 +4,8 @@
 //! The packed stream of a constructor consists of the streams of its children, one copy after
 //! another. A position is therefore found by one division per level and, in a struct, by binary
 //! search over sums that were computed when the node was built. The position and the answer are the
-//! only state, so nothing is allocated. Any datatype takes O(depth + log m), where m is the number
-//! of members of its longest struct.
+//! only state, so nothing is allocated. Any datatype takes O(depth * (1 + log m)), where m is the
+//! number of members of its longest struct: long structs can be nested, and each takes a search.
 //!
 //! Source: MPI 5.0 sections 5.1 (type map, type signature) and 5.1.11 (elements of a message).
 
@@ -230,16 +230,16 @@ fn convert(t: &Datatype, position: i64, from: Unit, to: Unit) -> Option<i64> {
 impl Datatype {
     /// Returns the number of basic elements in the first `bytes` packed bytes of instances of the
     /// type. A pair counts as two elements (MPI 5.0 section 5.1.11). Returns `None` if the bytes
-    /// end inside an element, or if `bytes` is not 0 but the type has no data. Takes O(depth + log
-    /// m) for structs of up to m members.
+    /// end inside an element, or if `bytes` is not 0 but the type has no data. Takes O(depth * (1 +
+    /// log m)) for structs of up to m members.
     pub(crate) fn elements_before(&self, bytes: i64) -> Option<i64> {
         convert(self, bytes, Unit::Bytes, Unit::Elements)
     }
 
     /// Returns how many of the first `bytes` packed bytes of instances of the type lie before the
-    /// element that contains byte `bytes`. These bytes belong to whole elements, where a pair is
-    /// one element. The answer is 0 for a type without data. Takes O(depth + log m) for structs of
-    /// up to m members.
+    /// element that contains byte `bytes`. These bytes belong to whole elements, where a named pair
+    /// type is one element, but an unnamed pair (value_index) is two. The answer is 0 for a type
+    /// without data. Takes O(depth * (1 + log m)) for structs of up to m members.
     pub(crate) fn whole_elements(&self, bytes: i64) -> i64 {
         let mut pair = 0;
         let found = descend(self, Unit::Bytes, bytes, |part| {
@@ -252,7 +252,7 @@ impl Datatype {
 
     /// Returns the number of packed bytes in the first `elements` basic elements of instances of
     /// the type. Returns `None` if the number does not fit in 64 bits, or if `elements` is not 0
-    /// but the type has no data. Takes O(depth + log m) for structs of up to m members.
+    /// but the type has no data. Takes O(depth * (1 + log m)) for structs of up to m members.
     pub(crate) fn bytes_before(&self, elements: i64) -> Option<i64> {
         convert(self, elements, Unit::Elements, Unit::Bytes)
     }

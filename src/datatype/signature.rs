@@ -3,14 +3,16 @@
 //!
 //! The hash of a sequence s1..sn is the polynomial sum of `symbol(si) * B^(n-i)` modulo the
 //! Mersenne prime 2^127 - 1, where a symbol is the hash of the name of a basic type. `B^n` takes
-//! one multiplication for each set bit of n, so concatenation and n-fold repetition cost O(log n):
-//! a type that would unfold to 2^40 elements costs no more than its constructors. Equal sequences
-//! have equal signatures, however they were built.
+//! one multiplication for each set bit of n after the first, so concatenation and n-fold repetition
+//! cost O(log n): a type that would unfold to 2^40 elements costs no more than its constructors.
+//! Equal sequences have equal signatures, however they were built.
 //!
 //! The base is a constant, so that every process computes the same hashes. Two different sequences
 //! of n elements have equal hashes with a probability of at most n / 2^127, unless somebody
-//! computed them to collide, which is possible. A hash therefore decides what is reported about
-//! signatures, but never which bytes are moved.
+//! computed them to collide, which is possible. In this crate, a hash therefore decides what is
+//! reported about signatures and whether a copy between two layouts is refused, but never which
+//! bytes are moved. (The preload library also looks up by this hash the dense type that it passes
+//! to the MPI library in place of a datatype.)
 //!
 //! Source: MPI 5.0 section 5.1 (type signature), Karp-Rabin fingerprints.
 
@@ -21,8 +23,8 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use super::named::{Class, Named};
 
 const P: u128 = (1 << 127) - 1;
-/// Base of the polynomial: 127 bits without structure, the hexadecimal digits of pi after the
-/// point.
+/// Base of the polynomial: a number of 126 bits without structure, the first 32 hexadecimal digits
+/// of pi after the point.
 const BASE: u128 = 0x243f_6a88_85a3_08d3_1319_8a2e_0370_7344;
 
 const fn add(a: u128, b: u128) -> u128 {
@@ -126,7 +128,7 @@ impl Signature {
     }
 
     /// Returns the signature of this sequence followed by `next`. The length saturates at
-    /// `i64::MAX`, which no type can reach, because every element has at least one byte and the
+    /// `i64::MAX`, which no type can exceed, because every element has at least one byte and the
     /// sizes of types are checked.
     #[must_use]
     pub fn then(&self, next: &Signature) -> Signature {

@@ -9,7 +9,8 @@
 //! other than the named type that an f90 type stands for. The stack is explicit.
 //!
 //! Invariant: subtrees without data are never entered. To get from one entry to the next takes at
-//! most depth + (argument entries skipped) moves.
+//! most depth + 1 moves up the tree and depth + 1 moves down, and the time to pass over the entries
+//! of argument arrays that have no data.
 
 use super::combiner::{Combiner, Distribution, Order};
 use super::{Datatype, Named};
@@ -216,6 +217,9 @@ impl<'a> Visit<'a> {
 
     /// Passes over copies of children as long as `skip` covers them, and subtracts their bytes from
     /// `skip`. Returns the next copy that holds more than `skip` bytes of data, with its origin.
+    ///
+    /// For a subarray or darray, `skip` must not exceed the bytes of data that it still has,
+    /// because otherwise the bytes beyond its end are subtracted too.
     fn next_child(&mut self, skip: &mut u64) -> Option<(&'a Datatype, i64)> {
         let combiner = self.datatype.combiner();
         // Returns how many whole copies of `bytes` bytes `skip` covers, at most `available`, and
@@ -289,6 +293,10 @@ impl<'a> TypeMap<'a> {
     /// Passes over the next `bytes` bytes of data. If they end inside an entry, `next` still
     /// returns this entry, and the result is the number of its bytes that were passed over.
     /// Otherwise the result is 0. The time depends on the number of blocks, not on `bytes`.
+    ///
+    /// Precondition: if part of a subarray or darray has been returned or passed over already, the
+    /// bytes must not go beyond the end of this array. If they do, fewer bytes than `bytes` are
+    /// passed over. On an iterator that has not been used yet, any number of bytes is allowed.
     pub fn skip_bytes(&mut self, bytes: u64) -> u64 {
         self.skip = bytes;
         while let Some(inside) = self.step() {

@@ -195,7 +195,8 @@ impl Combiner {
         }
     }
 
-    /// Returns true if a count does not fit into the integers of the small form.
+    /// Returns true if a count does not fit into the integers of the small form. The size, rank and
+    /// grid of a darray are tested like counts, although they are integers in the large form too.
     pub(crate) fn needs_large_counts(&self) -> bool {
         let mut wide = put::LargeCountCheck(false);
         put::put(self, false, &Constants::OWN, &mut wide);
@@ -236,7 +237,8 @@ impl Datatype {
     /// # Errors
     /// Returns an error of class `Type` for a named type, of class `Arg` for an array that is
     /// shorter than the envelope says, and of class `ValueTooLarge` for an integer that does not
-    /// fit in 32 bits.
+    /// fit in 32 bits. The arrays are unchanged, except that an error of class `ValueTooLarge` is
+    /// found only after all of them have been written.
     pub(crate) fn contents_into(
         &self,
         constants: &Constants,

@@ -8,7 +8,9 @@
 //! ```
 //! Numbers may contain `_`, and `#` starts a comment that ends with its line. The lengths of arrays
 //! are implied, so `indexed_block` has no count and `subarray` no ndims. `let` gives a name to a
-//! shared node, so that a DAG is written once and read back as a DAG.
+//! shared node, so that it is written once and read back as one node. The printer does this only if
+//! it estimates that the node's text has more than 96 characters. A shared node with a shorter text
+//! is written at each use and, unless it is a named type, read back as a separate node each time.
 
 mod parse;
 mod print;

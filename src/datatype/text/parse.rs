@@ -360,8 +360,8 @@ fn argument_position(text: &str, call: &OpenCall, argument: &str) -> usize {
 /// Reads the text notation.
 ///
 /// # Errors
-/// What was expected, or the rule of a constructor that was broken, with the line of the text and a
-/// caret.
+/// Returns an error that says what is wrong in the text, or which rule of a constructor is broken,
+/// and shows the line of the text with a caret.
 impl FromStr for Datatype {
     type Err = Error;
 

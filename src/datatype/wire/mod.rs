@@ -9,13 +9,14 @@
 //!
 //! Everything is little-endian. A node consists of three parts: its tag, with [`LARGE`] added if
 //! the node is a large-count one; its children, each as the distance back in the list of nodes; and
-//! its arguments. (Only in a struct are the children after the other arguments.) A number is a
-//! varint of 7 bits per byte, low bits first; a signed number has its sign in the lowest bit. An
-//! array of numbers is written as a column: a byte with the width of an entry, and then all entries
-//! in 1, 2, 4 or 8 bytes each, the smallest width that holds all of them. The number of entries of
-//! the columns is written once per node. A named type is written as its size, alignment and name,
-//! so that a reader whose type of this name is different refuses the form. An f90 type has the
-//! named type that it stands for as a child, for the same reason.
+//! its arguments. (Only in a struct are the children after the other arguments, and their distances
+//! are written as a column.) A number is a varint of 7 bits per byte, low bits first; a signed
+//! number has its sign in the lowest bit. An array of numbers is written as a column: a byte with
+//! the width of an entry, and then all entries in 1, 2, 4 or 8 bytes each, the smallest width that
+//! holds all of them. The number of entries of the columns is written once per node. A named type
+//! is written as its size, alignment and name, so that a reader whose type of this name is
+//! different refuses the form. An f90 type has the named type that it stands for as a child, for
+//! the same reason.
 //!
 //! The reader gets a datatype that is equal to the writer's in every respect: combiners, arguments,
 //! bounds that an MPI library decided, sharing, and which nodes are large-count ones. A reader
@@ -37,7 +38,7 @@ const HEADER: usize = 32;
 /// Number of bytes of a form after its nodes.
 const CHECKSUM: usize = 8;
 /// Number that is added to the tag of a large-count node: a node that a large-count constructor
-/// made, or that only such a constructor can make because of its counts.
+/// made, or in which a count (or the size, rank or grid of a darray) does not fit in an int.
 const LARGE: u8 = 0x80;
 
 /// Tags of nodes. A number that is the tag of a constructor is never changed, and never used for

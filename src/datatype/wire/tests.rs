@@ -17,7 +17,7 @@ fn form(hash: u128, nodes: &[u8]) -> Vec<u8> {
     form
 }
 
-/// Node of an `int`, which is the first node of most forms in these tests.
+/// Node of an `int`, which is the first node of many forms in these tests.
 const INT: &[u8] = b"\x01\x04\x04\x03int";
 
 fn refused(nodes: &[u8]) -> Error {

@@ -367,8 +367,10 @@ impl Datatype {
         length(&Nodes::from_root(self)?)
     }
 
-    /// Returns the wire form: portable bytes from which [`Datatype::from_wire`] makes an equal datatype on any machine. Shared subtrees stay
-    /// shared, and bounds that an MPI library decided stay as they are.
+    /// Returns the wire form: portable bytes from which [`Datatype::from_wire`] makes an equal
+    /// datatype on another machine. Shared subtrees stay shared, and bounds that an MPI library
+    /// decided stay as they are. The other machine refuses the form, with class `Type`, if a named
+    /// type in it has another size or alignment there, or if an f90 type stands for another type.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -379,7 +381,7 @@ impl Datatype {
     /// ```
     ///
     /// # Errors
-    /// Class `NoMem` where there is no memory for it.
+    /// Returns an error of class `NoMem` if there is no memory for the form.
     pub fn to_wire(&self) -> Result<Vec<u8>> {
         let nodes = Nodes::from_root(self)?;
         let length = length(&nodes)?;
