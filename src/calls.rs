@@ -1,7 +1,11 @@
-//! Counters of pack and unpack calls: a shard per thread, counted only while somebody asks for it.
+//! Counters of pack and unpack calls: one shard per thread, updated only while somebody has asked
+//! for counts.
 //!
-//! Two shared atomics would cost half of a small call. A call therefore reads one flag that nobody writes in the meantime; while
-//! a [`Counting`] is open it also adds to a shard that its own thread alone writes. A thread that ends hands its counts on.
+//! If each call updated two atomics that all threads share, this would take half the time of a
+//! small call. A call therefore only reads one number, which is written only when counting starts
+//! or stops. While a [`Counting`] exists, the call also adds to a shard that only its own thread
+//! writes. The counts of a thread that ends are added to a common sum.
+//!
 //! Invariant: [`totals`] never decreases.
 
 use std::sync::Arc;
@@ -10,18 +14,25 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::kind::Kind;
 use crate::process::{Guard, Mutex, is_inconsistent};
 
-/// Calls and bytes of every kind while calls were counted.
+/// Counts of calls and packed bytes for each kind of transfer. A call is included only if it was
+/// made while counting was on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Calls by [`Kind::index`]: pack, unpack, then those of other operations.
+    /// Number of calls of each kind, indexed by [`Kind::index`]: first pack and unpack of bytes,
+    /// then the other operations.
     pub calls: [u64; Kind::COUNT],
-    /// Packed bytes by the same.
+    /// Number of packed bytes of each kind, indexed by [`Kind::index`].
     pub bytes: [u64; Kind::COUNT],
-    /// Calls that copied from layout to layout, or combined there.
+    /// Number of calls to move data from one layout directly to another, where the values are
+    /// stored or combined with those already there. A call is counted before it moves anything, so
+    /// a call that fails afterwards is included.
     pub copies: u64,
-    /// Bytes of their streams.
+    /// Number of bytes of the calls that are counted in `copies`, measured as packed bytes.
     pub copied: u64,
-    /// Parts of ranges that were moved by kernels rather than walked.
+    /// Number of parts of ranges of the packed stream for which the engine had prepared something:
+    /// a compiled kernel that moved the part, or tables by which the interpreter moves rows of
+    /// blocks as pieces of equal length or in another order. What is left of a range is moved by
+    /// interpreting the nest of the datatype as it is.
     pub parts: u64,
 }
 
@@ -37,20 +48,21 @@ impl Totals {
     }
 }
 
-/// Values of [`Counting`] that live.
+/// Number of existing values of [`Counting`].
 static COUNTINGS: AtomicUsize = AtomicUsize::new(0);
 static SHARDS: Mutex<Shards> = Mutex::new(Shards {
     live: Vec::new(),
-    gone: Totals { calls: [0; Kind::COUNT], bytes: [0; Kind::COUNT], copies: 0, copied: 0, parts: 0 },
+    ended: Totals { calls: [0; Kind::COUNT], bytes: [0; Kind::COUNT], copies: 0, copied: 0, parts: 0 },
 });
 
 #[derive(Debug)]
 struct Shards {
     live: Vec<Arc<Shard>>,
-    gone: Totals,
+    ended: Totals,
 }
 
-/// Written by one thread, read by all; a cache line of its own.
+/// Counters of one thread, which only that thread writes and every thread may read. The alignment
+/// keeps other data off the cache lines of the counters.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard {
@@ -61,12 +73,13 @@ struct Shard {
     parts: AtomicU64,
 }
 
-/// Only the thread that owns the shard writes it.
+/// Adds `n` to a counter. Only the thread that owns the shard writes to it, so a load and a store
+/// suffice.
 fn add(cell: &AtomicU64, n: u64) {
     cell.store(cell.load(Relaxed).wrapping_add(n), Relaxed);
 }
 
-/// A thread's shard; folds it into the total when the thread ends.
+/// A thread's shard. When the thread ends, its counts are added to the sum of ended threads.
 struct OwnShard(Arc<Shard>);
 
 thread_local! {
@@ -80,26 +93,28 @@ thread_local! {
 impl Drop for OwnShard {
     fn drop(&mut self) {
         if is_inconsistent() {
-            // The lock may be taken for good.
+            // This process was forked while another thread may have held the lock, which then
+            // nobody would release here.
             return;
         }
         let mut shards = shards();
-        shards.gone.add(&self.0);
+        shards.ended.add(&self.0);
         shards.live.retain(|s| !Arc::ptr_eq(s, &self.0));
     }
 }
 
 fn shards() -> Guard<'static, Shards> {
-    // Plain sums: no holder leaves them half done.
+    // `lock` succeeds even after a holder of the lock has panicked. This is safe, because the
+    // shards hold plain sums, which no holder leaves half updated.
     SHARDS.lock()
 }
 
-/// Switches counting on: calls are counted while any value of this type lives.
+/// Keeps counting switched on: calls are counted while any value of this type exists.
 #[derive(Debug)]
 pub struct Counting(());
 
 impl Counting {
-    /// Starts counting, or keeps on what others have started.
+    /// Switches counting on, or keeps it on if it already is.
     pub fn start() -> Counting {
         COUNTINGS.fetch_add(1, Relaxed);
         Counting(())
@@ -112,23 +127,26 @@ impl Drop for Counting {
     }
 }
 
-/// Says whether calls are counted.
+/// Returns true while calls are counted.
 #[inline]
 pub(crate) fn counting() -> bool {
     COUNTINGS.load(Relaxed) != 0
 }
 
-/// Counts one call of `bytes` packed bytes.
+/// Counts one call of `kind` that moves `bytes` packed bytes.
 #[cold]
 pub(crate) fn count(kind: Kind, bytes: u64) {
-    // A thread whose shard is gone already, in a destructor, goes uncounted.
+    // A call is not counted if it is made by a destructor that runs at the end of the thread, after
+    // the shard was dropped.
     let _ = OWN_SHARD.try_with(|own| {
         add(&own.0.calls[kind.index()], 1);
         add(&own.0.bytes[kind.index()], bytes);
     });
 }
 
-/// Counts one call that copies `bytes` bytes from layout to layout. What of them goes through a buffer is counted as packed and unpacked too.
+/// Counts one call to copy `bytes` bytes from one layout to another. It is counted before the copy,
+/// which may still fail. The bytes that go through a buffer on their way are also counted as packed
+/// and as unpacked.
 #[cold]
 pub(crate) fn count_copy(bytes: u64) {
     let _ = OWN_SHARD.try_with(|own| {
@@ -137,16 +155,17 @@ pub(crate) fn count_copy(bytes: u64) {
     });
 }
 
-/// Counts one part of a range that a kernel moves.
+/// Counts one part of a range of the packed stream, which was moved by a kernel or is about to be
+/// moved by the interpreter with prepared rows of blocks.
 #[cold]
 pub(crate) fn count_part() {
     let _ = OWN_SHARD.try_with(|own| add(&own.0.parts, 1));
 }
 
-/// Sums over all threads, since the process began.
+/// Returns the sums over all threads since the process began, including threads that have ended.
 pub fn totals() -> Totals {
     let shards = shards();
-    let mut totals = shards.gone;
+    let mut totals = shards.ended;
     for shard in &shards.live {
         totals.add(shard);
     }

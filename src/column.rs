@@ -1,8 +1,11 @@
-//! Columns: immutable integer tables, stored in 4 bytes an entry where every value fits and in 8 where one does not.
+//! Columns: immutable integer tables that take 4 bytes per entry if every value fits into them, and
+//! 8 otherwise.
 //!
-//! Displacement tables of nests, rows of blocks and the tables that compiled code reads through its context are all columns,
-//! so a table is stored once and shared by reference. What grows with rows is asked for with `try_with_capacity`, so that a type too large for
-//! the memory there is becomes an error.
+//! The displacement tables of nests (ddtc's intermediate representation of what a datatype moves),
+//! the rows of their blocks, and the tables that compiled code reads at run time are all columns,
+//! so a table is stored once and shared by reference. [`Column::build`] allocates the entries by
+//! `try_with_capacity`, so that a type too large for the available memory causes an error instead
+//! of an abort. The conversions from a `Vec` or an iterator abort if memory is short.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -14,19 +17,21 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, ErrorClass, Result};
 
-/// Returns an empty vector with a capacity of `n` entries, asked for in `stage`.
+/// Returns an empty vector with a capacity of `n` entries. `stage` is the operation that an error
+/// message names.
 ///
 /// # Errors
-/// Class `NoMem` where there is no memory for them.
+/// Returns an error of class `NoMem` if the memory cannot be allocated.
 pub(crate) fn try_with_capacity<T>(stage: &'static str, n: usize) -> Result<Vec<T>> {
     let mut v = Vec::new();
     try_reserve(stage, &mut v, n)?;
     Ok(v)
 }
 
-/// Reserves room for `n` entries more, with the usual growth.
+/// Reserves capacity for `n` more entries, growing as `Vec` does. The errors are those of
+/// [`try_with_capacity`].
 pub(crate) fn try_reserve<T>(stage: &'static str, v: &mut Vec<T>, n: usize) -> Result<()> {
-    // An empty vector gets exactly what is asked for.
+    // A vector that has no memory yet gets exactly the requested capacity.
     let asked = if v.capacity() == 0 { v.try_reserve_exact(n) } else { v.try_reserve(n) };
     asked.map_err(|_| {
         let rule = "there must be memory for what the datatype's arguments describe";
@@ -34,21 +39,23 @@ pub(crate) fn try_reserve<T>(stage: &'static str, v: &mut Vec<T>, n: usize) -> R
     })
 }
 
-/// An immutable table of signed integers; cloning shares it.
+/// An immutable table of signed integers. Cloning shares the entries.
 ///
-/// The width is canonical: `I32` exactly when every value fits, so equal tables are equal values.
+/// The width is canonical: a column is `I32` exactly if every value fits in 32 bits, so equal
+/// tables are equal values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Column {
     /// Every value fits in 32 bits.
     I32(Arc<Entries<i32>>),
-    /// At least one value does not.
+    /// At least one value does not fit in 32 bits.
     I64(Arc<Entries<i64>>),
 }
 
-/// The entries of a column, with their hash once somebody asked for it: a long column is a part of a key more than once.
+/// Entries of a column, with their hash once it has been computed. The hash is stored because a
+/// long column is part of a hashed key more than once.
 pub struct Entries<T> {
     values: Box<[T]>,
-    /// 0 = not asked yet. Whoever asks at the same time finds the same.
+    /// 0 until the hash is computed. Threads that compute it at the same time find the same value.
     hash: AtomicU64,
 }
 
@@ -88,7 +95,7 @@ impl<T: fmt::Debug> fmt::Debug for Entries<T> {
 }
 
 impl<T: bytemuck::NoUninit> Entries<T> {
-    /// Returns the hash of the entries.
+    /// Returns the hash of the entries, which is never 0. The first call computes it.
     fn hashed(&self) -> u64 {
         let known = self.hash.load(Relaxed);
         if known != 0 {
@@ -118,12 +125,13 @@ impl Column {
         }
     }
 
-    /// Says whether the column has no entry.
+    /// Returns true if the column has no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the number of leading entries of an ascending column for which `before` holds.
+    /// Returns the number of leading entries of an ascending column for which `before` returns
+    /// true.
     pub fn partition_point(&self, before: impl Fn(i64) -> bool) -> usize {
         match self {
             Column::I32(entries) => entries.partition_point(|&entry| before(entry.into())),
@@ -131,10 +139,10 @@ impl Column {
         }
     }
 
-    /// Entry `i`.
+    /// Returns entry `i`.
     ///
     /// # Panics
-    /// If `i >= len()`.
+    /// Panics if `i >= len()`.
     pub fn get(&self, i: usize) -> i64 {
         match self {
             Column::I32(v) => i64::from(v[i]),
@@ -142,17 +150,22 @@ impl Column {
         }
     }
 
-    /// Says whether the entries `other` are the entries `these`, each larger by `by`.
+    /// Compares the entries in the range `these` with those in the range `other`. Returns true if
+    /// both ranges have the same length and each entry in `other` is larger by `by` than the
+    /// corresponding entry in `these`. In a column of 64-bit entries, this is tested modulo 2^64.
     ///
     /// # Panics
-    /// If there are not so many entries.
+    /// Panics if the ranges have the same length and one of them ends after the last entry of the
+    /// column.
     pub fn repeats(&self, these: Range<usize>, other: Range<usize>, by: i64) -> bool {
-        // Without an early end, which would keep the loops from being vectorized.
+        // The loops have no early exit, because an exit would prevent their vectorization.
         fn wide<T: Copy + Into<i64>>(these: &[T], other: &[T], by: i64) -> bool {
             let pairs = these.iter().zip(other);
             pairs.fold(0, |all, (&a, &b)| all | b.into().wrapping_sub(a.into()) ^ by) == 0
         }
-        // In words of their own size: a difference that does not fit has the sign of what is taken away.
+        // Computes the differences in 32 bits. `b - a` overflows exactly if `a` and `b` have
+        // different signs and the wrapped difference has the sign of `a`; then `signs` becomes
+        // negative.
         fn narrow(these: &[i32], other: &[i32], by: i32) -> bool {
             let pairs = these.iter().zip(other);
             let (all, signs) = pairs.fold((0, 0), |(all, signs), (&a, &b)| {
@@ -169,17 +182,17 @@ impl Column {
             }
     }
 
-    /// Returns all entries in order.
+    /// Returns an iterator over the entries in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = i64> + DoubleEndedIterator + Clone + '_ {
         (0..self.len()).map(|i| self.get(i))
     }
 
-    /// Returns the bytes of storage.
+    /// Returns the size of all entries in bytes.
     pub fn bytes(&self) -> usize {
         self.len() * self.width()
     }
 
-    /// Returns the bytes of one entry: 4 or 8.
+    /// Returns the size of one entry in bytes: 4 or 8.
     pub fn width(&self) -> usize {
         match self {
             Column::I32(_) => 4,
@@ -187,7 +200,8 @@ impl Column {
         }
     }
 
-    /// Returns the address of the first entry, for tables that compiled code reads. Stays valid while any clone lives.
+    /// Returns the address of the first entry, for tables that compiled code reads. It stays valid
+    /// as long as any clone of the column exists.
     pub fn as_ptr(&self) -> *const u8 {
         match self {
             Column::I32(v) => v.as_ptr().cast(),
@@ -197,14 +211,18 @@ impl Column {
 }
 
 impl Column {
-    /// Returns the column of `values`, which is gone through once where all fit in 32 bits, as they mostly do: what is written tells. No copy is made in
-    /// between: most of the cost of 10^6 rows is touching memory for the first time.
+    /// Returns a column whose entries are `values`.
+    ///
+    /// The values are usually small, so a first pass writes them as 32-bit entries and finds out in
+    /// the same loop whether all of them fit. Only if they do not is there a second pass. The
+    /// values are not collected in between, because most of the cost of 10^6 rows is touching
+    /// memory for the first time.
     ///
     /// # Errors
-    /// Class `NoMem` where there is no memory for the entries.
+    /// Returns an error of class `NoMem` if the memory for the entries cannot be allocated.
     pub fn build<I: ExactSizeIterator<Item = i64> + Clone>(values: I) -> Result<Column> {
         let mut narrow = try_with_capacity("column", values.len())?;
-        // Without an early end, which would keep the loop from being vectorized.
+        // The loop has no early exit, because an exit would prevent its vectorization.
         let mut high = 0;
         narrow.extend(values.clone().map(|v| {
             high |= v ^ i64::from(v as i32);
@@ -268,9 +286,10 @@ mod tests {
             let others = [(0..3, 3..6, far + 1), (0..3, 4..7, far), (0..3, 3..5, far), (0..4, 3..7, far)];
             assert!(others.into_iter().all(|(these, other, by)| !column.repeats(these, other, by)));
         }
-        // Differences that narrow words do not hold, and what they wrap to.
-        let (least, most) = (i64::from(i32::MIN), i64::from(i32::MAX));
-        let ends = Column::from(vec![least, most, most, least]);
+        // These pairs of entries have differences that do not fit in 32 bits. The 32-bit value to
+        // which such a difference wraps must not be taken for it.
+        let (min, max) = (i64::from(i32::MIN), i64::from(i32::MAX));
+        let ends = Column::from(vec![min, max, max, min]);
         for (from, to) in [(0, 1), (1, 0), (2, 3)] {
             let by = ends.get(to) - ends.get(from);
             assert!(ends.repeats(from..from + 1, to..to + 1, by), "{by}");

@@ -1,18 +1,22 @@
-//! Counts as C passes them: every call of MPI that takes one has a form for `int` and a form for `MPI_Count` (MPI 5.0, 2.5.8).
+//! Counts as C passes them. The calls of MPI that take a count of data, such as `MPI_Pack`, have a
+//! form for `int` and a form for `MPI_Count` (MPI 5.0, 2.5.8). Calls that count requests, such as
+//! `MPI_Waitall`, have only the form for `int`.
 //!
-//! The surfaces have one body for both forms, generic over [`Count`].
+//! ddtc's C interfaces implement both forms of a call by one function that is generic over
+//! [`Count`].
 
 use std::ffi::c_int;
 
-/// Counts, lengths in bytes, displacements or positions in one of the two forms.
+/// C type of a count, a length in bytes, a displacement or a position, in one of the two forms of a
+/// call.
 pub trait Count: Copy + From<c_int> {
-    /// Whether it is the form of large counts.
+    /// True for the large-count form, `MPI_Count`.
     const LARGE: bool;
 
-    /// Returns the value.
+    /// Returns the value in 64 bits, which hold every value of both forms.
     fn wide(self) -> i64;
 
-    /// Returns a value in this form, none where it does not fit.
+    /// Returns `value` in this form, or `None` if it does not fit.
     fn narrow(value: i64) -> Option<Self>;
 }
 

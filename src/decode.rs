@@ -1,11 +1,17 @@
-//! Decode: from any MPI library's datatypes to ours, through envelope and contents.
+//! Decoding of any MPI library's datatypes into ours, through their envelopes and contents.
 //!
-//! [`Introspect`] is what a library must offer; [`decode`] follows it down with an explicit stack and calls our constructors
-//! with the arguments found (MPI 5.0 section 5.1.13). Libraries decide bounds differently, so the host's lower bound and extent
-//! are asked at every node and kept where they differ from ours (`bounds(lb, extent, T)`); sizes and true bounds stay our own.
+//! [`Introspect`] lists what an MPI library must offer. [`decode`] follows a datatype down to its
+//! named types with an explicit stack, and calls our constructors with the arguments that it finds
+//! (MPI 5.0 section 5.1.13). Libraries compute bounds differently, so the library is asked for the
+//! lower bound and the extent of every node. Where these differ from ours, the decoded node is
+//! wrapped in `bounds(lb, extent, T)`, which keeps them. Sizes and true bounds are always our own.
 //!
-//! A host is not trusted: negative or huge counts, wrong lengths, cycles and endless depth end in an error within [`Limits`].
-//! Our own datatypes are a host too ([`Own`]): decoding them gives the same tree, node flags and sharing included.
+//! A library is not trusted: negative or huge counts, wrong lengths, cycles and endless depth end
+//! in an error within [`Limits`]. Our own datatypes can be decoded as well ([`Own`]), which returns
+//! the same tree with the same large-count flags. Sharing is kept too, except that a node is
+//! decoded twice if it occurs both below a `Bounds` and elsewhere. A darray with a size, rank, grid
+//! entry or distribution argument that does not fit in an int is refused with class
+//! `ValueTooLarge`.
 
 use std::collections::HashMap;
 
@@ -13,70 +19,81 @@ use crate::datatype::contents::{CombinerKind, Constants, Contents, Envelope, nam
 use crate::datatype::{Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
 
-/// Access to the datatypes of a library.
+/// Access to the datatypes of an MPI library.
 pub trait Introspect {
     /// A datatype handle.
     type Handle: Clone;
 
-    /// `MPI_Type_get_envelope_c`, or the small form with no large counts.
+    /// Returns the result of `MPI_Type_get_envelope_c`. A library without this call returns the
+    /// result of `MPI_Type_get_envelope`, with 0 large counts.
     fn envelope(&mut self, handle: &Self::Handle) -> Result<Envelope>;
 
-    /// `MPI_Type_get_contents_c` or the small form, for a type that is not named. The envelope is the one just returned for
-    /// the handle, its lengths within the limits.
+    /// Returns the result of `MPI_Type_get_contents_c` or `MPI_Type_get_contents`. This method is
+    /// called only for types that are not named. `envelope` is the envelope that was just returned
+    /// for the handle, and the lengths in it are within the limits.
     fn contents(&mut self, handle: &Self::Handle, envelope: &Envelope) -> Result<Contents<Self::Handle>>;
 
-    /// Which named type it is; asked only where the envelope says named.
+    /// Returns the named type of a handle. This method is called only if the envelope says that the
+    /// type is named.
     fn named(&mut self, handle: &Self::Handle) -> Result<Named>;
 
-    /// The library's lower bound and extent in bytes; `None` accepts ours.
+    /// Returns the lower bound and the extent in bytes that the library reports, or `None` if those
+    /// that ddtc computes are to be used.
     fn bounds(&mut self, _handle: &Self::Handle) -> Result<Option<(i64, i64)>> {
         Ok(None)
     }
 
-    /// A value that is equal for handles of the same datatype and no others while the decoded type lives, so that shared
-    /// subtrees are decoded once. `None`: not known.
+    /// Returns a value that identifies the datatype of a handle, so that shared subtrees are
+    /// decoded once. As long as the decoded type lives, the value must be equal for all handles of
+    /// the same datatype, and different for handles of any other. Returns `None` if the library has
+    /// no such value.
     fn identity(&mut self, _handle: &Self::Handle) -> Option<u64> {
         None
     }
 
-    /// Called once for every handle that `contents` returned, after errors too. Derived types are new references that must
-    /// be freed; predefined ones must not be.
+    /// Releases a handle. This method is called once for every handle that `contents` returned,
+    /// even after an error. A handle of a derived type is a new reference that must be freed. A
+    /// handle of a predefined type must not be freed.
     fn release(&mut self, _handle: Self::Handle) {}
 
-    /// The library's constants inside contents.
+    /// Returns the values of the constants that the library uses in contents.
     fn constants(&self) -> Constants {
         Constants::ABI
     }
 }
 
-/// Limits on the cost of one decoding.
+/// Limits on the cost of decoding one datatype.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Derived nodes, each visit counted where the host gives no identity.
+    /// Maximum number of nodes that are not named types. A datatype that has no identity counts
+    /// again at every visit.
     pub nodes: u64,
-    /// Arguments over all nodes: entries of the four arrays. Memory is about 16 bytes each.
+    /// Maximum number of arguments of all nodes together. The arguments of a node are the entries
+    /// of the four arrays of its contents. Each argument takes about 16 bytes of memory.
     pub arguments: u64,
 }
 
 impl Limits {
-    /// A chain of a million constructors and structures of many million blocks pass; endless ones stop below about 2 GB.
+    /// Default limits. They admit a chain of a million constructors, and structures of many million
+    /// blocks. Endless types are refused before they take about 2 GB of memory.
     pub const DEFAULT: Limits = Limits { nodes: 1 << 21, arguments: 1 << 26 };
 }
 
-/// Decodes with the default limits.
+/// Decodes a datatype within the default limits.
 ///
 /// # Errors
-/// What the host reports; an envelope or contents that no constructor call gives; limits.
+/// Returns an error that the library reported. Returns an error of its own if an envelope or
+/// contents cannot come from any constructor call, or if a limit is exceeded.
 pub fn decode<I: Introspect>(host: &mut I, handle: &I::Handle) -> Result<Datatype> {
     decode_within(host, handle, Limits::DEFAULT)
 }
 
-/// Decodes within `limits`. Errors as [`decode`].
+/// Decodes a datatype within `limits`. The errors are those of [`decode`].
 pub fn decode_within<I: Introspect>(host: &mut I, handle: &I::Handle, limits: Limits) -> Result<Datatype> {
     let mut decoder =
         Decoder { constants: host.constants(), host, limits, known: HashMap::new(), stack: Vec::new() };
     let result = decoder.run(handle);
-    // Children that an error left behind.
+    // Nodes are left on the stack only after an error. Release the handles of their children.
     while let Some(open) = decoder.stack.pop() {
         for handle in open.pending {
             decoder.host.release(handle);
@@ -85,14 +102,16 @@ pub fn decode_within<I: Introspect>(host: &mut I, handle: &I::Handle, limits: Li
     result
 }
 
-/// A node whose children are being decoded. It owns the handles of those that are left, whatever is wrong with the node.
+/// A node whose children are being decoded. It owns the handles of the children that are not
+/// decoded yet, so that these handles are released even if the node turns out to be invalid.
 struct OpenNode<H> {
     combiner: CombinerKind,
     identity: Option<u64>,
     bounds: Option<(i64, i64)>,
-    /// The contents without datatypes.
+    /// Contents of the node. Its datatypes are the children that have been decoded.
     contents: Contents<Datatype>,
-    /// Children not decoded yet, last first; the last entry is the one under way.
+    /// Handles of the children that have not been decoded, in reverse order: the last handle in the
+    /// list is being decoded.
     pending: Vec<H>,
 }
 
@@ -100,7 +119,7 @@ struct Decoder<'h, I: Introspect> {
     host: &'h mut I,
     constants: Constants,
     limits: Limits,
-    /// Decoded nodes by identity; `None` while under way.
+    /// Decoded nodes by identity, or `None` for a node that is still being decoded.
     known: HashMap<u64, Option<Datatype>>,
     stack: Vec<OpenNode<I::Handle>>,
 }
@@ -137,7 +156,8 @@ impl<I: Introspect> Decoder<'_, I> {
         }
     }
 
-    /// Decodes a leaf or a known node; else opens a node.
+    /// Returns the datatype of a handle if it is a named type or was decoded before. Otherwise
+    /// pushes a new node for the handle onto the stack and returns `None`.
     fn visit(&mut self, handle: &I::Handle) -> Result<Option<Datatype>> {
         let identity = self.host.identity(handle);
         match identity.and_then(|id| self.known.get(&id)) {
@@ -145,6 +165,7 @@ impl<I: Introspect> Decoder<'_, I> {
             Some(None) => return Err(refuse("datatype", "a cycle", "a datatype cannot contain itself")),
             None => {}
         }
+        // The node is new. Its envelope is checked before memory is allocated for its contents.
         let envelope = self.host.envelope(handle)?;
         self.admit(&envelope)?;
         let bounds = self.host.bounds(handle)?;
@@ -156,6 +177,7 @@ impl<I: Introspect> Decoder<'_, I> {
             return Ok(Some(t));
         }
         let contents = self.host.contents(handle, &envelope)?;
+        // The type is derived. It becomes an open node, whose children `run` decodes in order.
         let lengths = [
             ("array_of_integers", contents.integers.len(), envelope.integers),
             ("array_of_addresses", contents.addresses.len(), envelope.addresses),
@@ -164,7 +186,8 @@ impl<I: Introspect> Decoder<'_, I> {
         ];
         let mut pending = contents.datatypes;
         pending.reverse();
-        // The node is pushed first: it owns the handles, whatever is wrong with the rest.
+        // Push the node before the lengths are checked: the node owns the handles, which must be
+        // released even if a check fails.
         self.stack.push(OpenNode {
             combiner: envelope.combiner,
             identity,
@@ -177,18 +200,24 @@ impl<I: Introspect> Decoder<'_, I> {
             },
             pending,
         });
-        for (argument, have, said) in lengths {
-            if have as i64 != said {
-                return Err(refuse(argument, have, format!("must have the {said} entries of the envelope")));
+        for (argument, received, declared) in lengths {
+            if received as i64 != declared {
+                return Err(refuse(
+                    argument,
+                    received,
+                    format!("must have the {declared} entries of the envelope"),
+                ));
             }
         }
         if let Some(id) = identity {
+            // Until the node is built, a handle with the same identity means a cycle.
             self.known.insert(id, None);
         }
         Ok(None)
     }
 
-    /// Checks an envelope's numbers and takes them off the limits, before anything is allocated for them.
+    /// Checks the numbers of an envelope and subtracts them from the limits. This happens before
+    /// memory is allocated for the arguments that the envelope announces.
     fn admit(&mut self, envelope: &Envelope) -> Result<()> {
         let mut arguments = 0u64;
         for (argument, value) in [
@@ -211,7 +240,7 @@ impl<I: Introspect> Decoder<'_, I> {
         Ok(())
     }
 
-    /// Calls the constructor of the top node, whose children are all decoded.
+    /// Removes the top node, whose children are all decoded, and calls its constructor.
     fn build(&mut self) -> Result<Datatype> {
         let Some(open) = self.stack.pop() else {
             return Err(Error::internal("decode", "no node to build"));
@@ -225,7 +254,8 @@ impl<I: Introspect> Decoder<'_, I> {
     }
 }
 
-/// Our own datatypes as a host: `decode(&mut Own, &t)` gives back `t`'s tree.
+/// Access to ddtc's own datatypes as if they were those of an MPI library: `decode(&mut Own, &t)`
+/// returns the tree of `t`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Own;
 

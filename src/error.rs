@@ -1,7 +1,8 @@
-//! Errors: what was called, which argument broke which rule, and with what value.
+//! Errors: which operation was called, which argument broke which rule, and with what value.
 //!
-//! Every error maps to an MPI error class (MPI 5.0, section 9.4) so that the C surfaces can hand it on unchanged. An error
-//! leaves nothing behind: no object is half built and no buffer partly written.
+//! Every error has an MPI error class (MPI 5.0, section 9.4), so that the C interfaces can return
+//! the class unchanged. A call that fails has no effect, unless its documentation says otherwise:
+//! no object is half built and no buffer is partly written.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,7 +19,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// let refused = Datatype::contiguous(-1, &Datatype::of::<f64>()).unwrap_err();
 /// assert_eq!((refused.class(), refused.class() as i32), (ErrorClass::Count, 2));
 /// ```
-// Those that the C libraries alone raise, of objects that this crate does not have, are hidden.
+// Some classes concern things that only ddtc's C libraries offer to programs, such as info objects,
+// attributes and the tool interface. They are hidden from the documentation of the crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 #[non_exhaustive]
@@ -68,7 +70,7 @@ pub enum ErrorClass {
     /// Invalid error handler.
     #[doc(hidden)]
     Errhandler = 61,
-    /// Tool interface: a resource cannot be had now.
+    /// Tool interface: a resource is not available now.
     #[doc(hidden)]
     ToolNotAccessible = 1002,
     /// Tool interface: not initialized.
@@ -102,8 +104,10 @@ pub enum ErrorClass {
 
 /// A call that was refused: what was called, which argument broke which rule, and with what value.
 ///
-/// Each part has a method; `Display` writes all of them as one sentence. An error leaves nothing behind: no object is half built and no buffer
-/// is partly written, unless the method that returned it says otherwise.
+/// Each part has a method. `Display` writes the operation, the argument with its value, and the
+/// rule as one sentence. It leaves out the class and, if no single argument was wrong, argument and
+/// value. An error leaves nothing behind: no object is half built and no buffer is partly written,
+/// unless the method that returned it says otherwise.
 ///
 /// ```
 /// use ddtc::{Datatype, ErrorClass};
@@ -114,7 +118,7 @@ pub enum ErrorClass {
 /// assert_eq!((refused.operation(), refused.argument(), refused.value()), ("pack", "src.len()", "100"));
 /// # Ok::<(), ddtc::Error>(())
 /// ```
-// A pointer, so that results stay small where nothing fails.
+// The parts are boxed so that a `Result` stays small, which matters for calls that succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Box<Parts>);
 
@@ -128,7 +132,7 @@ struct Parts {
     source: Option<Source>,
 }
 
-/// The error below one of ours. Two are equal if they read the same.
+/// Error that caused one of ours. Two sources are equal if their messages are equal.
 #[derive(Clone, Debug)]
 struct Source(Arc<dyn std::error::Error + Send + Sync>);
 
@@ -141,7 +145,8 @@ impl PartialEq for Source {
 impl Eq for Source {}
 
 impl Error {
-    /// Returns an error of `class`: `operation` was called, `argument` had `value`, and `rule` says what must hold.
+    /// Returns an error of `class`: `operation` was called, `argument` had `value`, and `rule` says
+    /// what must hold.
     pub(crate) fn new(
         class: ErrorClass,
         operation: impl Into<Cow<'static, str>>,
@@ -159,19 +164,21 @@ impl Error {
         }))
     }
 
-    /// Adds the error that this one follows from, which [`std::error::Error::source`] returns.
+    /// Attaches the error that caused this one, which [`std::error::Error::source`] returns.
     #[must_use]
     pub(crate) fn because(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.0.source = Some(Source(Arc::new(source)));
         self
     }
 
-    /// Returns a fault of ddtc itself, found by one of its own checks in `stage`.
+    /// Returns an error of class `Intern`, for a fault of ddtc itself that a check in `stage`
+    /// found.
     pub(crate) fn internal(stage: &'static str, what: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorClass::Intern, stage, "", "", what)
     }
 
-    /// Names `argument` as the refused one: for a call that has two of its kind.
+    /// Replaces the name of the refused argument by `argument`, for a call that has two arguments
+    /// of the same kind.
     #[must_use]
     pub(crate) fn about(mut self, argument: &'static str) -> Self {
         self.0.argument = Cow::Borrowed(argument);

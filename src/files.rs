@@ -1,9 +1,14 @@
-//! Files whose names come from the environment or are known beforehand: in a folder that others can write to, somebody may have put
-//! something else there.
+//! Opening of files whose names come from the environment or are known beforehand. In a folder that
+//! others can write to, somebody may have put something else under such a name.
 //!
-//! Nothing is opened through a link as the name's last part (folders on the way are the user's choice), and what is opened must be a regular file: no
-//! folder, pipe or device. What is written belongs to this process's user, has no second name, and is emptied only after these
-//! checks; what is read belongs to the user or the system's. The file that was opened is checked, not the name, so nothing can be exchanged in between.
+//! A name whose last part is a symbolic link is refused. (Links among the folders before it are
+//! followed, because the folders are the user's choice.) Whatever is used must be a regular file:
+//! no folder, pipe or device. A file to be written must belong to this process's user and have no
+//! second hard link. A file to be read must belong to this user or to root.
+//!
+//! [`append`] and [`read`] check the file that they have opened, and not only its name, so nobody
+//! can exchange the file between the check and its use. [`replace`] writes a new file and renames
+//! it to the given name, so it never writes into a file that somebody has put there.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
@@ -15,19 +20,20 @@ use std::path::{Path, PathBuf};
 
 use crate::process::without_sigxfsz;
 
-/// Use of a file.
+/// Purpose for which a file is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
-    /// Text is appended, or another file takes the place of this one.
+    /// Text is appended to the file, or another file takes its place.
     Write,
     Read,
 }
 
-/// Most bytes that are read.
-const MOST: u64 = 16 << 20;
+/// Maximum number of bytes that are read from a file.
+const MAX_READ_BYTES: u64 = 16 << 20;
 
-/// The user of this process. The owner of its entry in /proc: asking the system is no safe call.
-fn me() -> io::Result<u32> {
+/// Returns the ID of the user of this process, who is the owner of the process's entry in /proc.
+/// Asking the system directly would be an unsafe call.
+fn current_uid() -> io::Result<u32> {
     Ok(std::fs::metadata("/proc/self")?.uid())
 }
 
@@ -35,24 +41,26 @@ fn refuse(rule: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, rule)
 }
 
-/// The rule that a file breaks, for a process of user `me`.
-fn check(found: &Metadata, how: Use, me: u32) -> Result<(), &'static str> {
+/// Checks the properties of a file that a process of user `uid` wants to use. The error is the rule
+/// that the file breaks.
+fn check(found: &Metadata, how: Use, uid: u32) -> Result<(), &'static str> {
     if !found.is_file() {
         return Err("must be a regular file: no link, folder, pipe or device");
     }
     match how {
-        Use::Read if found.uid() != me && found.uid() != 0 => Err("must belong to this user or to root"),
-        Use::Write if found.uid() != me => Err("must belong to this user, or not exist"),
+        Use::Read if found.uid() != uid && found.uid() != 0 => Err("must belong to this user or to root"),
+        Use::Write if found.uid() != uid => Err("must belong to this user, or not exist"),
         Use::Write if found.nlink() > 1 => Err("must have no other name (hard link)"),
         _ => Ok(()),
     }
 }
 
-/// Opens a file as user `me`.
-fn open(path: &Path, how: Use, me: u32) -> io::Result<File> {
-    // Devices are not even opened; what is decided is decided below.
+/// Opens a file for the purpose `how`, on behalf of a process of user `uid`.
+fn open(path: &Path, how: Use, uid: u32) -> io::Result<File> {
+    // Check what is found under the name first, so that a device is not even opened. The second
+    // check, of the file that was opened, is the one that decides.
     match std::fs::symlink_metadata(path) {
-        Ok(found) => check(&found, how, me).map_err(refuse)?,
+        Ok(found) => check(&found, how, uid).map_err(refuse)?,
         Err(error) if how != Use::Read && error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
@@ -61,69 +69,73 @@ fn open(path: &Path, how: Use, me: u32) -> io::Result<File> {
         Use::Write => options.append(true).create(true),
         Use::Read => options.read(true),
     };
-    // A pipe without a peer must not wait.
+    // Without `O_NONBLOCK`, opening a pipe would wait for a process at its other end.
     let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
-    check(&file.metadata()?, how, me).map_err(refuse)?;
+    check(&file.metadata()?, how, uid).map_err(refuse)?;
     Ok(file)
 }
 
-/// Opens a file to write behind its end; makes it if it is not there.
+/// Opens a file for writing at its end, and creates the file if it does not exist.
 ///
 /// # Errors
-/// Of the system, and class `InvalidInput` with the rule that the file breaks.
+/// Returns the errors of the system, and an error of kind `InvalidInput` if the file breaks a rule
+/// of this module. The error then contains the rule.
 pub fn append(path: &Path) -> io::Result<File> {
-    open(path, Use::Write, me()?)
+    open(path, Use::Write, current_uid()?)
 }
 
-/// Writes a file anew: whoever reads it sees the old text or the new one, whenever this process ends.
+/// Replaces the contents of a file: whoever reads it sees the old text or the new text, even if
+/// this process ends in between.
 ///
-/// The new text is written to a file next to it, which is then renamed. If that fails, the old file
-/// stays as it is.
+/// The new text is written to a new file in the same folder, which gets the permissions of the old
+/// file and is then renamed. If any of this fails, the old file stays as it is.
 ///
 /// # Errors
-/// As [`append`].
+/// Returns the errors that [`append`] returns.
 pub fn replace(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     let bytes = text.as_ref();
-    let me = me()?;
+    let uid = current_uid()?;
     let found = match std::fs::symlink_metadata(path) {
         Ok(found) => Some(found),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
     if let Some(found) = &found {
-        check(found, Use::Write, me).map_err(refuse)?;
+        check(found, Use::Write, uid).map_err(refuse)?;
     }
-    let (beside, mut file) = new_beside(path)?;
+    let (temporary, mut file) = create_sibling(path)?;
     let written = without_sigxfsz(|| file.write_all(bytes))
         .and_then(|()| found.map_or(Ok(()), |found| file.set_permissions(found.permissions())))
-        // What has come to stand there meanwhile loses its name, and nothing is written through it.
-        .and_then(|()| std::fs::rename(&beside, path));
+        // If another file was put under the name in the meantime, it loses the name here, but
+        // nothing is written into it.
+        .and_then(|()| std::fs::rename(&temporary, path));
     if written.is_err() {
-        let _ = std::fs::remove_file(&beside);
+        let _ = std::fs::remove_file(&temporary);
     }
     written
 }
 
-/// Writes a file as [`append`] does; the error names the file.
+/// Replaces the contents of a file as [`replace`] does, with errors that name the file.
 ///
 /// # Errors
-/// As [`append`].
+/// Returns the errors that [`append`] returns.
 pub fn save(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     replace(path, text).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
 }
 
-/// Makes a new file in the folder of another one.
+/// Creates a new file in the folder of `path`, and returns its name and the open file.
 ///
-/// Its name is random, because processes of other machines that share the folder may have this
-/// process's number. It does not contain the other name, which may be as long as names can be.
-fn new_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+/// The name is random, because a process on another machine that shares the folder may have the
+/// same process ID. It does not contain the name in `path`, which may already be as long as names
+/// can be.
+fn create_sibling(path: &Path) -> io::Result<(PathBuf, File)> {
     path.file_name().ok_or_else(|| refuse("must have a name"))?;
     loop {
-        // The keys of a new hash state are random.
+        // A new hash state has random keys, so this number is random.
         let number = RandomState::new().hash_one(std::process::id());
-        let own = path.with_file_name(format!(".ddtc-{number:016x}.part"));
-        match OpenOptions::new().write(true).create_new(true).open(&own) {
-            Ok(file) => return Ok((own, file)),
+        let sibling = path.with_file_name(format!(".ddtc-{number:016x}.part"));
+        match OpenOptions::new().write(true).create_new(true).open(&sibling) {
+            Ok(file) => return Ok((sibling, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
@@ -133,17 +145,18 @@ fn new_beside(path: &Path) -> io::Result<(PathBuf, File)> {
 /// Returns the text of a file of at most 16 MiB.
 ///
 /// # Errors
-/// As [`append`]; if it is longer or no UTF-8.
+/// Returns the errors that [`append`] returns, and an error if the file is longer than 16 MiB or is
+/// not UTF-8.
 pub fn read(path: &Path) -> io::Result<String> {
-    let file = open(path, Use::Read, me()?)?;
-    let mut text = String::with_capacity(file.metadata()?.len().min(MOST) as usize + 1);
-    if file.take(MOST + 1).read_to_string(&mut text)? as u64 > MOST {
+    let file = open(path, Use::Read, current_uid()?)?;
+    let mut text = String::with_capacity(file.metadata()?.len().min(MAX_READ_BYTES) as usize + 1);
+    if file.take(MAX_READ_BYTES + 1).read_to_string(&mut text)? as u64 > MAX_READ_BYTES {
         return Err(refuse("must have at most 16 MiB"));
     }
     Ok(text)
 }
 
-/// A folder that goes, with all that is in it, when its owner does.
+/// A folder that is removed with everything in it when this value is dropped.
 #[derive(Debug)]
 pub struct TemporaryFolder(PathBuf);
 
@@ -163,30 +176,34 @@ impl Deref for TemporaryFolder {
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        // Where the disk fails, there is nobody to tell.
+        // A failure is ignored, because there is nobody to report it to.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Makes a folder that nobody else can enter, with a name that begins with `name`, in the system's temporary folder.
+/// Creates a new folder inside the system's temporary folder. Only this user can enter the new
+/// folder, and its name begins with `name`.
 ///
 /// # Errors
-/// Of the system.
+/// Returns the errors of the system.
 pub fn temporary_folder(name: &str) -> io::Result<TemporaryFolder> {
     private_folder(&std::env::temp_dir(), name).map(TemporaryFolder)
 }
 
-/// Makes a folder of the user's own in another folder, which stays.
+/// Creates a new folder inside `parent`, and leaves its removal to the caller. Only this user can
+/// enter the new folder, and its name begins with `name`.
 ///
 /// # Errors
-/// Of the system.
+/// Returns the errors of the system, among them `AlreadyExists` if more than a thousand names in a
+/// row are taken.
 pub fn private_folder(parent: &Path, name: &str) -> io::Result<PathBuf> {
     let mut tried = 0;
     loop {
         let path = parent.join(format!("{name}-{}-{tried}", std::process::id()));
         match DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => return Ok(path),
-            // Somebody else's, or one that a process of this number left behind.
+            // The name is taken: by a folder of somebody else, by one that an earlier process with
+            // this ID left, or by one that this process made with the same `name` and still has.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tried < 1000 => tried += 1,
             Err(error) => return Err(error),
         }
@@ -204,8 +221,8 @@ mod tests {
         temporary_folder("ddtc-files").unwrap()
     }
 
-    fn rule(path: &Path, how: Use, me: u32) -> String {
-        let error = open(path, how, me).unwrap_err();
+    fn rule(path: &Path, how: Use, uid: u32) -> String {
+        let error = open(path, how, uid).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{how:?} {error}");
         error.to_string()
     }
@@ -219,7 +236,7 @@ mod tests {
         append(&file).unwrap().write_all(b" and more").unwrap();
         assert_eq!(read(&file).unwrap(), "short and more");
         assert_eq!(read(&folder.join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
-        assert_eq!(me().unwrap(), std::fs::metadata(&file).unwrap().uid());
+        assert_eq!(current_uid().unwrap(), std::fs::metadata(&file).unwrap().uid());
     }
 
     #[test]
@@ -228,7 +245,7 @@ mod tests {
         let file = folder.join("file");
         replace(&file, "old").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
-        // Who has it open goes on reading what it was.
+        // A reader that has the file open continues to read the old text.
         let mut reader = File::open(&file).unwrap();
         replace(&file, "new").unwrap();
         let mut seen = String::new();
@@ -236,7 +253,8 @@ mod tests {
         assert_eq!((seen.as_str(), read(&file).unwrap().as_str()), ("old", "new"));
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(std::fs::read_dir(&*folder).unwrap().count(), 1);
-        // A name that is too long for one more beside it.
+        // The new file must not need a longer name than this one, which is nearly as long as names
+        // can be.
         let long = folder.join("f".repeat(250));
         replace(&long, "text").unwrap();
         assert_eq!(read(&long).unwrap(), "text");
@@ -249,18 +267,18 @@ mod tests {
         std::fs::create_dir(&inner).unwrap();
         let file = inner.join("file");
         replace(&file, "old").unwrap();
-        // Others' unfinished files stay, by whatever name.
+        // Unfinished files of other processes are left alone, whatever their names.
         std::fs::write(inner.join(format!(".file.{}.part", std::process::id())), "another node's").unwrap();
         replace(&file, "new").unwrap();
         assert_eq!(std::fs::read_dir(&inner).unwrap().count(), 2);
         std::fs::set_permissions(&inner, std::fs::Permissions::from_mode(0o500)).unwrap();
-        // Root makes files everywhere.
+        // Root can create files in any folder, so this check is for other users.
         if File::create(inner.join("probe")).is_err() {
             assert_eq!(replace(&file, "newer").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
             assert_eq!(read(&file).unwrap(), "new");
         }
         std::fs::set_permissions(&inner, std::fs::Permissions::from_mode(0o700)).unwrap();
-        // A folder that is none: not even root makes files there.
+        // Not even root can create files in a folder of /proc.
         let error = replace(&Path::new("/proc/self").join("file"), "text").unwrap_err();
         assert_ne!(error.kind(), io::ErrorKind::AlreadyExists);
         assert!(replace(Path::new("/"), "text").is_err());
@@ -268,36 +286,36 @@ mod tests {
 
     #[test]
     fn nothing_is_opened_through_a_link() {
-        let (folder, me) = (folder(), me().unwrap());
+        let (folder, uid) = (folder(), current_uid().unwrap());
         let (victim, link, dangling) = (folder.join("victim"), folder.join("link"), folder.join("dangling"));
         std::fs::write(&victim, "precious").unwrap();
         symlink(&victim, &link).unwrap();
         symlink(folder.join("made"), &dangling).unwrap();
         for how in ALL {
-            assert!(rule(&link, how, me).contains("no link"));
-            assert!(rule(&dangling, how, me).contains("no link"));
+            assert!(rule(&link, how, uid).contains("no link"));
+            assert!(rule(&dangling, how, uid).contains("no link"));
         }
         assert!(!folder.join("made").exists());
         std::fs::hard_link(&victim, folder.join("second")).unwrap();
-        assert!(rule(&folder.join("second"), Use::Write, me).contains("hard link"));
-        assert!(open(&folder.join("second"), Use::Read, me).is_ok());
+        assert!(rule(&folder.join("second"), Use::Write, uid).contains("hard link"));
+        assert!(open(&folder.join("second"), Use::Read, uid).is_ok());
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
     }
 
     #[test]
     fn files_of_others_are_left_alone() {
-        let (folder, me) = (folder(), me().unwrap());
+        let (folder, uid) = (folder(), current_uid().unwrap());
         let file = folder.join("file");
         std::fs::write(&file, "precious").unwrap();
-        // As another user would see it, who may be allowed to write.
-        let other = me + 1;
+        // Check the file as another user would, who may have permission to write to it.
+        let other = uid + 1;
         assert!(rule(&file, Use::Write, other).contains("belong to this user"));
-        // Root's files may be read by everybody.
-        assert_eq!(open(&file, Use::Read, other).is_ok(), me == 0);
-        if me == 0 {
+        // Every user may read a file that belongs to root.
+        assert_eq!(open(&file, Use::Read, other).is_ok(), uid == 0);
+        if uid == 0 {
             std::os::unix::fs::chown(&file, Some(12345), None).unwrap();
             for how in ALL {
-                assert!(rule(&file, how, me).contains("belong to this user"));
+                assert!(rule(&file, how, uid).contains("belong to this user"));
             }
         }
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
@@ -305,35 +323,36 @@ mod tests {
 
     #[test]
     fn folders_pipes_and_devices_are_no_files() {
-        let (folder, me) = (folder(), me().unwrap());
+        let (folder, uid) = (folder(), current_uid().unwrap());
         let pipe = folder.join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
         assert!(made.success());
         for how in ALL {
             for path in [&*folder, &pipe, Path::new("/dev/null"), Path::new("/dev/stdout")] {
-                assert!(rule(path, how, me).contains("regular file"), "{}", path.display());
+                assert!(rule(path, how, uid).contains("regular file"), "{}", path.display());
             }
         }
     }
 
     #[test]
     fn what_is_put_there_after_the_first_look_is_seen() {
-        // The rules hold for what was opened, whatever the name said before.
-        let (folder, me) = (folder(), me().unwrap());
+        // The rules are applied to the file that was opened, whatever was found under its name
+        // before.
+        let (folder, uid) = (folder(), current_uid().unwrap());
         let file = folder.join("file");
         std::fs::write(&file, "").unwrap();
         let found = File::open(&file).unwrap().metadata().unwrap();
         for how in ALL {
-            assert_eq!(check(&found, how, me), Ok(()));
+            assert_eq!(check(&found, how, uid), Ok(()));
         }
-        assert!(check(&found, Use::Write, me + 1).is_err());
+        assert!(check(&found, Use::Write, uid + 1).is_err());
     }
 
     #[test]
     fn long_files_are_not_read() {
         let folder = folder();
         let file = folder.join("file");
-        File::create(&file).unwrap().set_len(MOST + 1).unwrap();
+        File::create(&file).unwrap().set_len(MAX_READ_BYTES + 1).unwrap();
         assert!(read(&file).unwrap_err().to_string().contains("at most 16 MiB"));
     }
 

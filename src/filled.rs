@@ -1,63 +1,68 @@
-//! Arrays that are lent to be filled, whose memory need not be initialized, as that of a C program is not.
+//! Arrays that a caller lends to be filled. Their memory need not be initialized, because arrays
+//! that a C program passes are not.
 
-#![allow(unsafe_code)] // Looks at entries as values once values were written to them.
+#![allow(unsafe_code)] // Entries are read as values after values were written to them.
 
 use std::mem::MaybeUninit;
 
-/// An array that is filled from its start, as a vector of fixed capacity. Entries beyond the capacity are dropped.
+/// An array that is filled from its start, like a vector of fixed capacity. Entries beyond the
+/// capacity are dropped.
 pub struct Filled<'a, T> {
     places: &'a mut [MaybeUninit<T>],
-    /// The first `len` places have values.
+    /// Number of entries. The first `len` places are initialized.
     len: usize,
 }
 
 impl<'a, T: Copy> Filled<'a, T> {
-    /// Returns an empty one over memory.
+    /// Returns an array without entries, whose capacity is the length of `places`.
     pub fn new(places: &'a mut [MaybeUninit<T>]) -> Filled<'a, T> {
         Filled { places, len: 0 }
     }
 
-    /// Returns an empty one over entries with values, which stay where nothing is written.
+    /// Returns an array without entries over memory that is initialized. A place that is never
+    /// written keeps its value.
     pub fn over(entries: &'a mut [T]) -> Filled<'a, T> {
         let (at, n) = (entries.as_mut_ptr().cast(), entries.len());
-        // SAFETY: a place has the layout of its entry. Only this module writes to the places, and it
-        // writes values, so the entries have values when the borrow ends.
+        // SAFETY: a `MaybeUninit<T>` has the layout of a `T`. Only this module writes to the
+        // places, and it writes only values, so all entries are initialized when the borrow ends.
         Filled::new(unsafe { std::slice::from_raw_parts_mut(at, n) })
     }
 
-    /// Returns the same with room for `n` entries at most.
+    /// Returns the same array with its capacity limited to `n` entries. Entries that were already
+    /// written are kept, even if there are more than `n`.
     pub fn limited(self, n: usize) -> Filled<'a, T> {
         let n = n.clamp(self.len, self.places.len());
         Filled { places: &mut self.places[..n], len: self.len }
     }
 
-    /// Returns how many entries there are.
+    /// Returns the number of entries written so far.
     #[inline]
     pub fn count(&self) -> usize {
         self.len
     }
 
-    /// Returns how many more entries there is room for.
+    /// Returns how many more entries fit into the array.
     #[inline]
     pub fn room(&self) -> usize {
         self.places.len() - self.len
     }
 
-    /// Returns the entries.
+    /// Returns the entries written so far.
     #[inline]
     pub fn entries(&mut self) -> &mut [T] {
-        // SAFETY: the first `len` places have values.
+        // SAFETY: the first `len` places are initialized.
         unsafe { self.places[..self.len].assume_init_mut() }
     }
 
-    /// Returns the entries for as long as the memory is lent.
+    /// Converts the array into the entries written so far, which stay usable for as long as their
+    /// memory is borrowed.
     #[inline]
     pub fn into_entries(self) -> &'a mut [T] {
-        // SAFETY: the first `len` places have values.
+        // SAFETY: the first `len` places are initialized.
         unsafe { self.places[..self.len].assume_init_mut() }
     }
 
-    /// Appends an entry.
+    /// Appends an entry, or drops it if the array is full.
     #[inline]
     pub fn push(&mut self, value: T) {
         if let Some(place) = self.places.get_mut(self.len) {
@@ -66,7 +71,7 @@ impl<'a, T: Copy> Filled<'a, T> {
         }
     }
 
-    /// Appends the first `n` values, or all if there are fewer.
+    /// Appends the first `n` values, or fewer if `values` has fewer or the array becomes full.
     #[inline]
     pub fn extend(&mut self, n: usize, values: impl Iterator<Item = T>) {
         let mut written = 0;
@@ -78,7 +83,8 @@ impl<'a, T: Copy> Filled<'a, T> {
         self.len += written;
     }
 
-    /// Appends `n` entries, of which `next` makes `N` at a time.
+    /// Appends `n` entries, or as many as fit. Each call of `next` returns the next `N` entries.
+    /// Those of the last call that are not needed are dropped.
     #[inline]
     pub fn extend_by_groups<const N: usize>(&mut self, n: usize, mut next: impl FnMut() -> [T; N]) {
         let n = n.min(self.room());
@@ -92,17 +98,19 @@ impl<'a, T: Copy> Filled<'a, T> {
         self.len += n;
     }
 
-    /// Appends `n` entries, each made of the entry `distance` places before it.
+    /// Appends `n` entries, or as many as fit. Each of them is what `next` returns for the entry
+    /// `distance` places before it.
     ///
     /// # Panics
-    /// If there are fewer entries than `distance`, or `distance` is 0.
+    /// Panics if the array has fewer than `distance` entries, or if `distance` is 0.
     #[inline]
     pub fn extend_from_before(&mut self, distance: usize, n: usize, next: impl Fn(T) -> T) {
         let n = n.min(self.room());
         assert!(distance > 0, "an entry is not made of itself");
         let list = &mut self.places[self.len - distance..self.len + n];
         for k in distance..list.len() {
-            // SAFETY: one of the last `distance` entries, or a place that this loop has written.
+            // SAFETY: place `k - distance` is either one of the `distance` entries before the loop,
+            // which are initialized, or a place that this loop has already written.
             let before = unsafe { list[k - distance].assume_init() };
             list[k].write(next(before));
         }

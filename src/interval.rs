@@ -1,20 +1,24 @@
-//! Intervals: which part of a node lies inside a range of the packed stream.
+//! Intervals of the packed stream, and how much of a node of a nest lies inside an interval. A nest
+//! is the tree of loops and copies that says what a datatype moves.
 //!
-//! Packed order is type-map order, so every node of a pack or unpack nest covers one interval of the stream, and the
-//! iterations of a loop cover equal pieces of it. A position is found by division and binary search, never by counting.
+//! The packed stream has the order of the type map. Every node of a nest for packing or unpacking
+//! therefore covers one interval of the stream, and the iterations of a loop cover pieces of equal
+//! length. A position is found by division among iterations, by binary search among rows and by
+//! linear search among the nodes of one body, but never by counting iterations or rows.
 
 use crate::nest::{Leaf, LoopNest, Node, Normal, Offsets};
 
 /// A range `[from, to)` of the packed stream, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// First byte.
+    /// Offset of the first byte.
     pub from: i64,
-    /// One past the last byte.
+    /// Offset one past the last byte.
     pub to: i64,
 }
 
-/// Returns the greatest common divisor: the longest pieces that two lengths are made of. That of 0 and another is the other.
+/// Returns the greatest common divisor of two lengths, which is the greatest length of which both
+/// are multiples. If one of them is 0, returns the other.
 pub(crate) fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -22,19 +26,19 @@ pub(crate) fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// How an interval of the stream lies with respect to another.
+/// How much of one interval of the stream lies inside another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cover {
-    /// Nothing of it is inside.
+    /// No byte of the interval is inside.
     None,
-    /// All of it is inside.
+    /// All bytes of the interval are inside.
     All,
-    /// Some of it is inside.
+    /// Some bytes of the interval are inside and others are not.
     Part,
 }
 
 impl Interval {
-    /// Returns how the `len` bytes from packed offset `start` lie.
+    /// Returns how much of the `len` bytes from packed offset `start` on lies inside this interval.
     #[inline]
     pub fn cover(self, start: i64, len: i64) -> Cover {
         let end = start + len;
@@ -47,14 +51,17 @@ impl Interval {
         }
     }
 
-    /// Returns the part of the `len` bytes at `at` that is inside: its offsets and length.
+    /// Clips the `len` bytes that begin at the offsets `at` to this interval of the packed stream.
+    /// Returns the offsets and the length of the part inside. The length is 0 if no byte is inside.
     pub fn clip(self, at: Offsets, len: i64) -> (Offsets, i64) {
         let skip = (self.from - at.packed).max(0);
         let end = (self.to - at.packed).min(len);
         (at + Offsets::new(skip, skip), (end - skip).max(0))
     }
 
-    /// Of `n` equal pieces of `piece` bytes from packed offset `start`: the index range of those that are touched.
+    /// Returns the indices of the pieces of which at least one byte lies in this interval. There
+    /// are `n` adjacent pieces of `piece` bytes each, the first of which has packed offset `start`.
+    /// For an empty interval inside a piece, returns the index of this piece.
     pub fn pieces(self, start: i64, piece: i64, n: u64) -> std::ops::Range<u64> {
         let first = (self.from - start).max(0) / piece;
         let end = self.to - start;
@@ -63,15 +70,21 @@ impl Interval {
     }
 }
 
-/// Returns the last boundary between units of `count` instances of `nest` that is not past `position` in the packed stream: found as any position is.
+/// Rounds `position` in the packed stream of `count` instances of `nest` down to the start of a
+/// unit. Units are the bytes or values that the leaves of the nest move as a whole. A position
+/// above `i64::MAX` is treated as `i64::MAX`, and a position past the last unit is returned as it
+/// is.
 pub fn boundary<L: Leaf>(nest: &LoopNest<Normal, L>, count: u64, position: u64) -> u64 {
     let position = i64::try_from(position).unwrap_or(i64::MAX);
     let byte = Interval { from: position, to: position.saturating_add(1) };
+    // Descend to the unit that contains the byte at `position`. `at` is the packed offset of the
+    // current iteration of `body`. At each level, find the node that contains the byte, and then
+    // its iteration by a division or its row by binary search.
     let (mut body, mut at) = (nest.root(), 0);
     loop {
         let inside =
             |node: &&Node<L>| byte.cover(at + node.at().packed, node.packed_bytes(count)) != Cover::None;
-        // None past the end, which is a boundary.
+        // If no node contains the byte, it lies past the end of the stream.
         let Some(node) = nest.body(body).iter().find(inside) else { return position as u64 };
         at += node.at().packed;
         let leaf = |start: i64, unit: &L| (position - (position - start) % unit.packed()) as u64;
@@ -103,7 +116,8 @@ mod tests {
         assert_eq!(s.pieces(10, 5, 3), 0..3);
         assert_eq!(s.pieces(30, 5, 3), 0..0);
         assert_eq!(s.pieces(0, 5, 2), 2..2);
-        // Edges on both sides: what only touches is not inside, and nothing lies beyond the last piece.
+        // A piece that begins where the interval ends, or ends where it begins, is not inside. No
+        // index is beyond the last piece.
         assert_eq!(s.pieces(10, 5, 100), 0..3);
         assert_eq!(s.pieces(25, 5, 3), 0..0);
         assert_eq!(s.pieces(0, 1, 3), 3..3);
@@ -119,12 +133,13 @@ mod tests {
         assert_eq!(s.cover(0, 11), Cover::Part);
         assert_eq!(s.cover(24, 9), Cover::Part);
         assert_eq!(s.cover(25, 9), Cover::None);
-        // Nothing is left of what lies outside, on either side.
+        // Bytes that lie outside, on either side, are clipped to nothing.
         assert_eq!(s.clip(Offsets::new(0, 0), 8).1, 0);
         assert_eq!(s.clip(Offsets::new(0, 30), 8).1, 0);
     }
 
-    /// Positions of two instances of a character and two integers, and the value that each lies in.
+    /// Checks every position in two instances of a struct of a char and two ints: it is rounded
+    /// down to the first byte of the value that contains it. Positions past the end stay unchanged.
     #[test]
     fn boundaries_are_those_of_values() {
         let t: Datatype = "struct([1, 2], [0, 4], [char, int])".parse().unwrap();

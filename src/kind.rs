@@ -1,7 +1,9 @@
-//! Kinds: which way a kernel moves what a nest names, and what happens to it on its way.
+//! Kinds of transfers: the direction in which bytes move, and the operation on each value.
 //!
-//! A kind is a transfer, the [`Direction`], with a leaf [`Operation`]. It is the key of what serves a layout, of the counters of calls,
-//! and of `ddtc explain`. Pack and unpack of bytes are the kinds of every commit; any other costs nothing until it is asked for.
+//! A kind is a [`Direction`] (pack or unpack) together with a leaf [`Operation`]. The kernels of a
+//! layout, the counters of calls and the output of `ddtc explain` are keyed by kind. Every
+//! committed datatype can pack and unpack bytes; any other kind costs nothing until it is asked
+//! for.
 
 mod op;
 
@@ -24,7 +26,7 @@ impl Direction {
     /// Both directions, pack first.
     pub const BOTH: [Direction; 2] = [Direction::Pack, Direction::Unpack];
 
-    /// `pack` or `unpack`.
+    /// Returns `pack` or `unpack`.
     pub fn name(self) -> &'static str {
         match self {
             Direction::Pack => "pack",
@@ -63,18 +65,20 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All operations but the reductions, that of bytes first.
+    /// All operations except the reductions, beginning with `Bytes`.
     pub(crate) const PLAIN: [Operation; 2] = [Operation::Bytes, Operation::External32];
 
-    /// How many classes of operations are counted apart: the plain ones, and all reductions together.
+    /// Number of classes of operations that are counted separately: one for each plain operation,
+    /// and one for all reductions together.
     const CLASSES: usize = Operation::PLAIN.len() + 1;
 
-    /// Returns all operations, that of bytes first, the reductions last.
+    /// Returns all operations, beginning with `Bytes` and ending with the reductions.
     pub(crate) fn all() -> impl Iterator<Item = Operation> {
         Operation::PLAIN.into_iter().chain(Op::ALL.into_iter().map(Operation::Reduce))
     }
 
-    /// Its class, below [`Operation::CLASSES`].
+    /// Returns the number of the class in which the operation is counted. It is below
+    /// [`Operation::CLASSES`].
     fn class(self) -> usize {
         match self {
             Operation::Bytes => 0,
@@ -83,7 +87,7 @@ impl Operation {
         }
     }
 
-    /// Returns the word of text forms and of the command line.
+    /// Returns the operation's name in text forms and on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Operation::Bytes => "bytes",
@@ -111,33 +115,36 @@ impl FromStr for Operation {
     }
 }
 
-/// A transfer with a leaf operation.
+/// Kind of a transfer: its direction, and the operation on each value on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
-    /// Which way.
+    /// Direction in which the bytes move.
     pub direction: Direction,
-    /// Operation on a leaf.
+    /// Operation on each value that is moved.
     pub operation: Operation,
 }
 
 impl Kind {
-    /// How many are counted apart.
+    /// Number of kinds that are counted separately.
     pub const COUNT: usize = 2 * Operation::CLASSES;
 
-    /// Returns a number below [`Kind::COUNT`], for tables by kind: pack and unpack of bytes first; all reductions have one.
+    /// Returns the index of the kind in tables that have an entry for each kind. It is below
+    /// [`Kind::COUNT`]. Pack and unpack of bytes have the first two indices, and all reductions of
+    /// one direction share one index.
     pub fn index(self) -> usize {
         2 * self.operation.class() + self.direction as usize
     }
 }
 
 impl From<Direction> for Kind {
-    /// The transfer of bytes.
+    /// Returns the kind that moves bytes unchanged in this direction.
     fn from(direction: Direction) -> Kind {
         Kind { direction, operation: Operation::Bytes }
     }
 }
 
-/// `pack`, or `pack external32` where the operation is another than that of bytes.
+/// Writes `pack` or `unpack`, followed by the operation unless it is `Bytes`, as in `pack
+/// external32`.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.direction.fmt(f)?;

@@ -1,36 +1,42 @@
-//! Words, integers and punctuation: what the parsers of datatypes, nests and corpora read their texts by.
+//! Lexer for the text forms of datatypes, nests and corpora: splits a text into words, integers and
+//! punctuation.
 //!
-//! A token is a punctuation mark or a longest run of other characters without white space; a run of digits, perhaps after a `-`, is an
-//! integer and any other one a word. Nothing is copied and no token is kept, so a text costs its length in time and nothing in memory.
-//! Invariant: every error names line and column, what stood there and what was expected, and shows the line with a caret below.
+//! A token is a punctuation mark, or a run, as long as possible, of other characters without white
+//! space. A run of digits, optionally after a `-`, is an integer, and any other run is a word.
+//! Nothing is copied and no token is kept, so reading a text takes time linear in its length and no
+//! memory.
+//!
+//! Invariant: every error names the line and the column, the text found there and what was
+//! expected, and shows the line with a caret below it.
 
 use std::fmt::Display;
 
 use crate::error::{Error, ErrorClass, Result};
 
-/// Characters that an error shows of a line on each side of the caret, and of what stands there.
+/// Maximum number of characters that an error shows of a line before the caret, of the same line
+/// from the caret on, and of the text found at the caret.
 const CONTEXT: usize = 60;
 
 /// Characters that are tokens by themselves.
 const PUNCTUATION: &[u8] = b"()[]{}=,:;@";
 
-/// Differences between the text forms.
+/// Properties in which the text forms of datatypes, nests and corpora differ.
 #[derive(Debug)]
 pub struct Notation {
-    /// Name of the text in errors.
+    /// Name of the text form in error messages.
     pub name: &'static str,
-    /// Whether `#` starts a comment that ends with its line.
+    /// Whether `#` starts a comment that extends to the end of the line.
     pub comments: bool,
-    /// Whether `_` may stand between and behind the digits of an integer.
+    /// Whether an integer may contain `_` after its first digit.
     pub grouped_digits: bool,
 }
 
-/// A piece of text, as it is written.
+/// A token, as it is written in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token<'a> {
-    /// Any run of characters that is no integer.
+    /// A run of characters that is not an integer.
     Word(&'a str),
-    /// Digits, perhaps after a `-`.
+    /// Digits, optionally after a `-`.
     Integer(&'a str),
     /// One of `()[]{}=,:;@`.
     Punctuation(&'a str),
@@ -39,7 +45,7 @@ pub enum Token<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// Returns the characters of the token; empty at the end.
+    /// Returns the characters of the token. Those of [`Token::End`] are none.
     pub fn text(self) -> &'a str {
         match self {
             Token::Word(text) | Token::Integer(text) | Token::Punctuation(text) => text,
@@ -48,28 +54,29 @@ impl<'a> Token<'a> {
     }
 }
 
-/// A text with the place of the next token.
+/// A text together with its next token.
 #[derive(Clone, Copy, Debug)]
 pub struct Lexer<'a> {
     notation: &'static Notation,
     text: &'a str,
     token: Token<'a>,
-    /// Where the next token starts, in bytes.
+    /// Byte offset at which the next token starts.
     start: usize,
-    /// Where the token before it ended.
+    /// Byte offset at which the previous token ended.
     after: usize,
 }
 
 impl<'a> Lexer<'a> {
-    /// Reads `text` from byte `start` on.
+    /// Returns a lexer that reads `text` from byte `start` on.
     pub fn new(notation: &'static Notation, text: &'a str, start: usize) -> Lexer<'a> {
         let mut lexer = Lexer { notation, text, token: Token::End, start, after: start };
-        lexer.find();
+        lexer.scan();
         lexer
     }
 
-    /// Finds the token behind `after`.
-    fn find(&mut self) {
+    /// Skips white space and comments from the byte offset `after` on, and makes the token that
+    /// follows them the next token.
+    fn scan(&mut self) {
         let bytes = self.text.as_bytes();
         let comments = self.notation.comments;
         let until = |start: usize, end: &dyn Fn(u8) -> bool| {
@@ -102,7 +109,7 @@ impl<'a> Lexer<'a> {
             && digits.bytes().all(|b| b.is_ascii_digit() || group(b))
     }
 
-    /// Returns the next token.
+    /// Returns the next token and leaves it in place.
     pub fn token(&self) -> Token<'a> {
         self.token
     }
@@ -112,25 +119,25 @@ impl<'a> Lexer<'a> {
         &self.text[self.start..]
     }
 
-    /// Returns where the next token starts, in bytes of the text.
+    /// Returns the byte offset at which the next token starts.
     pub fn start(&self) -> usize {
         self.start
     }
 
-    /// Returns where the token before the next one ended, in bytes of the text.
+    /// Returns the byte offset at which the previous token ended.
     pub fn after(&self) -> usize {
         self.after
     }
 
-    /// Gives the next token and goes on to the one behind it.
+    /// Takes the next token out of the text and returns it.
     pub fn take(&mut self) -> Token<'a> {
         let token = self.token;
         self.after = self.start + token.text().len();
-        self.find();
+        self.scan();
         token
     }
 
-    /// Takes the next token if it is written as `text`.
+    /// Takes the next token if its text is `text`, and returns whether it did.
     pub fn eat(&mut self, text: &str) -> bool {
         let found = self.token != Token::End && self.token.text() == text;
         if found {
@@ -139,26 +146,26 @@ impl<'a> Lexer<'a> {
         found
     }
 
-    /// Takes a token that must be written as `text`.
+    /// Takes the next token, whose text must be `text`.
     ///
     /// # Errors
-    /// If another one stands there.
+    /// Returns an error if the next token is a different one.
     pub fn expect(&mut self, text: &str) -> Result<()> {
         if self.eat(text) { Ok(()) } else { self.wanted(format_args!("`{text}`")) }
     }
 
-    /// Makes sure that nothing is left.
+    /// Checks that the text has no more tokens.
     ///
     /// # Errors
-    /// If there is another token.
+    /// Returns an error if there is another token.
     pub fn end(&self) -> Result<()> {
         if self.token == Token::End { Ok(()) } else { self.wanted("the end of the text") }
     }
 
-    /// Takes an integer.
+    /// Takes the next token, which must be an integer.
     ///
     /// # Errors
-    /// If something else stands there, or the integer does not fit.
+    /// Returns an error if the next token is not an integer or does not fit in an `i64`.
     pub fn signed(&mut self) -> Result<i64> {
         let value = self.integer("a number")?;
         let value = i64::try_from(value).map_err(|_| self.too_large())?;
@@ -166,10 +173,11 @@ impl<'a> Lexer<'a> {
         Ok(value)
     }
 
-    /// Takes an integer that is not negative.
+    /// Takes the next token, which must be an integer that is not negative.
     ///
     /// # Errors
-    /// If something else stands there, or the integer does not fit.
+    /// Returns an error if the next token is not an integer, is negative or does not fit in a
+    /// `u64`.
     pub fn unsigned(&mut self) -> Result<u64> {
         let what = "a number that is not negative";
         let value = self.integer(what)?;
@@ -192,20 +200,21 @@ impl<'a> Lexer<'a> {
         self.fault(self.start, "the number does not fit in 64 bits")
     }
 
-    /// Returns the error that `what` was expected where the next token stands.
+    /// Returns an error which says that `what` was expected in place of the next token.
     ///
     /// # Errors
-    /// Always.
+    /// Always returns an error.
     pub fn wanted<T>(&self, what: impl Display) -> Result<T> {
         Err(self.fault(self.start, format!("expected {what}")))
     }
 
-    /// Returns an error of class `Arg` about what stands at byte `at`.
+    /// Returns an error of class `Arg` about the text at byte `at`. It shows that text, its line
+    /// and column, `rule`, and the line with a caret.
     pub fn fault(&self, at: usize, rule: impl Display) -> Error {
         let found = Lexer::new(self.notation, self.text, at).token;
         let found = match found {
             Token::End => "the end of the text".to_owned(),
-            _ => format!("'{}'", shown(found.text(), CONTEXT)),
+            _ => format!("'{}'", printable(found.text(), CONTEXT)),
         };
         let before = &self.text[..at];
         let line = before.matches('\n').count() + 1;
@@ -214,23 +223,26 @@ impl<'a> Lexer<'a> {
         Error::new(ErrorClass::Arg, self.notation.name, format!("line {line}, column {column}"), found, rule)
     }
 
-    /// Returns the line around byte `at`, indented, and a line with a caret below that byte.
+    /// Returns the line that contains byte `at`, indented, and a second line with a caret below
+    /// that byte. At most [`CONTEXT`] characters are shown on each side of the byte.
     pub fn caret(&self, at: usize) -> String {
-        let (before, behind) = self.text.split_at(at);
+        let (before, after) = self.text.split_at(at);
         let before: Vec<char> = before.rsplit('\n').next().unwrap_or("").chars().collect();
         let cut = before.len().saturating_sub(CONTEXT);
         let mut line = String::from(if cut > 0 { "..." } else { "" });
-        line += &shown(&before[cut..].iter().collect::<String>(), CONTEXT);
+        line += &printable(&before[cut..].iter().collect::<String>(), CONTEXT);
         let column = line.chars().count();
-        line += &shown(behind.split('\n').next().unwrap_or(""), CONTEXT);
+        line += &printable(after.split('\n').next().unwrap_or(""), CONTEXT);
         format!("  {line}\n  {}^", " ".repeat(column))
     }
 }
 
-/// At most `most` characters of `text`, each of which can be printed.
-fn shown(text: &str, most: usize) -> String {
-    let mut shown: String = text.chars().take(most).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().nth(most).is_some() {
+/// Returns the first `max_chars` characters of `text`, with control characters replaced by spaces,
+/// and `...` if there are more.
+fn printable(text: &str, max_chars: usize) -> String {
+    let mut shown: String =
+        text.chars().take(max_chars).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(max_chars).is_some() {
         shown.push_str("...");
     }
     shown

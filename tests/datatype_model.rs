@@ -308,7 +308,7 @@ fn check(t: &Datatype) {
     assert_eq!(t.size(), basics.iter().map(|e| e.0.size()).sum::<i64>(), "{t}");
     assert_eq!(t.true_lb(), basics.iter().map(|e| e.1).min().unwrap_or(0), "{t}");
     assert_eq!(t.true_ub(), basics.iter().map(|e| e.1 + e.0.size()).max().unwrap_or(0), "{t}");
-    let signature = basics.iter().fold(Signature::EMPTY, |s, e| s.then(&Signature::of(e.0)));
+    let signature = basics.iter().fold(Signature::EMPTY, |s, e| s.then(&Signature::from_named(e.0)));
     assert_eq!(t.signature(), signature, "{t}");
     if let Some(expansion) = t.expansion() {
         assert_eq!(expansion.type_map().collect::<Vec<_>>(), basics, "{t}");

@@ -67,7 +67,7 @@ fn consistent(t: &Datatype) {
     assert_eq!(t.size(), map.iter().map(|e| e.0.size()).sum::<i64>(), "{t}");
     assert_eq!(t.true_lb(), map.iter().map(|e| e.1).min().unwrap_or(0), "{t}");
     assert_eq!(t.true_ub(), map.iter().map(|e| e.1 + e.0.size()).max().unwrap_or(0), "{t}");
-    let signature = map.iter().fold(Signature::EMPTY, |s, e| s.then(&Signature::of(e.0)));
+    let signature = map.iter().fold(Signature::EMPTY, |s, e| s.then(&Signature::from_named(e.0)));
     assert_eq!(t.signature(), signature, "{t}");
     assert_eq!(
         t.alignment(),

@@ -159,7 +159,8 @@ impl Elements {
         let mut map = t.type_map();
         let Some((first, _)) = map.next() else { return Elements::Aligned };
         let one = size(first);
-        if fits(0, one) && Signature::of(first).repeat(t.size() / one).hash() == t.signature().hash() {
+        if fits(0, one) && Signature::from_named(first).repeat(t.size() / one).hash() == t.signature().hash()
+        {
             return Elements::Aligned;
         }
         let (mut runs, mut at, mut aligned): (Vec<(Named, c_int)>, i64, bool) = (Vec::new(), 0, true);

@@ -1,15 +1,17 @@
-//! Subarray and darray as trees of simpler constructors, O(dimensions) nodes each.
+//! Subarray and darray as trees of simpler constructors, with O(dimensions) nodes each.
 //!
-//! MPI 5.0 section 5.1.3 defines a subarray dimension by dimension, section 5.1.4 reduces every distribution to `cyclic(darg)`
-//! with a shorter last block. Strides are taken in bytes from the extent of `oldtype`, so extents of the inner trees never
-//! matter; the two markers of the result are set once, on top: `resized(0, product of sizes * extent, ..)`.
+//! MPI 5.0 section 5.1.3 defines a subarray dimension by dimension. Section 5.1.4 reduces every
+//! distribution of a darray to `cyclic(darg)`, whose last block may be shorter. Strides are
+//! computed in bytes from the extent of `oldtype`, so the extents of the inner trees do not matter.
+//! Both bounds of the result are set once, by a `resized` node on top: the lower bound is 0, and
+//! the extent is the product of the sizes and the extent of `oldtype`.
 
 use super::Datatype;
-use super::call::Call;
+use super::call::ConstructorCall;
 use super::combiner::{Distribution, Order};
 use crate::error::{Error, ErrorClass, Result};
 
-/// Arguments of darray but `oldtype`.
+/// Arguments of darray except `oldtype`.
 pub(crate) struct Grid<'a> {
     pub(crate) size: i64,
     pub(crate) rank: i64,
@@ -20,7 +22,7 @@ pub(crate) struct Grid<'a> {
     pub(crate) order: Order,
 }
 
-/// Indices of the dimensions, the contiguous one first.
+/// Returns the indices of the dimensions, beginning with the contiguous one.
 fn fastest_first(ndims: usize, order: Order) -> Box<dyn Iterator<Item = usize>> {
     match order {
         Order::C => Box::new((0..ndims).rev()),
@@ -28,7 +30,7 @@ fn fastest_first(ndims: usize, order: Order) -> Box<dyn Iterator<Item = usize>> 
     }
 }
 
-fn positive(call: &Call, argument: &str, index: usize, value: i64) -> Result<()> {
+fn positive(call: &ConstructorCall, argument: &str, index: usize, value: i64) -> Result<()> {
     if value <= 0 {
         let argument = format!("{argument}[{index}]");
         return Err(Error::new(ErrorClass::Arg, call.0, argument, value, "must be positive"));
@@ -36,26 +38,28 @@ fn positive(call: &Call, argument: &str, index: usize, value: i64) -> Result<()>
     Ok(())
 }
 
-fn some_dimensions(call: &Call, ndims: usize) -> Result<()> {
+fn some_dimensions(call: &ConstructorCall, ndims: usize) -> Result<()> {
     if ndims == 0 {
         return Err(Error::new(ErrorClass::Arg, call.0, "ndims", 0, "must be positive"));
     }
     Ok(())
 }
 
-/// A tree whose first element is `offset` bytes after the array's start; grows one dimension at a time.
+/// Datatype of the wanted elements in the dimensions that have been added so far. Dimensions are
+/// added one at a time, beginning with the contiguous one. The first wanted element is `offset`
+/// bytes after the start of the array.
 struct Slab<'a> {
-    call: &'a Call,
-    /// Name of the argument that is too large if an offset overflows.
+    call: &'a ConstructorCall,
+    /// Name of the argument that the error of an overflow shows.
     sizes: &'static str,
     tree: Datatype,
     offset: i64,
-    /// Bytes between neighbours in the next dimension.
+    /// Distance in bytes between neighbouring elements in the dimension that is added next.
     stride: i64,
 }
 
 impl Slab<'_> {
-    /// That the size of dimension `d` is too large.
+    /// Returns the error of an overflow that the size of dimension `d` causes.
     fn overflow(&self, d: usize, size: i64) -> Error {
         self.call.overflow(format!("{}[{d}]", self.sizes), size)
     }
@@ -65,7 +69,8 @@ impl Slab<'_> {
         bytes.ok_or_else(|| self.overflow(d, size))
     }
 
-    /// `n` neighbours of the dimension at hand.
+    /// Returns the type of `n` neighbouring elements in the dimension that is added next.
+    /// `innermost` says that it is the contiguous one.
     fn neighbours(&self, n: i64, innermost: bool) -> Result<Datatype> {
         match n {
             1 => Ok(self.tree.clone()),
@@ -74,9 +79,11 @@ impl Slab<'_> {
         }
     }
 
-    /// Makes `tree`, the elements wanted of dimension `d`, start at index `first` of `size`.
+    /// Adds dimension `d`, which has `size` elements in the whole array. `tree` is the type of the
+    /// wanted elements, the first of which has index `first`.
     fn advance(&mut self, tree: Result<Datatype>, first: i128, d: usize, size: i64) -> Result<()> {
-        // The arguments are in order, so what a constructor below refuses is an overflow.
+        // The arguments have been checked, so if a constructor refused to make `tree`, the reason
+        // is an overflow.
         self.tree = tree.map_err(|_| self.overflow(d, size))?;
         let shift = self.bytes(first, d, size)?;
         self.offset = self.offset.checked_add(shift).ok_or_else(|| self.overflow(d, size))?;
@@ -84,7 +91,7 @@ impl Slab<'_> {
         Ok(())
     }
 
-    /// The whole array's type; dimension `d` was the last one.
+    /// Returns the type of the whole array. `d` is the dimension that was added last.
     fn finish(self, d: usize, size: i64) -> Result<Datatype> {
         let placed = match self.offset {
             0 => Ok(self.tree.clone()),
@@ -94,9 +101,9 @@ impl Slab<'_> {
     }
 }
 
-/// Returns the tree of a subarray.
+/// Checks the arguments of a subarray and returns its tree.
 pub(crate) fn subarray(
-    call: &Call,
+    call: &ConstructorCall,
     sizes: &[i64],
     subsizes: &[i64],
     starts: &[i64],
@@ -118,6 +125,7 @@ pub(crate) fn subarray(
             return Err(Error::new(ErrorClass::Arg, call.0, format!("starts[{d}]"), start, rule));
         }
     }
+    // Nest one constructor per dimension, from the contiguous dimension outwards.
     let mut slab = Slab { call, sizes: "sizes", tree: oldtype.clone(), offset: 0, stride: oldtype.extent() };
     let mut last = 0;
     for (level, d) in fastest_first(sizes.len(), order).enumerate() {
@@ -127,7 +135,9 @@ pub(crate) fn subarray(
     slab.finish(last, sizes[last])
 }
 
-/// One dimension of a darray reduced to its blocks: global indices `[(r + k*psize)*darg, ..+darg)` cut at `gsize`.
+/// One dimension of a darray, as the blocks of it that a process owns. The process has coordinate
+/// `r` among the `psize` processes of the dimension. Its block `k` has the `darg` global indices
+/// from `(r + k*psize)*darg` on, cut at `gsize`.
 struct Cyclic {
     darg: i64,
     r: i64,
@@ -136,25 +146,26 @@ struct Cyclic {
 }
 
 impl Cyclic {
-    /// Blocks that the process owns.
+    /// Returns the number of blocks that the process owns.
     fn count(&self) -> i64 {
         let blocks = (self.gsize - 1) / self.darg + 1;
         if self.r >= blocks { 0 } else { (blocks - self.r - 1) / self.psize + 1 }
     }
 
-    /// First global index of owned block `k`.
+    /// Returns the first global index of block `k` of the process.
     fn start(&self, k: i64) -> i128 {
         (i128::from(self.r) + i128::from(k) * i128::from(self.psize)) * i128::from(self.darg)
     }
 
-    /// Elements in owned block `k`.
+    /// Returns the number of elements in block `k` of the process.
     fn length(&self, k: i64) -> i64 {
         let left = i128::from(self.gsize) - self.start(k);
         if left < i128::from(self.darg) { left as i64 } else { self.darg }
     }
 }
 
-/// The process's coordinates in the grid, which is row-major whatever the order of the array.
+/// Returns the coordinates of process `rank` in the process grid, which is row-major for both
+/// storage orders of the array.
 fn coordinates(rank: i64, psizes: &[i64]) -> Vec<i64> {
     let mut rest = rank;
     let mut r = vec![0; psizes.len()];
@@ -165,8 +176,8 @@ fn coordinates(rank: i64, psizes: &[i64]) -> Vec<i64> {
     r
 }
 
-/// Checks darray's arguments and reduces every dimension.
-fn reduce(call: &Call, grid: &Grid<'_>) -> Result<Vec<Cyclic>> {
+/// Checks the arguments of a darray, and returns the blocks of the process for every dimension.
+fn reduce(call: &ConstructorCall, grid: &Grid<'_>) -> Result<Vec<Cyclic>> {
     let ndims = grid.gsizes.len();
     some_dimensions(call, ndims)?;
     call.same_length("distribs", grid.distribs.len(), "gsizes", ndims)?;
@@ -183,6 +194,8 @@ fn reduce(call: &Call, grid: &Grid<'_>) -> Result<Vec<Cyclic>> {
         positive(call, "gsizes", d, grid.gsizes[d])?;
         positive(call, "psizes", d, grid.psizes[d])?;
     }
+    // All entries of `psizes` are positive here. If their product overflows, it cannot be the
+    // number of processes.
     let processes = grid.psizes.iter().try_fold(1i64, |p, &n| p.checked_mul(n));
     if processes != Some(grid.size) {
         let rule = format!(
@@ -191,6 +204,8 @@ fn reduce(call: &Call, grid: &Grid<'_>) -> Result<Vec<Cyclic>> {
         );
         return Err(Error::new(ErrorClass::Arg, call.0, "size", grid.size, rule));
     }
+    // Express each distribution as blocks of `darg` elements that are dealt to the processes in
+    // turn.
     let r = coordinates(grid.rank, grid.psizes);
     (0..ndims)
         .map(|d| {
@@ -215,14 +230,15 @@ fn reduce(call: &Call, grid: &Grid<'_>) -> Result<Vec<Cyclic>> {
                 }
                 (_, Some(darg)) => darg,
             };
-            // Blocks of one process alone are neighbours.
+            // If the dimension has only one process, all blocks are neighbours of each other, so
+            // they form a single block.
             Ok(Cyclic { darg: if psize == 1 { gsize } else { darg }, r: r[d], psize, gsize })
         })
         .collect()
 }
 
-/// Returns the tree of a darray.
-pub(crate) fn darray(call: &Call, grid: &Grid<'_>, oldtype: &Datatype) -> Result<Datatype> {
+/// Checks the arguments of a darray and returns its tree.
+pub(crate) fn darray(call: &ConstructorCall, grid: &Grid<'_>, oldtype: &Datatype) -> Result<Datatype> {
     let dimensions = reduce(call, grid)?;
     let empty = dimensions.iter().any(|c| c.count() == 0);
     let tree = if empty { Datatype::contiguous(0, oldtype)? } else { oldtype.clone() };
@@ -231,10 +247,16 @@ pub(crate) fn darray(call: &Call, grid: &Grid<'_>, oldtype: &Datatype) -> Result
     for (level, d) in fastest_first(dimensions.len(), grid.order).enumerate() {
         let c = &dimensions[d];
         last = d;
+        // If the process owns no elements, only the stride is needed, from which `finish` computes
+        // the extent of the array.
         if empty {
             slab.stride = slab.bytes(i128::from(c.gsize), d, c.gsize)?;
             continue;
         }
+        // All blocks of the process have `darg` elements, except that the last one may be shorter.
+        // Two or more full blocks become an hvector, and a single full block is taken as it is. A
+        // shorter block after full ones is added by a struct. If the shorter block is the only one,
+        // it is taken as it is too.
         let innermost = level == 0;
         let (count, short) = (c.count(), c.length(c.count() - 1));
         let step = if count == 1 { 0 } else { slab.bytes(c.start(1) - c.start(0), d, c.gsize)? };

@@ -1,39 +1,44 @@
-//! Size and bounds of a type map, computed from the children's in one pass over the arguments.
+//! Size and bounds of a type map, computed from the sizes and bounds of the children in one pass
+//! over the arguments of the constructor.
 //!
-//! Markers are kept apart from entries (MPI 5.0 section 5.1.6): a map's lower bound is its least lb marker, or without one the
-//! least displacement; its upper bound is its greatest ub marker, or without one the greatest end, raised by the epsilon that
-//! rounds the extent to the strictest alignment in the map. Replication moves markers as it moves entries, so explicit bounds
-//! stick; what is replicated zero times leaves neither.
+//! Markers (of the lower bound, lb, and the upper bound, ub) are kept separately from the entries
+//! of the map (MPI 5.0 section 5.1.6). The lower bound of a map is its lowest lb marker or, without
+//! such a marker, the lowest displacement. The upper bound is the highest ub marker or, without
+//! one, the highest end of an entry plus the epsilon that rounds the extent up to a multiple of the
+//! strictest alignment in the map. Replication copies markers as it copies entries, so explicit
+//! bounds are sticky. A map that is replicated zero times leaves neither markers nor entries.
 //!
-//! Invariant: without entries the true bounds are 0. Everything fits in 64 bits or construction fails.
+//! Invariants: a map without entries has true bounds of 0. All values fit in 64 bits, or
+//! construction fails.
 
 use super::named::Named;
 
-/// Size and bounds of one type map; displacements in bytes. Packed, so that a node has no gap behind it.
+/// Size and bounds of one type map, in bytes. The fields are packed, so that a node that contains
+/// this struct has no padding after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(Rust, packed(4))]
 pub(crate) struct Bounds {
-    /// Bytes of data.
+    /// Number of bytes of data in one instance.
     pub(crate) size: i64,
-    /// Whether there is any entry of data.
+    /// Whether the map has an entry.
     pub(crate) entries: bool,
-    /// First byte of data; 0 without entries.
+    /// Displacement of the first byte of data, or 0 if the map has no entries.
     pub(crate) true_lb: i64,
-    /// End of data; 0 without entries.
+    /// Displacement after the last byte of data, or 0 if the map has no entries.
     pub(crate) true_ub: i64,
     /// Lower bound.
     pub(crate) lb: i64,
-    /// Upper bound; `ub - lb` fits too.
+    /// Upper bound. The extent, `ub - lb`, fits in 64 bits too.
     pub(crate) ub: i64,
-    /// Whether the lower bound is the least lb marker.
+    /// Whether the lower bound is set by an lb marker.
     pub(crate) lb_marked: bool,
-    /// Whether the upper bound is the greatest ub marker.
+    /// Whether the upper bound is set by a ub marker.
     pub(crate) ub_marked: bool,
-    /// Strictest alignment of any entry; 1 without entries.
+    /// Strictest alignment of any entry in bytes, or 1 if the map has no entries.
     pub(crate) alignment: u8,
 }
 
-/// A size, bound or extent does not fit in 64 bits.
+/// Error of a size, bound or extent that does not fit in 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Overflow;
 
@@ -42,7 +47,7 @@ fn fit(value: i128) -> Result<i64, Overflow> {
 }
 
 impl Bounds {
-    /// The empty map: all bounds 0.
+    /// Bounds of the empty map, which are all 0.
     pub(crate) const EMPTY: Bounds = Bounds {
         size: 0,
         entries: false,
@@ -55,7 +60,7 @@ impl Bounds {
         alignment: 1,
     };
 
-    pub(crate) fn of(named: Named) -> Bounds {
+    pub(crate) fn from_named(named: Named) -> Bounds {
         let mut layout = Bounds { size: named.size(), ..Bounds::EMPTY };
         match named {
             Named::Lb => layout.lb_marked = true,
@@ -74,14 +79,16 @@ impl Bounds {
         self.ub - self.lb
     }
 
-    /// Returns the bounds of the same entries with both markers replaced (resized, subarray, darray, host bounds).
+    /// Returns the bounds after both markers have been replaced by markers at `lb` and `lb +
+    /// extent`, as the combiners `Resized` and `Bounds` do. The entries stay the same.
     pub(crate) fn resized(&self, lb: i64, extent: i64) -> Result<Bounds, Overflow> {
         let ub = lb.checked_add(extent).ok_or(Overflow)?;
         Ok(Bounds { lb, ub, lb_marked: true, ub_marked: true, ..*self })
     }
 }
 
-/// Accumulates the map of a constructor: which child maps stand where.
+/// Accumulates the bounds of the type map that a constructor makes, from the maps of its children
+/// and the displacements at which they are placed.
 pub(crate) struct Placing {
     size: i128,
     entries: Option<(i128, i128)>,
@@ -95,8 +102,8 @@ impl Placing {
         Placing { size: 0, entries: None, lb_marker: None, ub_marker: None, alignment: 1 }
     }
 
-    /// `copies` >= 1 copies of `child` at displacements of which `first` is the least and `last` the greatest. At most
-    /// 2^63 additions of copies are exact.
+    /// Adds `copies` >= 1 copies of `child`. `first` is the lowest of their displacements and
+    /// `last` the highest. The sums have 128 bits; `finish` checks that they fit in 64.
     pub(crate) fn add(
         &mut self,
         child: &Bounds,
@@ -125,10 +132,10 @@ impl Placing {
         Ok(())
     }
 
-    /// Returns the finished map.
+    /// Returns the bounds of the whole map, or an error if one of them does not fit in 64 bits.
     pub(crate) fn finish(self) -> Result<Bounds, Overflow> {
         let (low, high) = self.entries.unwrap_or((0, 0));
-        // A map of one kind of marker only has that marker for both bounds.
+        // A map without entries that has one kind of marker has both bounds at that marker.
         let lb = self.lb_marker.unwrap_or(match self.entries {
             Some(_) => low,
             None => self.ub_marker.unwrap_or(0),
@@ -156,8 +163,9 @@ impl Placing {
     }
 }
 
-/// Least and greatest displacement of `n` >= 1 copies at `from`, `from + step`, ...
-pub(crate) fn run(from: i64, n: i64, step: i64) -> Result<(i64, i64), Overflow> {
+/// Returns the lowest and the highest displacement of `n` >= 1 copies at `from`, `from + step` and
+/// so on.
+pub(crate) fn displacement_range(from: i64, n: i64, step: i64) -> Result<(i64, i64), Overflow> {
     let last = (n - 1).checked_mul(step).and_then(|d| from.checked_add(d)).ok_or(Overflow)?;
     Ok((from.min(last), from.max(last)))
 }

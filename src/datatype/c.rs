@@ -1,7 +1,10 @@
-//! A datatype as the C program text that builds it with MPI's constructors, and C's literals.
+//! C program text that builds a datatype with MPI's constructors, and numbers and arrays as C
+//! expressions (`literal`, `array`).
 //!
-//! For whoever asks an MPI library about a datatype: reproducers, benchmarks, third opinions. Invariant: every node of the DAG is
-//! built once, after its children; a node whose counts need the large-count constructor, or that was built by it, gets that one.
+//! The text is for programs that ask an MPI library about a datatype: reproducers, benchmarks and
+//! comparisons with another library. Invariant: every node of the DAG is built once, after its
+//! children. A node that was built by a large-count constructor, or whose counts need one, is built
+//! by that constructor again.
 
 use std::collections::HashMap;
 use std::fmt::{Display, Write};
@@ -9,16 +12,20 @@ use std::fmt::{Display, Write};
 use super::combiner::{Argument, Combiner, Distribution, Order};
 use super::{Datatype, postorder};
 
-/// Treatment of the bounds that a host MPI library decided, which are no constructor of MPI.
+/// Treatment of the bounds that an MPI library gave to a datatype that was decoded from it. MPI has
+/// no constructor for such bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostBounds {
-    /// The program runs on that host, which decides them again.
+    /// The program leaves the bounds out, because it runs with the library that decided them, which
+    /// decides them again.
     Omitted,
-    /// Any library gives the type these bounds: by `MPI_Type_create_resized`, which packs the same.
+    /// The program sets the bounds by `MPI_Type_create_resized`, so that the type has them in any
+    /// library. The resized type packs the same bytes.
     Resized,
 }
 
-/// Declares and builds the nodes of `t` by statements of a function in `out`; returns the C expression of `t` itself.
+/// Appends C statements to `out` that declare and build the nodes of `t`, for the body of a
+/// function. Returns the C expression of `t` itself.
 pub fn constructors(t: &Datatype, bounds: HostBounds, out: &mut String) -> String {
     let mut names: HashMap<usize, String> = HashMap::new();
     for node in postorder(t) {
@@ -38,7 +45,9 @@ pub fn constructors(t: &Datatype, bounds: HostBounds, out: &mut String) -> Strin
     names.remove(&t.id()).unwrap_or_default()
 }
 
-/// MPI's function of a constructor. The forms of MPI-1 with INTEGER addresses are gone: their successors mean the same.
+/// Returns the name of MPI's function for a constructor. The MPI-1 forms with INTEGER addresses no
+/// longer exist in MPI, so the result for such a form is the name of its successor, which means the
+/// same.
 fn function(combiner: &Combiner) -> String {
     let prefix = match combiner {
         Combiner::Dup { .. }
@@ -58,7 +67,8 @@ fn function(combiner: &Combiner) -> String {
     format!("MPI_Type_{prefix}{name}")
 }
 
-/// The arguments of the call without its last one, in MPI's order.
+/// Returns the arguments of the call in MPI's order, without the last one, which is the new
+/// datatype.
 fn arguments(combiner: &Combiner, large: bool, names: &HashMap<usize, String>) -> Vec<String> {
     let name = |t: &Datatype| names[&t.id()].clone();
     let (count, address) = if large { ("MPI_Count", "MPI_Count") } else { ("int", "MPI_Aint") };
@@ -91,12 +101,14 @@ fn arguments(combiner: &Combiner, large: bool, names: &HashMap<usize, String>) -
         })
         .collect();
     match combiner {
-        Combiner::Indexed { displacements: of, .. }
-        | Combiner::Hindexed { displacements: of, .. }
-        | Combiner::IndexedBlock { displacements: of, .. }
-        | Combiner::HindexedBlock { displacements: of, .. }
-        | Combiner::Struct { displacements: of, .. }
-        | Combiner::Subarray { sizes: of, .. } => list.insert(0, of.len().to_string()),
+        // `parameters` leaves out the lengths of arrays, and lists `oldtype` after the numbers.
+        // Insert each length where MPI has it, and for resized move `oldtype` to the front.
+        Combiner::Indexed { displacements: entries, .. }
+        | Combiner::Hindexed { displacements: entries, .. }
+        | Combiner::IndexedBlock { displacements: entries, .. }
+        | Combiner::HindexedBlock { displacements: entries, .. }
+        | Combiner::Struct { displacements: entries, .. }
+        | Combiner::Subarray { sizes: entries, .. } => list.insert(0, entries.len().to_string()),
         Combiner::Darray { gsizes, .. } => list.insert(2, gsizes.len().to_string()),
         Combiner::Resized { .. } | Combiner::Bounds { .. } => list.rotate_right(1),
         _ => {}
@@ -104,15 +116,17 @@ fn arguments(combiner: &Combiner, large: bool, names: &HashMap<usize, String>) -
     list
 }
 
-/// Returns an array of values as a compound literal; of one zero if there are none, since C has no empty array.
+/// Returns an array of values as a C compound literal. Since C has no empty array, an array without
+/// values gets a single zero.
 pub fn array<T: Display>(element: &str, values: impl IntoIterator<Item = T>) -> String {
     let items: Vec<String> = values.into_iter().map(|v| v.to_string()).collect();
     let items = if items.is_empty() { "0".to_owned() } else { items.join(", ") };
     format!("({element}[]){{{items}}}")
 }
 
-/// Returns a 64-bit number as an expression. C gives a decimal constant the first type that it fits; but what follows the minus of the least
-/// number fits none.
+/// Returns a 64-bit number as a C expression. In C, a decimal constant has the first type in which
+/// it fits. The lowest number is written as a difference, because its digits without the minus sign
+/// fit in no type.
 pub fn literal(n: i64) -> String {
     if n == i64::MIN { format!("({} - 1)", n + 1) } else { n.to_string() }
 }

@@ -1,12 +1,12 @@
-//! Errors of one constructor call: which argument broke which rule.
+//! Errors of constructor calls: which argument broke which rule.
 
 use crate::error::{Error, ErrorClass, Result};
 
-/// Errors of one constructor call.
-pub(crate) struct Call(pub(crate) &'static str);
+/// A constructor call, represented by the name that its errors show.
+pub(crate) struct ConstructorCall(pub(crate) &'static str);
 
-impl Call {
-    /// Argument `argument` must not be negative.
+impl ConstructorCall {
+    /// Checks that an argument is not negative. If it is, the error has the class `class`.
     pub(crate) fn not_negative(&self, class: ErrorClass, argument: &'static str, value: i64) -> Result<()> {
         if value < 0 {
             Err(Error::new(class, self.0, argument, value, "must not be negative"))
@@ -19,7 +19,8 @@ impl Call {
         Error::new(ErrorClass::Arg, self.0, format!("{argument}[{index}]"), value, "must not be negative")
     }
 
-    /// Two arrays must have one length.
+    /// Checks that the array `argument`, which has `len` entries, has as many as the array named
+    /// `first`, which has `expected`.
     pub(crate) fn same_length(
         &self,
         argument: &'static str,

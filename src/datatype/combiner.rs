@@ -1,8 +1,13 @@
-//! Combiners: which constructor made a datatype, with exactly its arguments.
+//! Combiners: the constructor that made a datatype, with exactly its arguments.
 //!
-//! Names and order of the arguments are those of MPI 5.0 section 5.1.2; displacements and strides are in elements (extents of
-//! `oldtype`) or, for the `h` forms, struct, resized and bounds, in bytes. The legacy flag marks the MPI-1 Fortran forms whose
-//! addresses were default INTEGERs (`MPI_COMBINER_HVECTOR_INTEGER` and its kin): same meaning, kept for decoding.
+//! The names of the arguments are those of MPI 5.0 (mainly sections 5.1.2 to 5.1.4) without the
+//! prefix `array_of_`. Their order is that of the standard, except that datatypes are last, and the
+//! lengths of arrays are left out. Displacements and strides are in elements (extents of `oldtype`)
+//! or, in the constructors whose names begin with `h` and in struct, resized and bounds, in bytes.
+//! The legacy flag marks the MPI-1 Fortran forms whose addresses were default INTEGERs
+//! (`MPI_COMBINER_HVECTOR_INTEGER`, `MPI_COMBINER_HINDEXED_INTEGER`,
+//! `MPI_COMBINER_STRUCT_INTEGER`). These forms mean the same as those without the flag, which is
+//! kept so that decoding a datatype gives back the form that built it.
 
 use std::sync::Arc;
 
@@ -91,30 +96,36 @@ pub enum Combiner {
     F90Complex { p: Option<i64>, r: Option<i64> },
     /// `MPI_Type_create_f90_integer`.
     F90Integer { r: i64 },
-    /// `MPI_Type_create_resized`, in bytes: erases markers and sets both.
+    /// `MPI_Type_create_resized`, in bytes: replaces the markers of `oldtype` by a marker at each
+    /// bound.
     Resized { lb: i64, extent: i64, oldtype: Datatype },
-    /// Bounds that a host MPI library decided, in bytes. Not a constructor of MPI: decoding shows `oldtype`'s combiner.
+    /// Bounds in bytes that an MPI library gave to a datatype. This is not a constructor of MPI:
+    /// the envelope shows the combiner of `oldtype`.
     Bounds { lb: i64, extent: i64, oldtype: Datatype },
     /// An unnamed pair type of `MPI_Type_get_value_index`.
     ValueIndex { value: Datatype, index: Datatype },
 }
 
-/// An argument of a constructor, by what it is in MPI's interface.
+/// An argument of a constructor. The variants correspond to the types of arguments in MPI's
+/// interface.
 #[derive(Clone, Copy, Debug)]
 pub enum Argument<'a> {
     /// A count, block length, stride, bound, size or rank.
     Number(i64),
     /// A number; `None` is `MPI_UNDEFINED`.
     Optional(Option<i64>),
-    /// An array of `int` in every form of the constructor.
+    /// An array whose C type is `int` in both the small and the large-count form of the
+    /// constructor.
     Integers(&'a [i64]),
-    /// An array of counts, and of displacements in elements: `int`, or `MPI_Count` in the large-count form.
+    /// An array of counts, or of displacements in elements. Its C type is `int`, or `MPI_Count` in
+    /// the large-count form.
     Counts(&'a [i64]),
-    /// An array of displacements in bytes: `MPI_Aint`, or `MPI_Count` in the large-count form.
+    /// An array of displacements in bytes. Its C type is `MPI_Aint`, or `MPI_Count` in the
+    /// large-count form.
     Addresses(&'a [i64]),
-    /// Distributions of darray.
+    /// The distribution of each dimension of a darray.
     Distributions(&'a [Distribution]),
-    /// Their arguments; `None` is `MPI_DISTRIBUTE_DFLT_DARG`.
+    /// The argument of each distribution of a darray; `None` is `MPI_DISTRIBUTE_DFLT_DARG`.
     Defaults(&'a [Option<i64>]),
     /// A storage order.
     Order(Order),
@@ -125,10 +136,13 @@ pub enum Argument<'a> {
 }
 
 impl Combiner {
-    /// Returns the arguments by the standard's names, in its order but with datatypes last, and without lengths of arrays: what every
-    /// printed form is made of. A named datatype has none.
+    /// Returns the arguments with their names in the standard, without the prefix `array_of_` (and
+    /// without the suffix `_type` for value_index). They are in the order of the standard, except
+    /// that datatypes are last and the lengths of arrays are left out. Every printed form of a
+    /// datatype is made from this list. A named datatype has no arguments.
     pub fn parameters(&self) -> Vec<(&'static str, Argument<'_>)> {
         use Argument as A;
+        // List the arguments that are not datatypes first, each with its type in MPI's interface.
         let mut list = match self {
             Combiner::Named(_) | Combiner::Dup { .. } | Combiner::ValueIndex { .. } => Vec::new(),
             Combiner::Contiguous { count, .. } => vec![("count", A::Number(*count))],
@@ -178,6 +192,7 @@ impl Combiner {
             }
         };
         match self {
+            // Append the datatypes. All constructors but these two have a single one, or none.
             Combiner::Struct { types, .. } => list.push(("types", A::Types(types))),
             Combiner::ValueIndex { value, index } => {
                 list.extend([("value", A::Type(value)), ("index", A::Type(index))]);
@@ -187,7 +202,7 @@ impl Combiner {
         list
     }
 
-    /// Returns the name in the text notation.
+    /// Returns the name of the constructor or named type in the text notation.
     pub fn text_name(&self) -> &'static str {
         match self {
             Combiner::Named(n) => n.text_name(),
@@ -214,7 +229,7 @@ impl Combiner {
         }
     }
 
-    /// Datatype arguments in the constructor's order.
+    /// Returns the datatype arguments in the constructor's order.
     pub fn children(&self) -> impl ExactSizeIterator<Item = &Datatype> + DoubleEndedIterator {
         let (slice, pair): (&[Datatype], Option<(&Datatype, &Datatype)>) = match self {
             Combiner::Named(_)
@@ -244,7 +259,9 @@ impl Combiner {
         })
     }
 
-    /// Returns the number of arguments: every number and every datatype once (integers + addresses + datatypes of the envelope).
+    /// Returns the number of arguments, of which every number and every datatype counts once. For a
+    /// constructor of MPI, it is the sum of the integers, addresses and datatypes of the envelope
+    /// in the small form.
     pub fn arguments(&self) -> u64 {
         let n = match self {
             Combiner::Named(_) => 0,

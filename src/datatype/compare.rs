@@ -1,17 +1,21 @@
-//! Structural equality of datatypes: the same combiner tree.
+//! Structural equality of datatypes: whether two of them have the same combiner tree.
 //!
-//! Two DAGs are compared as automata are (Hopcroft and Karp): a pair of nodes once found alike is merged in a union-find
-//! structure and never expanded again, so the work is linear in nodes however the trees unfold, and nothing recurses.
+//! Two DAGs are compared as automata are (Hopcroft and Karp). If the hashes, arguments and numbers
+//! of children of two nodes agree, the nodes are merged in a union-find structure, and then their
+//! children are compared. A pair of nodes that are merged already is not expanded again, so the
+//! work is linear in the number of nodes, however far the trees unfold. Nothing recurses.
 
 use std::collections::HashMap;
 
 use super::Datatype;
 use super::combiner::Combiner;
 
-/// Whether two nodes have the same combiner and the same arguments apart from datatypes.
+/// Returns true if two nodes have the same combiner and the same arguments, not counting datatypes.
 fn same_arguments(a: &Combiner, b: &Combiner) -> bool {
     use Combiner as C;
     match (a, b) {
+        // Each arm compares all arguments of one constructor except datatypes. Two different
+        // constructors are never the same, and neither are a legacy form and its successor.
         (C::Named(x), C::Named(y)) => x == y,
         (C::Dup { .. }, C::Dup { .. }) | (C::ValueIndex { .. }, C::ValueIndex { .. }) => true,
         (C::Contiguous { count: x, .. }, C::Contiguous { count: y, .. }) => x == y,
@@ -74,11 +78,14 @@ fn same_arguments(a: &Combiner, b: &Combiner) -> bool {
     }
 }
 
-/// Disjoint sets of nodes known to be alike, by address.
+/// Disjoint sets of nodes, which are identified by their addresses. Two nodes are merged only after
+/// their hashes, arguments and numbers of children have been found to agree, and before their
+/// children are compared. Merging is transitive, so a set can contain two nodes that have not been
+/// compared with each other.
 #[derive(Default)]
-struct Alike(HashMap<usize, usize>);
+struct UnionFind(HashMap<usize, usize>);
 
-impl Alike {
+impl UnionFind {
     fn find(&mut self, mut node: usize) -> usize {
         while let Some(&parent) = self.0.get(&node) {
             if let Some(&grandparent) = self.0.get(&parent) {
@@ -89,7 +96,7 @@ impl Alike {
         node
     }
 
-    /// Merges the two; false if they were one set already.
+    /// Merges the sets of two nodes. Returns false if they are in one set already.
     fn merge(&mut self, a: usize, b: usize) -> bool {
         let (a, b) = (self.find(a), self.find(b));
         if a == b {
@@ -100,9 +107,9 @@ impl Alike {
     }
 }
 
-/// Says whether both are the same combiner tree.
+/// Returns true if both datatypes have the same combiner tree.
 pub(crate) fn equal(a: &Datatype, b: &Datatype) -> bool {
-    let mut alike = Alike::default();
+    let mut merged = UnionFind::default();
     let mut open = vec![(a, b)];
     while let Some((a, b)) = open.pop() {
         if a.id() == b.id() {
@@ -115,11 +122,15 @@ pub(crate) fn equal(a: &Datatype, b: &Datatype) -> bool {
         if left.len() != right.len() {
             return false;
         }
-        // A pair is remembered so that it is not compared again. Two nodes with one owner each are met
-        // once for each meeting of their owners. The last open pair, if its depth is 1, has only named
-        // types below it, so it cannot recur.
-        let met_once = a.owners() == 1 && b.owners() == 1 || open.is_empty() && a.depth() <= 1;
-        if left.len() > 0 && (met_once || alike.merge(a.id(), b.id())) {
+        // Merge the pair, so that it is not expanded again. In two cases this is not needed. If
+        // each node of the pair has a single owner, the pair comes up only once for each time that
+        // the pair of the owners is expanded. (A node in an array of children that several structs
+        // share counts as having one owner. Pairs of such nodes may be expanded several times,
+        // which costs only time.) If no other pair is open and the depth of `a` is at most 1, only
+        // pairs of named types follow, so this pair cannot come up again.
+        let met_once =
+            a.reference_count() == 1 && b.reference_count() == 1 || open.is_empty() && a.depth() <= 1;
+        if left.len() > 0 && (met_once || merged.merge(a.id(), b.id())) {
             open.extend(left.zip(right));
         }
     }

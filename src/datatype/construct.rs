@@ -1,10 +1,13 @@
-//! From a combiner to a node: every rule on the arguments, the layout, the signature.
+//! Construction of a node from a combiner: checks every rule on the arguments and computes bounds
+//! and signature.
 //!
-//! One pass over the arrays. An error names the constructor, the argument with its index, its value and the rule; nothing is
-//! built then. Rules are those of MPI 5.0 sections 5.1.2 to 5.1.4 and 19.1.9.
+//! Construction usually takes one pass over the arrays of arguments. An error names the
+//! constructor, the argument, its value and the rule, and nothing is built. If one entry of an
+//! array is wrong, the argument is shown with the index of this entry; if the array as a whole is,
+//! without an index. The rules are those of MPI 5.0 sections 5.1.2 to 5.1.4 and 19.1.9.
 
-use super::bounds::{Bounds, Overflow, Placing, run};
-use super::call::Call;
+use super::bounds::{Bounds, Overflow, Placing, displacement_range};
+use super::call::ConstructorCall;
 use super::combiner::Combiner;
 use super::named::{Class, Named};
 use super::prefix::{self, Totals};
@@ -20,12 +23,13 @@ pub(crate) struct Derived {
     pub(crate) extra: Option<Extra>,
 }
 
-/// Validates and derives.
+/// Checks the arguments of a combiner and computes the properties of its node. The errors are those
+/// of [`Datatype::new`].
 pub(crate) fn derive(combiner: &Combiner) -> Result<Derived> {
-    let call = Call(combiner.text_name());
+    let call = ConstructorCall(combiner.text_name());
     let simple = |layout, signature| Ok(Derived { layout, signature, extra: None });
     match combiner {
-        Combiner::Named(n) => simple(Bounds::of(*n), Signature::of(*n)),
+        Combiner::Named(n) => simple(Bounds::from_named(*n), Signature::from_named(*n)),
         Combiner::Dup { oldtype } => simple(*oldtype.layout(), oldtype.signature()),
         Combiner::Contiguous { count, oldtype } => {
             call.not_negative(ErrorClass::Count, "count", *count)?;
@@ -62,11 +66,14 @@ pub(crate) fn derive(combiner: &Combiner) -> Result<Derived> {
         Combiner::Struct { blocklengths, displacements, types, .. } => {
             structure(&call, blocklengths, displacements, types)
         }
+        // The type map stays that of `oldtype`, and only its bounds are replaced.
         Combiner::Resized { lb, extent, oldtype } | Combiner::Bounds { lb, extent, oldtype } => {
             let layout =
                 oldtype.layout().resized(*lb, *extent).map_err(|_| call.overflow("extent", *extent))?;
             simple(layout, oldtype.signature())
         }
+        // The remaining constructors are checked and rewritten in terms of simpler ones, from which
+        // they take bounds and signature.
         Combiner::Subarray { sizes, subsizes, starts, order, oldtype } => {
             expanded(array::subarray(&call, sizes, subsizes, starts, *order, oldtype)?)
         }
@@ -92,7 +99,8 @@ fn expanded(tree: Datatype) -> Result<Derived> {
     Ok(Derived { layout, signature, extra: Some(Extra::Expansion(tree)) })
 }
 
-/// `count` blocks of `blocklength` copies, blocks `stride` bytes apart; neither is negative.
+/// Returns the bounds of `count` blocks of `blocklength` copies of `oldtype`. The blocks start
+/// `stride` bytes apart. `count` and `blocklength` must not be negative.
 fn blocks(
     oldtype: &Datatype,
     count: i64,
@@ -103,8 +111,10 @@ fn blocks(
         return Ok(Bounds::EMPTY);
     }
     let child = oldtype.layout();
-    let (first, last) = run(0, blocklength, child.extent())?;
-    let (block_first, block_last) = run(0, count, stride)?;
+    // The lowest and highest displacement of any copy are the sums of those of a copy within its
+    // block and those of a block.
+    let (first, last) = displacement_range(0, blocklength, child.extent())?;
+    let (block_first, block_last) = displacement_range(0, count, stride)?;
     let mut placing = Placing::new();
     placing.add(
         child,
@@ -115,9 +125,10 @@ fn blocks(
     placing.finish()
 }
 
-/// Vector and hvector: `bytes` is the stride in bytes, `None` where that overflowed.
+/// Checks the arguments of a vector or an hvector, and returns its bounds and signature. `bytes` is
+/// the stride in bytes, or `None` if it does not fit in 64 bits.
 fn vector(
-    call: &Call,
+    call: &ConstructorCall,
     count: i64,
     blocklength: i64,
     stride: i64,
@@ -128,7 +139,7 @@ fn vector(
     call.not_negative(ErrorClass::Arg, "blocklength", blocklength)?;
     let bytes = match bytes {
         Some(bytes) => bytes,
-        // The stride of at most one block is never used.
+        // If there is at most one block, or the blocks are empty, the stride is not used.
         None if count <= 1 || blocklength == 0 => 0,
         None => return Err(call.overflow("stride", stride)),
     };
@@ -144,15 +155,16 @@ fn vector(
     Ok((layout, oldtype.signature().repeat(blocklength).repeat(count)))
 }
 
-/// Block lengths of the indexed family.
+/// Block lengths of an indexed constructor: one for each block, or a single length for all blocks.
 enum Lengths<'a> {
     Each(&'a [i64]),
     All(i64),
 }
 
-/// The indexed family: `unit` bytes a displacement.
+/// Checks the arguments of an indexed constructor, and returns its bounds and signature.
+/// Displacements are in units of `unit` bytes.
 fn indexed(
-    call: &Call,
+    call: &ConstructorCall,
     lengths: Lengths<'_>,
     displacements: &[i64],
     unit: i64,
@@ -165,13 +177,17 @@ fn indexed(
         Lengths::All(length) => call.not_negative(ErrorClass::Arg, "blocklength", length)?,
     }
     let child = oldtype.layout();
-    let (total, first, last) = match ends_plain(&lengths, displacements, unit, child.extent()) {
+    // Find how many copies there are and where the outermost copies are. `ends_checked` runs only
+    // if `ends_fast` gives up, and its error names the entry that is wrong.
+    let (total, first, last) = match ends_fast(&lengths, displacements, unit, child.extent()) {
         Some(ends) => ends,
         None => ends_checked(call, &lengths, displacements, unit, child.extent())?,
     };
     if total == 0 {
         return Ok((Bounds::EMPTY, Signature::EMPTY));
     }
+    // The size is checked before the bounds, so that the error of a size that does not fit in 64
+    // bits names the block lengths. A copy whose displacement does not fit was refused above.
     let copies = i64::try_from(total).unwrap_or(i64::MAX);
     if total * i128::from(child.size) > i128::from(i64::MAX) {
         let argument = if matches!(lengths, Lengths::All(_)) { "blocklength" } else { "blocklengths" };
@@ -185,9 +201,14 @@ fn indexed(
     Ok((layout, oldtype.signature().repeat(copies)))
 }
 
-/// Copies, least and greatest displacement of a copy, in one pass without checks in the loop: `None` where a length or the extent is negative
-/// or something could have overflowed, for the careful version to name it.
-fn ends_plain(
+/// Returns the number of copies and the lowest and highest displacement of a copy, computed in a
+/// loop without checks. If each block has a length of its own and one of them is 0 or negative, a
+/// second loop leaves the empty blocks out.
+///
+/// Returns `None` if a length or the extent is negative, if a single length for all blocks is 0, or
+/// if something could have overflowed. The caller then calls [`ends_checked`], which names the
+/// entry that is wrong, if there is one.
+fn ends_fast(
     lengths: &Lengths<'_>,
     displacements: &[i64],
     unit: i64,
@@ -198,54 +219,65 @@ fn ends_plain(
     }
     let ends = match *lengths {
         Lengths::All(length) => {
-            let places = Ends::of_equal(length, displacements).scaled(unit);
-            Ends { behind: places.behind.wrapping_add(length.wrapping_mul(extent)), ..places }
+            let places = Ends::from_equal_blocks(length, displacements).scaled(unit);
+            Ends { end: places.end.wrapping_add(length.wrapping_mul(extent)), ..places }
         }
         Lengths::Each(each) => {
             let blocks = each.iter().copied().zip(displacements.iter().copied());
             if unit == extent {
-                Ends::of_filled(blocks, |d| d, |n| n).scaled(unit)
+                Ends::from_nonempty_blocks(blocks, |d| d, |n| n).scaled(unit)
             } else {
-                Ends::of_filled(blocks, |d| d.wrapping_mul(unit), |n| n.wrapping_mul(extent))
+                Ends::from_nonempty_blocks(blocks, |d| d.wrapping_mul(unit), |n| n.wrapping_mul(extent))
             }
         }
     };
+    // No length is larger than `longest`, and no displacement is larger in magnitude than
+    // `farthest` + 1. If the sums that follow from these bounds fit in 64 bits, nothing wrapped in
+    // the loop.
     let wide = |magnitude: u64, by: i64| (i128::from(magnitude) + 1) * i128::from(by).abs();
     let reach = wide(ends.longest, extent).saturating_mul(2).saturating_add(wide(ends.farthest, unit));
     let copies = i128::from(ends.longest) * displacements.len() as i128;
     let exact = ends.signs >= 0 && reach.max(copies) <= i128::from(i64::MAX);
-    exact.then_some((i128::from(ends.total), ends.first, ends.behind.wrapping_sub(extent)))
+    exact.then_some((i128::from(ends.total), ends.first, ends.end.wrapping_sub(extent)))
 }
 
-/// What one pass over blocks finds; wrong where something overflowed.
+/// Number of copies and outermost places of some blocks, computed without checks. They are wrong if
+/// something overflowed.
 struct Ends {
-    /// Copies.
+    /// Number of copies of the child in all blocks together.
     total: i64,
-    /// Least place of a block, greatest place behind one.
+    /// Lowest start of a block. It is in bytes or, if [`Ends::scaled`] is still to be called, in
+    /// units of the displacements.
     first: i64,
-    behind: i64,
-    /// Union of lengths less one: negative where one is not positive.
+    /// Highest end of a block, in the same unit as `first`.
+    end: i64,
+    /// Bitwise or of `length - 1` for all lengths. It is negative if a length is 0 or negative. The
+    /// exception is the length `i64::MIN`, which makes `longest` too large instead.
     signs: i64,
-    /// Unions of magnitudes: their highest bit bounds all of them.
+    /// Bitwise or of the lengths, which is at least as large as each of them.
     longest: u64,
+    /// Bitwise or of the magnitudes of all displacements or, in [`Ends::from_equal_blocks`], of
+    /// only the lowest and the highest one. It is at least as large as each magnitude.
     farthest: u64,
 }
 
 impl Ends {
-    /// Of blocks (length, displacement), where their places and spans are as the functions say.
+    /// Returns the ends of blocks, which are given as pairs (length, displacement). `place`
+    /// converts a displacement to the start of the block, and `span` converts a length to the
+    /// distance that the block covers.
     #[inline(always)]
-    fn of(
+    fn from_blocks(
         blocks: impl Iterator<Item = (i64, i64)>,
         place: impl Fn(i64) -> i64,
         span: impl Fn(i64) -> i64,
     ) -> Ends {
-        let none = Ends { total: 0, first: i64::MAX, behind: i64::MIN, signs: 0, longest: 0, farthest: 0 };
+        let none = Ends { total: 0, first: i64::MAX, end: i64::MIN, signs: 0, longest: 0, farthest: 0 };
         blocks.fold(none, |ends, (length, displacement)| {
             let at = place(displacement);
             Ends {
                 total: ends.total.wrapping_add(length),
                 first: ends.first.min(at),
-                behind: ends.behind.max(at.wrapping_add(span(length))),
+                end: ends.end.max(at.wrapping_add(span(length))),
                 signs: ends.signs | length.wrapping_sub(1),
                 longest: ends.longest | length as u64,
                 farthest: ends.farthest | magnitude(displacement),
@@ -253,55 +285,63 @@ impl Ends {
         })
     }
 
-    /// Of blocks of one length, behind the greatest place without it. Four at a time: a least one that waits for the one before takes two cycles.
-    fn of_equal(length: i64, displacements: &[i64]) -> Ends {
+    /// Returns the ends of blocks that all have length `length`. In this result `end` is the
+    /// highest start of a block, without the length added.
+    ///
+    /// The loop keeps four independent minima and maxima. With a single minimum, each step would
+    /// wait for the one before it, which takes two cycles.
+    fn from_equal_blocks(length: i64, displacements: &[i64]) -> Ends {
         let (fours, rest) = displacements.as_chunks::<4>();
-        let (mut least, mut greatest) = ([i64::MAX; 4], [i64::MIN; 4]);
+        let (mut minimum, mut maximum) = ([i64::MAX; 4], [i64::MIN; 4]);
         for four in fours {
             for i in 0..4 {
-                (least[i], greatest[i]) = (least[i].min(four[i]), greatest[i].max(four[i]));
+                (minimum[i], maximum[i]) = (minimum[i].min(four[i]), maximum[i].max(four[i]));
             }
         }
-        let first = least.iter().chain(rest).fold(i64::MAX, |least, &d| least.min(d));
-        let behind = greatest.iter().chain(rest).fold(i64::MIN, |greatest, &d| greatest.max(d));
+        let first = minimum.iter().chain(rest).fold(i64::MAX, |minimum, &d| minimum.min(d));
+        let end = maximum.iter().chain(rest).fold(i64::MIN, |maximum, &d| maximum.max(d));
         Ends {
             total: length.wrapping_mul(displacements.len() as i64),
             first,
-            behind,
+            end,
             signs: length.wrapping_sub(1),
             longest: length as u64,
-            farthest: magnitude(first) | magnitude(behind),
+            farthest: magnitude(first) | magnitude(end),
         }
     }
 
-    /// The same without empty blocks, which have no place. They are rare: they are looked for by the pass itself.
+    /// Returns the ends of the blocks that are not empty; empty blocks have no place. Empty blocks
+    /// are rare, so a first pass takes all blocks and finds out whether a length is 0 or negative.
+    /// Only if there is such a length, a second pass leaves the empty blocks out.
     #[inline(always)]
-    fn of_filled(
+    fn from_nonempty_blocks(
         blocks: impl Iterator<Item = (i64, i64)> + Clone,
         place: impl Fn(i64) -> i64,
         span: impl Fn(i64) -> i64,
     ) -> Ends {
-        let ends = Ends::of(blocks.clone(), &place, &span);
+        let ends = Ends::from_blocks(blocks.clone(), &place, &span);
         if ends.signs >= 0 {
             return ends;
         }
-        Ends::of(blocks.filter(|&(length, _)| length != 0), place, span)
+        Ends::from_blocks(blocks.filter(|&(length, _)| length != 0), place, span)
     }
 
-    /// With places in units of so many bytes.
+    /// Converts `first` and `end` from units of `unit` bytes to bytes.
     fn scaled(self, unit: i64) -> Ends {
-        Ends { first: self.first.wrapping_mul(unit), behind: self.behind.wrapping_mul(unit), ..self }
+        Ends { first: self.first.wrapping_mul(unit), end: self.end.wrapping_mul(unit), ..self }
     }
 }
 
-/// A value, or what is below a negative one: as many bits.
+/// Returns the value if it is not negative. Otherwise returns its bitwise complement, which has as
+/// many significant bits.
 fn magnitude(value: i64) -> u64 {
     (value ^ (value >> 63)) as u64
 }
 
-/// As [`ends_plain`], naming the first bad entry.
+/// Computes the same as [`ends_fast`] with checks at every step. The error names the first entry
+/// that is wrong.
 fn ends_checked(
-    call: &Call,
+    call: &ConstructorCall,
     lengths: &Lengths<'_>,
     displacements: &[i64],
     unit: i64,
@@ -319,7 +359,10 @@ fn ends_checked(
             }
             continue;
         }
-        let at = displacement.checked_mul(unit).ok_or(Overflow).and_then(|at| run(at, length, extent));
+        let at = displacement
+            .checked_mul(unit)
+            .ok_or(Overflow)
+            .and_then(|at| displacement_range(at, length, extent));
         let Ok((low, high)) = at else {
             return Err(call.overflow(format!("displacements[{i}]"), displacement));
         };
@@ -329,8 +372,9 @@ fn ends_checked(
     Ok((total, first, last))
 }
 
+/// Checks the arguments of a struct and computes the properties of its node.
 fn structure(
-    call: &Call,
+    call: &ConstructorCall,
     blocklengths: &[i64],
     displacements: &[i64],
     types: &[Datatype],
@@ -338,14 +382,18 @@ fn structure(
     call.same_length("displacements", displacements.len(), "blocklengths", blocklengths.len())?;
     call.same_length("types", types.len(), "blocklengths", blocklengths.len())?;
     let mut placing = Placing::new();
-    // Up to the copies of one type in a row that come last.
-    let (mut before, mut recent) = (Totals::NOTHING, prefix::Recent::new(types.len()));
+    // Consecutive members of one type form a run. `before` has the sums over all members before the
+    // current run, which so far consists of `copies` copies of `previous`. The signature of a run
+    // is computed in one step.
+    let (mut before, mut recent) = (Totals::ZERO, prefix::RecentSignatures::new(types.len()));
     let (mut previous, mut copies) = (None::<&Datatype>, 0i64);
-    let mut members = try_with_capacity(call.0, types.len().saturating_sub(1) / prefix::STEP)?;
+    let mut members = try_with_capacity(call.0, types.len().saturating_sub(1) / prefix::MEMBERS_PER_TOTALS)?;
     for (i, ((&length, &displacement), child)) in
         blocklengths.iter().zip(displacements).zip(types).enumerate()
     {
-        if i > 0 && i % prefix::STEP == 0 {
+        // Long structs keep the sums before every 64th member, which serve to find a position in
+        // the packed stream.
+        if i > 0 && i % prefix::MEMBERS_PER_TOTALS == 0 {
             before = previous.take().map_or(before, |t| before.then(&mut recent, t, copies));
             members.push(before);
         }
@@ -355,8 +403,10 @@ fn structure(
         if length == 0 {
             continue;
         }
+        // Empty blocks were skipped above, because they have neither entries nor markers. Place
+        // this block, which is not empty, and add it to the current run or begin a new one.
         let layout = child.layout();
-        run(displacement, length, layout.extent())
+        displacement_range(displacement, length, layout.extent())
             .and_then(|(first, last)| placing.add(layout, i128::from(length), first, last))
             .map_err(|_| call.overflow(format!("displacements[{i}]"), displacement))?;
         match previous {
@@ -368,16 +418,21 @@ fn structure(
         }
     }
     let signature = previous.map_or(before, |t| before.then(&mut recent, t, copies)).signature;
+    // If the size or the bounds of the whole struct do not fit in 64 bits, the error shows the
+    // displacement that is farthest from 0.
     let extreme = displacements.iter().copied().max_by_key(|d| d.unsigned_abs()).unwrap_or(0);
     let layout = placing.finish().map_err(|_| call.overflow("displacements", extreme))?;
     let extra = (!members.is_empty()).then_some(Extra::Members(members));
     Ok(Derived { layout, signature, extra })
 }
 
-/// The type that a Fortran processor like gfortran on this target gives `selected_real_kind(p, r)`.
+/// Returns the named type of the kind that `selected_real_kind(p, r)` returns in a Fortran
+/// processor like gfortran on this target.
 ///
-/// Kinds 4, 8, (x87: 10) and 16. Kind 10 is C's long double there, so it is that type's bytes.
-fn f90_float(call: &Call, p: Option<i64>, r: Option<i64>, complex: bool) -> Result<Named> {
+/// The kinds are 4, 8, 16 and, on x86, 10. On x86-64, kind 10 has the same bytes as C's `long
+/// double`, so the named type of `long double` is returned for it. On 32-bit x86 the same type is
+/// returned, but it has the 16 bytes of x86-64, where the compilers use 12.
+fn f90_float(call: &ConstructorCall, p: Option<i64>, r: Option<i64>, complex: bool) -> Result<Named> {
     for (argument, value) in [("p", p), ("r", r)] {
         if let Some(value) = value {
             call.not_negative(ErrorClass::Arg, argument, value)?;
@@ -404,8 +459,8 @@ fn f90_float(call: &Call, p: Option<i64>, r: Option<i64>, complex: bool) -> Resu
     Ok(if complex { both } else { real })
 }
 
-/// The type of `selected_int_kind(r)`.
-fn f90_integer(call: &Call, r: i64) -> Result<Named> {
+/// Returns the named type of the kind that `selected_int_kind(r)` returns.
+fn f90_integer(call: &ConstructorCall, r: i64) -> Result<Named> {
     call.not_negative(ErrorClass::Arg, "r", r)?;
     let kinds = [
         (2, Named::Integer1),
@@ -419,8 +474,8 @@ fn f90_integer(call: &Call, r: i64) -> Result<Named> {
     })
 }
 
-/// Checks the two types of a pair and returns them.
-fn value_index(call: &Call, value: &Datatype, index: &Datatype) -> Result<(Named, Named)> {
+/// Checks the types of a pair of a value and an index, and returns them as named types.
+fn value_index(call: &ConstructorCall, value: &Datatype, index: &Datatype) -> Result<(Named, Named)> {
     let refuse = |argument, t: &Datatype, rule| {
         Error::new(ErrorClass::Type, call.0, argument, t.combiner().text_name(), rule)
     };

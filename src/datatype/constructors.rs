@@ -1,4 +1,4 @@
-//! The constructors of MPI (MPI 5.0, 5.1.2) as functions.
+//! The constructors of MPI (MPI 5.0, sections 5.1.2 to 5.1.4, 5.1.7 and 5.1.10) as functions.
 
 use super::{Combiner, Datatype, Distribution, Order, Scalar};
 use crate::error::Result;

@@ -1,7 +1,12 @@
-//! Structural hash of one node: its combiner's name, numbers and children's hashes, through XXH3-128.
+//! Structural hash of one node: XXH3-128 of the name of its combiner, its numbers and the hashes of
+//! its children.
 //!
-//! Arrays are hashed as bytes in one call, so 10^6 blocks cost their memory traffic. The hash finds candidates; equality always
-//! compares (`compare`), because XXH3 withstands accidents, not attacks. The same on every machine.
+//! An array is hashed as bytes in one call, so that 10^6 blocks cost no more than reading their
+//! memory. In this crate the hash only selects candidates for equality, which are always compared
+//! (`compare`), because XXH3 withstands accidents but not attacks. The preload library, in
+//! contrast, relies on the hash alone where it remembers types that an MPI library packs
+//! differently, and where it recognizes the request of a convertor that it checks. The hash of a
+//! node is the same on every machine.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
@@ -14,7 +19,9 @@ impl Hasher {
         self.0.update(&value.to_le_bytes());
     }
 
-    /// Length first, so that neighbouring arrays cannot trade elements.
+    /// Hashes the length of an array and then its values. Without the length, two neighbouring
+    /// arrays would have the same hash after an element moves from the end of the first to the
+    /// start of the second.
     fn array(&mut self, values: &[i64]) {
         self.number(values.len() as i64);
         if cfg!(target_endian = "little") {
@@ -34,7 +41,7 @@ impl Hasher {
     }
 }
 
-/// Hash of a node whose children's hashes are known.
+/// Returns the hash of a node, from the hashes of its children.
 pub(crate) fn structural(combiner: &Combiner) -> u128 {
     if let Combiner::Named(n) = combiner {
         return xxh3_128(n.text_name().as_bytes());
@@ -86,6 +93,8 @@ pub(crate) fn structural(combiner: &Combiner) -> u128 {
             h.number(*extent);
         }
     }
+    // The hashes of the children follow, 32 at a time, so that a long struct takes few calls of the
+    // hash function.
     let mut hashes = [0u128; 32];
     let mut filled = 0;
     for child in combiner.children() {

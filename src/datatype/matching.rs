@@ -1,38 +1,46 @@
-//! Comparison of type signatures: do the elements of one message fit another, without unfolding either.
+//! Comparison of type signatures: whether the elements of one message match those of another,
+//! without unfolding either.
 //!
-//! Two datatypes of one signature may be built in any two ways, so sequences are compared by their hashes: the beginning of one of a
-//! length is the beginning of the other if their hashes are equal, and the first difference is found by halving. That an element differs is
-//! certain; that none does is so with the probability that [`signature`](super::signature) gives, and nothing is moved by it.
+//! Two datatypes of one signature may be built in quite different ways, so sequences of elements
+//! are compared by their hashes. The first n elements of both are taken to be equal if their hashes
+//! are, and the first difference is found by binary search over n. An answer that an element
+//! differs is certain. An answer that no element differs is wrong only with the probability that
+//! [`signature`](super::signature) states. A copy between two layouts is refused because of an
+//! answer that an element differs, but no answer decides which bytes are moved.
 //!
-//! Source: MPI 5.0 sections 3.3.1 (matching of communication), 14.6.6 (matching in files), 5.2 (packed data).
+//! Source: MPI 5.0 sections 3.3.1 (matching of communication), 14.6.6 (matching in files), 5.2
+//! (packed data).
 
 use super::named::Class;
 use super::prefix::{self, Unit};
 use super::{Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
 
-/// How the signature of one message stands to that of another.
+/// Relation of the signature of one message to that of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
-    /// Both have the same elements.
+    /// Both signatures have the same elements.
     Equal,
-    /// The first has fewer elements, and they are the first ones of the second.
+    /// The first signature has fewer elements than the second, which begins with them.
     FirstIsPrefix,
-    /// The second has fewer elements, and they are the first ones of the first.
+    /// The second signature has fewer elements than the first, which begins with them.
     SecondIsPrefix,
-    /// Element `index`, from 0, is of one basic type in the first and of another in the second; those before are the same.
+    /// Element `index`, counted from 0, has different basic types in the two signatures, and all
+    /// elements before it are the same.
     Mismatch {
-        /// Number of the element.
+        /// Number of the element, counted from 0.
         index: i64,
     },
-    /// As a mismatch, but one of the two types is `MPI_BYTE` or `MPI_PACKED`: what those bytes hold is not known.
+    /// Element `index` differs as in [`Match::Mismatch`], but one of the two types is `MPI_BYTE` or
+    /// `MPI_PACKED`, so it is not known what its bytes hold.
     Unknown {
-        /// Number of the element.
+        /// Number of the element, counted from 0.
         index: i64,
     },
 }
 
-/// Basic elements of `count` instances of `t`; `which` is the argument's name.
+/// Returns the number of basic elements in `count` instances of `t`. An error names the argument
+/// `which`.
 fn length(call: &'static str, which: &'static str, count: i64, t: &Datatype) -> Result<i64> {
     if count < 0 {
         return Err(Error::new(ErrorClass::Count, call, which, count, "must not be negative"));
@@ -43,17 +51,22 @@ fn length(call: &'static str, which: &'static str, count: i64, t: &Datatype) -> 
     })
 }
 
-/// Compares the signatures of `count1` instances of `type1` and `count2` of `type2`. O(depth + log members) where neither differs before
-/// the other's end, else that by the logarithm of the elements.
+/// Compares the signatures of `count1` instances of `type1` and `count2` of `type2`.
+///
+/// If the shorter signature is the beginning of the other one, this takes O(depth * (1 + log m))
+/// for structs of up to m members. Otherwise it takes that time for each step of a binary search
+/// over the elements.
 ///
 /// # Errors
-/// Class `Count` for a negative count, `ValueTooLarge` for more than 2^63 - 1 elements.
+/// Returns an error of class `Count` if a count is negative, and of class `ValueTooLarge` if there
+/// are more than 2^63 - 1 elements.
 pub fn compare(count1: i64, type1: &Datatype, count2: i64, type2: &Datatype) -> Result<Match> {
     const CALL: &str = "signature_compare";
     let (n1, n2) = (length(CALL, "count1", count1, type1)?, length(CALL, "count2", count2, type2)?);
     let same = |n: i64| prefix::signature(type1, n) == prefix::signature(type2, n);
     let shorter = n1.min(n2);
-    // Of one type, or two with one signature, any beginnings are alike.
+    // If one instance of each type has the same signature, or if the shorter sequence is the
+    // beginning of the other one, only the lengths can differ.
     if type1.signature() == type2.signature() || same(shorter) {
         return Ok(match n1.cmp(&n2) {
             std::cmp::Ordering::Less => Match::FirstIsPrefix,
@@ -61,7 +74,8 @@ pub fn compare(count1: i64, type1: &Datatype, count2: i64, type2: &Datatype) -> 
             std::cmp::Ordering::Greater => Match::SecondIsPrefix,
         });
     }
-    // Beginnings of `index` elements are alike, those of `differ` are not.
+    // Search for the first difference by bisection. The first `index` elements of both are equal,
+    // and the first `differ` elements are not.
     let (mut index, mut differ) = (0, shorter);
     while differ - index > 1 {
         let middle = index + (differ - index) / 2;
@@ -75,17 +89,22 @@ pub fn compare(count1: i64, type1: &Datatype, count2: i64, type2: &Datatype) -> 
     })
 }
 
-/// Returns the basic type of element `index`, from 0, of instances of `t`, in O(depth + log members); none of a type without elements.
+/// Returns the basic type of element `index`, counted from 0, of instances of `t`, or `None` if the
+/// type has no elements. Takes O(depth * (1 + log m)) for structs of up to m members.
 pub(crate) fn element(t: &Datatype, index: i64) -> Option<Named> {
     prefix::descend(t, Unit::Elements, index, |_| ()).map(|(named, _)| named)
 }
 
-/// Returns a hash in 64 bits of the first `elements` basic elements of `count` instances of `t`, the same for equal sequences in every process and
-/// version: with the number of elements it lets a receiver see that the sender's signature is another. 0 where an element is `MPI_BYTE` or
-/// `MPI_PACKED`: that says nothing, and compares with everything.
+/// Returns a 64-bit hash of the first `elements` basic elements of `count` instances of `t`. The
+/// hash is the same for equal sequences in every process and version. Together with the number of
+/// elements, the hash lets a receiver see that the sender's signature differs.
+///
+/// The hash is 0 if one of the elements is `MPI_BYTE` or `MPI_PACKED`. A hash of 0 says nothing
+/// about the sequence, and must be taken as equal to every other hash.
 ///
 /// # Errors
-/// As [`compare`]; class `Count` for a negative number of elements, `Truncate` for more than the instances have.
+/// Returns the errors that [`compare`] returns. Also returns an error of class `Count` if
+/// `elements` is negative, and of class `Truncate` if the instances have fewer elements.
 pub fn signature_hash(count: i64, t: &Datatype, elements: i64) -> Result<u64> {
     const CALL: &str = "signature_hash";
     let all = length(CALL, "count", count, t)?;
@@ -142,10 +161,11 @@ mod tests {
             "struct([1, 2], [0, 8], [int, double])",
             mismatch(2),
         );
-        // Types of two languages are two types.
+        // Types of different languages are different, even if their values are represented in the
+        // same way.
         check(1, "int", 1, "integer", mismatch(0));
         check(4, "real8", 4, "f90_real(15, 307)", Match::Equal);
-        // A pair is its two elements.
+        // A pair counts as its two elements.
         check(2, "double_int", 2, "struct([1, 1], [0, 8], [double, int])", Match::Equal);
         check(1, "double_int", 1, "double", Match::SecondIsPrefix);
         check(2, "2int", 4, "int", Match::Equal);
@@ -156,7 +176,8 @@ mod tests {
             "struct([1, 1, 1], [0, 8, 16], [uint64_t, int, uint64_t])",
             Match::SecondIsPrefix,
         );
-        // Bytes match bytes; against anything else they say nothing, and decide only where they stand first.
+        // Bytes match bytes. If the first difference is between bytes and anything else, the answer
+        // is `Unknown`. Elements after the first difference do not matter.
         check(4, "byte", 4, "byte", Match::Equal);
         check(4, "packed", 8, "packed", Match::FirstIsPrefix);
         check(4, "byte", 1, "int", unknown(0));
@@ -195,7 +216,7 @@ mod tests {
         let (tree, run) = (shared(id), t(id));
         assert_eq!(compare(1 << 19, &tree, 1 << 39, &run), Ok(Match::Equal));
         assert_eq!(compare(1 << 19, &tree, (1 << 39) + 1, &run), Ok(Match::FirstIsPrefix));
-        // One element of 2^40 is another.
+        // One element among 2^41 differs.
         let at = (1i64 << 39) + 12_345;
         let ids = |n| Datatype::contiguous(n, &run).unwrap();
         let float = t("struct([1, 1], [0, 8], [int, float])");
@@ -208,7 +229,7 @@ mod tests {
     #[test]
     fn hashes_by_hand() {
         let hash = |n, text, elements| signature_hash(n, &t(text), elements).unwrap();
-        // By a program in another language, from the definition.
+        // These values were computed from the definition by a program in another language.
         assert_eq!(hash(5, "int", 0), 1);
         assert_eq!(hash(1, "int", 1), 0x5501_57f9_a367_0863);
         assert_eq!(hash(1, "double", 1), 0xa6ef_0cf3_35db_8dc1);

@@ -1,10 +1,14 @@
-//! The MPI datatype, free of any MPI library: a shared tree of constructors, each node with exactly its arguments.
+//! MPI datatypes, independent of any MPI library: a shared tree of constructors, in which each node
+//! has exactly the arguments of its call.
 //!
-//! A [`Datatype`] is a reference to an immutable node; subtrees are shared, so a type is a DAG. Whatever is asked often (size,
-//! bounds, signature, structural hash) is computed when a node is built, from its arguments and its children's values: O(nodes)
-//! for any DAG. Nothing here recurses on the stack: depth is bounded by memory only, in `Drop` too.
+//! A [`Datatype`] is a reference to an immutable node. Subtrees are shared, so a type is a DAG.
+//! Whatever is asked often (size, bounds, signature, structural hash) is computed when a node is
+//! built, from its arguments and the values of its children. This takes time linear in the number
+//! of arguments of the node, however far the DAG would unfold. Nothing here recurses on the stack,
+//! `Drop` included, so only memory limits the depth of a type.
 //!
-//! The type map is the truth: [`TypeMap`] lists it. Meaning and bounds follow MPI 5.0 chapter 5; docs/SEMANTICS.md lists each
+//! The type map ([`TypeMap`]) is the reference for everything that is computed from a datatype. The
+//! meaning of constructors and their bounds follow MPI 5.0 chapter 5; docs/SEMANTICS.md lists each
 //! decision with its section.
 
 mod array;
@@ -50,37 +54,41 @@ struct Node {
     combiner: Combiner,
     layout: Bounds,
     signature: Signature,
-    hash: Halves,
+    hash: Hash128,
     extra: Option<Arc<Extra>>,
     depth: u32,
-    /// Built by a large-count constructor.
+    /// Whether a large-count constructor built the node, or a count (or the size, rank or grid of a
+    /// darray) does not fit in an int.
     large: bool,
-    /// Arguments over the DAG plus one; 0 = not asked yet, or too many to be kept.
+    /// One more than the number of constructor arguments in the DAG below and including this node.
+    /// It is 0 until that number is computed, and stays 0 if the sum does not fit in 32 bits.
     arguments: AtomicU32,
 }
 
-/// Properties that few nodes have.
+/// A property that only few nodes have.
 enum Extra {
-    /// The equivalent tree of simpler constructors.
+    /// Equivalent tree of simpler constructors.
     Expansion(Datatype),
-    /// Sums before every so many members of a long struct.
+    /// Sums over the members of a long struct before every [`prefix::MEMBERS_PER_TOTALS`]th member
+    /// except the first.
     Members(Vec<prefix::Totals>),
 }
 
-/// A program may hold millions of nodes: what one takes is kept in sight.
+/// A program may hold millions of nodes, so a node must not grow unnoticed.
 const _: () = assert!(size_of::<Node>() <= 200);
 
-/// A 128-bit hash without 128-bit alignment, which would cost a node 8 bytes more.
+/// A 128-bit hash, as its low and its high half. A `u128` would make a node 8 bytes larger because
+/// of its alignment.
 #[derive(Clone, Copy)]
-struct Halves([u64; 2]);
+struct Hash128([u64; 2]);
 
-impl Halves {
-    fn of(combiner: &Combiner) -> Halves {
+impl Hash128 {
+    fn from_combiner(combiner: &Combiner) -> Hash128 {
         let hash = hash::structural(combiner);
-        Halves([hash as u64, (hash >> 64) as u64])
+        Hash128([hash as u64, (hash >> 64) as u64])
     }
 
-    fn whole(self) -> u128 {
+    fn to_u128(self) -> u128 {
         u128::from(self.0[1]) << 64 | u128::from(self.0[0])
     }
 }
@@ -90,8 +98,11 @@ impl Halves {
 /// A datatype is built from basic types ([`Datatype::of`]) by the constructors of MPI, or read from its text. It is immutable, and cloning
 /// shares it. Two are equal if they were built by the same calls, whatever these mean.
 ///
-/// The text notation has MPI's names in lower case without `MPI_` and `Type_create_`, and the arguments in MPI's order with the datatype
-/// last. `Display` and `Debug` write it and `FromStr` reads it:
+/// The text notation has MPI's names in lower case: those of named types without `MPI_`, and those
+/// of constructors as in `MPI_COMBINER_VECTOR`, without `MPI_COMBINER_`. The constructor `bounds`
+/// is not MPI's. It stands for the bounds that an MPI library gave to a datatype. The arguments are
+/// in MPI's order with the datatype last. `Display` and `Debug` write the text notation and
+/// `FromStr` reads it:
 ///
 /// ```
 /// use ddtc::{Datatype, Order};
@@ -109,7 +120,8 @@ pub struct Datatype(Arc<Node>);
 static NAMED: Lazy<Vec<Datatype>> = Lazy::new(|| {
     let build = |&n: &Named| {
         let combiner = Combiner::Named(n);
-        let (layout, signature, hash) = (Bounds::of(n), Signature::of(n), Halves::of(&combiner));
+        let (layout, signature, hash) =
+            (Bounds::from_named(n), Signature::from_named(n), Hash128::from_combiner(&combiner));
         let node = Node {
             combiner,
             layout,
@@ -126,18 +138,23 @@ static NAMED: Lazy<Vec<Datatype>> = Lazy::new(|| {
 });
 
 impl Datatype {
-    /// Returns a named predefined datatype; every call gives the same node.
+    /// Returns the datatype of a named type. Every call returns the same node.
     pub(crate) fn named(named: Named) -> Datatype {
         NAMED[named as usize].clone()
     }
 
-    /// Returns the datatype of a combiner. A value_index with a named pair type gives that type; host bounds that `oldtype` has anyway
-    /// give `oldtype`, and replace host bounds on top of it.
+    /// Returns the datatype of a combiner.
+    ///
+    /// Some combiners do not become a node of their own. A value_index of two types for which MPI
+    /// has a named pair type becomes that pair type. A [`Combiner::Bounds`] with the bounds that
+    /// `oldtype` has anyway becomes `oldtype`. A [`Combiner::Bounds`] on top of another one
+    /// replaces it.
     ///
     /// # Errors
-    /// Names the constructor, the argument, its value and the rule: negative counts, block lengths or sizes; arrays of
-    /// different lengths; a subarray outside its array; a bad distribution, rank or grid; sizes, displacements or bounds that
-    /// do not fit in 64 bits.
+    /// Returns an error that names the constructor, the argument, its value and the rule. Among
+    /// what is refused are negative counts, block lengths or sizes; arrays of different lengths; a
+    /// subarray outside its array; a bad distribution, rank or grid; sizes, displacements or bounds
+    /// that do not fit in 64 bits.
     pub(crate) fn new(combiner: Combiner) -> Result<Datatype> {
         match &combiner {
             Combiner::Named(n) => return Ok(Datatype::named(*n)),
@@ -159,7 +176,7 @@ impl Datatype {
             _ => {}
         }
         let derived = construct::derive(&combiner)?;
-        let hash = Halves::of(&combiner);
+        let hash = Hash128::from_combiner(&combiner);
         let depth = combiner.children().map(Datatype::depth).max().unwrap_or(0).saturating_add(1);
         let large = combiner.needs_large_counts();
         Ok(Datatype(Arc::new(Node {
@@ -185,7 +202,7 @@ impl Datatype {
     /// ```
     pub fn dup(&self) -> Datatype {
         let combiner = Combiner::Dup { oldtype: self.clone() };
-        let hash = Halves::of(&combiner);
+        let hash = Hash128::from_combiner(&combiner);
         Datatype(Arc::new(Node {
             combiner,
             layout: self.0.layout,
@@ -198,34 +215,39 @@ impl Datatype {
         }))
     }
 
-    /// Makes the datatype of the same map with the bounds that a host MPI library decided, in bytes; they stick as resized's do. Gives `t` itself if
-    /// it has these bounds, and replaces host bounds that `t` carries on top.
+    /// Returns a datatype with the type map of `t` and the bounds in bytes that an MPI library
+    /// decided for it. As with `resized`, the bounds are sticky. Returns `t` itself if it has these
+    /// bounds already, and replaces a [`Combiner::Bounds`] on top of `t`.
     pub(crate) fn bounds(lb: i64, extent: i64, t: &Datatype) -> Result<Datatype> {
         Datatype::new(Combiner::Bounds { lb, extent, oldtype: t.clone() })
     }
 
-    /// `MPI_Type_create_f90_real` for `p` decimal digits and decimal exponent range `r`; `None` is `MPI_UNDEFINED`.
+    /// Returns the datatype of `MPI_Type_create_f90_real` for `p` decimal digits and a decimal
+    /// exponent range `r`. `None` is `MPI_UNDEFINED`.
     pub(crate) fn f90_real(p: Option<i64>, r: Option<i64>) -> Result<Datatype> {
         Datatype::new(Combiner::F90Real { p, r })
     }
 
-    /// `MPI_Type_create_f90_complex`; arguments as [`Datatype::f90_real`].
+    /// Returns the datatype of `MPI_Type_create_f90_complex`, with the arguments of
+    /// [`Datatype::f90_real`].
     pub(crate) fn f90_complex(p: Option<i64>, r: Option<i64>) -> Result<Datatype> {
         Datatype::new(Combiner::F90Complex { p, r })
     }
 
-    /// `MPI_Type_create_f90_integer` for decimal exponent range `r`.
+    /// Returns the datatype of `MPI_Type_create_f90_integer` for a decimal exponent range `r`.
     pub(crate) fn f90_integer(r: i64) -> Result<Datatype> {
         Datatype::new(Combiner::F90Integer { r })
     }
 
-    /// `MPI_Type_get_value_index`: the named pair type where MPI has one, else an unnamed one laid out as a C structure.
+    /// Returns the datatype of `MPI_Type_get_value_index`: the named pair type if MPI has one, and
+    /// otherwise an unnamed pair type with the layout of a C structure.
     pub(crate) fn value_index(value: &Datatype, index: &Datatype) -> Result<Datatype> {
         Datatype::new(Combiner::ValueIndex { value: value.clone(), index: index.clone() })
     }
 
-    /// Marks the node as built by a large-count (`_c`) constructor. Outside hash and equality; children are unaffected. Nodes
-    /// without a large-count constructor (named, dup, f90, value_index, host bounds) stay as they are.
+    /// Returns the datatype with its node marked as built by a large-count (`_c`) constructor. The
+    /// mark is not part of hash and equality, and children are unaffected. Nodes that have no
+    /// large-count constructor (named, dup, f90, value_index, bounds) are returned as they are.
     #[must_use]
     pub(crate) fn with_large_count(mut self) -> Datatype {
         use Combiner as C;
@@ -237,6 +259,7 @@ impl Datatype {
             C::F90Real { .. } | C::F90Complex { .. } | C::F90Integer { .. } => return self,
             _ => {}
         }
+        // A node that has a single owner can be changed in place. A node that is shared is copied.
         if let Some(node) = Arc::get_mut(&mut self.0) {
             node.large = true;
             return self;
@@ -244,7 +267,8 @@ impl Datatype {
         let node = &*self.0;
         let mut combiner = node.combiner.clone();
         if let C::Struct { types, .. } = &mut combiner {
-            // An own array of children: Drop unlinks an array only from its single owner.
+            // The copy gets its own array of children, because `Drop` takes children only out of an
+            // array that has a single owner.
             *types = types.iter().cloned().collect();
         }
         Datatype(Arc::new(Node {
@@ -259,7 +283,10 @@ impl Datatype {
         }))
     }
 
-    /// Says whether a large-count constructor built the node, or only one could have: a count does not fit 32 bits.
+    /// Returns true if a large-count constructor built the node, or if a count of the node does not
+    /// fit in 32 bits, so that only such a constructor could have built it. Also returns true for a
+    /// darray whose size, rank or grid does not fit in 32 bits. No constructor of MPI could have
+    /// built such a darray, because these arguments are ints in both forms.
     pub(crate) fn is_large_count(&self) -> bool {
         self.0.large
     }
@@ -269,8 +296,10 @@ impl Datatype {
         &self.0.combiner
     }
 
-    /// Returns an equivalent tree of dup, contiguous, vector, indexed, struct and resized kinds over named types and `oldtype`, for the
-    /// constructors that have one: subarray, darray, f90 types and value_index. Same type map and bounds.
+    /// Returns an equivalent tree of simpler constructors for subarray, darray, the f90 types and
+    /// value_index, and `None` for any other type. The tree has the same type map and bounds, and
+    /// consists of constructors of the dup, contiguous, vector, indexed, struct and resized kinds
+    /// over named types and `oldtype`.
     pub(crate) fn expansion(&self) -> Option<&Datatype> {
         match self.0.extra.as_deref() {
             Some(Extra::Expansion(tree)) => Some(tree),
@@ -278,8 +307,9 @@ impl Datatype {
         }
     }
 
-    /// Of a long struct: what comes before every [`prefix::STEP`]th member, but the first.
-    fn totals(&self) -> &[prefix::Totals] {
+    /// Returns the sums over the members of a long struct before every
+    /// [`prefix::MEMBERS_PER_TOTALS`]th member except the first. For other types there are none.
+    fn member_totals(&self) -> &[prefix::Totals] {
         match self.0.extra.as_deref() {
             Some(Extra::Members(totals)) => totals,
             _ => &[],
@@ -372,33 +402,37 @@ impl Datatype {
         self.0.layout.true_ub
     }
 
-    /// Returns the bytes from the first to after the last byte of data.
+    /// Returns the number of bytes from the first byte of data to the end of the last one.
     pub(crate) fn true_extent(&self) -> i64 {
         self.true_ub() - self.true_lb()
     }
 
-    /// Strictest alignment in bytes of the basic types in the map; 1 where there is none.
+    /// Returns the strictest alignment in bytes of the basic types in the type map, or 1 if there
+    /// are none.
     pub(crate) fn alignment(&self) -> i64 {
         i64::from(self.0.layout.alignment)
     }
 
-    /// Returns the sequence of basic types, as length and hash.
+    /// Returns the type signature, which is the sequence of basic types, represented by a length
+    /// and a hash.
     pub(crate) fn signature(&self) -> Signature {
         self.0.signature
     }
 
-    /// 128-bit hash of the combiner tree: equal for equal types, the same in every process and on every machine.
+    /// Returns a 128-bit hash of the combiner tree. It is equal for equal types, and the same in
+    /// every process and on every machine.
     pub(crate) fn structural_hash(&self) -> u128 {
-        self.0.hash.whole()
+        self.0.hash.to_u128()
     }
 
-    /// Returns the address of the shared node: a key for memoization while this `Datatype` lives.
+    /// Returns the address of the shared node, which can serve as a key as long as this `Datatype`
+    /// lives.
     pub(crate) fn id(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// Returns the number of constructor arguments over the DAG, each node once: the measure of how large a type is written down.
-    /// Walks the DAG at the first call.
+    /// Returns the number of constructor arguments in the DAG, in which each node counts once. This
+    /// number measures how large the description of a type is. The first call traverses the DAG.
     pub(crate) fn arguments(&self) -> u64 {
         let known = self.0.arguments.load(Ordering::Relaxed);
         if known > 0 {
@@ -416,12 +450,15 @@ impl Datatype {
         total
     }
 
-    /// Constructors on the longest path down to a named type, which itself has depth 0.
+    /// Returns the number of constructors on the longest path down from the node. A named type has
+    /// depth 0.
     pub(crate) fn depth(&self) -> u32 {
         self.0.depth
     }
 
-    /// Every node of the DAG once, parents before their first child's subtree.
+    /// Returns an iterator over the nodes of the DAG in depth-first order. Each node appears once,
+    /// after the parent from which it is first reached. Only children of structs that share one
+    /// array of children can appear again ([`Datatype::reference_count`]).
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &Datatype> {
         let mut seen = HashSet::new();
         let mut open = vec![self.combiner().children()];
@@ -432,8 +469,10 @@ impl Datatype {
                 if siblings.len() == 0 {
                     open.pop();
                 }
-                // A node with one owner is met once.
-                if let Some(t) = next.filter(|t| t.owners() == 1 || seen.insert(t.id())) {
+                // A node with a single reference is reached only once, so there is no need to
+                // remember it. (If several structs share the array of children that holds the
+                // reference, the node is reached once for each of these structs.)
+                if let Some(t) = next.filter(|t| t.reference_count() == 1 || seen.insert(t.id())) {
                     open.push(t.combiner().children());
                     return next;
                 }
@@ -441,8 +480,10 @@ impl Datatype {
         }))
     }
 
-    /// References to the node: 1 means that nothing else can reach it.
-    fn owners(&self) -> usize {
+    /// Returns the number of references to the node. If it is 1, the node is reached only through
+    /// the node that holds the reference. The exception is a child of a struct whose combiner was
+    /// cloned: the structs that are built from the clones share one array with the references.
+    fn reference_count(&self) -> usize {
         Arc::strong_count(&self.0)
     }
 
@@ -465,18 +506,18 @@ impl Hash for Datatype {
     }
 }
 
-/// Shows the text notation.
+/// Writes the text notation, like `Display`.
 impl fmt::Debug for Datatype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-/// Nodes of the DAG below and with `root`, each once, children before parents.
+/// Returns the nodes of the DAG of `root`, each once. Children are before their parents.
 pub(crate) fn postorder(root: &Datatype) -> Vec<&Datatype> {
     let (mut order, mut seen, mut open) = (Vec::new(), HashSet::new(), vec![(root, false)]);
-    while let Some((t, left)) = open.pop() {
-        if left {
+    while let Some((t, children_done)) = open.pop() {
+        if children_done {
             order.push(t);
         } else if seen.insert(t.id()) {
             open.push((t, true));
@@ -486,7 +527,8 @@ pub(crate) fn postorder(root: &Datatype) -> Vec<&Datatype> {
     order
 }
 
-/// Moves the children of a dying node to `into` instead of dropping them in place.
+/// Moves the children of a node that is being dropped to `into`, so that they are not dropped
+/// recursively.
 fn unlink(node: &mut Node, into: &mut Vec<Datatype>) {
     if let Some(Extra::Expansion(tree)) = node.extra.take().and_then(Arc::into_inner) {
         into.push(tree);
@@ -512,7 +554,8 @@ fn unlink(node: &mut Node, into: &mut Vec<Datatype>) {
         Combiner::ValueIndex { value, index } => into.extend([value, index]),
         Combiner::Struct { mut types, .. } => {
             if let Some(types) = Arc::get_mut(&mut types) {
-                // Leaves are shared with the table of named types: dropping those in place goes no deeper.
+                // The table of named types holds a reference to every named type, so a reference to
+                // such a type can be dropped in place without going deeper.
                 for child in types.iter_mut().filter(|c| c.depth() > 0) {
                     into.push(std::mem::replace(child, Datatype::named(Named::Byte)));
                 }
@@ -526,6 +569,8 @@ impl Drop for Node {
         if self.depth <= 1 && self.extra.is_none() {
             return;
         }
+        // Dropping the children in place would recurse once per level of the tree, so they are
+        // collected and dropped one after another.
         let mut dying = Vec::new();
         unlink(self, &mut dying);
         while let Some(datatype) = dying.pop() {

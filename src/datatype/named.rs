@@ -1,8 +1,13 @@
-//! Named predefined datatypes: one row per type of MPI 5.0.
+//! Named predefined datatypes: one row per type of MPI 5.0, and one for each of the markers
+//! `MPI_LB` and `MPI_UB`, which MPI 3.0 removed.
 //!
-//! Source: MPI 5.0 sections 3.2.2 (C and Fortran types), 6.9.4 (pair types), 14.5.2 (external32 sizes) and 19.1.9 (sized
-//! Fortran types). Sizes and alignments are those of this build's C compiler; Fortran's those of [`FortranKinds`].
-//! Invariant: a row's size is the sum of its pieces, and every type but the markers has a positive size.
+//! Source: MPI 5.0 sections 3.2.2 (C and Fortran types), 6.9.4 (pair types), 14.5.2 (external32
+//! sizes) and 19.1.9 (sized Fortran types). Sizes and alignments are those of C compilers for
+//! 64-bit targets. Only those of `long`, `wchar_t`, `long double` and addresses depend on the
+//! target of this build, and those of Fortran's default kinds are those of [`FortranKinds`]. For
+//! 32-bit targets, some are wrong: on 32-bit x86, `double` is aligned to 4 bytes and not to 8.
+//! Invariant: the size in a row is the sum of the sizes of its pieces, and every type except the
+//! markers has a positive size.
 
 use std::fmt;
 
@@ -19,19 +24,19 @@ pub enum Class {
     Unsigned,
     /// Real floating point.
     Float,
-    /// Complex: two reals of half the size, real part first.
+    /// Complex number: two reals of half the size, with the real part first.
     Complex,
     /// C, C++ or Fortran truth value.
     Logical,
-    /// Printable character: no arithmetic.
+    /// Printable character, for which no arithmetic is defined.
     Character,
     /// Uninterpreted byte.
     Byte,
-    /// Packed stream of `MPI_Pack`.
+    /// Byte of a packed stream that `MPI_Pack` wrote.
     Packed,
-    /// Value and index for MINLOC and MAXLOC: two basic types, possibly with padding.
+    /// Value and index for `MPI_MINLOC` and `MPI_MAXLOC`: two basic types, possibly with padding.
     Pair,
-    /// `MPI_LB` or `MPI_UB` of MPI-1: size 0, only bounds.
+    /// `MPI_LB` or `MPI_UB` of MPI-1, which has size 0 and only sets a bound.
     Marker,
 }
 
@@ -45,12 +50,12 @@ pub enum Language {
     Cxx,
     /// Fortran.
     Fortran,
-    /// A type that is one in every language.
+    /// A type that is the same in every language.
     Any,
 }
 
 struct Row {
-    /// Name of the text notation: MPI's, lower case, no prefix.
+    /// Name in the text notation: MPI's name, or its synonym, in lower case without `MPI_`.
     text: &'static str,
     /// MPI's name.
     c: &'static str,
@@ -59,18 +64,22 @@ struct Row {
     external32: u8,
     class: Class,
     language: Language,
-    /// Basic types in map order with their displacements; a non-pair lists itself.
+    /// Basic types of the type map in order, with their displacements in bytes. A type that is not
+    /// a pair lists itself, and a marker lists nothing.
     parts: &'static [(Named, i64)],
-    /// (offset, size) in bytes of every part.
+    /// Offset and size in bytes of every part.
     pieces: &'static [(i64, i64)],
 }
 
 const LONG: u8 = size_of::<std::ffi::c_long>() as u8;
-const LONG_A: u8 = align_of::<std::ffi::c_long>() as u8;
+const LONG_ALIGN: u8 = align_of::<std::ffi::c_long>() as u8;
 const WCHAR: u8 = size_of::<libc::wchar_t>() as u8;
 const ADDRESS: u8 = size_of::<isize>() as u8;
-/// C's long double: 16 bytes on the 64-bit Unix targets, x87 or binary128 (on x86-64 with 6 bytes of padding inside).
-const LDBL: u8 =
+/// Size in bytes of C's `long double`. On Windows and on Apple's aarch64 it is a double of 8 bytes.
+/// On other systems with x86-64 or aarch64 it has 16 bytes, as an x87 number with 6 bytes of
+/// padding or as binary128. For any other target 16 bytes are assumed, which is wrong for some: on
+/// 32-bit x86 it has 12 bytes.
+const LONG_DOUBLE: u8 =
     if cfg!(any(windows, all(target_vendor = "apple", target_arch = "aarch64"))) { 8 } else { 16 };
 
 const fn pair_offset(value: u8, index_align: u8) -> i64 {
@@ -88,7 +97,7 @@ macro_rules! named_types {
         }
 
         impl Named {
-            /// Every named type, in table order: `ALL[n as usize] == n`.
+            /// Every named type in the order of the table, so that `ALL[n as usize] == n`.
             pub const ALL: &'static [Named] = &[$(Named::$variant,)*];
         }
 
@@ -117,7 +126,9 @@ macro_rules! named_types {
 }
 
 named_types! {
-    // variant, text name, MPI name, size, alignment, external32 size, class, language
+    // The columns are: variant, text name, MPI name, size, alignment, external32 size, class,
+    // language and, for a pair, [first part, second part at its offset, size of the first, size of
+    // the second].
     Char "char" "MPI_CHAR" 1, 1, 1, Character, C;
     SignedChar "signed_char" "MPI_SIGNED_CHAR" 1, 1, 1, Integer, C;
     UnsignedChar "unsigned_char" "MPI_UNSIGNED_CHAR" 1, 1, 1, Unsigned, C;
@@ -126,13 +137,13 @@ named_types! {
     UnsignedShort "unsigned_short" "MPI_UNSIGNED_SHORT" 2, 2, 2, Unsigned, C;
     Int "int" "MPI_INT" 4, 4, 4, Integer, C;
     Unsigned "unsigned" "MPI_UNSIGNED" 4, 4, 4, Unsigned, C;
-    Long "long" "MPI_LONG" LONG, LONG_A, 4, Integer, C;
-    UnsignedLong "unsigned_long" "MPI_UNSIGNED_LONG" LONG, LONG_A, 4, Unsigned, C;
+    Long "long" "MPI_LONG" LONG, LONG_ALIGN, 4, Integer, C;
+    UnsignedLong "unsigned_long" "MPI_UNSIGNED_LONG" LONG, LONG_ALIGN, 4, Unsigned, C;
     LongLong "long_long" "MPI_LONG_LONG_INT" 8, 8, 8, Integer, C;
     UnsignedLongLong "unsigned_long_long" "MPI_UNSIGNED_LONG_LONG" 8, 8, 8, Unsigned, C;
     Float "float" "MPI_FLOAT" 4, 4, 4, Float, C;
     Double "double" "MPI_DOUBLE" 8, 8, 8, Float, C;
-    LongDouble "long_double" "MPI_LONG_DOUBLE" LDBL, LDBL, 16, Float, C;
+    LongDouble "long_double" "MPI_LONG_DOUBLE" LONG_DOUBLE, LONG_DOUBLE, 16, Float, C;
     CBool "c_bool" "MPI_C_BOOL" 1, 1, 1, Logical, C;
     Int8 "int8_t" "MPI_INT8_T" 1, 1, 1, Integer, C;
     Int16 "int16_t" "MPI_INT16_T" 2, 2, 2, Integer, C;
@@ -144,7 +155,7 @@ named_types! {
     Uint64 "uint64_t" "MPI_UINT64_T" 8, 8, 8, Unsigned, C;
     CFloatComplex "c_float_complex" "MPI_C_COMPLEX" 8, 4, 8, Complex, C;
     CDoubleComplex "c_double_complex" "MPI_C_DOUBLE_COMPLEX" 16, 8, 16, Complex, C;
-    CLongDoubleComplex "c_long_double_complex" "MPI_C_LONG_DOUBLE_COMPLEX" 2 * LDBL, LDBL, 32, Complex, C;
+    CLongDoubleComplex "c_long_double_complex" "MPI_C_LONG_DOUBLE_COMPLEX" 2 * LONG_DOUBLE, LONG_DOUBLE, 32, Complex, C;
     Byte "byte" "MPI_BYTE" 1, 1, 1, Byte, Any;
     Packed "packed" "MPI_PACKED" 1, 1, 1, Packed, Any;
     Aint "aint" "MPI_AINT" ADDRESS, ADDRESS, 8, Integer, Any;
@@ -153,7 +164,7 @@ named_types! {
     CxxBool "cxx_bool" "MPI_CXX_BOOL" 1, 1, 1, Logical, Cxx;
     CxxFloatComplex "cxx_float_complex" "MPI_CXX_FLOAT_COMPLEX" 8, 4, 8, Complex, Cxx;
     CxxDoubleComplex "cxx_double_complex" "MPI_CXX_DOUBLE_COMPLEX" 16, 8, 16, Complex, Cxx;
-    CxxLongDoubleComplex "cxx_long_double_complex" "MPI_CXX_LONG_DOUBLE_COMPLEX" 2 * LDBL, LDBL, 32, Complex, Cxx;
+    CxxLongDoubleComplex "cxx_long_double_complex" "MPI_CXX_LONG_DOUBLE_COMPLEX" 2 * LONG_DOUBLE, LONG_DOUBLE, 32, Complex, Cxx;
     Character "character" "MPI_CHARACTER" 1, 1, 1, Character, Fortran;
     Logical "logical" "MPI_LOGICAL" 4, 4, 4, Logical, Fortran;
     Integer "integer" "MPI_INTEGER" 4, 4, 4, Integer, Fortran;
@@ -181,11 +192,11 @@ named_types! {
     Logical16 "logical16" "MPI_LOGICAL16" 16, 16, 16, Logical, Fortran;
     FloatInt "float_int" "MPI_FLOAT_INT" 8, 4, 8, Pair, C, [Float, Int at 4, 4, 4];
     DoubleInt "double_int" "MPI_DOUBLE_INT" 12, 8, 12, Pair, C, [Double, Int at 8, 8, 4];
-    LongInt "long_int" "MPI_LONG_INT" LONG + 4, LONG_A, 8, Pair, C, [Long, Int at LONG as i64, LONG, 4];
+    LongInt "long_int" "MPI_LONG_INT" LONG + 4, LONG_ALIGN, 8, Pair, C, [Long, Int at LONG as i64, LONG, 4];
     TwoInt "2int" "MPI_2INT" 8, 4, 8, Pair, C, [Int, Int at 4, 4, 4];
     ShortInt "short_int" "MPI_SHORT_INT" 6, 4, 6, Pair, C, [Short, Int at pair_offset(2, 4), 2, 4];
-    LongDoubleInt "long_double_int" "MPI_LONG_DOUBLE_INT" LDBL + 4, LDBL, 20, Pair, C,
-        [LongDouble, Int at LDBL as i64, LDBL, 4];
+    LongDoubleInt "long_double_int" "MPI_LONG_DOUBLE_INT" LONG_DOUBLE + 4, LONG_DOUBLE, 20, Pair, C,
+        [LongDouble, Int at LONG_DOUBLE as i64, LONG_DOUBLE, 4];
     TwoReal "2real" "MPI_2REAL" 8, 4, 8, Pair, Fortran, [Real, Real at 4, 4, 4];
     TwoDoublePrecision "2double_precision" "MPI_2DOUBLE_PRECISION" 16, 8, 16, Pair, Fortran,
         [DoublePrecision, DoublePrecision at 8, 8, 8];
@@ -194,28 +205,32 @@ named_types! {
     Ub "ub" "MPI_UB" 0, 1, 0, Marker, Any;
 }
 
-/// MPI's names, in lower case, where the text notation uses the synonym that MPI 5.0 has for them (section 3.2.2): both are read.
+/// Lower-case names of MPI whose type has a synonym in MPI 5.0 (section 3.2.2). The text notation
+/// writes the synonym and reads both names.
 const ALIASES: [(&str, Named); 2] = [("long_long_int", Named::LongLong), ("c_complex", Named::CFloatComplex)];
 
-/// Sizes in bytes of Fortran's default kinds, as the runtime's compiler and its flags (`-fdefault-integer-8`, ...) have them.
+/// Sizes in bytes of Fortran's default kinds, which depend on the Fortran compiler and its flags,
+/// such as `-fdefault-integer-8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FortranKinds {
-    /// INTEGER and LOGICAL: 4 or 8.
+    /// Size of INTEGER and of LOGICAL: 4 or 8.
     pub integer: u8,
-    /// REAL, and half of COMPLEX: 4 or 8.
+    /// Size of REAL, and half the size of COMPLEX: 4 or 8.
     pub real: u8,
-    /// DOUBLE PRECISION, and half of DOUBLE COMPLEX: 8 or 16.
+    /// Size of DOUBLE PRECISION, and half the size of DOUBLE COMPLEX: 8 or 16.
     pub double_precision: u8,
 }
 
 impl FortranKinds {
-    /// gfortran's without flags.
+    /// Sizes of gfortran without flags.
     pub const DEFAULT: FortranKinds = FortranKinds { integer: 4, real: 4, double_precision: 8 };
 
-    /// Decides the kinds for the life of the process.
+    /// Fixes these sizes for the rest of the life of the process.
     ///
     /// # Errors
-    /// Class `Unsupported` for other sizes; class `Other` once a datatype was used with other kinds.
+    /// Returns an error of class `Unsupported` if a size is not one of those listed at its field.
+    /// Returns an error of class `Other` if different sizes are in force already, because they were
+    /// fixed or because a datatype was used.
     pub fn set(self) -> Result<()> {
         const CALL: &str = "fortran_kinds";
         let sizes = [
@@ -236,12 +251,13 @@ impl FortranKinds {
         Ok(())
     }
 
-    /// Returns the kinds in force; from now on for good.
+    /// Returns the sizes in force, which cannot be changed after this call.
     pub fn get() -> FortranKinds {
         *KINDS.get_or_init(|| FortranKinds::DEFAULT)
     }
 
-    /// The row of a default kind that is wide.
+    /// Returns the row of the wide variant of a default kind if its size is twice the usual one,
+    /// and `None` otherwise.
     fn row(self, named: Named) -> Option<&'static Row> {
         let wide = match named {
             Named::Integer | Named::Logical | Named::TwoInteger => self.integer > 4,
@@ -256,7 +272,8 @@ static KINDS: Once<FortranKinds> = Once::new();
 
 macro_rules! wide {
     ($($variant:ident $size:expr, $align:expr, $parts:expr, $pieces:expr;)*) => {
-        /// Fortran's default kinds when they are twice as large; all else is as in `ROWS`.
+        /// Rows of Fortran's default kinds for the case that their size is twice the usual one. The
+        /// columns that are not given here are those of `ROWS`.
         static WIDE: [(Named, Row); 9] = [$((Named::$variant, Row {
             text: ROWS[Named::$variant as usize].text,
             c: ROWS[Named::$variant as usize].c,
@@ -299,63 +316,71 @@ impl Named {
         }
     }
 
-    /// Returns the name in the text notation: MPI's, or its synonym, in lower case without `MPI_`.
+    /// Returns the name in the text notation: MPI's name or its synonym, in lower case without
+    /// `MPI_`.
     pub fn text_name(self) -> &'static str {
         self.row().text
     }
 
-    /// MPI's name, such as `MPI_INT`; of two the one that the other is a synonym of.
+    /// Returns MPI's name, such as `MPI_INT`. If MPI has a synonym for the name, this is the name
+    /// that the synonym stands for.
     pub fn mpi_name(self) -> &'static str {
         self.row().c
     }
 
-    /// Returns the bytes of data: the sum of the pieces (a pair's padding does not count). Zero only for the markers.
+    /// Returns the number of bytes of data, which is the sum of the sizes of the pieces, without
+    /// the padding of a pair. Only markers have no data.
     pub fn size(self) -> i64 {
         i64::from(self.row().size)
     }
 
-    /// Alignment in bytes that the compiler gives the type: the `k` of MPI 5.0 section 5.1, equation for epsilon.
+    /// Returns the alignment in bytes that the compiler gives the type. This is the `k` in MPI's
+    /// equation for epsilon (MPI 5.0 section 5.1).
     pub fn alignment(self) -> i64 {
         i64::from(self.row().align)
     }
 
-    /// Returns the bytes from the first byte to the first byte of the next one in an array, trailing padding of pairs included.
+    /// Returns the distance in bytes between neighbours in an array, which includes trailing
+    /// padding of pairs.
     pub fn extent(self) -> i64 {
         let end = self.pieces().last().map_or(0, |&(offset, size)| offset + size);
         (end + self.alignment() - 1) / self.alignment() * self.alignment()
     }
 
-    /// Returns the bytes in external32 representation (MPI 5.0 table 14.2).
+    /// Returns the size in bytes in external32 representation (MPI 5.0 table 14.2).
     pub fn external32_size(self) -> i64 {
         i64::from(self.row().external32)
     }
 
-    /// Returns the kind of value that it holds.
+    /// Returns the kind of value that the type holds.
     pub fn class(self) -> Class {
         self.row().class
     }
 
-    /// Whose compiler decides its representation.
+    /// Returns the language whose compiler decides the type's representation.
     pub fn language(self) -> Language {
         self.row().language
     }
 
-    /// `(offset, size)` in bytes of every contiguous value, in type-map order: one, two for pairs, none for markers.
+    /// Returns the offset and the size in bytes of every contiguous value of the type, in type-map
+    /// order. A pair has two values, a marker has none, and any other type has one.
     pub fn pieces(self) -> &'static [(i64, i64)] {
         self.row().pieces
     }
 
-    /// Returns the type map: basic types with displacements in bytes. A pair lists its two parts, a marker nothing, others themselves.
+    /// Returns the type map: basic types with their displacements in bytes. A pair lists its two
+    /// parts, a marker lists nothing, and any other type lists itself.
     pub fn parts(self) -> &'static [(Named, i64)] {
         self.row().parts
     }
 
-    /// Says whether it is `MPI_LB` or `MPI_UB`.
+    /// Returns true for `MPI_LB` and `MPI_UB`.
     pub fn is_marker(self) -> bool {
         self.class() == Class::Marker
     }
 
-    /// Returns the type of that name: in text notation (`int`, aliases `long_long_int` and `c_complex`) or MPI's (`MPI_INT`).
+    /// Returns the named type with the given name. The name can be that of the text notation
+    /// (`int`, or one of the aliases `long_long_int` and `c_complex`) or MPI's name (`MPI_INT`).
     pub fn from_name(name: &str) -> Option<Named> {
         let lower;
         let text = match name.strip_prefix("MPI_") {
@@ -373,7 +398,8 @@ impl Named {
             .or_else(|| ALIASES.iter().find(|(alias, _)| *alias == text).map(|&(_, n)| n))
     }
 
-    /// Returns the named pair type of a value and an index type, where MPI has one (MPI 5.0 section 6.9.4).
+    /// Returns the named pair type of a value and an index type, if MPI has one (MPI 5.0 section
+    /// 6.9.4).
     pub fn pair_of(value: Named, index: Named) -> Option<Named> {
         let offset = pair_offset(value.row().size, index.row().align);
         let pair = [(value, 0), (index, offset)];

@@ -1,18 +1,22 @@
-//! The beginning of a packed stream: what lies before a byte or a basic element of it, without unfolding the type.
+//! The beginning of a packed stream: what lies before a given byte or basic element of the stream.
+//! It is found without unfolding the type.
 //!
-//! The packed stream of a constructor is its children's, one copy after another, so a position is found by one division a level, and in a
-//! struct by binary search over sums that were made with the node. Position and answer are the descent's only state: nothing is
-//! allocated, and the time is O(depth + log members) for any datatype.
+//! The packed stream of a constructor consists of the streams of its children, one copy after
+//! another. A position is therefore found by one division per level and, in a struct, by binary
+//! search over sums that were computed when the node was built. The position and the answer are the
+//! only state, so nothing is allocated. Any datatype takes O(depth * (1 + log m)), where m is the
+//! number of members of its longest struct: long structs can be nested, and each takes a search.
 //!
 //! Source: MPI 5.0 sections 5.1 (type map, type signature) and 5.1.11 (elements of a message).
 
-use super::signature::{Known, Signature};
+use super::signature::{Signature, WithPower};
 use super::{Combiner, Datatype, Named};
 
-/// Members of a struct between two sums that it keeps: half a byte a member, and a search that ends in as many steps.
-pub(crate) const STEP: usize = 64;
+/// Number of members of a struct between two stored sums. With 64, the sums take half a byte per
+/// member, and at most 64 members are looked at after the binary search.
+pub(crate) const MEMBERS_PER_TOTALS: usize = 64;
 
-/// Sums over the members before one of a struct.
+/// Number of bytes, and signature, of the members before a given member of a struct.
 #[derive(Clone, Copy)]
 pub(crate) struct Totals {
     bytes: i64,
@@ -20,29 +24,37 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    pub(crate) const NOTHING: Totals = Totals { bytes: 0, signature: Signature::EMPTY };
+    pub(crate) const ZERO: Totals = Totals { bytes: 0, signature: Signature::EMPTY };
 
-    /// This, then `copies` of `t`. Sums that do not fit are those of a struct that is refused.
-    pub(crate) fn then<'a>(&self, recent: &mut Recent<'a>, t: &'a Datatype, copies: i64) -> Totals {
+    /// Returns the sums after `copies` more copies of `t`. If they do not fit in 64 bits, `bytes`
+    /// wraps and the length of the signature saturates, but such a struct is refused anyway.
+    pub(crate) fn then<'a>(&self, recent: &mut RecentSignatures<'a>, t: &'a Datatype, copies: i64) -> Totals {
         Totals {
             bytes: self.bytes.wrapping_add(t.size().wrapping_mul(copies)),
-            signature: self.signature.then_known(&recent.signature(t, copies)),
+            signature: self.signature.then_with_power(&recent.signature(t, copies)),
         }
     }
 }
 
-/// Signatures of the blocks that a long struct had last: members are often of few types and lengths, and the hash of copies costs ten
-/// times what putting it behind another does.
-pub(crate) struct Recent<'a>(Vec<Option<(&'a Datatype, i64, Known)>>);
+/// Cache of the signatures of recent blocks of a long struct. The members of such a struct often
+/// have few different types and lengths, and computing the hash of several copies takes ten times
+/// as long as appending it to another hash.
+pub(crate) struct RecentSignatures<'a>(Vec<Option<(&'a Datatype, i64, WithPower)>>);
 
-impl<'a> Recent<'a> {
-    /// For a struct of so many members.
-    pub(crate) fn new(members: usize) -> Recent<'a> {
-        Recent(if members > STEP { vec![None; STEP] } else { Vec::new() })
+impl<'a> RecentSignatures<'a> {
+    /// Returns an empty cache for a struct of `members` members. A struct that is too short for
+    /// stored sums is not worth a cache.
+    pub(crate) fn new(members: usize) -> RecentSignatures<'a> {
+        RecentSignatures(if members > MEMBERS_PER_TOTALS {
+            vec![None; MEMBERS_PER_TOTALS]
+        } else {
+            Vec::new()
+        })
     }
 
-    fn signature(&mut self, t: &'a Datatype, copies: i64) -> Known {
-        let known = || Known::of(t.signature().repeat(copies));
+    fn signature(&mut self, t: &'a Datatype, copies: i64) -> WithPower {
+        let known = || WithPower::from_signature(t.signature().repeat(copies));
+        // The upper 6 bits of this product select one of the 64 places.
         let mixed = (t.id() as u64 ^ (copies as u64) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         match self.0.get_mut((mixed >> 58) as usize) {
             Some(Some((recent, n, known))) if recent.id() == t.id() && *n == copies => *known,
@@ -52,33 +64,33 @@ impl<'a> Recent<'a> {
     }
 }
 
-/// Unit of a position in a packed stream.
+/// Unit in which a position in a packed stream is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Bytes.
     Bytes,
-    /// Basic elements; a pair has two.
+    /// Basic elements. A pair type has two of them.
     Elements,
 }
 
 impl Unit {
-    /// Returns those of one instance.
-    pub(crate) fn of(self, t: &Datatype) -> i64 {
+    /// Returns the number of units in one instance of `t`.
+    pub(crate) fn per_instance(self, t: &Datatype) -> i64 {
         match self {
             Unit::Bytes => t.size(),
             Unit::Elements => t.signature().length(),
         }
     }
 
-    /// Those of one basic element of `size` bytes.
-    fn of_basic(self, size: i64) -> i64 {
+    /// Returns the number of units in one basic element of `size` bytes.
+    fn per_basic_element(self, size: i64) -> i64 {
         match self {
             Unit::Bytes => size,
             Unit::Elements => 1,
         }
     }
 
-    fn of_totals(self, totals: &Totals) -> i64 {
+    fn in_totals(self, totals: &Totals) -> i64 {
         match self {
             Unit::Bytes => totals.bytes,
             Unit::Elements => totals.signature.length(),
@@ -86,23 +98,23 @@ impl Unit {
     }
 }
 
-/// A part of the beginning of a stream.
+/// A part of the beginning of a packed stream.
 pub(crate) enum Part<'a> {
-    /// So many instances of a datatype.
+    /// The given number of instances of a datatype.
     Instances(&'a Datatype, i64),
-    /// The first members of a struct.
+    /// The first members of a struct, given as the sums over them.
     Members(&'a Totals),
-    /// A basic element of so many bytes.
+    /// A basic element and its size in bytes.
     Basic(Named, i64),
 }
 
 impl Part<'_> {
-    /// Returns how much of `unit` the part has; none where that does not fit in 64 bits.
+    /// Returns the size of the part in `unit`, or `None` if it does not fit in 64 bits.
     pub(crate) fn count(&self, unit: Unit) -> Option<i64> {
         match self {
-            Part::Instances(t, n) => unit.of(t).checked_mul(*n),
-            Part::Members(totals) => Some(unit.of_totals(totals)),
-            Part::Basic(_, size) => Some(unit.of_basic(*size)),
+            Part::Instances(t, n) => unit.per_instance(t).checked_mul(*n),
+            Part::Members(totals) => Some(unit.in_totals(totals)),
+            Part::Basic(_, size) => Some(unit.per_basic_element(*size)),
         }
     }
 
@@ -110,13 +122,16 @@ impl Part<'_> {
         match self {
             Part::Instances(t, n) => t.signature().repeat(*n),
             Part::Members(totals) => totals.signature,
-            Part::Basic(named, _) => Signature::of(*named),
+            Part::Basic(named, _) => Signature::from_named(*named),
         }
     }
 }
 
-/// Calls `before` with the parts of what lies before `position` in the packed stream of instances of `t`, as many as it takes, in
-/// order, and returns the basic element at the position with how far inside it that is. None for a type without data.
+/// Finds the basic element at `position`, which is counted in `unit`, in the packed stream of
+/// instances of `t`. Returns the element and the distance from its start to the position, or `None`
+/// if the type has no data.
+///
+/// Calls `before` for the parts of the stream that lie before the element at `position`, in order.
 pub(crate) fn descend<'a>(
     t: &'a Datatype,
     unit: Unit,
@@ -124,9 +139,12 @@ pub(crate) fn descend<'a>(
     mut before: impl FnMut(Part<'a>),
 ) -> Option<(Named, i64)> {
     let (mut node, mut left) = (t, position);
-    // Every node entered has data, and `left` is less than its amount: so is it for the child or part that is found.
+    // At the beginning of each iteration, the position is `left` units after the start of some
+    // instances of `node`, and every node but the first is known to have data. Once whole instances
+    // have been passed, `left` is less than the units of one instance, so one of the parts or
+    // children of the node always contains the position.
     loop {
-        let whole = unit.of(node);
+        let whole = unit.per_instance(node);
         if whole == 0 {
             return None;
         }
@@ -134,9 +152,10 @@ pub(crate) fn descend<'a>(
             before(Part::Instances(node, left / whole));
             left %= whole;
         }
+        // The descent ends at a named type, in one of its parts. A pair type has two parts.
         if let Some(named) = node.basic() {
             for (&(part, _), &(_, size)) in named.parts().iter().zip(named.pieces()) {
-                let each = unit.of_basic(size);
+                let each = unit.per_basic_element(size);
                 if left < each {
                     return Some((part, left));
                 }
@@ -147,16 +166,20 @@ pub(crate) fn descend<'a>(
         }
         node = match node.combiner() {
             Combiner::Struct { blocklengths, types, .. } => {
-                let totals = node.totals();
-                let passed = totals.partition_point(|sum| unit.of_totals(sum) <= left);
+                // Binary search finds the last stored sum that is not past the position. The
+                // members after that sum are looked at one by one.
+                let totals = node.member_totals();
+                let passed = totals.partition_point(|sum| unit.in_totals(sum) <= left);
                 if let Some(sum) = passed.checked_sub(1).map(|last| &totals[last]) {
-                    left -= unit.of_totals(sum);
+                    left -= unit.in_totals(sum);
                     before(Part::Members(sum));
                 }
-                let mut rest = (passed * STEP..types.len()).map(|i| (&types[i], blocklengths[i]));
+                let mut rest =
+                    (passed * MEMBERS_PER_TOTALS..types.len()).map(|i| (&types[i], blocklengths[i]));
                 rest.find(|&(child, length)| {
-                    // No larger than that of the node, which fits.
-                    let block = unit.of(child) * length;
+                    // This product cannot overflow, because it is at most the number of units in
+                    // one instance of the node.
+                    let block = unit.per_instance(child) * length;
                     let found = left < block;
                     if !found && block > 0 {
                         left -= block;
@@ -167,7 +190,7 @@ pub(crate) fn descend<'a>(
                 .0
             }
             Combiner::ValueIndex { value, index } => {
-                let first = unit.of(value);
+                let first = unit.per_instance(value);
                 if left < first {
                     value
                 } else {
@@ -176,21 +199,23 @@ pub(crate) fn descend<'a>(
                     index
                 }
             }
-            // Child after child, whatever the order in memory.
+            // All other constructors pack copies of a single child one after another, whatever the
+            // order of the copies in memory.
             combiner => combiner.children().next()?,
         };
     }
 }
 
-/// Returns the signature of the first `elements` basic elements of instances of `t`, which must have data where that is not 0.
+/// Returns the signature of the first `elements` basic elements of instances of `t`. Unless
+/// `elements` is 0, `t` must have data.
 pub(crate) fn signature(t: &Datatype, elements: i64) -> Signature {
     let mut signature = Signature::EMPTY;
     descend(t, Unit::Elements, elements, |part| signature = signature.then(&part.signature()));
     signature
 }
 
-/// Returns the amount before `position` of one unit, in the other; none where that is inside a basic element, past what a type without data has, or does not
-/// fit in 64 bits.
+/// Converts a position from one unit to the other. Returns `None` if the position is inside a basic
+/// element, is not 0 in a type without data, or does not fit in 64 bits in the other unit.
 fn convert(t: &Datatype, position: i64, from: Unit, to: Unit) -> Option<i64> {
     if position == 0 {
         return Some(0);
@@ -203,14 +228,18 @@ fn convert(t: &Datatype, position: i64, from: Unit, to: Unit) -> Option<i64> {
 }
 
 impl Datatype {
-    /// Basic elements in the first `bytes` packed bytes of instances of the type, a pair's two apart (MPI 5.0 section 5.1.11); none
-    /// where these end inside an element. O(depth + log members).
+    /// Returns the number of basic elements in the first `bytes` packed bytes of instances of the
+    /// type. A pair counts as two elements (MPI 5.0 section 5.1.11). Returns `None` if the bytes
+    /// end inside an element, or if `bytes` is not 0 but the type has no data. Takes O(depth * (1 +
+    /// log m)) for structs of up to m members.
     pub(crate) fn elements_before(&self, bytes: i64) -> Option<i64> {
         convert(self, bytes, Unit::Bytes, Unit::Elements)
     }
 
-    /// Returns how many of the first `bytes` packed bytes of instances of the type are whole elements, a pair being one: all up to where the element
-    /// begins that byte `bytes` lies in. Of a type without data none. O(depth + log members).
+    /// Returns how many of the first `bytes` packed bytes of instances of the type lie before the
+    /// element that contains byte `bytes`. These bytes belong to whole elements, where a named pair
+    /// type is one element, but an unnamed pair (value_index) is two. The answer is 0 for a type
+    /// without data. Takes O(depth * (1 + log m)) for structs of up to m members.
     pub(crate) fn whole_elements(&self, bytes: i64) -> i64 {
         let mut pair = 0;
         let found = descend(self, Unit::Bytes, bytes, |part| {
@@ -221,8 +250,9 @@ impl Datatype {
         found.map_or(0, |(_, inside)| bytes - inside - pair)
     }
 
-    /// Packed bytes of the first `elements` basic elements of instances of the type; none where they do not fit in 64 bits, or
-    /// there are none. O(depth + log members).
+    /// Returns the number of packed bytes in the first `elements` basic elements of instances of
+    /// the type. Returns `None` if the number does not fit in 64 bits, or if `elements` is not 0
+    /// but the type has no data. Takes O(depth * (1 + log m)) for structs of up to m members.
     pub(crate) fn bytes_before(&self, elements: i64) -> Option<i64> {
         convert(self, elements, Unit::Elements, Unit::Bytes)
     }

@@ -1,6 +1,9 @@
-//! Which elements a predefined reduction is defined for (MPI 5.0, the tables of 6.9.2 to 6.9.4), and the first one for which it is not.
+//! Checks that a predefined reduction is defined for the elements of a datatype (MPI 5.0, the
+//! tables of 6.9.2 to 6.9.4), and otherwise finds the first element for which the reduction is not
+//! defined.
 //!
-//! A datatype is asked once per node, so a refusal costs no more than a look at the constructors, however many elements come before.
+//! Each node of a datatype is visited once, so the search takes one look at the constructors,
+//! however many elements come before the element that it finds.
 
 use std::collections::HashMap;
 
@@ -8,7 +11,7 @@ use super::{Class, Combiner, Datatype, Language, Named};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kind::Op;
 
-/// An element as reductions see it.
+/// An element of a datatype, as reductions treat it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Element {
     /// A named type.
@@ -18,7 +21,8 @@ enum Element {
 }
 
 impl Op {
-    /// Says whether it is defined for the named type (MPI 5.0, 6.9.2 and 6.9.4; 12.3.4 for the last two operations).
+    /// Returns true if the operation is defined for the named type (MPI 5.0, 6.9.2 and 6.9.4;
+    /// 12.3.4 for `MPI_REPLACE` and `MPI_NO_OP`).
     pub(crate) fn takes(self, named: Named) -> bool {
         let (class, language) = (named.class(), named.language());
         let integer = matches!(class, Class::Integer | Class::Unsigned);
@@ -42,17 +46,18 @@ impl Op {
     }
 }
 
-/// The first element of one instance that is not as it should be.
+/// The first element of one instance for which a condition holds, as the result of a search.
 #[derive(Clone, Copy, Debug)]
 struct Found {
-    /// Basic elements before it.
+    /// Number of basic elements before this element.
     before: i128,
     displacement: i128,
     element: Element,
 }
 
 impl Datatype {
-    /// Returns the parts of an unnamed pair type: the value, and the index with its displacement in bytes.
+    /// Returns the parts of an unnamed pair type: the value, and the index with its displacement in
+    /// bytes.
     pub(crate) fn value_index_parts(&self) -> Option<(Named, (Named, i64))> {
         let Combiner::ValueIndex { value, index } = self.combiner() else { return None };
         let (value, index) = (value.basic()?, index.basic()?);
@@ -60,19 +65,21 @@ impl Datatype {
         Some((value, (index, (value.size() + align - 1) / align * align)))
     }
 
-    /// Whether `op` is defined for every element.
+    /// Checks that `op` is defined for every element of the datatype.
     ///
     /// # Errors
-    /// Class `Op`, naming the first element for which it is not: its number among the basic elements, its type and its displacement in bytes.
+    /// Returns an error of class `Op` that names the first element for which `op` is not defined:
+    /// the number of basic elements before it, its type and its displacement in bytes.
     pub(crate) fn check_reduction(&self, op: Op) -> Result<()> {
         let rule = || format!("{} must be defined for its type", op.mpi_name());
         self.check_elements(op.name(), |element| op.takes_element(element), rule)
     }
 
-    /// Whether every element is of type `named`.
+    /// Checks that every element is of type `named`.
     ///
     /// # Errors
-    /// Class `Op`, as [`Datatype::check_reduction`].
+    /// Returns an error of class `Op` about the first element of another type, with the same
+    /// details as [`Datatype::check_reduction`].
     pub(crate) fn check_basic(&self, operation: &'static str, named: Named) -> Result<()> {
         let rule = || format!("must be {}, as all elements that are reduced", named.mpi_name());
         self.check_elements(operation, |element| element == Element::Named(named), rule)
@@ -81,10 +88,10 @@ impl Datatype {
     fn check_elements(
         &self,
         operation: &'static str,
-        right: impl Fn(Element) -> bool,
+        accepts: impl Fn(Element) -> bool,
         rule: impl FnOnce() -> String,
     ) -> Result<()> {
-        let Some(Found { before, displacement, element }) = self.first_element(|e| !right(e)) else {
+        let Some(Found { before, displacement, element }) = self.first_element(|e| !accepts(e)) else {
             return Ok(());
         };
         let name = match element {
@@ -95,10 +102,12 @@ impl Datatype {
         Err(Error::new(ErrorClass::Op, operation, "element", value, rule()))
     }
 
-    /// Returns the only basic type of the elements, if there is one: a named pair counts as such.
+    /// Returns the basic type of all elements, or `None` if there are no elements. A named pair
+    /// counts as one type.
     ///
     /// # Errors
-    /// As [`Datatype::check_basic`], for the first element of another type than the first; of none, where there is no element.
+    /// Returns the error of [`Datatype::check_basic`] about the first element that differs in type
+    /// from element 0. Returns an error of class `Type` if element 0 is an unnamed pair.
     pub(crate) fn only_basic(&self, operation: &'static str) -> Result<Option<Named>> {
         match self.first_element(|_| true) {
             None => Ok(None),
@@ -113,8 +122,11 @@ impl Datatype {
         }
     }
 
-    /// The first element that `wanted` holds of.
+    /// Returns the first element for which `wanted` holds.
     fn first_element(&self, wanted: impl Fn(Element) -> bool) -> Option<Found> {
+        // Visit the DAG with an explicit stack, children before parents. `done` has the result for
+        // every node that has been visited completely, with displacements relative to the origin of
+        // that node.
         let mut done: HashMap<usize, Option<Found>> = HashMap::new();
         let mut stack = vec![(self, false)];
         while let Some((t, children_done)) = stack.pop() {
@@ -125,6 +137,8 @@ impl Datatype {
                 Some(named) => Some(Element::Named(named)),
                 None => t.value_index_parts().map(|(value, (index, _))| Element::Pair(value, index)),
             };
+            // A named type or an unnamed pair is an element itself. Any other node gets its result
+            // from its children or its expansion, once `done` has theirs.
             let found = match leaf {
                 _ if t.size() == 0 => None,
                 Some(element) => wanted(element).then_some(Found { before: 0, displacement: 0, element }),
@@ -138,7 +152,7 @@ impl Datatype {
                 }
                 None => match t.expansion() {
                     Some(e) => done.get(&e.id()).copied().flatten(),
-                    None => first_of(t, &done),
+                    None => first_in_blocks(t, &done),
                 },
             };
             done.insert(t.id(), found);
@@ -147,8 +161,9 @@ impl Datatype {
     }
 }
 
-/// The first one in the blocks of a constructor, in order.
-fn first_of(t: &Datatype, done: &HashMap<usize, Option<Found>>) -> Option<Found> {
+/// Returns the first element for which the condition holds in the blocks of constructor `t`. `done`
+/// has the results for the children of `t`.
+fn first_in_blocks(t: &Datatype, done: &HashMap<usize, Option<Found>>) -> Option<Found> {
     let mut before = 0_i128;
     let one_child = !matches!(t.combiner(), Combiner::Struct { .. });
     for i in 0.. {
@@ -179,7 +194,8 @@ mod tests {
         text.parse::<Datatype>().unwrap().check_reduction(op)
     }
 
-    /// A row of the table for each class; languages where they matter.
+    /// Tries each operation on a list of named types. The list has types of every class except
+    /// `Marker`, and of several languages where the language matters.
     #[test]
     fn the_tables_of_the_standard() {
         let names = |op: Op| -> Vec<&str> {
@@ -204,19 +220,21 @@ mod tests {
             ];
             some.into_iter().filter(|&n| op.takes(n)).map(Named::text_name).collect()
         };
+        // These are the integer types in the list. Arithmetic and bitwise operations take all of
+        // them, and logical operations only those of C.
         let integers = ["int", "unsigned_char", "signed_char", "integer", "aint"];
-        let of = |more: &[&'static str]| [&integers, more].concat();
+        let integers_and = |more: &[&'static str]| [&integers, more].concat();
         for op in [Op::Min, Op::Max] {
-            assert_eq!(names(op), of(&["double", "real16"]));
+            assert_eq!(names(op), integers_and(&["double", "real16"]));
         }
         for op in [Op::Sum, Op::Prod] {
-            assert_eq!(names(op), of(&["double", "real16", "c_float_complex"]));
+            assert_eq!(names(op), integers_and(&["double", "real16", "c_float_complex"]));
         }
         for op in [Op::Land, Op::Lor, Op::Lxor] {
             assert_eq!(names(op), ["int", "unsigned_char", "signed_char", "logical", "c_bool"]);
         }
         for op in [Op::Band, Op::Bor, Op::Bxor] {
-            assert_eq!(names(op), of(&["byte"]));
+            assert_eq!(names(op), integers_and(&["byte"]));
         }
         for op in [Op::Minloc, Op::Maxloc] {
             assert_eq!(names(op), ["double_int", "2real"]);
@@ -228,40 +246,44 @@ mod tests {
 
     #[test]
     fn the_first_element_is_named() {
-        let told = |text: &str, op| match first(text, op) {
+        let refusal = |text: &str, op| match first(text, op) {
             Ok(()) => String::new(),
             Err(e) => {
                 assert_eq!((e.class(), e.argument()), (ErrorClass::Op, "element"));
                 e.value().to_owned()
             }
         };
-        assert_eq!(told("vector(4, 2, 3, int)", Op::Sum), "");
-        assert_eq!(told("vector(4, 2, 3, char)", Op::Sum), "0 (MPI_CHAR at displacement 0)");
+        assert_eq!(refusal("vector(4, 2, 3, int)", Op::Sum), "");
+        assert_eq!(refusal("vector(4, 2, 3, char)", Op::Sum), "0 (MPI_CHAR at displacement 0)");
         let mixed = "struct([3, 0, 2], [0, 100, 50], [int, char, struct([2, 1], [0, 9], [double, char])])";
-        assert_eq!(told(mixed, Op::Sum), "5 (MPI_CHAR at displacement 59)");
-        assert_eq!(told(mixed, Op::Replace), "");
-        assert_eq!(told(mixed, Op::Band), "3 (MPI_DOUBLE at displacement 50)");
-        assert_eq!(told("struct([0, 1], [0, 8], [char, int])", Op::Max), "");
-        assert_eq!(told("indexed([0, 2], [5, 7], logical)", Op::Sum), "0 (MPI_LOGICAL at displacement 28)");
+        assert_eq!(refusal(mixed, Op::Sum), "5 (MPI_CHAR at displacement 59)");
+        assert_eq!(refusal(mixed, Op::Replace), "");
+        assert_eq!(refusal(mixed, Op::Band), "3 (MPI_DOUBLE at displacement 50)");
+        assert_eq!(refusal("struct([0, 1], [0, 8], [char, int])", Op::Max), "");
         assert_eq!(
-            told("subarray([4, 5], [2, 2], [1, 2], C, char)", Op::Sum),
+            refusal("indexed([0, 2], [5, 7], logical)", Op::Sum),
+            "0 (MPI_LOGICAL at displacement 28)"
+        );
+        assert_eq!(
+            refusal("subarray([4, 5], [2, 2], [1, 2], C, char)", Op::Sum),
             "0 (MPI_CHAR at displacement 7)"
         );
-        // A structure of a double and an int is no pair type, and a pair type is not two numbers.
+        // A structure of a double and an int does not count as a pair type, and a pair type does
+        // not count as two numbers.
         assert_eq!(
-            told("struct([1, 1], [0, 8], [double, int])", Op::Minloc),
+            refusal("struct([1, 1], [0, 8], [double, int])", Op::Minloc),
             "0 (MPI_DOUBLE at displacement 0)"
         );
         assert_eq!(
-            told("struct([1, 1], [0, 8], [int, double_int])", Op::Sum),
+            refusal("struct([1, 1], [0, 8], [int, double_int])", Op::Sum),
             "1 (MPI_DOUBLE_INT at displacement 8)"
         );
-        assert_eq!(told("value_index(double, long)", Op::Minloc), "");
+        assert_eq!(refusal("value_index(double, long)", Op::Minloc), "");
         assert_eq!(
-            told("contiguous(3, value_index(double, long))", Op::Sum),
+            refusal("contiguous(3, value_index(double, long))", Op::Sum),
             "0 (value MPI_DOUBLE and index MPI_LONG at displacement 0)"
         );
-        assert_eq!(told("f90_integer(9)", Op::Land), "0 (MPI_INTEGER4 at displacement 0)");
+        assert_eq!(refusal("f90_integer(9)", Op::Land), "0 (MPI_INTEGER4 at displacement 0)");
     }
 
     #[test]

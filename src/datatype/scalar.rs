@@ -1,13 +1,13 @@
-//! Rust's types of numbers as datatypes.
+//! Scalar types of Rust as MPI datatypes.
 
 use super::Named;
 
 mod sealed {
     use super::Named;
 
-    /// Keeps [`super::Scalar`] to the types below.
+    /// Keeps other crates from implementing [`super::Scalar`] for more types than this module does.
     pub trait Sealed {
-        /// Named datatype of the same size, alignment and class.
+        /// Named datatype that has the size, alignment and class of the Rust type.
         const NAMED: Named;
     }
 }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::datatype::Datatype;
 
-    /// The named type of `T` has its size and alignment.
+    /// Checks that the named datatype of `T` has the size and alignment of `T`.
     fn agrees<T: Scalar>() {
         let t = Datatype::of::<T>();
         assert_eq!((t.size(), t.alignment()), (size_of::<T>() as i64, align_of::<T>() as i64), "{t}");

@@ -1,12 +1,18 @@
-//! Type signatures: the sequence of basic types of a type map, as a length and a hash that compose without expansion.
+//! Type signatures: the sequence of basic types of a type map, as a length and a hash that compose
+//! without expansion.
 //!
-//! The hash of a sequence s1..sn is the polynomial sum of `symbol(si) * B^(n-i)` modulo the Mersenne prime 2^127 - 1. `B^n`
-//! takes one multiplication for each set bit of n, so concatenation and n-fold repetition cost O(log n): a type that would unfold
-//! to 2^40 elements costs no more than its constructors. Equal sequences have equal signatures however they were built.
+//! The hash of a sequence s1..sn is the polynomial sum of `symbol(si) * B^(n-i)` modulo the
+//! Mersenne prime 2^127 - 1, where a symbol is the hash of the name of a basic type. `B^n` takes
+//! one multiplication for each set bit of n after the first, so concatenation and n-fold repetition
+//! cost O(log n): a type that would unfold to 2^40 elements costs no more than its constructors.
+//! Equal sequences have equal signatures, however they were built.
 //!
-//! The base is a constant, so that every process computes the same. Two different sequences of n elements that were not made for it have equal
-//! hashes with a probability of at most n / 2^127; whoever wants a collision can compute one. So a hash decides what is said about
-//! signatures, and never which bytes are moved.
+//! The base is a constant, so that every process computes the same hashes. Two different sequences
+//! of n elements have equal hashes with a probability of at most n / 2^127, unless somebody
+//! computed them to collide, which is possible. In this crate, a hash therefore decides what is
+//! reported about signatures and whether a copy between two layouts is refused, but never which
+//! bytes are moved. (The preload library also looks up by this hash the dense type that it passes
+//! to the MPI library in place of a datatype.)
 //!
 //! Source: MPI 5.0 section 5.1 (type signature), Karp-Rabin fingerprints.
 
@@ -17,11 +23,12 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use super::named::{Class, Named};
 
 const P: u128 = (1 << 127) - 1;
-/// Base of the polynomial: 127 bits without structure (digits of pi after the point, hexadecimal).
+/// Base of the polynomial: a number of 126 bits without structure, the first 32 hexadecimal digits
+/// of pi after the point.
 const BASE: u128 = 0x243f_6a88_85a3_08d3_1319_8a2e_0370_7344;
 
 const fn add(a: u128, b: u128) -> u128 {
-    // Both below 2^127: the sum fits.
+    // Both numbers are below 2^127, so their sum fits in 128 bits.
     let sum = a + b;
     if sum >= P { sum - P } else { sum }
 }
@@ -30,17 +37,17 @@ const fn multiply(a: u128, b: u128) -> u128 {
     const LOW: u128 = u64::MAX as u128;
     let (a1, a0) = (a >> 64, a & LOW);
     let (b1, b0) = (b >> 64, b & LOW);
-    // a1, b1 < 2^63: the cross sum fits in 128 bits.
+    // Since a1 and b1 are below 2^63, the sum of the cross products fits in 128 bits.
     let cross = a1 * b0 + a0 * b1;
     let (low, carry) = (a0 * b0).overflowing_add(cross << 64);
     let high = a1 * b1 + (cross >> 64) + carry as u128;
-    // 2^127 = 1 modulo P; high < 2^126.
+    // Add the bits from 2^127 on to those below, since 2^127 is 1 modulo P. `high` is below 2^126.
     let folded = (low & P) + ((high << 1) | (low >> 127));
     let folded = (folded & P) + (folded >> 127);
     if folded >= P { folded - P } else { folded }
 }
 
-/// `BASE^(2^k)` for every k that a length can have.
+/// `BASE^(2^k)` for the number `k` of every bit that a length can have.
 const POWERS: [u128; 63] = {
     let mut powers = [BASE; 63];
     let mut k = 1;
@@ -51,7 +58,7 @@ const POWERS: [u128; 63] = {
     powers
 };
 
-/// `BASE^length`: what a hash is multiplied by when `length` elements follow.
+/// Returns `BASE^length`, by which a hash is multiplied when `length` elements follow.
 fn power(length: i64) -> u128 {
     let mut result = 1;
     let mut left = length.max(0) as u64;
@@ -67,24 +74,27 @@ fn power(length: i64) -> u128 {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Signature {
     length: i64,
-    /// Low and high half: a node keeps one of these, and 128-bit alignment would cost it 8 bytes more. Its bit 127, which no
-    /// residue has, says that an element is `MPI_BYTE` or `MPI_PACKED`.
+    /// Low and high half of the hash. A `u128` would make a node of a datatype 8 bytes larger
+    /// because of its alignment. The hash is a residue modulo 2^127 - 1, so it leaves bit 127 free.
+    /// This bit is set if an element is `MPI_BYTE` or `MPI_PACKED`.
     hash: [u64; 2],
 }
 
-/// The bit of the high half.
+/// Bit of the high half of the hash that is set if an element of the sequence is `MPI_BYTE` or
+/// `MPI_PACKED`.
 const UNTYPED: u64 = 1 << 63;
 
 impl Signature {
-    /// The empty sequence.
+    /// Signature of the empty sequence.
     pub const EMPTY: Signature = Signature { length: 0, hash: [0; 2] };
 
     fn new(length: i64, hash: u128) -> Signature {
         Signature { length, hash: [hash as u64, (hash >> 64) as u64] }
     }
 
-    /// Returns the one-element sequence of a basic type, the two elements of a pair, nothing for a marker.
-    pub fn of(named: Named) -> Signature {
+    /// Returns the signature of a named type. The sequence has one element for a basic type, two
+    /// for a pair and none for a marker.
+    pub fn from_named(named: Named) -> Signature {
         if let [(part, 0)] = named.parts()
             && *part == named
         {
@@ -92,7 +102,7 @@ impl Signature {
             let untyped = matches!(named.class(), Class::Byte | Class::Packed);
             return Signature::new(1, symbol).or_untyped(untyped);
         }
-        named.parts().iter().fold(Signature::EMPTY, |s, &(part, _)| s.then(&Signature::of(part)))
+        named.parts().iter().fold(Signature::EMPTY, |s, &(part, _)| s.then(&Signature::from_named(part)))
     }
 
     /// Returns the number of basic elements.
@@ -100,12 +110,14 @@ impl Signature {
         self.length
     }
 
-    /// Hash of the sequence, below 2^127: the same in every process, build and version.
+    /// Returns the hash of the sequence, which is below 2^127 and the same in every process, build
+    /// and version.
     pub fn hash(&self) -> u128 {
         u128::from(self.hash[1] & !UNTYPED) << 64 | u128::from(self.hash[0])
     }
 
-    /// Says whether an element is `MPI_BYTE` or `MPI_PACKED`, of which a signature does not say what it holds.
+    /// Returns true if an element is `MPI_BYTE` or `MPI_PACKED`, whose contents a signature does
+    /// not describe.
     pub fn has_untyped(&self) -> bool {
         self.hash[1] & UNTYPED != 0
     }
@@ -115,24 +127,27 @@ impl Signature {
         self
     }
 
-    /// This sequence followed by `next`. Saturates at `i64::MAX` elements, which no constructible type reaches: every
-    /// element has a byte and sizes are checked.
+    /// Returns the signature of this sequence followed by `next`. The length saturates at
+    /// `i64::MAX`, which no type can exceed, because every element has at least one byte and the
+    /// sizes of types are checked.
     #[must_use]
     pub fn then(&self, next: &Signature) -> Signature {
         match self.length {
             0 => *next,
-            _ => self.then_known(&Known::of(*next)),
+            _ => self.then_with_power(&WithPower::from_signature(*next)),
         }
     }
 
-    /// Appends a sequence that is put behind others often.
-    pub(crate) fn then_known(&self, Known { signature: next, power }: &Known) -> Signature {
+    /// Returns the signature of this sequence followed by another one, for which the power of the
+    /// base has already been computed.
+    pub(crate) fn then_with_power(&self, WithPower { signature: next, power }: &WithPower) -> Signature {
         let hash = add(multiply(self.hash(), *power), next.hash());
         Signature::new(self.length.saturating_add(next.length), hash)
             .or_untyped(self.has_untyped() || next.has_untyped())
     }
 
-    /// This sequence `times` times; empty for `times <= 0`.
+    /// Returns the signature of this sequence repeated `times` times, or of the empty sequence if
+    /// `times <= 0`.
     #[must_use]
     pub fn repeat(&self, times: i64) -> Signature {
         match times {
@@ -140,7 +155,10 @@ impl Signature {
             _ if times <= 0 || self.length == 0 => return Signature::EMPTY,
             _ => {}
         }
-        // What stands at the end already, then the sequence doubled again and again; each with its power.
+        // Binary exponentiation. In step k, `doubled` is the hash of this sequence repeated 2^k
+        // times, and `hash` is the hash of as many repetitions as the k lowest bits of `times` say.
+        // `doubled_power` and `hash_power` are the powers of the base for the lengths of these
+        // sequences.
         let (mut hash, mut hash_power) = (0, 1);
         let (mut doubled, mut doubled_power) = (self.hash(), power(self.length));
         let mut left = times;
@@ -159,16 +177,17 @@ impl Signature {
     }
 }
 
-/// A sequence with what a hash is multiplied by when it follows.
+/// A signature, with the power of the base by which the hash of what comes before is multiplied
+/// when this sequence is appended.
 #[derive(Clone, Copy)]
-pub(crate) struct Known {
+pub(crate) struct WithPower {
     signature: Signature,
     power: u128,
 }
 
-impl Known {
-    pub(crate) fn of(signature: Signature) -> Known {
-        Known { signature, power: power(signature.length) }
+impl WithPower {
+    pub(crate) fn from_signature(signature: Signature) -> WithPower {
+        WithPower { signature, power: power(signature.length) }
     }
 }
 
@@ -199,7 +218,7 @@ mod tests {
 
     #[test]
     fn composition() {
-        let (i, d) = (Signature::of(Named::Int), Signature::of(Named::Double));
+        let (i, d) = (Signature::from_named(Named::Int), Signature::from_named(Named::Double));
         let id = i.then(&d);
         assert_eq!(id.repeat(3), id.then(&id).then(&id));
         assert_eq!(i.then(&d.then(&i)), id.then(&i));
@@ -208,16 +227,18 @@ mod tests {
         assert_eq!(id.repeat(-1), Signature::EMPTY);
         assert_eq!(i.repeat(1 << 40).length(), 1 << 40);
         assert_eq!(i.repeat(1 << 40), i.repeat(1 << 39).repeat(2));
-        assert_eq!(Signature::of(Named::DoubleInt), d.then(&i));
-        assert_eq!(Signature::of(Named::Lb), Signature::EMPTY);
-        let byte = Signature::of(Named::Byte);
-        assert!(byte.has_untyped() && Signature::of(Named::Packed).has_untyped() && !id.has_untyped());
+        assert_eq!(Signature::from_named(Named::DoubleInt), d.then(&i));
+        assert_eq!(Signature::from_named(Named::Lb), Signature::EMPTY);
+        let byte = Signature::from_named(Named::Byte);
+        assert!(
+            byte.has_untyped() && Signature::from_named(Named::Packed).has_untyped() && !id.has_untyped()
+        );
         assert!(id.then(&byte).repeat(9).then(&i).has_untyped() && i.then(&byte).has_untyped());
         assert!(!byte.repeat(0).has_untyped() && !byte.repeat(0).then(&id).has_untyped());
         for &n in Named::ALL {
             for &m in Named::ALL {
                 if n < m && n.parts().len() == 1 {
-                    assert_ne!(Signature::of(n), Signature::of(m), "{n} {m}");
+                    assert_ne!(Signature::from_named(n), Signature::from_named(m), "{n} {m}");
                 }
             }
         }

@@ -1,62 +1,73 @@
-//! The type map: the ordered list of (basic type, displacement) that a datatype means, produced lazily.
+//! The type map: the ordered list of (basic type, displacement) that is the meaning of a datatype,
+//! produced lazily.
 //!
-//! Every constructor is followed by its definition in MPI 5.0 sections 5.1.2 to 5.1.4: which copies of which child stand where,
-//! in order; subarray and darray by enumerating global array indices. Nothing here uses expansions, nests or bounds other than
-//! the extents that the definitions name, so the map can judge all of them. The stack is explicit.
+//! The entries of every constructor follow from its definition in MPI 5.0 sections 5.1.2 to 5.1.4,
+//! which says at which displacements the copies of its children are, and in which order. For
+//! subarray and darray, global array indices are enumerated. This module must be usable as the
+//! reference for the rest of the compiler. It therefore uses no nests (the compiler's intermediate
+//! representation), no bounds other than the extents that the definitions name, and no expansions
+//! other than the named type that an f90 type stands for. The stack is explicit.
 //!
-//! Invariant: subtrees without data are never entered, so each step of the iterator ends at an entry after at most
-//! depth + (argument entries skipped) moves.
+//! Invariant: subtrees without data are never entered. To get from one entry to the next takes at
+//! most depth + 1 moves up the tree and depth + 1 moves down, and the time to pass over the entries
+//! of argument arrays that have no data.
 
 use super::combiner::{Combiner, Distribution, Order};
 use super::{Datatype, Named};
 
-/// A position in the children that one constructor places.
+/// Position among the copies of children that one constructor places, or among the parts of a named
+/// type.
 enum Cursor {
     /// Copy `copy` of block `block`.
     Blocks { block: i64, copy: i64 },
-    /// An index of the local array: subarray and darray.
+    /// Position in the local array of a subarray or darray, which consists of the elements that it
+    /// selects.
     Array(Box<LocalArray>),
-    /// The next of a named type's basic parts.
+    /// Index of the next basic part of a named type.
     Parts(usize),
 }
 
-/// A datatype whose entries are being listed: where its origin is, and which child or part comes next.
+/// A datatype whose entries are being listed, with the displacement of its origin and the position
+/// of its next child or part.
 struct Visit<'a> {
     datatype: &'a Datatype,
-    /// Displacement of the datatype's origin. Arithmetic on origins wraps: the displacement of an entry is known to fit,
-    /// an origin on the way need not.
+    /// Displacement of the datatype's origin. Arithmetic on origins wraps: the displacement of an
+    /// entry is known to fit in 64 bits, but an origin on the way to the entry need not fit.
     origin: i64,
     cursor: Cursor,
 }
 
-/// One dimension of a local array.
+/// One dimension of a local array, the elements that a subarray or darray selects from a global
+/// array.
 struct Dimension {
-    /// Local elements.
+    /// Number of local elements along this dimension.
     local: i64,
-    /// Bytes between neighbours in the global array.
+    /// Distance in bytes between neighbours along this dimension in the global array.
     stride: i64,
     global: GlobalIndex,
 }
 
-/// How a local index becomes a global one.
+/// Rule by which an index into the local array becomes an index into the global array.
 enum GlobalIndex {
-    /// Subarray: `start + k`.
-    From { start: i64 },
-    /// Darray: element k of blocks `r`, `r + psize`, ... of `darg` elements.
-    Dealt { darg: i64, psize: i64, r: i64 },
+    /// Subarray: local index `k` is global index `start + k`.
+    Shifted { start: i64 },
+    /// Darray: the local elements are those of blocks `r`, `r + psize` and so on, each of `darg`
+    /// elements.
+    Cyclic { darg: i64, psize: i64, r: i64 },
 }
 
 impl Dimension {
     fn displacement(&self, k: i64) -> i64 {
         let global = match self.global {
-            GlobalIndex::From { start } => start + k,
-            GlobalIndex::Dealt { darg, psize, r } => (k / darg * psize + r) * darg + k % darg,
+            GlobalIndex::Shifted { start } => start + k,
+            GlobalIndex::Cyclic { darg, psize, r } => (k / darg * psize + r) * darg + k % darg,
         };
         global.wrapping_mul(self.stride)
     }
 }
 
-/// An odometer over the local elements, fastest dimension first.
+/// Counter over the elements that a subarray or darray selects. It has a digit for each dimension,
+/// and the first digit is that of the dimension that varies fastest.
 struct LocalArray {
     dimensions: Vec<Dimension>,
     index: Vec<i64>,
@@ -85,16 +96,16 @@ impl LocalArray {
         LocalArray { index: vec![0; sizes.len()], dimensions, done }
     }
 
-    /// `None` for constructors of other kinds.
-    fn of(combiner: &Combiner) -> Option<LocalArray> {
+    /// Returns the local array of a subarray or darray, and `None` for other constructors.
+    fn from_combiner(combiner: &Combiner) -> Option<LocalArray> {
         match combiner {
             Combiner::Subarray { sizes, subsizes, starts, order, oldtype } => {
                 Some(LocalArray::new(*order, oldtype.extent(), sizes, |d| {
-                    (subsizes[d], GlobalIndex::From { start: starts[d] })
+                    (subsizes[d], GlobalIndex::Shifted { start: starts[d] })
                 }))
             }
             Combiner::Darray { rank, gsizes, distribs, dargs, psizes, order, oldtype, .. } => {
-                // The process grid is row-major: the last coordinate varies fastest.
+                // The process grid is row-major: its last coordinate varies fastest.
                 let mut coordinates = vec![0; psizes.len()];
                 let mut rest = *rank;
                 for d in (0..psizes.len()).rev() {
@@ -108,13 +119,16 @@ impl LocalArray {
                         (Distribution::Block, None) => gsize / psize + i64::from(gsize % psize > 0),
                         (Distribution::Cyclic, None) => 1,
                     };
+                    // The process owns `darg` elements of every full round of blocks, and its share
+                    // of the last round, which may be incomplete.
                     let (darg, psize, r) = (i128::from(darg), i128::from(psize), i128::from(r));
                     let (rounds, rest) =
                         (i128::from(gsize) / (darg * psize), i128::from(gsize) % (darg * psize));
                     let local = rounds * darg + (rest - r * darg).clamp(0, darg);
-                    // A block longer than the array is one block of the whole array.
+                    // A block that is longer than the array has the same elements as one block of
+                    // the whole array.
                     let darg = darg.min(i128::from(gsize)) as i64;
-                    (local as i64, GlobalIndex::Dealt { darg, psize: psize as i64, r: r as i64 })
+                    (local as i64, GlobalIndex::Cyclic { darg, psize: psize as i64, r: r as i64 })
                 }))
             }
             _ => None,
@@ -126,7 +140,7 @@ impl LocalArray {
         each.fold(0, i64::wrapping_add)
     }
 
-    /// Moves `n` >= 1 local elements on.
+    /// Advances by `n` >= 1 local elements.
     fn advance(&mut self, n: i64) {
         let mut carry = n;
         for (d, k) in self.dimensions.iter().zip(&mut self.index) {
@@ -141,7 +155,8 @@ impl LocalArray {
     }
 }
 
-/// Block `i` of a constructor: its child, how many copies, and the displacement of the first. `None` past the last block.
+/// Returns block `i` of a constructor: its child, the number of copies of the child, and the
+/// displacement of the first copy. Returns `None` after the last block.
 pub(super) fn block(combiner: &Combiner, i: i64) -> Option<(&Datatype, i64, i64)> {
     let at = usize::try_from(i).ok()?;
     let one = |child, copies| if i == 0 { Some((child, copies, 0)) } else { None };
@@ -172,7 +187,8 @@ pub(super) fn block(combiner: &Combiner, i: i64) -> Option<(&Datatype, i64, i64)
         }
         Combiner::ValueIndex { value, index } => match i {
             0 => Some((value, 1, 0)),
-            // As a C structure: the index at the next multiple of its alignment.
+            // A pair has the layout of a C structure: the index begins at the first multiple of the
+            // index's alignment at or after the end of the value.
             1 => Some((
                 index,
                 1,
@@ -191,7 +207,7 @@ pub(super) fn block(combiner: &Combiner, i: i64) -> Option<(&Datatype, i64, i64)
 
 impl<'a> Visit<'a> {
     fn new(datatype: &'a Datatype, origin: i64) -> Visit<'a> {
-        let cursor = match LocalArray::of(datatype.combiner()) {
+        let cursor = match LocalArray::from_combiner(datatype.combiner()) {
             Some(local) => Cursor::Array(Box::new(local)),
             None if datatype.basic().is_some() => Cursor::Parts(0),
             None => Cursor::Blocks { block: 0, copy: 0 },
@@ -199,12 +215,16 @@ impl<'a> Visit<'a> {
         Visit { datatype, origin, cursor }
     }
 
-    /// The next copy of a child with data that holds more than `skip` bytes; whole copies before it are passed over and
-    /// taken off `skip`.
+    /// Passes over copies of children as long as `skip` covers them, and subtracts their bytes from
+    /// `skip`. Returns the next copy that holds more than `skip` bytes of data, with its origin.
+    ///
+    /// For a subarray or darray, `skip` must not exceed the bytes of data that it still has,
+    /// because otherwise the bytes beyond its end are subtracted too.
     fn next_child(&mut self, skip: &mut u64) -> Option<(&'a Datatype, i64)> {
         let combiner = self.datatype.combiner();
-        // Whole copies of `child` that `skip` covers, at most `available`.
-        let mut pass = |bytes: i64, available: i64| {
+        // Returns how many whole copies of `bytes` bytes `skip` covers, at most `available`, and
+        // subtracts their bytes from `skip`.
+        let mut skip_copies = |bytes: i64, available: i64| {
             let passed = (*skip / bytes as u64).min(available.max(0) as u64);
             *skip -= passed * bytes as u64;
             passed as i64
@@ -213,7 +233,7 @@ impl<'a> Visit<'a> {
             Cursor::Parts(_) => None,
             Cursor::Array(local) => {
                 let oldtype = combiner.children().next()?;
-                let passed = pass(oldtype.size(), i64::MAX);
+                let passed = skip_copies(oldtype.size(), i64::MAX);
                 if passed > 0 && !local.done {
                     local.advance(passed);
                 }
@@ -227,7 +247,7 @@ impl<'a> Visit<'a> {
             Cursor::Blocks { block: i, copy } => loop {
                 let (child, copies, displacement) = block(combiner, *i)?;
                 if child.size() > 0 {
-                    *copy += pass(child.size(), copies - *copy);
+                    *copy += skip_copies(child.size(), copies - *copy);
                     if *copy < copies {
                         let step = copy.wrapping_mul(child.extent());
                         *copy += 1;
@@ -235,45 +255,51 @@ impl<'a> Visit<'a> {
                     }
                 }
                 (*i, *copy) = (*i + 1, 0);
-                // Equal blocks are passed over at once.
+                // The blocks of a vector are equal, so any number of them is passed over in one
+                // step.
                 if let Combiner::Vector { count, .. } | Combiner::Hvector { count, .. } = combiner {
-                    *i += pass(copies * child.size(), *count - *i);
+                    *i += skip_copies(copies * child.size(), *count - *i);
                 }
             },
         }
     }
 }
 
-/// Lazy iterator over the type map: `(basic type, displacement in bytes)` in packing order. Pair types give their two parts;
-/// markers are no entries.
+/// Lazy iterator over the type map: `(basic type, displacement in bytes)` in packing order. A pair
+/// type gives an entry for each of its two parts, and a marker gives none.
 pub struct TypeMap<'a> {
     datatype: &'a Datatype,
-    /// Instances not started yet, and the origin of the next.
+    /// Number of instances that have not been started. `origin` is the origin of the next instance.
     instances: u64,
     origin: i64,
     stack: Vec<Visit<'a>>,
-    /// Bytes of data still to pass over.
+    /// Number of bytes of data that are still to be passed over.
     skip: u64,
 }
 
 impl<'a> TypeMap<'a> {
-    /// Returns the map of one instance.
+    /// Returns the type map of one instance.
     pub fn new(datatype: &'a Datatype) -> TypeMap<'a> {
         TypeMap::instances(datatype, 1)
     }
 
-    /// Returns the map of `count` instances, one extent apart. Displacements are exact where they fit in 64 bits and wrap where an
-    /// instance lies beyond.
+    /// Returns the type map of `count` instances, one extent apart. A displacement is exact if it
+    /// fits in 64 bits, and wraps otherwise.
     pub fn instances(datatype: &'a Datatype, count: u64) -> TypeMap<'a> {
         let instances = if datatype.size() == 0 { 0 } else { count };
         TypeMap { datatype, instances, origin: 0, stack: Vec::new(), skip: 0 }
     }
 
-    /// Passes over the first `bytes` bytes of data that are still ahead and returns how many of them belong to the entry that
-    /// comes next (0: it starts there). Takes steps for blocks, not for bytes.
+    /// Passes over the next `bytes` bytes of data. If they end inside an entry, `next` still
+    /// returns this entry, and the result is the number of its bytes that were passed over.
+    /// Otherwise the result is 0. The time depends on the number of blocks, not on `bytes`.
+    ///
+    /// Precondition: if part of a subarray or darray has been returned or passed over already, the
+    /// bytes must not go beyond the end of this array. If they do, fewer bytes than `bytes` are
+    /// passed over. On an iterator that has not been used yet, any number of bytes is allowed.
     pub fn skip_bytes(&mut self, bytes: u64) -> u64 {
         self.skip = bytes;
-        while let Some(inside) = self.settle() {
+        while let Some(inside) = self.step() {
             if let Some(inside) = inside {
                 return inside;
             }
@@ -281,10 +307,14 @@ impl<'a> TypeMap<'a> {
         0
     }
 
-    /// One move towards the next entry. `None`: there is none. `Some(Some(b))`: the top visit's next part is the next entry, and
-    /// `b` bytes of it are to be skipped.
-    fn settle(&mut self) -> Option<Option<u64>> {
+    /// Makes one move towards the next entry. Returns `None` if there is no entry left,
+    /// `Some(None)` if more moves are needed, and `Some(Some(b))` if the next part of the visit on
+    /// top of the stack is the next entry. `b` is the number of bytes to skip at the start of this
+    /// entry.
+    fn step(&mut self) -> Option<Option<u64>> {
         let Some(visit) = self.stack.last_mut() else {
+            // No instance is being visited. Pass over whole instances as long as `skip` covers
+            // them, and start the next one.
             let size = self.datatype.size().max(1) as u64;
             let passed = (self.skip / size).min(self.instances);
             self.skip -= passed * size;
@@ -299,6 +329,8 @@ impl<'a> TypeMap<'a> {
             return Some(None);
         };
         if let Cursor::Parts(part) = &mut visit.cursor {
+            // The visit on top of the stack is that of a named type. Its next part is the next
+            // entry, unless `skip` covers the whole part.
             let Some((basic, _)) = visit.datatype.basic().and_then(|n| n.parts().get(*part)) else {
                 self.stack.pop();
                 return Some(None);
@@ -313,7 +345,8 @@ impl<'a> TypeMap<'a> {
         }
         match visit.next_child(&mut self.skip) {
             Some((child, origin)) => {
-                // A visit with nothing after this child need not wait for it; left in place for plainness.
+                // If this child is the last one of its visit, the visit could be removed now. It
+                // stays, because this is simpler.
                 self.stack.push(Visit::new(child, origin));
             }
             None => {
@@ -329,7 +362,7 @@ impl Iterator for TypeMap<'_> {
 
     fn next(&mut self) -> Option<(Named, i64)> {
         loop {
-            self.settle()?;
+            self.step()?;
             let Some(visit) = self.stack.last_mut() else { continue };
             if let Cursor::Parts(part) = &mut visit.cursor
                 && let Some(&(basic, displacement)) =
@@ -343,12 +376,13 @@ impl Iterator for TypeMap<'_> {
 }
 
 impl Datatype {
-    /// Returns the type map of one instance, lazily, in packing order.
+    /// Returns the type map of one instance, in packing order. The entries are produced lazily.
     pub(crate) fn type_map(&self) -> TypeMap<'_> {
         TypeMap::new(self)
     }
 
-    /// Returns the named type that a leaf is: itself, or the one that an f90 type stands for. `None` for nodes with children.
+    /// Returns the named type of a leaf, which is the type itself or the named type that an f90
+    /// type stands for. Returns `None` for a node with children.
     pub(crate) fn basic(&self) -> Option<Named> {
         match self.combiner() {
             Combiner::Named(n) => Some(*n),

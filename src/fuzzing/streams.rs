@@ -60,7 +60,7 @@ pub(super) fn check(t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check {
     let (mut signature, mut untyped) = (Signature::EMPTY, false);
     let hashes: Vec<u64> = std::iter::once(1)
         .chain(list.iter().map(|&element| {
-            signature = signature.then(&Signature::of(element));
+            signature = signature.then(&Signature::from_named(element));
             untyped |= is_untyped(element);
             if untyped { 0 } else { (signature.hash() as u64).max(1) }
         }))

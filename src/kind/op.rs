@@ -1,4 +1,5 @@
-//! Predefined reduction operations (MPI 5.0, 6.9.2 and 6.9.4), and the two of one-sided communication (12.3.4).
+//! Predefined reduction operations (MPI 5.0, 6.9.2 and 6.9.4), and `MPI_REPLACE` and `MPI_NO_OP` of
+//! one-sided communication (12.3.4).
 
 use std::fmt;
 
@@ -48,7 +49,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// All of them.
+    /// All operations in the order of the enum: `ALL[op as usize] == op`.
     pub(crate) const ALL: [Op; 14] = [
         Op::Sum,
         Op::Prod,
@@ -66,7 +67,8 @@ impl Op {
         Op::NoOp,
     ];
 
-    /// Returns the word of text forms and of the command line: MPI's, in lower case.
+    /// Returns the operation's name in text forms and on the command line, which is MPI's name in
+    /// lower case without `MPI_`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Op::Sum => "sum",
@@ -86,12 +88,12 @@ impl Op {
         }
     }
 
-    /// MPI's name, as `MPI_SUM`.
+    /// Returns MPI's name of the operation, such as `MPI_SUM`.
     pub(crate) fn mpi_name(self) -> String {
         format!("MPI_{}", self.name().to_uppercase())
     }
 
-    /// Returns its handle in the ABI of MPI 5.0 (section 20.4).
+    /// Returns the value of the operation's handle in the ABI of MPI 5.0 (section 20.4).
     pub(crate) fn abi_value(self) -> u32 {
         match self {
             Op::Sum => 0x21,
@@ -111,12 +113,13 @@ impl Op {
         }
     }
 
-    /// Returns the one of that handle.
+    /// Returns the operation whose ABI handle has the given value, or `None` if there is none.
     pub(crate) fn from_abi(value: u64) -> Option<Op> {
         Op::ALL.into_iter().find(|op| u64::from(op.abi_value()) == value)
     }
 
-    /// Says whether it is about pairs of a value and an index.
+    /// Returns true for `MPI_MINLOC` and `MPI_MAXLOC`, whose operands are pairs of a value and an
+    /// index.
     pub(crate) fn is_location(self) -> bool {
         matches!(self, Op::Minloc | Op::Maxloc)
     }

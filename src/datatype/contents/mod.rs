@@ -1,9 +1,12 @@
-//! Envelope and contents: where each constructor argument stands in the arrays of `MPI_Type_get_contents`, both ways.
+//! Envelope and contents: the place of each constructor argument in the arrays of
+//! `MPI_Type_get_contents`, for writing and for reading.
 //!
-//! Source: MPI-2.0 section 8.6, MPI 5.0 section 5.1.13. One placement per combiner and form: the small form puts counts into the
-//! integers and byte displacements into the addresses; the large form of a `_c` constructor puts counts, displacements, sizes
-//! and bounds into the large counts, while ndims, order and darray's size, rank, distributions and grid stay integers.
-//! `put` writes a combiner, `take` reads one: the same calls in the same order.
+//! Source: MPI-2.0 section 8.6, MPI 5.0 section 5.1.13. The arguments of every combiner have one
+//! place in the small form and one in the large form. The small form puts counts into the integers
+//! and byte displacements into the addresses. The large form of a `_c` constructor puts counts,
+//! displacements, sizes and bounds into the large counts, while ndims, order and darray's size,
+//! rank, distributions and grid stay integers. `put` writes a combiner and `take` reads one, with
+//! the same calls in the same order.
 
 mod put;
 mod take;
@@ -15,7 +18,7 @@ use super::{Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
 use crate::filled::Filled;
 
-/// The combiners of `MPI_Type_get_envelope`.
+/// Combiner of a datatype, as `MPI_Type_get_envelope` returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "each is MPI_COMBINER_ and its name")]
 pub enum CombinerKind {
@@ -41,7 +44,9 @@ pub enum CombinerKind {
     ValueIndex,
 }
 
-/// Kind, MPI name and value. The three legacy values are ours: the ABI has none, and leaves what is above 16384 to others.
+/// Kind, MPI's name and value of every combiner. The standard ABI has no values for the three
+/// legacy kinds (`HvectorInteger`, `HindexedInteger` and `StructInteger`), and leaves values above
+/// 16384 to others, so the values of these kinds are our own.
 const KINDS: [(CombinerKind, &str, i32); 20] = [
     (CombinerKind::Named, "MPI_COMBINER_NAMED", 101),
     (CombinerKind::Dup, "MPI_COMBINER_DUP", 102),
@@ -66,29 +71,31 @@ const KINDS: [(CombinerKind, &str, i32); 20] = [
 ];
 
 impl CombinerKind {
-    /// Every combiner.
+    /// Returns an iterator over all combiners.
     pub fn all() -> impl Iterator<Item = CombinerKind> {
         KINDS.iter().map(|k| k.0)
     }
 
-    /// MPI's name.
+    /// Returns MPI's name of the combiner.
     pub fn mpi_name(self) -> &'static str {
         KINDS[self as usize].1
     }
 
-    /// Value in the MPI 5.0 standard ABI; for the three legacy kinds, which it lacks, a value of our own.
+    /// Returns the value in the MPI 5.0 standard ABI or, for the three legacy kinds that the ABI
+    /// lacks, a value of our own.
     pub fn abi_value(self) -> i32 {
         KINDS[self as usize].2
     }
 
-    /// Says whether such a type is predefined: never freed (named types, and the unnamed f90 and value_index ones).
+    /// Returns true if types of this kind are predefined and therefore never freed: named types,
+    /// and the unnamed f90 and value_index types.
     pub fn is_predefined(self) -> bool {
         use CombinerKind as K;
         matches!(self, K::Named | K::F90Real | K::F90Complex | K::F90Integer | K::ValueIndex)
     }
 }
 
-/// Integer constants inside the contents; every MPI library has its own values.
+/// Integer constants inside the contents, whose values differ between MPI libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is MPI_ and its name")]
 pub struct Constants {
@@ -102,7 +109,8 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Values of the MPI 5.0 standard ABI. Its default distribution argument, 19, cannot be told from a block size of 19.
+    /// Values of the MPI 5.0 standard ABI. The default distribution argument is 19, so it cannot be
+    /// distinguished from a block size of 19.
     pub const ABI: Constants = Constants {
         order_c: 12,
         order_fortran: 15,
@@ -113,29 +121,30 @@ impl Constants {
         undefined: -32766,
     };
 
-    /// As the ABI's, but the default distribution argument is the least int: no block size, and nothing that a program would
-    /// give where the argument is ignored.
+    /// Values of the ABI, except that the default distribution argument is the lowest int. This
+    /// value is not a block size, and no program would pass it for a dimension whose argument is
+    /// ignored.
     pub const OWN: Constants = Constants { distribute_dflt_darg: i32::MIN, ..Constants::ABI };
 }
 
-/// Result of `MPI_Type_get_envelope_c`: lengths of the four arrays, and the combiner. Signed, because a host may say
-/// anything.
+/// Result of `MPI_Type_get_envelope_c`: the combiner, and the lengths of the four arrays. The
+/// lengths are signed, because a library may return anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// The constructor.
+    /// Kind of the constructor.
     pub combiner: CombinerKind,
     /// Number of integer arguments.
     pub integers: i64,
     /// Number of address arguments.
     pub addresses: i64,
-    /// Number of large count arguments: positive exactly for nodes of `_c` constructors.
+    /// Number of large-count arguments, which is positive exactly for nodes of `_c` constructors.
     pub large_counts: i64,
     /// Number of datatype arguments.
     pub datatypes: i64,
 }
 
 impl Envelope {
-    /// Returns the number of arguments of all four kinds; a negative number of one kind counts as none.
+    /// Returns the number of arguments of all four kinds. A negative number counts as 0.
     pub fn arguments(&self) -> u64 {
         let kinds = [self.integers, self.addresses, self.large_counts, self.datatypes];
         kinds.into_iter().map(|n| n.max(0) as u64).sum()
@@ -153,7 +162,8 @@ pub struct Contents<H> {
 }
 
 impl Combiner {
-    /// Returns the combiner's kind; host bounds show what they stand on.
+    /// Returns the combiner's kind. `Bounds`, which is not a constructor of MPI, has the kind of
+    /// the type below it.
     pub fn kind(&self) -> CombinerKind {
         use CombinerKind as K;
         match self {
@@ -176,7 +186,7 @@ impl Combiner {
             Combiner::F90Complex { .. } => K::F90Complex,
             Combiner::F90Integer { .. } => K::F90Integer,
             Combiner::Resized { .. } => K::Resized,
-            // Host bounds never stand on host bounds: one step.
+            // `Bounds` is never on top of `Bounds`, so this takes one step.
             Combiner::Bounds { oldtype, .. } => match oldtype.combiner() {
                 Combiner::Bounds { .. } => K::Dup,
                 inner => inner.kind(),
@@ -185,16 +195,18 @@ impl Combiner {
         }
     }
 
-    /// Says whether a count does not fit the integers of the small form.
+    /// Returns true if a count does not fit into the integers of the small form. The size, rank and
+    /// grid of a darray are tested like counts, although they are integers in the large form too.
     pub(crate) fn needs_large_counts(&self) -> bool {
-        let mut wide = put::Wide(false);
+        let mut wide = put::LargeCountCheck(false);
         put::put(self, false, &Constants::OWN, &mut wide);
         wide.0
     }
 }
 
 impl Datatype {
-    /// Returns the node that a constructor call of MPI made: the one below host bounds, else itself.
+    /// Returns the node that a constructor call of MPI made: the node below a [`Combiner::Bounds`],
+    /// or else the node itself.
     pub(crate) fn constructed(&self) -> &Datatype {
         match self.combiner() {
             Combiner::Bounds { oldtype, .. } => oldtype,
@@ -202,7 +214,9 @@ impl Datatype {
         }
     }
 
-    /// `MPI_Type_get_envelope_c`: the small form's numbers, or the large form's for a large-count node. O(1).
+    /// Returns the result of `MPI_Type_get_envelope_c`. For a large-count node, the lengths are
+    /// those of the large form, and for any other node those of the small form. The time is
+    /// constant, or proportional to the number of dimensions for a darray.
     pub(crate) fn envelope(&self) -> Envelope {
         let node = self.constructed();
         let mut lengths = put::Lengths::default();
@@ -216,11 +230,15 @@ impl Datatype {
         }
     }
 
-    /// `MPI_Type_get_contents_c` into arrays of at least the envelope's lengths, one copy of each array. Datatypes are
-    /// `constructed().combiner().children()`, in order.
+    /// Writes the contents (`MPI_Type_get_contents_c`) into arrays that are at least as long as the
+    /// envelope says, with one copy of each array. The datatypes of the contents are not written:
+    /// they are `constructed().combiner().children()`, in order.
     ///
     /// # Errors
-    /// A named type (class `Type`); an array shorter than the envelope says; an integer that does not fit 32 bits.
+    /// Returns an error of class `Type` for a named type, of class `Arg` for an array that is
+    /// shorter than the envelope says, and of class `ValueTooLarge` for an integer that does not
+    /// fit in 32 bits. The arrays are unchanged, except that an error of class `ValueTooLarge` is
+    /// found only after all of them have been written.
     pub(crate) fn contents_into(
         &self,
         constants: &Constants,
@@ -232,11 +250,12 @@ impl Datatype {
         self.fill_contents(constants, arrays)
     }
 
-    /// As [`Datatype::contents_into`], into memory that need not be initialized. After success the
-    /// envelope's lengths of the arrays are.
+    /// Writes the contents as [`Datatype::contents_into`] does, into memory that need not be
+    /// initialized. After success, as many entries of each array are initialized as the envelope
+    /// says.
     ///
     /// # Errors
-    /// As [`Datatype::contents_into`].
+    /// Returns the errors that [`Datatype::contents_into`] returns.
     pub(crate) fn contents_into_uninit(
         &self,
         constants: &Constants,
@@ -260,16 +279,19 @@ impl Datatype {
             return Err(Error::new(ErrorClass::Type, CALL, "datatype", n, rule));
         }
         let envelope = self.envelope();
-        for (argument, have, want) in [
+        for (argument, available, required) in [
             ("max_integers", integers.room(), envelope.integers),
             ("max_addresses", addresses.room(), envelope.addresses),
             ("max_large_counts", large_counts.room(), envelope.large_counts),
         ] {
-            if (have as i64) < want {
-                let rule = format!("must be at least the envelope's {want}");
-                return Err(Error::new(ErrorClass::Arg, CALL, argument, have, rule));
+            if (available as i64) < required {
+                let rule = format!("must be at least the envelope's {required}");
+                return Err(Error::new(ErrorClass::Arg, CALL, argument, available, rule));
             }
         }
+        // The arrays are long enough, so the only possible failure is an integer that does not fit
+        // in 32 bits. In the large form, this can still be the size, rank, number of dimensions,
+        // grid or a distribution argument of a darray, for example.
         let mut fill = put::Fill { integers, addresses, large_counts, too_large: None };
         put::put(node.combiner(), node.is_large_count(), constants, &mut fill);
         match fill.too_large {
@@ -281,7 +303,8 @@ impl Datatype {
         }
     }
 
-    /// Returns the contents in arrays of their own. Errors as [`Datatype::contents_into`].
+    /// Returns the contents in newly allocated arrays. The errors are those of
+    /// [`Datatype::contents_into`].
     pub(crate) fn contents(&self, constants: &Constants) -> Result<Contents<Datatype>> {
         let envelope = self.envelope();
         let mut contents = Contents {
@@ -298,7 +321,9 @@ impl Datatype {
     /// Calls the constructor that an envelope and contents describe.
     ///
     /// # Errors
-    /// Arrays that do not have the combiner's lengths, values that are none of `constants`, and what the constructor refuses.
+    /// Returns an error if an array does not have the length that the combiner asks for, or if an
+    /// order or distribution is not among `constants`. Also returns the error of a constructor that
+    /// refuses its arguments.
     pub(crate) fn from_contents(
         kind: CombinerKind,
         contents: Contents<Datatype>,
@@ -321,7 +346,8 @@ impl Datatype {
     }
 }
 
-/// Returns the named type of a node, below host bounds.
+/// Returns the named type of a node. A [`Combiner::Bounds`] on top of the named type is ignored.
+/// Returns `None` for any other type.
 pub fn named_of(t: &Datatype) -> Option<Named> {
     match t.constructed().combiner() {
         Combiner::Named(n) => Some(*n),

@@ -1,19 +1,25 @@
-//! Writing: a combiner's numbers in the order of the three number arrays.
+//! Writing of contents: passes the numbers of a combiner on in the order of the three arrays for
+//! numbers (integers, addresses and large counts).
 
 use super::Constants;
 use crate::datatype::{Combiner, Distribution, Order};
 use crate::filled::Filled;
 
-/// Receives arguments in the order of their arrays.
+/// Receiver of the arguments of a combiner. The arguments of each array arrive in the order of that
+/// array.
 pub(super) trait Sink {
+    /// Receives a single number for the array of integers: an order, the number of dimensions of a
+    /// subarray, an argument of an f90 type, or a distribution of a darray or its argument.
     fn integer(&mut self, value: i64);
-    /// Counts of small forms.
+    /// Receives numbers for the array of integers: the counts of the small form and, of a darray in
+    /// both forms, the size, rank, number of dimensions and `psizes`.
     fn integers(&mut self, values: &[i64]);
     fn addresses(&mut self, values: &[i64]);
     fn large_counts(&mut self, values: &[i64]);
 }
 
-/// Sends a combiner's numbers to their places.
+/// Passes each number of a combiner to `sink`, for the array to which it belongs. `large` selects
+/// the large form.
 pub(super) fn put(combiner: &Combiner, large: bool, constants: &Constants, sink: &mut impl Sink) {
     let counts = |sink: &mut dyn Sink, values: &[i64]| {
         if large { sink.large_counts(values) } else { sink.integers(values) }
@@ -25,6 +31,8 @@ pub(super) fn put(combiner: &Combiner, large: bool, constants: &Constants, sink:
         Order::C => i64::from(constants.order_c),
         Order::Fortran => i64::from(constants.order_fortran),
     };
+    // The order within each array is that of MPI 5.0, section 5.1.13. Constants and the lengths of
+    // arrays are passed on like other numbers.
     match combiner {
         Combiner::Named(_) | Combiner::Dup { .. } | Combiner::Bounds { .. } | Combiner::ValueIndex { .. } => {
         }
@@ -85,7 +93,7 @@ pub(super) fn put(combiner: &Combiner, large: bool, constants: &Constants, sink:
     }
 }
 
-/// Counts places.
+/// Sink that counts the entries of each array.
 #[derive(Default)]
 pub(super) struct Lengths {
     pub(super) integers: usize,
@@ -108,12 +116,12 @@ impl Sink for Lengths {
     }
 }
 
-/// Fills arrays that are known to be long enough.
+/// Sink that fills arrays, which must be long enough.
 pub(super) struct Fill<'a> {
     pub(super) integers: Filled<'a, i32>,
     pub(super) addresses: Filled<'a, i64>,
     pub(super) large_counts: Filled<'a, i64>,
-    /// An integer that did not fit.
+    /// An integer that did not fit in 32 bits, if there was one.
     pub(super) too_large: Option<i64>,
 }
 
@@ -122,7 +130,8 @@ impl Sink for Fill<'_> {
         self.integers(&[value]);
     }
     fn integers(&mut self, values: &[i64]) {
-        // No branch per entry: a vector loop narrows and gathers what was lost.
+        // The loop narrows the values and collects the bits that were lost. It has no branch per
+        // entry, so that it is vectorized.
         let mut lost = 0;
         self.integers.extend(
             values.len(),
@@ -144,13 +153,15 @@ impl Sink for Fill<'_> {
     }
 }
 
-/// Sees whether a count does not fit an int.
-pub(super) struct Wide(pub(super) bool);
+/// Sink that finds out whether a number that it receives through `integers` does not fit in an int.
+/// Numbers that it receives through `integer`, among them the distributions of a darray and their
+/// arguments, are ignored.
+pub(super) struct LargeCountCheck(pub(super) bool);
 
-impl Sink for Wide {
+impl Sink for LargeCountCheck {
     fn integer(&mut self, _: i64) {}
     fn integers(&mut self, values: &[i64]) {
-        // Shifted by 2^31, what fits is below 2^32.
+        // A value fits in an int exactly if the unsigned sum of the value and 2^31 is below 2^32.
         let bits = values.iter().fold(0u64, |m, &v| m | v.wrapping_add(1 << 31) as u64);
         self.0 |= bits >> 32 != 0;
     }

@@ -1,4 +1,5 @@
-//! Reading: a combiner from its arrays, the same takes in the order of the puts.
+//! Reading of contents: takes the arguments of a combiner out of the arrays, in the order in which
+//! `put` writes them.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use super::{CombinerKind as K, Constants};
 use crate::datatype::{Combiner, Datatype, Distribution, Order};
 use crate::error::{Error, ErrorClass, Result};
 
-/// The arrays that are left to read.
+/// The parts of the arrays that have not been read yet.
 pub(super) struct Take<'a> {
     pub(super) kind: K,
     pub(super) constants: &'a Constants,
@@ -14,7 +15,8 @@ pub(super) struct Take<'a> {
     pub(super) integers: &'a [i32],
     pub(super) addresses: &'a [i64],
     pub(super) large_counts: &'a [i64],
-    /// Taken from the front in one go or one by one; what is left over is an error.
+    /// Datatypes that have not been read yet. They are taken from the front, one by one or all
+    /// together. It is an error if some are left at the end.
     pub(super) datatypes: Vec<Datatype>,
 }
 
@@ -75,7 +77,7 @@ impl Take<'_> {
         Ok(self.addresses(1)?[0])
     }
 
-    /// A number of array entries.
+    /// Converts a number of array entries to `usize`. The number must not be negative.
     fn length(&self, value: i64) -> Result<usize> {
         usize::try_from(value).map_err(|_| self.wrong("count", value, "must not be negative"))
     }
@@ -104,14 +106,17 @@ impl Take<'_> {
         }
     }
 
-    /// A number, or the constant that stands for "not given".
+    /// Reads a number. Returns `None` if it is the constant `absent`, which stands for an argument
+    /// that was not given.
     fn optional(&mut self, absent: i32) -> Result<Option<i64>> {
         let value = self.integer()?;
         Ok((value != i64::from(absent)).then_some(value))
     }
 
-    /// Returns the combiner of the arrays.
+    /// Reads the combiner from the arrays.
     pub(super) fn combiner(&mut self) -> Result<Combiner> {
+        // The fields are evaluated in the order in which they are written here, which is the order
+        // of the arrays.
         Ok(match self.kind {
             K::Named => return Err(self.wrong("combiner", "named", "a named type has no contents")),
             K::Dup => Combiner::Dup { oldtype: self.datatype()? },
@@ -169,7 +174,7 @@ impl Take<'_> {
         })
     }
 
-    /// Blocks of one length.
+    /// Reads an indexed_block or hindexed_block.
     fn equal_blocks(&mut self) -> Result<Combiner> {
         let (count, blocklength) = (self.count()?, self.count()?);
         let n = self.length(count)?;
@@ -182,7 +187,7 @@ impl Take<'_> {
         })
     }
 
-    /// Blocks of types of their own.
+    /// Reads a struct.
     fn structure(&mut self) -> Result<Combiner> {
         let count = self.count()?;
         let n = self.length(count)?;
@@ -194,7 +199,7 @@ impl Take<'_> {
         })
     }
 
-    /// A part of an array.
+    /// Reads a subarray.
     fn subarray(&mut self) -> Result<Combiner> {
         let ndims = self.integer()?;
         let n = self.length(ndims)?;
@@ -207,7 +212,7 @@ impl Take<'_> {
         })
     }
 
-    /// A part of a distributed array.
+    /// Reads a darray.
     fn darray(&mut self) -> Result<Combiner> {
         let (size, rank, ndims) = (self.integer()?, self.integer()?, self.integer()?);
         let n = self.length(ndims)?;
@@ -228,7 +233,7 @@ impl Take<'_> {
         })
     }
 
-    /// Nothing may be left.
+    /// Checks that nothing is left in the arrays.
     pub(super) fn finish(&self) -> Result<()> {
         for (argument, left) in [
             ("array_of_integers", self.integers.len()),

@@ -1,28 +1,32 @@
-//! Text notation of datatypes: the constructor without MPI's prefix, arguments in the standard's order, datatypes last.
+//! Text notation of datatypes. A datatype is written as its constructor without MPI's prefix, with
+//! the arguments in the standard's order, except that datatypes are last.
 //!
 //! ```text
 //! text     = { "let" name "=" type ";" } type
 //! type     = named | name | constructor "(" argument { "," argument } ")"
 //! argument = [ parameter "=" ] ( number | word | type | "[" list "]" )
 //! ```
-//! Numbers may contain `_`; `#` starts a comment that ends with its line. Array lengths are implied, so `indexed_block` has no
-//! count and `subarray` no ndims. `let` names a shared node: a DAG is written once and read back as a DAG.
+//! Numbers may contain `_`, and `#` starts a comment that ends with its line. The lengths of arrays
+//! are implied, so `indexed_block` has no count and `subarray` no ndims. `let` gives a name to a
+//! shared node, so that it is written once and read back as one node. The printer does this only if
+//! it estimates that the node's text has more than 96 characters. A shared node with a shorter text
+//! is written at each use and, unless it is a named type, read back as a separate node each time.
 
 mod parse;
 mod print;
 
-/// Kind of an argument of the notation.
+/// Kind of an argument in the text notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ParameterKind {
     /// A number.
     Number,
     /// A number or `undefined`.
     Optional,
     /// A list of numbers.
     Numbers,
-    /// A list of numbers and `default`.
+    /// A list, each entry of which is a number or `default`.
     Optionals,
-    /// A list of `block`, `cyclic`, `none`.
+    /// A list of the words `block`, `cyclic` and `none`.
     Distributions,
     /// `C` or `Fortran`.
     Order,
@@ -32,73 +36,77 @@ enum Kind {
     Types,
 }
 
-/// A constructor's name and parameters.
-struct Form {
+/// Name of a constructor in the text notation, and the names and kinds of its parameters.
+struct ConstructorSyntax {
     name: &'static str,
-    parameters: &'static [(&'static str, Kind)],
+    parameters: &'static [(&'static str, ParameterKind)],
 }
 
-const OLDTYPE: (&str, Kind) = ("oldtype", Kind::Type);
-const COUNT: (&str, Kind) = ("count", Kind::Number);
-const BLOCKLENGTH: (&str, Kind) = ("blocklength", Kind::Number);
-const BLOCKLENGTHS: (&str, Kind) = ("blocklengths", Kind::Numbers);
-const DISPLACEMENTS: (&str, Kind) = ("displacements", Kind::Numbers);
-const STRIDE: (&str, Kind) = ("stride", Kind::Number);
-const TYPES: (&str, Kind) = ("types", Kind::Types);
-const VECTOR: &[(&str, Kind)] = &[COUNT, BLOCKLENGTH, STRIDE, OLDTYPE];
-const INDEXED: &[(&str, Kind)] = &[BLOCKLENGTHS, DISPLACEMENTS, OLDTYPE];
-const INDEXED_BLOCK: &[(&str, Kind)] = &[BLOCKLENGTH, DISPLACEMENTS, OLDTYPE];
-const STRUCT: &[(&str, Kind)] = &[BLOCKLENGTHS, DISPLACEMENTS, TYPES];
-const RESIZED: &[(&str, Kind)] = &[("lb", Kind::Number), ("extent", Kind::Number), OLDTYPE];
-const FLOAT: &[(&str, Kind)] = &[("p", Kind::Optional), ("r", Kind::Optional)];
+const OLDTYPE: (&str, ParameterKind) = ("oldtype", ParameterKind::Type);
+const COUNT: (&str, ParameterKind) = ("count", ParameterKind::Number);
+const BLOCKLENGTH: (&str, ParameterKind) = ("blocklength", ParameterKind::Number);
+const BLOCKLENGTHS: (&str, ParameterKind) = ("blocklengths", ParameterKind::Numbers);
+const DISPLACEMENTS: (&str, ParameterKind) = ("displacements", ParameterKind::Numbers);
+const STRIDE: (&str, ParameterKind) = ("stride", ParameterKind::Number);
+const TYPES: (&str, ParameterKind) = ("types", ParameterKind::Types);
+const VECTOR: &[(&str, ParameterKind)] = &[COUNT, BLOCKLENGTH, STRIDE, OLDTYPE];
+const INDEXED: &[(&str, ParameterKind)] = &[BLOCKLENGTHS, DISPLACEMENTS, OLDTYPE];
+const INDEXED_BLOCK: &[(&str, ParameterKind)] = &[BLOCKLENGTH, DISPLACEMENTS, OLDTYPE];
+const STRUCT: &[(&str, ParameterKind)] = &[BLOCKLENGTHS, DISPLACEMENTS, TYPES];
+const RESIZED: &[(&str, ParameterKind)] =
+    &[("lb", ParameterKind::Number), ("extent", ParameterKind::Number), OLDTYPE];
+const FLOAT: &[(&str, ParameterKind)] = &[("p", ParameterKind::Optional), ("r", ParameterKind::Optional)];
 
-/// Every constructor of the notation.
-const FORMS: &[Form] = &[
-    Form { name: "dup", parameters: &[OLDTYPE] },
-    Form { name: "contiguous", parameters: &[COUNT, OLDTYPE] },
-    Form { name: "vector", parameters: VECTOR },
-    Form { name: "hvector", parameters: VECTOR },
-    Form { name: "hvector_integer", parameters: VECTOR },
-    Form { name: "indexed", parameters: INDEXED },
-    Form { name: "hindexed", parameters: INDEXED },
-    Form { name: "hindexed_integer", parameters: INDEXED },
-    Form { name: "indexed_block", parameters: INDEXED_BLOCK },
-    Form { name: "hindexed_block", parameters: INDEXED_BLOCK },
-    Form { name: "struct", parameters: STRUCT },
-    Form { name: "struct_integer", parameters: STRUCT },
-    Form {
+/// Every constructor of the text notation.
+const CONSTRUCTORS: &[ConstructorSyntax] = &[
+    ConstructorSyntax { name: "dup", parameters: &[OLDTYPE] },
+    ConstructorSyntax { name: "contiguous", parameters: &[COUNT, OLDTYPE] },
+    ConstructorSyntax { name: "vector", parameters: VECTOR },
+    ConstructorSyntax { name: "hvector", parameters: VECTOR },
+    ConstructorSyntax { name: "hvector_integer", parameters: VECTOR },
+    ConstructorSyntax { name: "indexed", parameters: INDEXED },
+    ConstructorSyntax { name: "hindexed", parameters: INDEXED },
+    ConstructorSyntax { name: "hindexed_integer", parameters: INDEXED },
+    ConstructorSyntax { name: "indexed_block", parameters: INDEXED_BLOCK },
+    ConstructorSyntax { name: "hindexed_block", parameters: INDEXED_BLOCK },
+    ConstructorSyntax { name: "struct", parameters: STRUCT },
+    ConstructorSyntax { name: "struct_integer", parameters: STRUCT },
+    ConstructorSyntax {
         name: "subarray",
         parameters: &[
-            ("sizes", Kind::Numbers),
-            ("subsizes", Kind::Numbers),
-            ("starts", Kind::Numbers),
-            ("order", Kind::Order),
+            ("sizes", ParameterKind::Numbers),
+            ("subsizes", ParameterKind::Numbers),
+            ("starts", ParameterKind::Numbers),
+            ("order", ParameterKind::Order),
             OLDTYPE,
         ],
     },
-    Form {
+    ConstructorSyntax {
         name: "darray",
         parameters: &[
-            ("size", Kind::Number),
-            ("rank", Kind::Number),
-            ("gsizes", Kind::Numbers),
-            ("distribs", Kind::Distributions),
-            ("dargs", Kind::Optionals),
-            ("psizes", Kind::Numbers),
-            ("order", Kind::Order),
+            ("size", ParameterKind::Number),
+            ("rank", ParameterKind::Number),
+            ("gsizes", ParameterKind::Numbers),
+            ("distribs", ParameterKind::Distributions),
+            ("dargs", ParameterKind::Optionals),
+            ("psizes", ParameterKind::Numbers),
+            ("order", ParameterKind::Order),
             OLDTYPE,
         ],
     },
-    Form { name: "f90_real", parameters: FLOAT },
-    Form { name: "f90_complex", parameters: FLOAT },
-    Form { name: "f90_integer", parameters: &[("r", Kind::Number)] },
-    Form { name: "resized", parameters: RESIZED },
-    Form { name: "bounds", parameters: RESIZED },
-    Form { name: "value_index", parameters: &[("value", Kind::Type), ("index", Kind::Type)] },
+    ConstructorSyntax { name: "f90_real", parameters: FLOAT },
+    ConstructorSyntax { name: "f90_complex", parameters: FLOAT },
+    ConstructorSyntax { name: "f90_integer", parameters: &[("r", ParameterKind::Number)] },
+    ConstructorSyntax { name: "resized", parameters: RESIZED },
+    ConstructorSyntax { name: "bounds", parameters: RESIZED },
+    ConstructorSyntax {
+        name: "value_index",
+        parameters: &[("value", ParameterKind::Type), ("index", ParameterKind::Type)],
+    },
 ];
 
-fn form(name: &str) -> Option<&'static Form> {
-    FORMS.iter().find(|f| f.name == name)
+fn find_constructor(name: &str) -> Option<&'static ConstructorSyntax> {
+    CONSTRUCTORS.iter().find(|f| f.name == name)
 }
 
 #[cfg(test)]

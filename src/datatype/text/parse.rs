@@ -1,27 +1,29 @@
-//! Parsing with an explicit stack: nesting is bounded by the text's length, not by the call stack.
+//! Parser of the text notation. It has an explicit stack, so the nesting of a text is limited by
+//! the length of the text and not by the call stack.
 //!
-//! Errors show the text's line with a caret; those of constructors keep class, argument and rule, and the caret stands at
-//! the argument.
+//! Errors show the line of the text with a caret. An error of a constructor keeps its class,
+//! argument and rule, and the caret points to the argument in the text.
 
 use std::collections::HashMap;
 use std::str::FromStr;
 
-use super::{Form, Kind, form};
+use super::{ConstructorSyntax, ParameterKind, find_constructor};
 use crate::datatype::{Combiner, Datatype, Distribution, Named, Order};
 use crate::error::{Error, Result};
 use crate::lexer::{Lexer, Notation, Token};
 
 static NOTATION: Notation = Notation { name: "datatype text", comments: true, grouped_digits: true };
 
-/// A constructor whose arguments are being read, collected by kind in order.
-struct Call {
-    form: &'static Form,
+/// A constructor whose arguments are being read. The arguments are collected by kind, in order.
+struct OpenCall {
+    syntax: &'static ConstructorSyntax,
     at: usize,
-    /// Parameter to read next.
+    /// Index of the parameter to read next.
     next: usize,
-    /// Inside a list of types, and whether it has an element yet.
+    /// `Some` while a list of types is being read. The value is true if the list already has an
+    /// element.
     list: Option<bool>,
-    /// Where each argument starts.
+    /// Byte offset at which each argument starts.
     starts: Vec<usize>,
     numbers: Vec<i64>,
     optionals: Vec<Option<i64>>,
@@ -33,9 +35,9 @@ struct Call {
 }
 
 enum Step {
-    /// A datatype comes next.
+    /// A datatype comes next in the text.
     Type,
-    /// All arguments are read.
+    /// All arguments have been read.
     Done,
 }
 
@@ -72,7 +74,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes what stands behind an element of a list: whether another one follows.
+    /// Reads the token after an element of a list. Returns true if another element follows.
     fn more(&mut self) -> Result<bool> {
         if self.lexer.eat(",") {
             Ok(true)
@@ -93,23 +95,26 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips `parameter =` if it is there.
+    /// Reads the prefix `parameter =` of an argument, if the argument has one. The parameter must
+    /// be `name`, optionally with MPI's prefix `array_of_`.
     fn parameter_name(&mut self, name: &str) -> Result<()> {
-        let mut behind = self.lexer;
-        let word = behind.take().text();
-        if !behind.eat("=") {
+        let mut after_name = self.lexer;
+        let word = after_name.take().text();
+        if !after_name.eat("=") {
             return Ok(());
         }
         if word.strip_prefix("array_of_").unwrap_or(word) != name {
             return Err(self.lexer.fault(self.lexer.start(), format_args!("this argument is `{name}`")));
         }
-        self.lexer = behind;
+        self.lexer = after_name;
         Ok(())
     }
 
-    /// Reads arguments until a datatype is needed or none is left.
-    fn advance(&mut self, call: &mut Call) -> Result<Step> {
+    /// Reads the arguments of a constructor until a datatype is needed or all have been read.
+    fn advance(&mut self, call: &mut OpenCall) -> Result<Step> {
         loop {
+            // The elements of a list of types are read by `datatype`. The tokens between the
+            // elements and the end of the list are read here.
             if let Some(started) = call.list {
                 if started {
                     if self.more()? {
@@ -121,7 +126,9 @@ impl<'a> Parser<'a> {
                 }
                 call.list = None;
             }
-            let Some(&(name, kind)) = call.form.parameters.get(call.next) else {
+            // The previous argument, if there was one, is complete. Read the next one, or the end
+            // of the constructor.
+            let Some(&(name, kind)) = call.syntax.parameters.get(call.next) else {
                 self.lexer.expect(")")?;
                 return Ok(Step::Done);
             };
@@ -132,11 +139,11 @@ impl<'a> Parser<'a> {
             call.starts.push(self.lexer.start());
             call.next += 1;
             match kind {
-                Kind::Number => call.numbers.push(self.number()?),
-                Kind::Optional => call.optionals.push(self.number_or("undefined")?),
-                Kind::Numbers => call.arrays.push(self.list(Self::number)?),
-                Kind::Optionals => call.dargs = self.list(|p| p.number_or("default"))?,
-                Kind::Distributions => {
+                ParameterKind::Number => call.numbers.push(self.number()?),
+                ParameterKind::Optional => call.optionals.push(self.number_or("undefined")?),
+                ParameterKind::Numbers => call.arrays.push(self.list(Self::number)?),
+                ParameterKind::Optionals => call.dargs = self.list(|p| p.number_or("default"))?,
+                ParameterKind::Distributions => {
                     let choices = [
                         ("block", Distribution::Block),
                         ("cyclic", Distribution::Cyclic),
@@ -144,9 +151,11 @@ impl<'a> Parser<'a> {
                     ];
                     call.distribs = self.list(|p| p.choice(&choices))?;
                 }
-                Kind::Order => call.order = self.choice(&[("C", Order::C), ("Fortran", Order::Fortran)])?,
-                Kind::Type => return Ok(Step::Type),
-                Kind::Types => {
+                ParameterKind::Order => {
+                    call.order = self.choice(&[("C", Order::C), ("Fortran", Order::Fortran)])?
+                }
+                ParameterKind::Type => return Ok(Step::Type),
+                ParameterKind::Types => {
                     self.lexer.expect("[")?;
                     call.list = Some(false);
                 }
@@ -154,17 +163,18 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A named type or a name, or a constructor that is pushed as a call.
-    fn start(&mut self, stack: &mut Vec<Call>) -> Result<Option<Datatype>> {
+    /// Begins to read a datatype. Returns the datatype if it is a named type or a name that `let`
+    /// has defined. For a constructor, pushes an open call onto the stack and returns `None`.
+    fn start(&mut self, stack: &mut Vec<OpenCall>) -> Result<Option<Datatype>> {
         let at = self.lexer.start();
         let (Token::Word(word) | Token::Integer(word)) = self.lexer.token() else {
             return self.lexer.wanted("a datatype");
         };
         self.lexer.take();
-        if let Some(form) = form(word) {
+        if let Some(syntax) = find_constructor(word) {
             self.lexer.expect("(")?;
-            stack.push(Call {
-                form,
+            stack.push(OpenCall {
+                syntax,
                 at,
                 next: 0,
                 list: None,
@@ -191,8 +201,12 @@ impl<'a> Parser<'a> {
     fn datatype(&mut self) -> Result<Datatype> {
         let mut stack = Vec::new();
         loop {
+            // Each iteration reads a named type, a name that `let` has defined, or the beginning of
+            // a constructor.
             let mut finished = self.start(&mut stack)?;
             loop {
+                // Give the finished type to the constructor around it. This may complete that
+                // constructor, which then is the finished type.
                 let Some(call) = stack.last_mut() else {
                     if let Some(t) = finished {
                         return Ok(t);
@@ -212,7 +226,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn build(&self, mut call: Call) -> Result<Datatype> {
+    fn build(&self, mut call: OpenCall) -> Result<Datatype> {
         let types = std::mem::take(&mut call.types);
         construct(&mut call, types).map_err(|e| {
             let at = argument_position(self.text, &call, e.argument());
@@ -221,10 +235,11 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn whole(&mut self) -> Result<Datatype> {
+    fn parse_text(&mut self) -> Result<Datatype> {
         while self.lexer.eat("let") {
             let (at, token) = (self.lexer.start(), self.lexer.token());
-            let known = |name| name == "let" || form(name).is_some() || Named::from_name(name).is_some();
+            let known =
+                |name| name == "let" || find_constructor(name).is_some() || Named::from_name(name).is_some();
             let plain = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
             let name = match token {
                 Token::Word(name) | Token::Integer(name) if plain(name) && !known(name) => name,
@@ -244,15 +259,18 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Calls the constructor; the form's parameters guarantee what was collected.
-fn construct(call: &mut Call, types: Vec<Datatype>) -> Result<Datatype> {
+/// Calls the constructor with the arguments that were collected, whose number and kinds follow from
+/// its parameters.
+fn construct(call: &mut OpenCall, types: Vec<Datatype>) -> Result<Datatype> {
+    // The arguments of each kind are taken in the order of the parameters. The defaults for missing
+    // values are never used, because `advance` has read all arguments.
     let mut numbers = call.numbers.iter().copied();
     let mut number = || numbers.next().unwrap_or(0);
     let mut arrays = std::mem::take(&mut call.arrays).into_iter();
     let mut array = || arrays.next().unwrap_or_default().into();
     let mut optionals = call.optionals.iter().copied();
     let mut optional = || optionals.next().flatten();
-    let name = call.form.name;
+    let name = call.syntax.name;
     if name.starts_with("struct") {
         return Datatype::new(Combiner::Struct {
             blocklengths: array(),
@@ -318,13 +336,15 @@ fn construct(call: &mut Call, types: Vec<Datatype>) -> Result<Datatype> {
     Datatype::new(combiner)
 }
 
-/// Where the argument that an error names, such as `displacements[2]`, stands in the text.
-fn argument_position(text: &str, call: &Call, argument: &str) -> usize {
+/// Returns the byte offset in the text of `argument`, which an error names, such as
+/// `displacements[2]`. If the constructor has no such parameter, returns the offset of the
+/// constructor.
+fn argument_position(text: &str, call: &OpenCall, argument: &str) -> usize {
     let (name, index) = match argument.split_once('[') {
         Some((name, rest)) => (name, rest.trim_end_matches(']').parse().unwrap_or(0)),
         None => (argument, 0usize),
     };
-    let Some(parameter) = call.form.parameters.iter().position(|p| p.0 == name) else { return call.at };
+    let Some(parameter) = call.syntax.parameters.iter().position(|p| p.0 == name) else { return call.at };
     let mut lexer = Lexer::new(&NOTATION, text, call.starts[parameter]);
     if argument.ends_with(']') {
         lexer.take();
@@ -340,11 +360,12 @@ fn argument_position(text: &str, call: &Call, argument: &str) -> usize {
 /// Reads the text notation.
 ///
 /// # Errors
-/// What was expected, or the broken rule of a constructor, with the text and a caret.
+/// Returns an error that says what is wrong in the text, or which rule of a constructor is broken,
+/// and shows the line of the text with a caret.
 impl FromStr for Datatype {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Datatype> {
-        Parser { text, lexer: Lexer::new(&NOTATION, text, 0), names: HashMap::new() }.whole()
+        Parser { text, lexer: Lexer::new(&NOTATION, text, 0), names: HashMap::new() }.parse_text()
     }
 }

@@ -1,7 +1,8 @@
-//! Printing: one pass with an explicit stack; shared subtrees that are long become `let` definitions.
+//! Printing of the text notation, in one pass with an explicit stack. A long subtree that is used
+//! more than once is written as a `let` definition.
 //!
-//! Invariant: the text is O(arguments of the DAG) however far the tree unfolds, because only subtrees shorter than
-//! [`INLINE`] are ever repeated.
+//! Invariant: the text has O(arguments of the DAG) characters however far the tree unfolds, because
+//! only subtrees of at most about [`MAX_REPEATED_CHARS`] characters are written more than once.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,16 +10,18 @@ use std::fmt;
 use crate::datatype::combiner::Argument;
 use crate::datatype::{Datatype, Distribution, Order};
 
-/// Estimated characters up to which a shared subtree is repeated rather than named.
-const INLINE: u64 = 96;
+/// Maximum length of a shared subtree that is written out at each use, in estimated characters. A
+/// longer subtree is defined by `let`, and each use has only its name.
+const MAX_REPEATED_CHARS: u64 = 96;
 
-/// How often each derived node that could be shared is referred to inside `root`.
+/// Returns, by the address of the node, how many references inside `root` each node has. Named
+/// types are left out, and so are nodes that have only one reference in the whole process.
 fn references(root: &Datatype) -> HashMap<usize, u32> {
     let mut references: HashMap<usize, u32> = HashMap::new();
     let mut open = vec![root];
     while let Some(t) = open.pop() {
         for child in t.combiner().children().filter(|c| c.depth() > 0) {
-            if child.owners() > 1 {
+            if child.reference_count() > 1 {
                 let n = references.entry(child.id()).or_default();
                 *n = n.saturating_add(1);
                 if *n > 1 {
@@ -31,7 +34,8 @@ fn references(root: &Datatype) -> HashMap<usize, u32> {
     references
 }
 
-/// Subtrees to define before the root, children first.
+/// Returns the subtrees that are defined by `let` before the root is written, children before their
+/// parents.
 fn shared(root: &Datatype) -> Vec<&Datatype> {
     let references = references(root);
     let is_shared = |t: &Datatype| references.get(&t.id()).is_some_and(|&n| n > 1);
@@ -39,10 +43,12 @@ fn shared(root: &Datatype) -> Vec<&Datatype> {
         return Vec::new();
     }
     let own = |t: &Datatype| 12 + 6 * t.combiner().arguments();
-    // Estimated length of each shared node once finished, 0 for the defined ones.
+    // For each shared node whose children have all been visited: the estimated number of characters
+    // of its text, or 0 if the node is to be defined by `let`.
     let mut lengths: HashMap<usize, u64> = HashMap::new();
     let mut defined = Vec::new();
-    // A node, its children still to look at, and the length so far.
+    // The path from the root to the current node. Each entry consists of a node, an iterator over
+    // the children that have not been visited, and the estimated length of the node's text so far.
     let mut path = vec![(root, root.combiner().children(), own(root))];
     while let Some((t, children, length)) = path.last_mut() {
         if let Some(child) = children.next() {
@@ -54,8 +60,10 @@ fn shared(root: &Datatype) -> Vec<&Datatype> {
             continue;
         }
         let (t, mut length) = (*t, *length);
+        // All children of the node have been visited, so the estimated length of its text is
+        // complete.
         if is_shared(t) {
-            if length > INLINE {
+            if length > MAX_REPEATED_CHARS {
                 defined.push(t);
                 length = 0;
             }
@@ -72,22 +80,22 @@ fn shared(root: &Datatype) -> Vec<&Datatype> {
 enum Task<'a> {
     Type(&'a Datatype),
     Text(&'static str),
-    /// `parameter=`, in the long form only.
+    /// The prefix `parameter=` of an argument, which is written only in the long form (`{:#}`).
     Name(&'static str),
-    /// An argument without datatypes.
+    /// An argument that contains no datatypes.
     Numbers(Argument<'a>),
 }
 
 struct Printer<'f, 'g, 'a> {
     f: &'f mut fmt::Formatter<'g>,
-    /// Numbers of the definitions, by node.
+    /// The number in the name of each node that was defined by `let`, by the address of the node.
     names: HashMap<usize, usize>,
     tasks: Vec<Task<'a>>,
     long: bool,
 }
 
 impl<'a> Printer<'_, '_, 'a> {
-    /// Writes the name of a node's constructor; its arguments become tasks.
+    /// Writes the name of a node's constructor, and pushes its arguments as tasks.
     fn open(&mut self, t: &'a Datatype) -> fmt::Result {
         let combiner = t.combiner();
         self.f.write_str(combiner.text_name())?;
@@ -178,7 +186,8 @@ impl<'a> Printer<'_, '_, 'a> {
     }
 }
 
-/// Shows the text notation, which reads back as an equal datatype; `{:#}` names every parameter but `oldtype`.
+/// Writes the text notation, which reads back as an equal datatype. `{:#}` writes the name of every
+/// parameter except `oldtype`.
 impl fmt::Display for Datatype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let long = f.alternate();

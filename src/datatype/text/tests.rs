@@ -4,7 +4,7 @@ fn parse(text: &str) -> Datatype {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// One text per constructor, in the form that is printed.
+/// Texts of all constructors, exactly as they are printed.
 pub(crate) const CANONICAL: &[&str] = &[
     "int",
     "2double_precision",

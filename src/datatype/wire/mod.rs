@@ -1,4 +1,5 @@
-//! The wire form: a datatype as bytes that any machine reads, for a target of one-sided operations or a file.
+//! The wire form: a datatype as bytes that any machine can read. It serves to send a datatype to
+//! the target of one-sided operations or to store it in a file.
 //!
 //! ```text
 //! header     "ddtw", version (2 bytes), 0 (2), length of the whole form (8), structural hash of the root (16)
@@ -6,32 +7,42 @@
 //! checksum   XXH3-64 of all before it
 //! ```
 //!
-//! All is little-endian. A node is its tag, with [`LARGE`] for one of a large-count constructor; its children, each as the distance back in
-//! the list of nodes; its arguments. A number is a varint of 7 bits a byte, low ones first, signed ones with the sign in the lowest bit. An
-//! array of numbers is a column: a byte that says the width, then every entry in 1, 2, 4 or 8 bytes, the fewest that hold all; its length is said once
-//! a node. A named type is its size, alignment and name, so that a reader whose type of that name is another one refuses the form. An
-//! f90 type has the named type that it stands for as a child, for the same reason.
+//! Everything is little-endian. A node consists of three parts: its tag, with [`LARGE`] added if
+//! the node is a large-count one; its children, each as the distance back in the list of nodes; and
+//! its arguments. (Only in a struct are the children after the other arguments, and their distances
+//! are written as a column.) A number is a varint of 7 bits per byte, low bits first; a signed
+//! number has its sign in the lowest bit. An array of numbers is written as a column: a byte with
+//! the width of an entry, and then all entries in 1, 2, 4 or 8 bytes each, the smallest width that
+//! holds all of them. The number of entries of the columns is written once per node. A named type
+//! is written as its size, alignment and name, so that a reader whose type of this name is
+//! different refuses the form. An f90 type has the named type that it stands for as a child, for
+//! the same reason.
 //!
-//! What is equal here is equal there: combiners, arguments, host bounds, sharing, and which constructors were large-count ones. Reading checks
-//! every number before anything is reserved for it: time is linear in the form's length, and so is memory (docs/IR.md, "Wire form").
+//! The reader gets a datatype that is equal to the writer's in every respect: combiners, arguments,
+//! bounds that an MPI library decided, sharing, and which nodes are large-count ones. A reader
+//! checks every number before it allocates anything for it, so time and memory are linear in the
+//! length of the form (docs/IR.md, "Wire form").
 //!
-//! Invariant: equal numbers are equal bytes: a varint has no zero byte at its end. `read` and `write` go through arguments in the same order.
+//! Invariant: equal numbers are written as equal bytes, because a varint of several bytes never
+//! ends with a zero byte. `read` and `write` go through the arguments in the same order.
 
 mod read;
 mod write;
 
-/// First bytes of a form.
+/// First bytes of every wire form.
 const MAGIC: [u8; 4] = *b"ddtw";
-/// The version that is written, and the only one that is read.
+/// Version of the format. It is the only version that is written or read.
 const VERSION: u16 = 1;
-/// Bytes before the nodes.
+/// Number of bytes of a form before its nodes.
 const HEADER: usize = 32;
-/// Bytes after them.
+/// Number of bytes of a form after its nodes.
 const CHECKSUM: usize = 8;
-/// Added to the tag of a node that a large-count constructor made.
+/// Number that is added to the tag of a large-count node: a node that a large-count constructor
+/// made, or in which a count (or the size, rank or grid of a darray) does not fit in an int.
 const LARGE: u8 = 0x80;
 
-/// Tags of nodes. Numbers are given once and for all; they are no part of any other interface.
+/// Tags of nodes. A number that is the tag of a constructor is never changed, and never used for
+/// another constructor. The numbers are not part of any other interface.
 mod tag {
     pub(super) const NAMED: u8 = 1;
     pub(super) const DUP: u8 = 2;

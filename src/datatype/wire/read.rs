@@ -1,4 +1,5 @@
-//! From bytes of anybody to a datatype, or to an error that names the byte and the rule.
+//! Reading of wire forms: from bytes that may come from anybody to a datatype, or to an error that
+//! names the byte and the rule.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -13,38 +14,42 @@ use crate::error::{Error, ErrorClass, Result};
 
 const CALL: &str = "from_wire";
 
-/// The error for `what` at byte `at`.
+/// Returns an error of class `class` about `what`, which was found at byte `at` and breaks `rule`.
 #[cold]
 fn refuse(class: ErrorClass, at: usize, what: impl std::fmt::Display, rule: impl Into<String>) -> Error {
     Error::new(class, CALL, format!("byte {at}"), what, rule.into())
 }
 
-/// The checks that come before any node: what it is, its version, that it is whole. Returns the hash and the end of the nodes.
+/// Checks the header, the length and the checksum before any node is read. Returns the hash in the
+/// header, and the byte offset at which the nodes end.
 fn frame(bytes: &[u8]) -> Result<(u128, usize)> {
     let start = &bytes[..bytes.len().min(MAGIC.len())];
     if *start != MAGIC[..start.len()] {
         let shown = start.escape_ascii();
         return Err(refuse(ErrorClass::Arg, 0, shown, "must begin a wire form, with \"ddtw\""));
     }
+    // The bytes begin like a form, so if there are too few of them, the form was truncated.
     let truncated = |whole: u64| {
         let rule = format!("must be the whole form, which has {whole} bytes or more");
         refuse(ErrorClass::Truncate, bytes.len(), "the end", rule)
     };
-    let least = (HEADER + CHECKSUM + 1) as u64;
-    let Some((header, _)) = bytes.split_first_chunk::<HEADER>() else { return Err(truncated(least)) };
+    let min_length = (HEADER + CHECKSUM + 1) as u64;
+    let Some((header, _)) = bytes.split_first_chunk::<HEADER>() else { return Err(truncated(min_length)) };
     let word = |at: usize| header[at..].first_chunk::<8>().map_or(0, |b| u64::from_le_bytes(*b));
     let (version, zero) = (word(0) >> 32 & 0xffff, word(0) >> 48);
     if version != u64::from(VERSION) || zero != 0 {
         let rule = format!("must be {VERSION}: this library reads no other version");
         return Err(refuse(ErrorClass::Unsupported, 4, word(0) >> 32, rule));
     }
+    // The length in the header must be the number of bytes. Only after this check is it known where
+    // the checksum is.
     let length = word(8);
-    if length < least {
+    if length < min_length {
         return Err(refuse(
             ErrorClass::Arg,
             8,
             length,
-            format!("must be a length of at least {least} bytes"),
+            format!("must be a length of at least {min_length} bytes"),
         ));
     }
     if (bytes.len() as u64) < length {
@@ -62,17 +67,18 @@ fn frame(bytes: &[u8]) -> Result<(u128, usize)> {
     Ok((u128::from(word(24)) << 64 | u128::from(word(16)), end))
 }
 
-/// An array of `n` entries. The memory is asked for first, in a way that may fail.
-fn shared<T>(n: usize, entries: impl Iterator<Item = T>) -> Result<Arc<[T]>> {
+/// Returns a shared array of `n` entries. Collecting into an `Arc` aborts the process if memory is
+/// short, so the same amount of memory is first allocated, and freed, in a way that may fail.
+fn shared_array<T>(n: usize, entries: impl Iterator<Item = T>) -> Result<Arc<[T]>> {
     let asked: Vec<T> = try_with_capacity(CALL, n)?;
-    // Nobody may conclude that it is never used.
+    // `black_box` keeps the compiler from removing the allocation, whose memory is never used.
     black_box(asked.as_ptr());
     drop(asked);
     Ok(entries.collect())
 }
 
 struct Reader<'a> {
-    /// Header and nodes.
+    /// Bytes of the form without its checksum.
     bytes: &'a [u8],
     at: usize,
     nodes: Vec<Datatype>,
@@ -119,7 +125,9 @@ impl<'a> Reader<'a> {
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// The number of entries of the columns that follow, each of which has a byte at least.
+    /// Reads the number of entries of the columns (arrays of numbers) that follow. Each entry has
+    /// at least one byte, so a number is refused if it is larger than the number of bytes that are
+    /// left.
     fn length(&mut self) -> Result<usize> {
         let (start, n) = (self.at, self.unsigned()?);
         let left = self.bytes.len() - self.at;
@@ -139,18 +147,19 @@ impl<'a> Reader<'a> {
         if !matches!(width, 1 | 2 | 4 | 8) {
             return Err(refuse(ErrorClass::Arg, start, width, "must be a width of 1, 2, 4 or 8 bytes"));
         }
-        // At most 2^64 as `n` is at most the length of a slice.
+        // If the number of bytes does not fit in a `usize`, it saturates, and `take` refuses it.
         let bytes = self.take(n.saturating_mul(usize::from(width)))?;
         match width {
-            1 => shared(n, bytes.iter().map(|&b| i64::from(b as i8))),
-            2 => shared(n, bytes.as_chunks().0.iter().map(|&b| i64::from(i16::from_le_bytes(b)))),
-            4 => shared(n, bytes.as_chunks().0.iter().map(|&b| i64::from(i32::from_le_bytes(b)))),
-            _ => shared(n, bytes.as_chunks().0.iter().map(|&b| i64::from_le_bytes(b))),
+            1 => shared_array(n, bytes.iter().map(|&b| i64::from(b as i8))),
+            2 => shared_array(n, bytes.as_chunks().0.iter().map(|&b| i64::from(i16::from_le_bytes(b)))),
+            4 => shared_array(n, bytes.as_chunks().0.iter().map(|&b| i64::from(i32::from_le_bytes(b)))),
+            _ => shared_array(n, bytes.as_chunks().0.iter().map(|&b| i64::from_le_bytes(b))),
         }
     }
 
-    /// The node so many places back.
-    fn back(&self, at: usize, distance: u64) -> Result<&Datatype> {
+    /// Returns the node that is `distance` places back in the list of nodes. `at` is the byte
+    /// offset of this distance in the form, which an error shows.
+    fn node_at_distance(&self, at: usize, distance: u64) -> Result<&Datatype> {
         let place = usize::try_from(distance).ok().and_then(|d| self.nodes.len().checked_sub(d));
         place.and_then(|p| self.nodes.get(p)).ok_or_else(|| {
             let rule = format!("must be from 1 to {}, the nodes before this one", self.nodes.len());
@@ -160,18 +169,19 @@ impl<'a> Reader<'a> {
 
     fn child(&mut self) -> Result<Datatype> {
         let (start, distance) = (self.at, self.unsigned()?);
-        self.back(start, distance).cloned()
+        self.node_at_distance(start, distance).cloned()
     }
 
     fn children(&mut self, n: usize) -> Result<Arc<[Datatype]>> {
         let start = self.at;
         let distances = self.column(n)?;
         for &distance in distances.iter() {
-            // Negative ones are far beyond.
-            self.back(start, distance as u64)?;
+            // As a `u64`, a negative distance is larger than the number of nodes, so it is refused
+            // too.
+            self.node_at_distance(start, distance as u64)?;
         }
         let nodes = &self.nodes;
-        shared(n, distances.iter().map(|&d| nodes[nodes.len() - d as usize].clone()))
+        shared_array(n, distances.iter().map(|&d| nodes[nodes.len() - d as usize].clone()))
     }
 
     fn order(&mut self) -> Result<Order> {
@@ -214,7 +224,8 @@ impl<'a> Reader<'a> {
         Ok(named)
     }
 
-    /// The dimensions of a darray: distributions with their arguments.
+    /// Reads the distributions of the `n` dimensions of a darray, and the arguments of the
+    /// distributions.
     #[expect(clippy::type_complexity, reason = "two arguments of darray")]
     fn distributions(&mut self, n: usize) -> Result<(Arc<[Distribution]>, Arc<[Option<i64>]>)> {
         let start = self.at;
@@ -230,10 +241,10 @@ impl<'a> Reader<'a> {
             _ => Distribution::None,
         });
         let dargs = kinds.iter().zip(given.iter()).map(|(k, &darg)| (k & 4 != 0).then_some(darg));
-        Ok((shared(n, distribs)?, shared(n, dargs)?))
+        Ok((shared_array(n, distribs)?, shared_array(n, dargs)?))
     }
 
-    /// A part of a distributed array.
+    /// Reads the arguments of a darray.
     fn darray(&mut self) -> Result<Combiner> {
         let (oldtype, order) = (self.child()?, self.order()?);
         let (size, rank, n) = (self.number()?, self.number()?, self.length()?);
@@ -242,9 +253,12 @@ impl<'a> Reader<'a> {
         Ok(Combiner::Darray { size, rank, gsizes, distribs, dargs, psizes, order, oldtype })
     }
 
-    /// The constructor call of a node; for an f90 type with the named type that it stood for.
+    /// Reads the constructor call of a node, and for an f90 type the named type that it stood for
+    /// at the writer.
     fn combiner(&mut self, tag: u8) -> Result<(Combiner, Option<Datatype>)> {
         let plain = |combiner| Ok((combiner, None));
+        // Every arm reads the fields in the order in which `write` writes them. When the node is
+        // built, its constructor checks the arguments.
         match tag {
             tag::NAMED => plain(Combiner::Named(self.named()?)),
             tag::DUP => plain(Combiner::Dup { oldtype: self.child()? }),
@@ -328,15 +342,20 @@ impl<'a> Reader<'a> {
             let argument = format!("byte {start}, {} of {}", e.argument(), e.operation());
             Error::new(e.class(), CALL, argument, e.value(), e.rule().to_owned())
         })?;
+        // If an f90 type stands for another named type here than at the writer, the datatype would
+        // describe different bytes.
         if let Some(named) = stood_for.filter(|named| t.expansion() != Some(named)) {
             let here = t.expansion().map_or_else(String::new, Datatype::to_string);
             let rule = format!("must stand for {here}, as it does here");
             let what = format!("{t} for {}", named.combiner().text_name());
             return Err(refuse(ErrorClass::Type, start, what, rule));
         }
-        // Bounds that a datatype has already give that datatype, whose node stands before this one and
-        // has its own mark. Marking a copy of it would take time and memory for each of its members.
-        if tag & LARGE != 0 && t.owners() == 1 {
+        // Each datatype must have only one form. The tag may therefore have the mark of a
+        // large-count node only if the node has a large-count constructor, and must have the mark
+        // if a count needs that constructor. A node with the bounds that a datatype has already is
+        // the node of that datatype, which has its own mark. Marking a copy of it would take time
+        // and memory for each of its members.
+        if tag & LARGE != 0 && t.reference_count() == 1 {
             t = t.with_large_count();
         }
         if t.is_large_count() != (tag & LARGE != 0) {
@@ -362,8 +381,12 @@ impl Datatype {
     /// ```
     ///
     /// # Errors
-    /// Names the byte and the rule. Class `Truncate` for a form without its end; `Unsupported` for one of another version; `Type` for a named or
-    /// f90 type that is another one here; `NoMem`; that of the constructor that refused arguments; `Arg` for all else that is no form.
+    /// Returns an error of class `Truncate` if the end of the form is missing, `Unsupported` if the
+    /// form has another version, and `NoMem` if there is not enough memory. The class is `Type` if
+    /// this library does not have a named type of the form, or has it with another size or
+    /// alignment, or if an f90 type stands for another named type here. If a constructor refuses
+    /// its arguments, the class is that of its error. For any other bytes that are not a wire form,
+    /// the class is `Arg`. Except for `NoMem`, the error names the byte and the rule.
     pub fn from_wire(bytes: &[u8]) -> Result<Datatype> {
         let (hash, end) = frame(bytes)?;
         let mut reader = Reader { bytes: &bytes[..end], at: HEADER, nodes: Vec::new() };
@@ -377,7 +400,9 @@ impl Datatype {
         let Some(root) = reader.nodes.pop() else {
             return Err(refuse(ErrorClass::Arg, HEADER, "0 nodes", "must have a node, the root"));
         };
-        // A wider column, a node that is no part of the root, nodes in another order: one datatype has one form.
+        // Refuse everything that `write` would not have written, because a datatype has exactly one
+        // form: for example a column that is wider than needed, a node that is not part of the
+        // root, or another order of the nodes.
         if let Some(place) = first_difference(&root, &bytes[HEADER..end])? {
             let rule = "must be as the datatype is written: it has one form";
             return Err(refuse(ErrorClass::Arg, HEADER + place, "another byte", rule));

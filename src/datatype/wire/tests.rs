@@ -7,7 +7,7 @@ fn t(text: &str) -> Datatype {
     text.parse().unwrap()
 }
 
-/// A form of these nodes, as another program would write it.
+/// Returns a wire form with the given hash and nodes, as another program would write it.
 fn form(hash: u128, nodes: &[u8]) -> Vec<u8> {
     let mut form = b"ddtw\x01\0\0\0".to_vec();
     form.extend(((HEADER + nodes.len() + CHECKSUM) as u64).to_le_bytes());
@@ -17,7 +17,7 @@ fn form(hash: u128, nodes: &[u8]) -> Vec<u8> {
     form
 }
 
-/// Nodes that every refusal below starts with: one, an int.
+/// Node of an `int`, which is the first node of many forms in these tests.
 const INT: &[u8] = b"\x01\x04\x04\x03int";
 
 fn refused(nodes: &[u8]) -> Error {
@@ -34,7 +34,7 @@ fn by_hand() {
     let after_int = |n: u8, rest: &[u8]| [&[n], INT, rest].concat();
     check("int", &after_int(1, &[]));
     check("dup(int)", &after_int(2, &[2, 1]));
-    // 3 and -3 are 6 and 5; 100 is 200, in two bytes.
+    // As signed varints, 3 and -3 are written as 6 and 5, and 100 as 200, which takes two bytes.
     check("vector(3, 100, -3, int)", &after_int(2, &[4, 1, 6, 0xc8, 0x01, 5]));
     check("hindexed([1, 2], [0, -300], int)", &after_int(2, &[8, 1, 2, 1, 1, 2, 2, 0, 0, 0xd4, 0xfe]));
     check("resized(-1, 64, int)", &after_int(2, &[19, 1, 1, 0x80, 0x01]));
@@ -44,7 +44,7 @@ fn by_hand() {
         &after_int(2, &[15, 1, 0, 4, 2, 1, 1, 9, 1, 2, 5, 1, 3]),
     );
     check("f90_integer(9)", b"\x02\x01\x04\x04\x08integer4\x12\x01\x12");
-    // A shared child stands once.
+    // A child that is shared is written once.
     let shared = t("dup(int)");
     let pair = Datatype::structure(&[1, 2], &[0, 8], &[shared.clone(), shared]).unwrap();
     let nodes = after_int(3, &[2, 1, 12, 2, 1, 1, 2, 1, 0, 8, 1, 1, 1]);
@@ -52,7 +52,7 @@ fn by_hand() {
     let back = Datatype::from_wire(&form(pair.structural_hash(), &nodes)).unwrap();
     let children: Vec<usize> = back.combiner().children().map(Datatype::id).collect();
     assert!(back == pair && children[0] == children[1]);
-    // A large-count constructor.
+    // A node of a large-count constructor has 0x80 added to its tag.
     let large = t("contiguous(2, int)").with_large_count();
     let read = Datatype::from_wire(&form(large.structural_hash(), &after_int(2, &[0x83, 1, 4]))).unwrap();
     assert!(read == large && read.is_large_count());
@@ -76,7 +76,7 @@ fn every_truncation_and_every_changed_byte_is_refused() {
             );
         }
         for at in 0..whole.len() {
-            // Miri takes thousands of times as long.
+            // Under Miri, which is thousands of times slower, only one bit of each byte is changed.
             for bit in if cfg!(miri) { at % 8..at % 8 + 1 } else { 0..8 } {
                 let mut changed = whole.clone();
                 changed[at] ^= 1 << bit;
@@ -107,9 +107,11 @@ fn refusals_name_byte_and_rule() {
     check(refused(&[1, 1, 4]), arg, "byte 34", "must fit in the 1 bytes");
     check(refused(&[&[1], INT, &[0]].concat()), arg, "byte 40", "no more nodes");
     check(refused(&[&[1], INT].concat()), arg, "byte 16", "hash of the datatype");
-    // A node that is no part of the datatype, whose hash would be right.
+    // A node that is not part of the root does not change its hash, but is refused.
     check(refused(&[&[2], INT, INT].concat()), arg, "byte 32", "has one form");
-    // Named types are another machine's, or a later version's.
+    // A named type is refused if it has another size or alignment on the writer's machine, or if
+    // its name is not the one that the reader uses. An f90 type is refused if it stands for another
+    // named type here.
     check(
         refused(b"\x01\x01\x08\x04\x03int"),
         ErrorClass::Type,
@@ -135,7 +137,8 @@ fn refusals_name_byte_and_rule() {
         "named type that this library has",
     );
     check(int(&[18, 1, 36]), ErrorClass::Type, "byte 40", "must stand for integer8");
-    // References and columns.
+    // Distances that lead to no node are refused, and so are arrays with a bad width or too many
+    // entries, and bad values of a darray, subarray or f90 type.
     check(int(&[2, 0]), arg, "byte 41", "from 1 to 1");
     check(int(&[2, 2]), arg, "byte 41", "from 1 to 1");
     check(int(&[12, 1, 1, 1, 1, 0, 1, 0xff]), arg, "byte 46", "from 1 to 1");
@@ -150,7 +153,8 @@ fn refusals_name_byte_and_rule() {
     check(int(&[14, 1, 2, 1, 1, 9, 1, 3, 1, 1]), arg, "byte 42", "storage order");
     check(int(&[15, 1, 0, 4, 2, 1, 1, 9, 1, 2, 3, 1, 3]), arg, "byte 50", "must be a distribution");
     check(int(&[16, 1, 4]), arg, "byte 42", "which of p and r");
-    // What a constructor refuses keeps its class; flags must be true.
+    // The error of a constructor keeps its class. A mark for large counts is refused if the node
+    // has no large-count constructor, and its absence is refused if a count needs one.
     check(int(&[3, 1, 1]), ErrorClass::Count, "byte 40, count of contiguous", "must not be negative");
     check(int(&[0x82, 1]), arg, "byte 40", "large-count");
     check(int(&[3, 1, 0x80, 0x80, 0x80, 0x80, 0x20]), arg, "byte 40", "large-count");

@@ -1,4 +1,4 @@
-//! From a datatype to its wire form: once to count the bytes, once to write them.
+//! Writing of wire forms: one pass over the nodes counts the bytes, and a second pass writes them.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,18 @@ use crate::error::{Error, ErrorClass, Result};
 
 const CALL: &str = "to_wire";
 
-/// Receives the bytes of a form.
+/// Receiver of the bytes of a form.
 trait Sink {
     fn bytes(&mut self, bytes: &[u8]);
-    /// Every value in `width` bytes, which hold it.
+    /// Receives an array, each value of which is to be written in `width` bytes. `width` is large
+    /// enough for all values.
     fn column(&mut self, width: usize, values: &[i64]);
 }
 
-/// Counts them.
-struct Counted(usize);
+/// Sink that counts the bytes.
+struct ByteCounter(usize);
 
-impl Sink for Counted {
+impl Sink for ByteCounter {
     fn bytes(&mut self, bytes: &[u8]) {
         self.0 += bytes.len();
     }
@@ -31,7 +32,7 @@ impl Sink for Counted {
     }
 }
 
-/// Takes them, where there is room.
+/// Sink that stores the bytes. The caller has reserved the memory for them.
 impl Sink for Vec<u8> {
     fn bytes(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
@@ -41,9 +42,9 @@ impl Sink for Vec<u8> {
         fn narrow<const W: usize>(into: &mut Vec<u8>, values: &[i64]) {
             let start = into.len();
             into.resize(start + W * values.len(), 0);
-            let (places, _) = into[start..].as_chunks_mut::<W>();
-            for (place, value) in places.iter_mut().zip(values) {
-                *place = *value.to_le_bytes().first_chunk().unwrap_or(&[0; W]);
+            let (slots, _) = into[start..].as_chunks_mut::<W>();
+            for (slot, value) in slots.iter_mut().zip(values) {
+                *slot = *value.to_le_bytes().first_chunk().unwrap_or(&[0; W]);
             }
         }
         match width {
@@ -55,14 +56,14 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// Compares them with those of a form.
-struct Compared<'a> {
+/// Sink that compares the bytes that it receives with those of an existing form.
+struct Comparison<'a> {
     form: &'a [u8],
     at: usize,
     differs: Option<usize>,
 }
 
-impl Sink for Compared<'_> {
+impl Sink for Comparison<'_> {
     fn bytes(&mut self, bytes: &[u8]) {
         if self.differs.is_none() {
             let rest = &self.form[self.at..];
@@ -77,15 +78,16 @@ impl Sink for Compared<'_> {
     }
 }
 
-/// The nodes of a DAG in the order of the form, and where each stands.
+/// The nodes of a DAG in the order in which the form has them, and the position of each node in
+/// this order.
 struct Nodes<'a> {
     list: Vec<&'a Datatype>,
     named: [usize; Named::ALL.len()],
     others: HashMap<usize, usize>,
 }
 
-/// No place yet.
-const NOWHERE: usize = usize::MAX;
+/// Position that stands for a node that is not in the list.
+const NO_POSITION: usize = usize::MAX;
 
 fn no_room(nodes: usize) -> Error {
     let rule = "there must be memory for a list of the nodes";
@@ -93,20 +95,24 @@ fn no_room(nodes: usize) -> Error {
 }
 
 impl<'a> Nodes<'a> {
-    fn of(root: &'a Datatype) -> Result<Nodes<'a>> {
+    fn from_root(root: &'a Datatype) -> Result<Nodes<'a>> {
         let mut nodes =
-            Nodes { list: Vec::new(), named: [NOWHERE; Named::ALL.len()], others: HashMap::new() };
+            Nodes { list: Vec::new(), named: [NO_POSITION; Named::ALL.len()], others: HashMap::new() };
         let mut open = vec![(root, false)];
         while let Some((t, children_done)) = open.pop() {
-            if nodes.place(t) != NOWHERE {
+            if nodes.position(t) != NO_POSITION {
                 continue;
             }
+            // On the way down, the node is pushed again, below its children. Both the stack and the
+            // list are grown by `try_reserve`, so that the process is not aborted if memory is
+            // short.
             if !children_done {
                 open.push((t, true));
                 let mut last = None;
                 for child in t.combiner().children().chain(stands_for(t)) {
-                    // Neighbours in a struct are often of one type.
-                    if last != Some(child.id()) && nodes.place(child) == NOWHERE {
+                    // Neighbouring members of a struct often have the same type, which needs to be
+                    // looked up only once.
+                    if last != Some(child.id()) && nodes.position(child) == NO_POSITION {
                         try_reserve(CALL, &mut open, 1)?;
                         open.push((child, false));
                     }
@@ -114,12 +120,14 @@ impl<'a> Nodes<'a> {
                 }
                 continue;
             }
-            let place = nodes.list.len();
+            // On the way up, all children already have positions, so the node gets the next
+            // position.
+            let position = nodes.list.len();
             match t.combiner() {
-                Combiner::Named(named) => nodes.named[*named as usize] = place,
+                Combiner::Named(named) => nodes.named[*named as usize] = position,
                 _ => {
-                    nodes.others.try_reserve(1).map_err(|_| no_room(place))?;
-                    nodes.others.insert(t.id(), place);
+                    nodes.others.try_reserve(1).map_err(|_| no_room(position))?;
+                    nodes.others.insert(t.id(), position);
                 }
             }
             try_reserve(CALL, &mut nodes.list, 1)?;
@@ -128,26 +136,26 @@ impl<'a> Nodes<'a> {
         Ok(nodes)
     }
 
-    fn place(&self, t: &Datatype) -> usize {
+    fn position(&self, t: &Datatype) -> usize {
         match t.combiner() {
             Combiner::Named(named) => self.named[*named as usize],
-            _ => self.others.get(&t.id()).copied().unwrap_or(NOWHERE),
+            _ => self.others.get(&t.id()).copied().unwrap_or(NO_POSITION),
         }
     }
 
-    /// Writes all of them.
+    /// Writes the number of nodes, and then every node.
     fn write(&self, sink: &mut impl Sink) -> Result<()> {
-        let mut writer = Writer { sink, nodes: self, place: 0 };
+        let mut writer = Writer { sink, nodes: self, position: 0 };
         writer.unsigned(self.list.len() as u64);
-        for (place, t) in self.list.iter().enumerate() {
-            writer.place = place;
+        for (position, t) in self.list.iter().enumerate() {
+            writer.position = position;
             writer.node(t)?;
         }
         Ok(())
     }
 }
 
-/// The named type that an f90 type stands for.
+/// Returns the named type that an f90 type stands for, and `None` for any other type.
 fn stands_for(t: &Datatype) -> Option<&Datatype> {
     match t.combiner() {
         Combiner::F90Real { .. } | Combiner::F90Complex { .. } | Combiner::F90Integer { .. } => t.expansion(),
@@ -158,8 +166,8 @@ fn stands_for(t: &Datatype) -> Option<&Datatype> {
 struct Writer<'w, 'a, S> {
     sink: &'w mut S,
     nodes: &'w Nodes<'a>,
-    /// Of the node that is being written.
-    place: usize,
+    /// Position of the node that is being written.
+    position: usize,
 }
 
 impl<S: Sink> Writer<'_, '_, S> {
@@ -176,7 +184,8 @@ impl<S: Sink> Writer<'_, '_, S> {
     }
 
     fn column(&mut self, values: &[i64]) {
-        // The highest bit of any magnitude, in a loop without branches.
+        // The highest bit that is set in the magnitude of any value decides the width. The loop has
+        // no branches.
         let magnitude = values.iter().fold(0, |bits, v| bits | (v ^ v >> 63) as u64);
         let width = match 64 - magnitude.leading_zeros() {
             0..8 => 1,
@@ -188,12 +197,12 @@ impl<S: Sink> Writer<'_, '_, S> {
         self.sink.column(width, values);
     }
 
-    fn back(&self, child: &Datatype) -> usize {
-        self.place - self.nodes.place(child)
+    fn distance_to(&self, child: &Datatype) -> usize {
+        self.position - self.nodes.position(child)
     }
 
     fn child(&mut self, child: &Datatype) {
-        self.unsigned(self.back(child) as u64);
+        self.unsigned(self.distance_to(child) as u64);
     }
 
     fn order(&mut self, order: Order) {
@@ -203,7 +212,7 @@ impl<S: Sink> Writer<'_, '_, S> {
         }]);
     }
 
-    /// Precision and range, of which one may be undefined.
+    /// Writes the precision and the range of an f90 type. Either can be undefined.
     fn f90(&mut self, p: Option<i64>, r: Option<i64>) {
         self.sink.bytes(&[u8::from(p.is_some()) | u8::from(r.is_some()) << 1]);
         p.into_iter().chain(r).for_each(|value| self.number(value));
@@ -213,6 +222,8 @@ impl<S: Sink> Writer<'_, '_, S> {
         let combiner = t.combiner();
         let tag = tag_of(combiner);
         self.sink.bytes(&[tag | if t.is_large_count() { LARGE } else { 0 }]);
+        // The children of a node are written after its tag and before its arguments. A struct is
+        // the exception: its children are written as a column after its other columns.
         if !matches!(combiner, Combiner::Struct { .. }) {
             for child in combiner.children().chain(stands_for(t)) {
                 self.child(child);
@@ -271,14 +282,14 @@ impl<S: Sink> Writer<'_, '_, S> {
         }
         Ok(())
     }
-    /// Where each member of a struct stands, as the distance back to it.
+    /// Writes the type of each member of a struct, as the distance back to it.
     fn children(&mut self, types: &[Datatype]) -> Result<()> {
         let mut back = try_with_capacity(CALL, types.len())?;
         let mut last = None;
         for t in types {
             let distance = match last {
                 Some((id, distance)) if id == t.id() => distance,
-                _ => self.back(t) as i64,
+                _ => self.distance_to(t) as i64,
             };
             last = Some((t.id(), distance));
             back.push(distance);
@@ -287,7 +298,7 @@ impl<S: Sink> Writer<'_, '_, S> {
         Ok(())
     }
 
-    /// Distributions with their arguments.
+    /// Writes the distributions of a darray, and the arguments of the distributions.
     fn distributions(&mut self, distribs: &[Distribution], dargs: &[Option<i64>]) -> Result<()> {
         let mut given = try_with_capacity(CALL, dargs.len())?;
         for (distribution, darg) in distribs.iter().zip(dargs) {
@@ -304,7 +315,7 @@ impl<S: Sink> Writer<'_, '_, S> {
     }
 }
 
-/// The tag of a constructor.
+/// Returns the tag of a constructor.
 fn tag_of(combiner: &Combiner) -> u8 {
     match combiner {
         Combiner::Named(_) => tag::NAMED,
@@ -331,31 +342,35 @@ fn tag_of(combiner: &Combiner) -> u8 {
     }
 }
 
-/// Returns the first byte of `form`, the nodes of a form, that is not as the nodes of `root` are written; its length if it ends before they do.
+/// Compares `form`, which is the part of a form that has the nodes, with the nodes of `root` as
+/// they are written. Returns the position of the first byte that differs, or `None` if there is
+/// none. If one of the two is the beginning of the other, this is the length of the shorter one.
 pub(super) fn first_difference(root: &Datatype, form: &[u8]) -> Result<Option<usize>> {
-    let mut compared = Compared { form, at: 0, differs: None };
-    Nodes::of(root)?.write(&mut compared)?;
+    let mut compared = Comparison { form, at: 0, differs: None };
+    Nodes::from_root(root)?.write(&mut compared)?;
     Ok(compared.differs.or_else(|| (compared.at < form.len()).then_some(compared.at)))
 }
 
-/// Bytes of the form of these nodes.
+/// Returns the length in bytes of the whole form of these nodes, with header and checksum.
 fn length(nodes: &Nodes<'_>) -> Result<usize> {
-    let mut counted = Counted(HEADER + CHECKSUM);
+    let mut counted = ByteCounter(HEADER + CHECKSUM);
     nodes.write(&mut counted)?;
     Ok(counted.0)
 }
 
 impl Datatype {
-    /// Returns the bytes of [`Datatype::to_wire`].
+    /// Returns the number of bytes that [`Datatype::to_wire`] writes.
     ///
     /// # Errors
-    /// Class `NoMem` where there is no memory for a list of the nodes.
+    /// Returns an error of class `NoMem` if there is no memory for a list of the nodes.
     pub(crate) fn wire_size(&self) -> Result<usize> {
-        length(&Nodes::of(self)?)
+        length(&Nodes::from_root(self)?)
     }
 
-    /// Returns the wire form: portable bytes from which [`Datatype::from_wire`] makes an equal datatype on any machine. Shared subtrees stay
-    /// shared, and bounds that an MPI library decided stay as they are.
+    /// Returns the wire form: portable bytes from which [`Datatype::from_wire`] makes an equal
+    /// datatype on another machine. Shared subtrees stay shared, and bounds that an MPI library
+    /// decided stay as they are. The other machine refuses the form, with class `Type`, if a named
+    /// type in it has another size or alignment there, or if an f90 type stands for another type.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -366,9 +381,9 @@ impl Datatype {
     /// ```
     ///
     /// # Errors
-    /// Class `NoMem` where there is no memory for it.
+    /// Returns an error of class `NoMem` if there is no memory for the form.
     pub fn to_wire(&self) -> Result<Vec<u8>> {
-        let nodes = Nodes::of(self)?;
+        let nodes = Nodes::from_root(self)?;
         let length = length(&nodes)?;
         let mut form = try_with_capacity(CALL, length)?;
         form.bytes(&MAGIC);
