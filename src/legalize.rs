@@ -28,7 +28,7 @@ pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result
         let stop = starts.get(range.end).copied().unwrap_or(end);
         Body { start, len: stop - start }
     };
-    let Bodies { ends, repeated } = Bodies::of(plan);
+    let BodyFacts { is_boundary, repeated } = BodyFacts::new(plan);
     let mut run: Vec<Move> = Vec::new();
     for (i, op) in plan.ops().iter().enumerate() {
         if let Op::Move { at, len } = op {
@@ -37,11 +37,11 @@ pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result
                 run.reserve(plan.ops().len() - i);
             }
             run.push(Move { at: *at, len: *len });
-            let goes_on = matches!(plan.ops().get(i + 1), Some(Op::Move { .. })) && !ends[i + 1];
+            let goes_on = matches!(plan.ops().get(i + 1), Some(Op::Move { .. })) && !is_boundary[i + 1];
             if !goes_on {
-                straight(
+                legalize_run(
                     &run,
-                    Forms { accesses, direction: plan.direction(), repeated: repeated[i] },
+                    RunContext { accesses, direction: plan.direction(), repeated: repeated[i] },
                     &mut ops,
                 );
                 run.clear();
@@ -71,23 +71,23 @@ pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result
 }
 
 /// What is known of the operations of a plan by the bodies that they are in.
-struct Bodies {
+struct BodyFacts {
     /// Whether another body begins with an operation.
-    ends: Vec<bool>,
+    is_boundary: Vec<bool>,
     /// Whether an operation is done several times in a row, however many instances there are.
     repeated: Vec<bool>,
 }
 
-impl Bodies {
-    fn of(plan: &Plan<Scheduled>) -> Bodies {
+impl BodyFacts {
+    fn new(plan: &Plan<Scheduled>) -> BodyFacts {
         let none = vec![false; plan.ops().len() + 1];
-        let mut bodies = Bodies { ends: none.clone(), repeated: none };
+        let mut bodies = BodyFacts { is_boundary: none.clone(), repeated: none };
         for op in plan.ops() {
             match op {
                 Op::Guard { then, otherwise, .. } => {
-                    [then, otherwise].into_iter().for_each(|body| bodies.end(*body))
+                    [then, otherwise].into_iter().for_each(|body| bodies.mark_ends(*body))
                 }
-                op => op.body().into_iter().for_each(|body| bodies.end(body)),
+                op => op.body().into_iter().for_each(|body| bodies.mark_ends(body)),
             }
             if let Op::Loop { trip, body, .. } = op
                 && !trip.per_count
@@ -96,14 +96,14 @@ impl Bodies {
                 bodies.repeated[body.range()].fill(true);
             }
         }
-        bodies.end(plan.root());
+        bodies.mark_ends(plan.root());
         bodies
     }
 
-    fn end(&mut self, body: Body) {
+    fn mark_ends(&mut self, body: Body) {
         let range = body.range();
-        self.ends[range.start] = true;
-        self.ends[range.end] = true;
+        self.is_boundary[range.start] = true;
+        self.is_boundary[range.end] = true;
     }
 }
 
@@ -123,7 +123,7 @@ impl Move {
 
 /// What a run of moves may become.
 #[derive(Clone, Copy)]
-struct Forms {
+struct RunContext {
     accesses: Accesses,
     direction: Direction,
     /// Whether the run is done several times in a row, so that what is made for a permutation serves several.
@@ -131,26 +131,26 @@ struct Forms {
 }
 
 /// Writes moves that follow each other as legal operations, in their order.
-fn straight(moves: &[Move], forms: Forms, ops: &mut Vec<Op>) {
+fn legalize_run(moves: &[Move], context: RunContext, ops: &mut Vec<Op>) {
     let mut rest = moves;
     // Bytes of the first move that went with those before it.
-    let mut gone = 0;
+    let mut consumed = 0;
     let mut last = None;
     while let [first, others @ ..] = rest {
-        let first = first.rest(gone);
-        match permutation(first, others, forms, last) {
+        let first = first.rest(consumed);
+        match permutation(first, others, context, last) {
             Some(Permuted { at, words, moves, bytes }) => {
                 ops.push(Op::Permute { at, words });
                 last = Some(words);
                 rest = &rest[moves..];
-                gone = if moves == 0 { gone + bytes } else { bytes };
+                consumed = if moves == 0 { consumed + bytes } else { bytes };
             }
             None => {
-                accesses(first.len, forms.accesses.widest, |offset, len| {
+                accesses(first.len, context.accesses.widest, |offset, len| {
                     ops.push(Op::Move { at: first.at + Offsets::new(offset.into(), offset.into()), len })
                 });
                 rest = others;
-                gone = 0;
+                consumed = 0;
             }
         }
     }
@@ -166,14 +166,14 @@ struct Permuted {
 
 /// The first 64 packed bytes of `first` and `others` as one permutation, of the longest words that will do, if it replaces enough stores; `last` is
 /// the form of the permutation before.
-fn permutation(first: Move, others: &[Move], forms: Forms, last: Option<Words>) -> Option<Permuted> {
-    if !forms.accesses.permutes || !near(first, others) {
+fn permutation(first: Move, others: &[Move], context: RunContext, last: Option<Words>) -> Option<Permuted> {
+    if !context.accesses.permutes || !within_span(first, others) {
         return None;
     }
     let gathered = |unit| {
         let mut offsets: SmallVec<[i64; 16]> = SmallVec::new();
         let mut left = Words::BYTES;
-        let mut stores = Stores { direction: forms.direction, number: 0, single: false };
+        let mut stores = Stores { direction: context.direction, number: 0, single: false };
         let mut done = (0, 0);
         for (i, part) in [first].iter().chain(others).enumerate() {
             let taken = part.len.min(left);
@@ -190,19 +190,21 @@ fn permutation(first: Move, others: &[Move], forms: Forms, last: Option<Words>) 
             }
         }
         let (lowest, words) = Words::new(unit, &offsets)?;
-        let fewest = match forms.direction {
+        let min_stores = match context.direction {
             Direction::Pack => cost::PERMUTED_PACK,
-            Direction::Unpack if unit == 8 || forms.repeated || last == Some(words) => cost::PERMUTED_UNPACK,
+            Direction::Unpack if unit == 8 || context.repeated || last == Some(words) => {
+                cost::PERMUTED_UNPACK
+            }
             Direction::Unpack => cost::PERMUTED_UNPACK + cost::PERMUTED_FORM,
         };
         let at = first.at + Offsets::new(lowest, 0);
-        (stores.number >= fewest).then_some(Permuted { at, words, moves: done.0, bytes: done.1 })
+        (stores.number >= min_stores).then_some(Permuted { at, words, moves: done.0, bytes: done.1 })
     };
     gathered(8).or_else(|| gathered(4))
 }
 
 /// Whether the next 64 packed bytes are there, and none of them too far from another in user memory for a permutation, of whatever words.
-fn near(first: Move, others: &[Move]) -> bool {
+fn within_span(first: Move, others: &[Move]) -> bool {
     let (mut left, mut low, mut high) = (Words::BYTES, 0, 0);
     for part in [first].iter().chain(others) {
         let taken = part.len.min(left);

@@ -14,7 +14,7 @@ use crate::column::{Column, try_reserve, try_with_capacity};
 use crate::datatype::{Combiner, Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kind::{Op, Operation};
-use crate::nest::keys::Keys;
+use crate::nest::keys::BuildKeyHasher;
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Value};
 
 /// Unit of a nest's leaves, by the leaf operation that it is lowered for.
@@ -26,7 +26,7 @@ pub trait Leaves: Copy {
     const GROWTH: i64 = 1;
 
     /// The leaves of a basic type: offsets in bytes of the first unit on both sides, number, unit.
-    fn of(self, named: Named) -> BasicLeaves<Self::Leaf>;
+    fn basic_leaves(self, named: Named) -> BasicLeaves<Self::Leaf>;
 
     /// The leaf of an unnamed pair of a value and an index so many bytes behind it, where the two are one.
     fn pair(self, _value: Named, _index: (Named, i64)) -> Option<Self::Leaf> {
@@ -42,7 +42,7 @@ pub trait Leaves: Copy {
     }
 }
 
-/// Result of [`Leaves::of`]: two leaves at most.
+/// Result of [`Leaves::basic_leaves`]: two leaves at most.
 pub type BasicLeaves<L> = SmallVec<[(Offsets, u64, L); 2]>;
 
 /// Bytes, moved as they are.
@@ -65,11 +65,11 @@ impl Leaves for Values {
     type Leaf = Value;
     const GROWTH: i64 = External32::GROWTH;
 
-    fn of(self, named: Named) -> BasicLeaves<Value> {
+    fn basic_leaves(self, named: Named) -> BasicLeaves<Value> {
         match self.0 {
-            Operation::Bytes => Native.of(named),
-            Operation::External32 => External32.of(named),
-            Operation::Reduce(op) => Reduced(op).of(named),
+            Operation::Bytes => Native.basic_leaves(named),
+            Operation::External32 => External32.basic_leaves(named),
+            Operation::Reduce(op) => Reduced(op).basic_leaves(named),
         }
     }
 
@@ -95,9 +95,9 @@ pub struct Reduced(pub Op);
 impl Leaves for Reduced {
     type Leaf = Value;
 
-    fn of(self, named: Named) -> BasicLeaves<Value> {
+    fn basic_leaves(self, named: Named) -> BasicLeaves<Value> {
         if self.0.is_location() {
-            return Native.of(named);
+            return Native.basic_leaves(named);
         }
         let parts = named.parts().iter().scan(0, |packed, &(part, offset)| {
             let (value, n) = Value::reduced(self.0, part);
@@ -120,7 +120,7 @@ impl Leaves for Reduced {
 impl Leaves for Bytes {
     type Leaf = Byte;
 
-    fn of(self, named: Named) -> BasicLeaves<Byte> {
+    fn basic_leaves(self, named: Named) -> BasicLeaves<Byte> {
         let pieces = named.pieces().iter().scan(0, |packed, &(offset, size)| {
             let at = Offsets::new(offset, *packed);
             *packed += size;
@@ -133,7 +133,7 @@ impl Leaves for Bytes {
 impl Leaves for Native {
     type Leaf = Value;
 
-    fn of(self, named: Named) -> BasicLeaves<Value> {
+    fn basic_leaves(self, named: Named) -> BasicLeaves<Value> {
         let whole = (!named.is_marker()).then(|| (Offsets::ZERO, 1, Value::native(named)));
         whole.into_iter().collect()
     }
@@ -145,7 +145,7 @@ impl Leaves for External32 {
     /// That of long double, where C's has 8 bytes.
     const GROWTH: i64 = 2;
 
-    fn of(self, named: Named) -> BasicLeaves<Value> {
+    fn basic_leaves(self, named: Named) -> BasicLeaves<Value> {
         let parts = named.parts().iter().scan(0, |packed, &(part, offset)| {
             let (value, n) = Value::external32(part);
             let at = Offsets::new(offset, *packed);
@@ -159,7 +159,7 @@ impl Leaves for External32 {
 /// One lowered datatype: its body, its packed bytes, and its units where one instance is a gapless run of them from
 /// displacement 0.
 #[derive(Clone, Copy)]
-struct Done<L> {
+struct LoweredType<L> {
     body: Body,
     size: i64,
     run: Option<(L, i64)>,
@@ -175,14 +175,14 @@ pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::
         return Err(Error::new(ErrorClass::ValueTooLarge, "lower", "size", t.size(), rule));
     }
     leaves.check(t)?;
-    let mut l = Lowering { nodes: Vec::new(), done: HashMap::default(), alike: HashMap::default(), leaves };
+    let mut l = Lowering { nodes: Vec::new(), done: HashMap::default(), by_hash: HashMap::default(), leaves };
     let mut stack = vec![(t, false)];
     while let Some((t, children_done)) = stack.pop() {
         if l.done.contains_key(&t.id()) {
             continue;
         }
         if !children_done {
-            if let Some(done) = l.equal(t) {
+            if let Some(done) = l.lowered_equal(t) {
                 l.done.insert(t.id(), done);
                 continue;
             }
@@ -197,11 +197,11 @@ pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::
             }
             continue;
         }
-        let done = l.one(t)?;
+        let done = l.lower_node(t)?;
         l.done.insert(t.id(), done);
-        l.alike.insert(t.structural_hash(), t);
+        l.by_hash.insert(t.structural_hash(), t);
     }
-    let inner = l.of(t)?;
+    let inner = l.lowered(t)?;
     let step = Offsets::new(t.extent(), inner.size);
     let root = if inner.size == 0 {
         Body::default()
@@ -213,20 +213,20 @@ pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::
 
 struct Lowering<'t, V: Leaves> {
     nodes: Vec<Node<V::Leaf>>,
-    done: HashMap<usize, Done<V::Leaf>, Keys>,
+    done: HashMap<usize, LoweredType<V::Leaf>, BuildKeyHasher>,
     /// Datatypes that are done, by structural hash: hosts hand out equal members of a struct as types of their own.
-    alike: HashMap<u128, &'t Datatype, Keys>,
+    by_hash: HashMap<u128, &'t Datatype, BuildKeyHasher>,
     leaves: V,
 }
 
 impl<V: Leaves> Lowering<'_, V> {
     /// Returns the body that an equal datatype became.
-    fn equal(&self, t: &Datatype) -> Option<Done<V::Leaf>> {
-        let known = self.alike.get(&t.structural_hash()).filter(|&&known| known == t)?;
+    fn lowered_equal(&self, t: &Datatype) -> Option<LoweredType<V::Leaf>> {
+        let known = self.by_hash.get(&t.structural_hash()).filter(|&&known| known == t)?;
         self.done.get(&known.id()).copied()
     }
 
-    fn of(&self, t: &Datatype) -> Result<Done<V::Leaf>> {
+    fn lowered(&self, t: &Datatype) -> Result<LoweredType<V::Leaf>> {
         self.done.get(&t.id()).copied().ok_or_else(|| Error::internal("lower", "child not lowered"))
     }
 
@@ -237,29 +237,33 @@ impl<V: Leaves> Lowering<'_, V> {
         Ok(body)
     }
 
-    fn done(&mut self, list: Vec<Node<V::Leaf>>, run: Option<(V::Leaf, i64)>) -> Result<Done<V::Leaf>> {
+    fn finish(
+        &mut self,
+        list: Vec<Node<V::Leaf>>,
+        run: Option<(V::Leaf, i64)>,
+    ) -> Result<LoweredType<V::Leaf>> {
         let size = list.iter().map(|node| node.packed_bytes(1)).fold(0, i64::wrapping_add);
-        Ok(Done { body: self.seal(list)?, size, run })
+        Ok(LoweredType { body: self.seal(list)?, size, run })
     }
 
-    fn one(&mut self, t: &Datatype) -> Result<Done<V::Leaf>> {
+    fn lower_node(&mut self, t: &Datatype) -> Result<LoweredType<V::Leaf>> {
         if let Some((value, index)) = t.value_index_parts()
             && let Some(unit) = self.leaves.pair(value, index)
         {
-            return self.done(vec![Node::units(Offsets::ZERO, 1, unit)], None);
+            return self.finish(vec![Node::units(Offsets::ZERO, 1, unit)], None);
         }
         if let Some(e) = t.expansion() {
-            return self.of(e);
+            return self.lowered(e);
         }
         match t.combiner() {
             Combiner::Dup { oldtype }
             | Combiner::Resized { oldtype, .. }
-            | Combiner::Bounds { oldtype, .. } => self.of(oldtype),
+            | Combiner::Bounds { oldtype, .. } => self.lowered(oldtype),
             Combiner::Contiguous { count, oldtype } => {
                 let run = self.run_of(oldtype)?;
                 let run = run.and_then(|(unit, n)| Some((unit, n.checked_mul(*count)?)));
                 let node = self.block(oldtype, Offsets::ZERO, *count)?;
-                self.done(vec![node], run)
+                self.finish(vec![node], run)
             }
             Combiner::Vector { count, blocklength, stride, oldtype } => {
                 self.vector(oldtype, *count, *blocklength, stride.wrapping_mul(oldtype.extent()))
@@ -284,17 +288,17 @@ impl<V: Leaves> Lowering<'_, V> {
                 let mut packed = 0_i64;
                 for ((t, &n), &d) in types.iter().zip(blocklengths.iter()).zip(displacements.iter()) {
                     list.push(self.block(t, Offsets::new(d, packed), n)?);
-                    packed = packed.wrapping_add(self.of(t)?.size.wrapping_mul(n));
+                    packed = packed.wrapping_add(self.lowered(t)?.size.wrapping_mul(n));
                 }
-                self.done(list, None)
+                self.finish(list, None)
             }
             Combiner::Named(named) => {
-                let leaves = self.leaves.of(*named);
+                let leaves = self.leaves.basic_leaves(*named);
                 let run = match leaves[..] {
                     [(_, n, unit)] if unit.user() * n as i64 == t.extent() => Some((unit, n as i64)),
                     _ => None,
                 };
-                self.done(leaves.into_iter().map(|(at, n, unit)| Node::units(at, n, unit)).collect(), run)
+                self.finish(leaves.into_iter().map(|(at, n, unit)| Node::units(at, n, unit)).collect(), run)
             }
             Combiner::Subarray { .. }
             | Combiner::Darray { .. }
@@ -307,21 +311,27 @@ impl<V: Leaves> Lowering<'_, V> {
 
     /// The units of one instance of `t` if `n` instances in a row are one gapless run of them.
     fn run_of(&self, t: &Datatype) -> Result<Option<(V::Leaf, i64)>> {
-        Ok(self.of(t)?.run.filter(|&(unit, n)| unit.user().checked_mul(n) == Some(t.extent())))
+        Ok(self.lowered(t)?.run.filter(|&(unit, n)| unit.user().checked_mul(n) == Some(t.extent())))
     }
 
     /// `n` instances of `t` in a row, the first at `at`.
     fn block(&self, t: &Datatype, at: Offsets, n: i64) -> Result<Node<V::Leaf>> {
-        let Done { body, size, .. } = self.of(t)?;
+        let LoweredType { body, size, .. } = self.lowered(t)?;
         Ok(Node::Loop { at, trip: Quantity::fixed(n as u64), step: Offsets::new(t.extent(), size), body })
     }
 
-    fn vector(&mut self, t: &Datatype, count: i64, blocklength: i64, stride: i64) -> Result<Done<V::Leaf>> {
+    fn vector(
+        &mut self,
+        t: &Datatype,
+        count: i64,
+        blocklength: i64,
+        stride: i64,
+    ) -> Result<LoweredType<V::Leaf>> {
         let block = self.block(t, Offsets::ZERO, blocklength)?;
         let body = self.seal(vec![block])?;
-        let step = Offsets::new(stride, blocklength.wrapping_mul(self.of(t)?.size));
+        let step = Offsets::new(stride, blocklength.wrapping_mul(self.lowered(t)?.size));
         let outer = Node::Loop { at: Offsets::ZERO, trip: Quantity::fixed(count as u64), step, body };
-        self.done(vec![outer], None)
+        self.finish(vec![outer], None)
     }
 
     /// Blocks of one length at `displacements * scale` bytes.
@@ -331,10 +341,10 @@ impl<V: Leaves> Lowering<'_, V> {
         blocklength: i64,
         displacements: &[i64],
         scale: i64,
-    ) -> Result<Done<V::Leaf>> {
+    ) -> Result<LoweredType<V::Leaf>> {
         let block = self.block(t, Offsets::ZERO, blocklength)?;
         let body = self.seal(vec![block])?;
-        let packed = blocklength.wrapping_mul(self.of(t)?.size);
+        let packed = blocklength.wrapping_mul(self.lowered(t)?.size);
         // Vectors shift words of 64 bits in an instruction, and multiply them in ten.
         let displacements = if (scale as u64).is_power_of_two() {
             Column::build(displacements.iter().map(|d| d << scale.trailing_zeros()))
@@ -342,7 +352,7 @@ impl<V: Leaves> Lowering<'_, V> {
             Column::build(displacements.iter().map(|d| d.wrapping_mul(scale)))
         }?;
         let table = Node::Table { at: Offsets::ZERO, displacements, packed, body };
-        self.done(vec![table], None)
+        self.finish(vec![table], None)
     }
 
     /// Blocks of their own lengths (in instances of `t`) at `displacements * scale` bytes.
@@ -352,7 +362,7 @@ impl<V: Leaves> Lowering<'_, V> {
         lengths: &[i64],
         displacements: &[i64],
         scale: i64,
-    ) -> Result<Done<V::Leaf>> {
+    ) -> Result<LoweredType<V::Leaf>> {
         // Blocks of one length are a table: one column instead of three.
         if let [first, rest @ ..] = lengths
             && rest.iter().all(|n| n == first)
@@ -372,7 +382,7 @@ impl<V: Leaves> Lowering<'_, V> {
         } else {
             (lengths, displacements)
         };
-        let size = self.of(t)?.size;
+        let size = self.lowered(t)?.size;
         let list = if let Some((unit, run)) = self.run_of(t)? {
             // Gone through by the column rather than kept: touching memory for the first time costs more than the sums.
             let mut next = 0_i64;
@@ -397,7 +407,7 @@ impl<V: Leaves> Lowering<'_, V> {
             }
             list
         };
-        self.done(list, None)
+        self.finish(list, None)
     }
 }
 

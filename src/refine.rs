@@ -24,11 +24,11 @@ use item::{Item, Key};
 /// Most levels of loops that are joined; a kernel has fewer.
 const MAX_DEPTH: usize = 64;
 
-/// Steps that two small nests may take. Large ones may take [`STEPS_A_ROW`] for each of their rows more.
-const STEPS: u64 = 1 << 14;
+/// Steps that two small nests may take. Large ones may take [`STEPS_PER_ROW`] for each of their rows more.
+const BASE_STEPS: u64 = 1 << 14;
 
 /// Copies and nodes for each row or node of both nests: cuts add as many rows as there are on both sides, and what is taken apart counts once more.
-const STEPS_A_ROW: u64 = 4;
+const STEPS_PER_ROW: u64 = 4;
 
 /// Two nests as one.
 #[derive(Clone, Debug)]
@@ -57,8 +57,8 @@ pub fn refine<L: Leaf>(
     packed: &LoopNest<Normal, L>,
 ) -> Result<std::result::Result<Refined<L>, Refusal>> {
     let entries = |nest: &LoopNest<Normal, L>| nest.nodes().iter().map(|n| 1 + n.rows() as u64).sum::<u64>();
-    let left = STEPS + STEPS_A_ROW * (entries(user) + entries(packed));
-    let mut join = Join { nests: [user, packed], nodes: Vec::new(), known: HashMap::default(), left };
+    let steps_left = BASE_STEPS + STEPS_PER_ROW * (entries(user) + entries(packed));
+    let mut join = Join { nests: [user, packed], nodes: Vec::new(), known: HashMap::default(), steps_left };
     match join.roots() {
         Ok(refined) => Ok(Ok(refined)),
         Err(Stop::Refused(reason)) => Ok(Err(Refusal { reason })),
@@ -83,7 +83,7 @@ struct Join<'n, L> {
     nests: [&'n LoopNest<Normal, L>; 2],
     nodes: Vec<Node<L>>,
     known: HashMap<[Key<L>; 2], Body, Xxh3DefaultBuilder>,
-    left: u64,
+    steps_left: u64,
 }
 
 /// The items of a side, the next one last.
@@ -105,7 +105,7 @@ impl<'n, L: Leaf> Join<'n, L> {
             return Err(Error::internal("refine", "a root of rows").into());
         };
         let node = if let [Item::Run { unit, .. }, Item::Run { unit: other, .. }] = &roots {
-            same(*unit, *other)?;
+            require_same_class(*unit, *other)?;
             Node::Copy { at: Offsets::ZERO, n: Quantity::counted(1), unit: unit.in_memory() }
         } else {
             let body = self.chunk(&roots, common, 0)?;
@@ -148,7 +148,8 @@ impl<'n, L: Leaf> Join<'n, L> {
     }
 
     fn spend(&mut self, steps: u64) -> std::result::Result<(), Stop> {
-        self.left = self.left.checked_sub(steps).ok_or(Stop::Refused("the joint nest has too many rows"))?;
+        self.steps_left =
+            self.steps_left.checked_sub(steps).ok_or(Stop::Refused("the joint nest has too many rows"))?;
         Ok(())
     }
 
@@ -209,7 +210,7 @@ impl<'n, L: Leaf> Join<'n, L> {
             self.spend(1)?;
             match (x, y) {
                 (Item::Run { at, n, unit }, Item::Run { at: to, n: m, unit: other }) => {
-                    same(unit, other)?;
+                    require_same_class(unit, other)?;
                     let both = n.min(m);
                     out.run(Offsets::new(at, to), both, unit.in_memory())?;
                     let rest = |at: i64, n: u64| {
@@ -220,19 +221,19 @@ impl<'n, L: Leaf> Join<'n, L> {
                     packed.extend(rest(to, m));
                 }
                 (x @ Item::Blocks { .. }, y) => {
-                    x.open(self.nests[0], &mut user);
+                    x.unfold_first(self.nests[0], &mut user);
                     packed.push(y);
                 }
                 (x, y @ Item::Blocks { .. }) => {
                     user.push(x);
-                    y.open(self.nests[1], &mut packed);
+                    y.unfold_first(self.nests[1], &mut packed);
                 }
                 (x, y) => {
                     let common = self.common(&x, &y)?;
                     let k = x.bytes().min(y.bytes()) / common;
                     if k == 0 {
                         // No whole period fits.
-                        self.open_longer([x, y], [&mut user, &mut packed]);
+                        self.unfold_longer([x, y], [&mut user, &mut packed]);
                         continue;
                     }
                     let cut = |item: Item<'n, L>, stack: &mut Stack<'n, L>| {
@@ -243,11 +244,11 @@ impl<'n, L: Leaf> Join<'n, L> {
                     let heads = [cut(x, &mut user), cut(y, &mut packed)];
                     if k == 1 && !heads.iter().any(|head| head.granule() == common && !is_run(head)) {
                         // One period of several iterations on both sides, which share no smaller one.
-                        self.open_longer(heads, [&mut user, &mut packed]);
+                        self.unfold_longer(heads, [&mut user, &mut packed]);
                     } else if k == 1 {
                         let [x, y] = heads;
-                        open_single(x, self.nests[0], common, &mut user);
-                        open_single(y, self.nests[1], common, &mut packed);
+                        unfold_single(x, self.nests[0], common, &mut user);
+                        unfold_single(y, self.nests[1], common, &mut packed);
                     } else {
                         self.periods(heads, (k, common), depth, out)?;
                     }
@@ -257,13 +258,13 @@ impl<'n, L: Leaf> Join<'n, L> {
     }
 
     /// Takes the side of the longer pieces apart.
-    fn open_longer(&self, [x, y]: [Item<'n, L>; 2], [user, packed]: [&mut Stack<'n, L>; 2]) {
+    fn unfold_longer(&self, [x, y]: [Item<'n, L>; 2], [user, packed]: [&mut Stack<'n, L>; 2]) {
         if x.granule() >= y.granule() {
-            x.open(self.nests[0], user);
+            x.unfold_first(self.nests[0], user);
             packed.push(y);
         } else {
             user.push(x);
-            y.open(self.nests[1], packed);
+            y.unfold_first(self.nests[1], packed);
         }
     }
 
@@ -282,8 +283,8 @@ impl<'n, L: Leaf> Join<'n, L> {
                 let (x, rest) = user.clone().cut(common / user.granule());
                 let (y, other) = packed.clone().cut(common / packed.granule());
                 let (mut xs, mut ys) = (Vec::new(), Vec::new());
-                open_single(x, self.nests[0], common, &mut xs);
-                open_single(y, self.nests[1], common, &mut ys);
+                unfold_single(x, self.nests[0], common, &mut xs);
+                unfold_single(y, self.nests[1], common, &mut ys);
                 self.stacks([xs, ys], depth + 1, out)?;
                 (user, packed) = (rest, other);
             }
@@ -304,7 +305,7 @@ impl<'n, L: Leaf> Join<'n, L> {
             }
             ([Item::Table { displacements, rows, .. }, _], [None, Some(packed)]) => {
                 self.spend(rows.len() as u64)?;
-                let displacements = part(displacements, rows.clone())?;
+                let displacements = column_part(displacements, rows.clone())?;
                 out.node(Node::Table { at, displacements, packed, body })
             }
             _ => self.scattered(&heads, steps, body, out),
@@ -342,13 +343,13 @@ impl<'n, L: Leaf> Join<'n, L> {
 }
 
 /// One period of `head`: where that is one iteration, its body.
-fn open_single<'n, L: Leaf>(
+fn unfold_single<'n, L: Leaf>(
     head: Item<'n, L>,
     nest: &'n LoopNest<Normal, L>,
     common: u64,
     stack: &mut Stack<'n, L>,
 ) {
-    if head.granule() == common { head.open(nest, stack) } else { stack.push(head) }
+    if head.granule() == common { head.unfold_first(nest, stack) } else { stack.push(head) }
 }
 
 fn is_run<L>(item: &Item<'_, L>) -> bool {
@@ -359,12 +360,12 @@ fn is_run<L>(item: &Item<'_, L>) -> bool {
 fn root<L: Leaf>(nest: &LoopNest<Normal, L>) -> Option<Item<'_, L>> {
     nest.body(nest.root())
         .first()
-        .map(|node| Item::of(node, 0, u64::MAX / 2))
+        .map(|node| Item::from_node(node, 0, u64::MAX / 2))
         .filter(|item| item.granule() > 0)
 }
 
 /// Values of two classes have no joint run. A beginning of both streams may still be alike.
-fn same<L: Leaf>(unit: L, other: L) -> std::result::Result<(), Stop> {
+fn require_same_class<L: Leaf>(unit: L, other: L) -> std::result::Result<(), Stop> {
     if unit == other { Ok(()) } else { Err(Stop::Refused("values of different classes")) }
 }
 
@@ -375,7 +376,7 @@ fn stride<L: Leaf>(head: &Item<'_, L>, common: u64) -> Option<i64> {
 }
 
 /// Some rows of a column.
-fn part(column: &Column, rows: std::ops::Range<usize>) -> Result<Column> {
+fn column_part(column: &Column, rows: std::ops::Range<usize>) -> Result<Column> {
     if rows == (0..column.len()) {
         return Ok(column.clone());
     }

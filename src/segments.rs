@@ -98,7 +98,7 @@ impl<'l> Segments<'l> {
             return Err(Error::new(ErrorClass::Count, "segments", "count", count, rule));
         };
         let len = match nest.body(nest.root()) {
-            [root] if bytes > 0 => runs.of(nest.root().start as usize).breaks(iterations(root, count)) + 1,
+            [root] if bytes > 0 => runs.node(nest.root().start as usize).breaks(iterations(root, count)) + 1,
             _ => 0,
         };
         Ok(Segments { nest, runs, count, base: origin, len, bytes })
@@ -201,7 +201,7 @@ impl<'l> Segments<'l> {
 
     fn list<'o>(&self, index: u64, out: Filled<'o, Segment>) -> Result<&'o mut [Segment]> {
         if index > self.len {
-            return Err(past("index", index, self.len, "segments"));
+            return Err(past_end("index", index, self.len, "segments"));
         }
         let mut out = out.limited(usize::try_from(self.len - index).unwrap_or(usize::MAX));
         if out.room() > 0 {
@@ -282,7 +282,7 @@ impl<'l> Segments<'l> {
     pub fn find(&self, offset: u64) -> Result<(u64, u64)> {
         if offset >= self.bytes {
             let end = (offset == self.bytes).then_some((self.len, 0));
-            return end.ok_or_else(|| past("offset", offset, self.bytes, "packed bytes"));
+            return end.ok_or_else(|| past_end("offset", offset, self.bytes, "packed bytes"));
         }
         let index = self.index(offset);
         Ok((index, offset - self.start(index)?))
@@ -295,12 +295,12 @@ impl<'l> Segments<'l> {
     pub(crate) fn start(&self, index: u64) -> Result<u64> {
         if index >= self.len {
             let end = (index == self.len).then_some(self.bytes);
-            return end.ok_or_else(|| past("index", index, self.len, "segments"));
+            return end.ok_or_else(|| past_end("index", index, self.len, "segments"));
         }
         let (mut body, mut packed, mut run) = (self.nest.root(), 0, index);
         while run > 0 {
             let i = self.runs.first_node(self.nest, body, run);
-            let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
+            let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
             run -= self.runs.before(body, i);
             packed += node.at().packed;
             if run == 0 {
@@ -332,10 +332,13 @@ impl<'l> Segments<'l> {
             let start = body.start as usize;
             let k = match body.len {
                 1 => 0,
-                n => partition(n.into(), |k| self.nest.nodes()[start + k as usize].at().packed <= rest) - 1,
+                n => {
+                    partition_point(n.into(), |k| self.nest.nodes()[start + k as usize].at().packed <= rest)
+                        - 1
+                }
             };
             let i = start + k as usize;
-            let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
+            let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
             index += self.runs.before(body, i);
             rest -= node.at().packed;
             let (k, piece, inner) = match node {
@@ -400,7 +403,7 @@ impl Iterator for Cursor<'_> {
 
 /// The number of leading indices below `n` for which `before` holds.
 #[inline]
-fn partition(n: u64, before: impl Fn(u64) -> bool) -> u64 {
+fn partition_point(n: u64, before: impl Fn(u64) -> bool) -> u64 {
     let (mut from, mut n) = (0, n);
     while n > 0 {
         let half = n / 2;
@@ -415,7 +418,7 @@ fn partition(n: u64, before: impl Fn(u64) -> bool) -> u64 {
 }
 
 #[cold]
-fn past(argument: &'static str, value: u64, end: u64, of: &str) -> Error {
+fn past_end(argument: &'static str, value: u64, end: u64, of: &str) -> Error {
     let rule = format!("must not lie past the {end} {of}");
     Error::new(ErrorClass::Arg, "segments", argument, value, rule)
 }

@@ -4,7 +4,7 @@ use super::divisor::Divisor;
 use super::{Body, Byte, LoopNest, Node, Normal, Offsets};
 
 /// Most blocks of which all are looked at, which is sooner done than a search.
-pub const FEW: usize = 8;
+pub const MAX_SCANNED_BLOCKS: usize = 8;
 
 /// Says what a descent does at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Descent {
             Node::Loop { step, body, .. } => {
                 let level = match nest.body(*body) {
                     [Node::Copy { .. }] => Level::Strips,
-                    [Node::Blocks { len, .. }] if len.len() <= FEW => Level::Structures,
+                    [Node::Blocks { len, .. }] if len.len() <= MAX_SCANNED_BLOCKS => Level::Structures,
                     _ => Level::Loop,
                 };
                 (level, *step, *body)

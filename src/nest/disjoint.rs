@@ -50,16 +50,16 @@ impl Shape {
 
 /// The side that is asked about.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Face {
+enum AddressSpace {
     User,
     Packed,
 }
 
-impl Face {
-    fn of(self, at: Offsets) -> i64 {
+impl AddressSpace {
+    fn select(self, at: Offsets) -> i64 {
         match self {
-            Face::User => at.user,
-            Face::Packed => at.packed,
+            AddressSpace::User => at.user,
+            AddressSpace::Packed => at.packed,
         }
     }
 }
@@ -69,7 +69,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     ///
     /// Cost: O(nodes), O(rows log rows) for tables. Unknown where there is no memory for sorting rows.
     pub fn disjoint(&self) -> Disjoint {
-        self.disjoint_on(Face::User)
+        self.disjoint_on(AddressSpace::User)
     }
 
     /// Says whether the bytes that a transfer in `direction` writes are disjoint. A stream has every byte once.
@@ -77,28 +77,28 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         match direction {
             Direction::Unpack => self.disjoint(),
             Direction::Pack if S::NAME == Stream::NAME => Disjoint::UpTo(u64::MAX),
-            Direction::Pack => self.disjoint_on(Face::Packed),
+            Direction::Pack => self.disjoint_on(AddressSpace::Packed),
         }
     }
 
-    fn disjoint_on(&self, face: Face) -> Disjoint {
-        self.shapes(face).map_or(Disjoint::Unknown, |shapes| self.judged(&shapes))
+    fn disjoint_on(&self, space: AddressSpace) -> Disjoint {
+        self.shapes(space).map_or(Disjoint::Unknown, |shapes| self.decide_root(&shapes))
     }
 
     /// The shape of every node. What moves nothing has none: it overlaps nothing, wherever it lies and however often it is repeated.
-    fn shapes(&self, face: Face) -> Result<Vec<Option<Shape>>> {
+    fn shapes(&self, space: AddressSpace) -> Result<Vec<Option<Shape>>> {
         let mut shapes = try_with_capacity("disjoint", self.nodes().len())?;
         for node in self.nodes() {
-            let shape = self.node_shape(face, node, &shapes)?;
+            let shape = self.node_shape(space, node, &shapes)?;
             shapes.push(shape);
         }
         Ok(shapes)
     }
 
     /// Judges by the shapes of all nodes.
-    fn judged(&self, shapes: &[Option<Shape>]) -> Disjoint {
+    fn decide_root(&self, shapes: &[Option<Shape>]) -> Disjoint {
         let Some(shape) = body_shape(&shapes[self.root().range()]) else { return Disjoint::UpTo(u64::MAX) };
-        match (close(&shape), self.body(self.root())) {
+        match (decide(&shape), self.body(self.root())) {
             // `k * count` iterations: the limit is one on iterations.
             (Disjoint::UpTo(max), [Node::Loop { trip, .. }]) if max < u64::MAX => {
                 Disjoint::UpTo(max / trip.k)
@@ -107,22 +107,27 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         }
     }
 
-    fn node_shape(&self, face: Face, node: &Node<L>, shapes: &[Option<Shape>]) -> Result<Option<Shape>> {
-        let at = i128::from(face.of(node.at()));
+    fn node_shape(
+        &self,
+        space: AddressSpace,
+        node: &Node<L>,
+        shapes: &[Option<Shape>],
+    ) -> Result<Option<Shape>> {
+        let at = i128::from(space.select(node.at()));
         Ok(match node {
             Node::Copy { n, unit, .. } => {
                 // A dense run of any count never overlaps itself: the count is inside the run.
-                let width = i128::from(n.k) * i128::from(face.of(unit.span(1)));
+                let width = i128::from(n.k) * i128::from(space.select(unit.span(1)));
                 (width > 0).then(|| Shape { lo: at, hi: at + width, inner: Some(true), loops: Vec::new() })
             }
             Node::Blocks { user, packed, len, unit, .. } => {
-                let width = i128::from(face.of(unit.span(1)));
+                let width = i128::from(space.select(unit.span(1)));
                 let end = |u: i64, l: i64| i128::from(u) + i128::from(l) * width;
-                let places = if face == Face::User { user } else { packed };
+                let places = if space == AddressSpace::User { user } else { packed };
                 let rows = places.iter().zip(len.iter()).map(|(u, l)| (i128::from(u), end(u, l)));
                 ranges(at, rows)?
             }
-            Node::Table { displacements, packed, body, .. } if face == Face::Packed => {
+            Node::Table { displacements, packed, body, .. } if space == AddressSpace::Packed => {
                 let Some(mut b) = body_shape(&shapes[body.range()]).filter(|_| !displacements.is_empty())
                 else {
                     return Ok(None);
@@ -131,7 +136,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                 Some(b)
             }
             Node::Table { displacements, body, .. } => {
-                let Some(leaf) = body_shape(&shapes[body.range()]).as_ref().map(fold) else {
+                let Some(leaf) = body_shape(&shapes[body.range()]).as_ref().map(hull) else {
                     return Ok(None);
                 };
                 let rows = displacements.iter().map(|d| (i128::from(d) + leaf.lo, i128::from(d) + leaf.hi));
@@ -150,7 +155,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                 let Some(mut b) = body_shape(&shapes[body.range()]).filter(|_| trip.k > 0) else {
                     return Ok(None);
                 };
-                b.repeat(at, face.of(*step), *trip);
+                b.repeat(at, space.select(*step), *trip);
                 Some(b)
             }
         })
@@ -161,11 +166,11 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
 fn body_shape(shapes: &[Option<Shape>]) -> Option<Shape> {
     let mut moving = shapes.iter().flatten();
     let first = moving.next()?;
-    let mut folded: Vec<Shape> = moving.map(fold).collect();
+    let mut folded: Vec<Shape> = moving.map(hull).collect();
     if folded.is_empty() {
         return Some(first.clone());
     }
-    folded.push(fold(first));
+    folded.push(hull(first));
     folded.sort_by_key(|s| s.lo);
     let apart = folded.windows(2).all(|w| w[0].hi <= w[1].lo);
     let inner = if folded.iter().any(|s| s.inner == Some(false)) {
@@ -195,8 +200,8 @@ fn ranges(at: i128, all: impl ExactSizeIterator<Item = (i128, i128)>) -> Result<
 }
 
 /// The shape with its (count-free) loops folded into the hull.
-fn fold(shape: &Shape) -> Shape {
-    let inner = match close(shape) {
+fn hull(shape: &Shape) -> Shape {
+    let inner = match decide(shape) {
         Disjoint::UpTo(_) => Some(true),
         Disjoint::No => Some(false),
         Disjoint::Unknown => None,
@@ -211,7 +216,7 @@ fn fold(shape: &Shape) -> Shape {
 }
 
 /// Decides a shape: its inside, and its loops from the smallest stride up.
-fn close(shape: &Shape) -> Disjoint {
+fn decide(shape: &Shape) -> Disjoint {
     let mut loops: Vec<(i128, Option<u64>)> = shape.loops.iter().map(|&(s, t)| (s.abs(), t)).collect();
     loops.sort_by_key(|l| l.0);
     // Twice in one place: two iterations of a loop that stays there, or one of an inside that does so.

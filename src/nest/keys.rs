@@ -5,7 +5,7 @@
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Makes a map's hashers.
-pub(crate) type Keys = BuildHasherDefault<KeyHasher>;
+pub(crate) type BuildKeyHasher = BuildHasherDefault<KeyHasher>;
 
 /// Odd, of digits without structure: those of the golden ratio.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -53,7 +53,7 @@ mod tests {
     use std::collections::HashSet;
     use std::hash::BuildHasher;
 
-    use super::Keys;
+    use super::BuildKeyHasher;
     use crate::nest::Body;
 
     /// Bodies as nests have them, and addresses of nodes that lie in a row, differ in the bits that maps go by.
@@ -65,7 +65,7 @@ mod tests {
             let high: HashSet<u64> = hashes.iter().map(|hash| hash >> 57).collect();
             assert!(low.len() > n / 2 && high.len() > 100, "{} and {} of {n}", low.len(), high.len());
         };
-        let of = Keys::default();
+        let of = BuildKeyHasher::default();
         for len in [1, 2, 3, 16] {
             let bodies: Vec<u64> = (0..4096).map(|i| of.hash_one(Body { start: i * len, len })).collect();
             spread(&bodies);

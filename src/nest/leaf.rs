@@ -118,7 +118,7 @@ impl Number {
     }
 
     /// Returns the kind of number that a basic type holds, which is no pair.
-    fn of(named: Named) -> Number {
+    fn from_named(named: Named) -> Number {
         // x87 has 80 bits of its 16 bytes; elsewhere C's long double is binary64 or binary128.
         let x87 = cfg!(target_arch = "x86_64") && cfg!(not(windows));
         match (named.class(), named) {
@@ -163,7 +163,7 @@ impl Value {
     pub fn native(named: Named) -> Value {
         match *named.parts() {
             [(value, _), (index, at)] => Value::pair(value, index, at),
-            _ => Value::number(Number::of(named), named.size() as u8),
+            _ => Value::number(Number::from_named(named), named.size() as u8),
         }
     }
 
@@ -174,7 +174,7 @@ impl Value {
 
     /// Returns a value with an index `at` bytes behind its first byte; gapless on the packed side.
     pub fn pair(value: Named, index: Named, at: i64) -> Value {
-        let number = |n: Named| (Number::of(n), n.size() as u8);
+        let number = |n: Named| (Number::from_named(n), n.size() as u8);
         let class = Class::Pair([number(value), number(index)]);
         Value { class, user: (at + index.size()) as u8, packed: (value.size() + index.size()) as u8 }
     }
@@ -182,7 +182,7 @@ impl Value {
     /// Returns the class of a basic type that is no pair to `op`, and how many of them: types that `op` treats alike are one class, so their runs merge. The sum
     /// of complex numbers is that of their parts.
     pub fn reduced(op: Op, named: Named) -> (Value, u64) {
-        let number = Number::of(named);
+        let number = Number::from_named(named);
         let (number, n) = match (op, number) {
             (Op::Replace | Op::NoOp, _) => (Number::Bits, 1),
             (Op::Sum, Number::Complex) => (Number::Float, 2),
@@ -197,7 +197,7 @@ impl Value {
 
     /// Returns the class of a basic type that is no pair in external32, and how many of them: a complex number is two.
     pub fn external32(named: Named) -> (Value, u64) {
-        let number = Number::of(named);
+        let number = Number::from_named(named);
         let (number, n) = match number {
             Number::Complex => (Number::Float, 2),
             Number::ExtendedComplex => (Number::Extended, 2),
@@ -258,12 +258,12 @@ impl Leaf for Value {
             parts.chain([Value::native(named)]).chain(reduced)
         });
         let pair = || {
-            let behind = |value: Named, index: Named| {
+            let aligned_pair = |value: Named, index: Named| {
                 let align = index.alignment();
                 Value::pair(value, index, (value.size() + align - 1) / align * align)
             };
             let mut pairs =
-                all.clone().flat_map(|&value| all.clone().map(move |&index| behind(value, index)));
+                all.clone().flat_map(|&value| all.clone().map(move |&index| aligned_pair(value, index)));
             pairs.find(found)
         };
         values.find(found).or_else(|| text.starts_with("pair_").then(pair).flatten())
@@ -318,13 +318,13 @@ mod tests {
 
     #[test]
     fn operations_tell_types_apart_where_they_must() {
-        let of = |op, named| Value::reduced(op, named);
-        assert_eq!(of(Op::Sum, Named::Int), of(Op::Sum, Named::Unsigned));
-        assert_ne!(of(Op::Min, Named::Int), of(Op::Min, Named::Unsigned));
-        assert_ne!(of(Op::Sum, Named::Int), of(Op::Sum, Named::Float));
-        assert_eq!(of(Op::Replace, Named::Int), of(Op::Replace, Named::Float));
-        assert_eq!(of(Op::Sum, Named::DoubleComplex), (Value::native(Named::Double), 2));
-        assert_eq!(of(Op::Prod, Named::DoubleComplex), (Value::native(Named::DoubleComplex), 1));
+        let reduced = |op, named| Value::reduced(op, named);
+        assert_eq!(reduced(Op::Sum, Named::Int), reduced(Op::Sum, Named::Unsigned));
+        assert_ne!(reduced(Op::Min, Named::Int), reduced(Op::Min, Named::Unsigned));
+        assert_ne!(reduced(Op::Sum, Named::Int), reduced(Op::Sum, Named::Float));
+        assert_eq!(reduced(Op::Replace, Named::Int), reduced(Op::Replace, Named::Float));
+        assert_eq!(reduced(Op::Sum, Named::DoubleComplex), (Value::native(Named::Double), 2));
+        assert_eq!(reduced(Op::Prod, Named::DoubleComplex), (Value::native(Named::DoubleComplex), 1));
     }
 
     #[test]

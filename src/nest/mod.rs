@@ -28,11 +28,11 @@ use std::marker::PhantomData;
 
 use crate::column::Column;
 
-pub use descent::{Descent, FEW, Level};
+pub use descent::{Descent, Level, MAX_SCANNED_BLOCKS};
 pub use disjoint::Disjoint;
 pub use eval::Visit;
 pub use leaf::{Byte, Class, Leaf, MemorySide, Number, Side, Stream, Value};
-pub use near::FAR;
+pub use near::MIN_OBJECT_DISTANCE;
 pub use part::EqualPieces;
 
 mod sealed {
@@ -259,7 +259,7 @@ impl<L: Leaf> Node<L> {
     }
 
     /// Says whether this is the same node but for its offset.
-    pub fn alike(&self, other: &Node<L>) -> bool {
+    pub fn equal_except_offset(&self, other: &Node<L>) -> bool {
         match (self, other) {
             (
                 Node::Loop { trip, step, body, .. },

@@ -11,18 +11,18 @@ use super::{Leaf, LoopNest, Node, Phase, Side};
 use crate::column::Column;
 
 /// Bytes from which a distance is one between objects: what is nearer may be within one.
-pub const FAR: i64 = 64 << 10;
+pub const MIN_OBJECT_DISTANCE: i64 = 64 << 10;
 
 /// Rows of columns up to which a nest is looked at: types of addresses have one for an object.
-const MAX_ROWS: usize = 4096;
+const MAX_HASHED_ROWS: usize = 4096;
 
 /// Returns true if a distance is one between objects.
 fn is_far(distance: i64) -> bool {
-    distance.unsigned_abs() >= FAR.unsigned_abs()
+    distance.unsigned_abs() >= MIN_OBJECT_DISTANCE.unsigned_abs()
 }
 
 /// Returns a distance if it is one within an object.
-fn near(distance: i64) -> Option<i64> {
+fn within_object(distance: i64) -> Option<i64> {
     (!is_far(distance)).then_some(distance)
 }
 
@@ -34,29 +34,29 @@ fn distances(rows: &Column) -> impl Iterator<Item = i64> + '_ {
 /// Returns true if one of [`distances`] is far.
 fn has_far(rows: &Column) -> bool {
     // Without an early end, which would keep the loop from being vectorized.
-    fn any<T: Copy + Into<i64>>(rows: &[T]) -> bool {
+    fn any_far<T: Copy + Into<i64>>(rows: &[T]) -> bool {
         let pairs = rows.iter().zip(rows.iter().skip(1));
         pairs.fold(false, |far, (&a, &b)| far | is_far(b.into().wrapping_sub(a.into())))
     }
     let first = rows.iter().next().is_some_and(is_far);
     first
         || match rows {
-            Column::I32(rows) => any(rows),
-            Column::I64(rows) => any(rows),
+            Column::I32(rows) => any_far(rows),
+            Column::I64(rows) => any_far(rows),
         }
 }
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
-    /// Returns a hash of all but the distances of [`FAR`] bytes and more in user memory; none where there is no such distance, or there are too many rows
+    /// Returns a hash of all but the distances of [`MIN_OBJECT_DISTANCE`] bytes and more in user memory; none where there is no such distance, or there are too many rows
     /// to look at. It selects nothing: nests that have it in common may differ in what moves.
     pub fn near_hash(&self) -> Option<u64> {
-        if self.nodes.iter().map(Node::rows).sum::<usize>() > MAX_ROWS || !self.has_far_distance() {
+        if self.nodes.iter().map(Node::rows).sum::<usize>() > MAX_HASHED_ROWS || !self.has_far_distance() {
             return None;
         }
         let mut hash = Xxh3Default::new();
         let mut before = 0;
         for node in &self.nodes {
-            let mut put = |distance: i64, rest: (i64, i64)| (near(distance), rest).hash(&mut hash);
+            let mut put = |distance: i64, rest: (i64, i64)| (within_object(distance), rest).hash(&mut hash);
             put(node.at().user.wrapping_sub(before), (node.at().packed, node.rows() as i64));
             before = node.at().user;
             match node {

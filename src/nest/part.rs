@@ -40,13 +40,13 @@ impl LoopNest<Normal> {
         }
         let mut kept: Vec<Node> = Vec::new();
         // Where each node went. Bodies are kept whole, so they stay runs.
-        let mut place: Vec<u32> = try_with_capacity("part", i)?;
+        let mut new_index: Vec<u32> = try_with_capacity("part", i)?;
         for (node, reached) in nodes.iter().zip(reached) {
-            place.push(kept.len() as u32);
+            new_index.push(kept.len() as u32);
             if reached {
                 let mut node = node.clone();
                 if let Node::Loop { body, .. } | Node::Table { body, .. } = &mut node {
-                    body.start = place[body.start as usize];
+                    body.start = new_index[body.start as usize];
                 }
                 try_reserve("part", &mut kept, 1)?;
                 kept.push(node);
@@ -58,11 +58,11 @@ impl LoopNest<Normal> {
             leaf => {
                 kept.push(leaf.placed(Offsets::ZERO));
                 let size = leaf.packed_bytes(1);
-                return Ok(whole(kept, Offsets::new(span(leaf), size), None));
+                return Ok(loop_over_instances(kept, Offsets::new(span(leaf), size), None));
             }
         };
-        let body = Body { start: place[body.start as usize], ..body };
-        Ok(whole(kept, step, Some(body)))
+        let body = Body { start: new_index[body.start as usize], ..body };
+        Ok(loop_over_instances(kept, step, Some(body)))
     }
 }
 
@@ -75,7 +75,7 @@ fn span(leaf: &Node) -> i64 {
 }
 
 /// `loop count` over `body`, or over the last node.
-fn whole(mut nodes: Vec<Node>, step: Offsets, body: Option<Body>) -> LoopNest<Lowered> {
+fn loop_over_instances(mut nodes: Vec<Node>, step: Offsets, body: Option<Body>) -> LoopNest<Lowered> {
     let end = nodes.len() as u32;
     let body = body.unwrap_or(Body { start: end - 1, len: 1 });
     nodes.push(Node::Loop { at: Offsets::ZERO, trip: Quantity::counted(1), step, body });

@@ -9,7 +9,7 @@ use super::{Leaf, Node, Offsets};
 use crate::column::Column;
 
 /// Rows that are looked at together: where none of them merges, they are kept column by column.
-pub(crate) const TOGETHER: usize = 64;
+pub(crate) const CHUNK_ROWS: usize = 64;
 
 /// A row: offsets in bytes, length in units.
 #[derive(Clone, Copy)]
@@ -18,11 +18,11 @@ pub(crate) struct Row {
     pub(crate) len: i64,
 }
 
-/// Cuts rows into parts of at most [`TOGETHER`], each with so many of the rows before it.
-pub(crate) fn parts<S: Sequence>(rows: S, before: usize) -> impl Iterator<Item = S> {
+/// Cuts rows into parts of at most [`CHUNK_ROWS`], each with so many of the rows before it.
+pub(crate) fn chunks<S: Sequence>(rows: S, before: usize) -> impl Iterator<Item = S> {
     let count = rows.count();
-    let begins = (0..count).step_by(TOGETHER);
-    begins.map(move |i| rows.part(i.saturating_sub(before)..count.min(i + TOGETHER)))
+    let begins = (0..count).step_by(CHUNK_ROWS);
+    begins.map(move |i| rows.part(i.saturating_sub(before)..count.min(i + CHUNK_ROWS)))
 }
 
 impl Row {
@@ -46,23 +46,23 @@ pub(crate) trait Sequence: Copy {
 
     /// Appends rows to columns of such that are relative to `base`; returns bits of values that do not fit.
     fn append(self, base: Offsets, [user, packed, len]: &mut [Vec<i32>; 3]) -> i64 {
-        append(user, self.users().map(|place| place.wrapping_sub(base.user)))
-            | append(packed, self.packeds().map(|place| place.wrapping_sub(base.packed)))
-            | append(len, self.lens())
+        append(user, self.user_offsets().map(|place| place.wrapping_sub(base.user)))
+            | append(packed, self.packed_offsets().map(|place| place.wrapping_sub(base.packed)))
+            | append(len, self.lengths())
     }
 
     /// Where they begin in user memory.
-    fn users(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+    fn user_offsets(self) -> impl ExactSizeIterator<Item = i64> + Clone {
         (0..self.count()).map(move |i| self.at(i).user)
     }
 
     /// Where they begin on the packed side.
-    fn packeds(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+    fn packed_offsets(self) -> impl ExactSizeIterator<Item = i64> + Clone {
         (0..self.count()).map(move |i| self.at(i).packed)
     }
 
     /// Their lengths.
-    fn lens(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+    fn lengths(self) -> impl ExactSizeIterator<Item = i64> + Clone {
         (0..self.count()).map(move |i| self.len(i))
     }
 
@@ -74,7 +74,7 @@ pub(crate) trait Sequence: Copy {
     /// Whether two neighbours are adjacent on both sides.
     fn merges(self, unit: Offsets) -> bool {
         let adjacent = |part: Self| (1..part.count()).any(|i| part.row(i - 1).end(unit) == part.at(i));
-        parts(self, 1).any(|part| part.may_merge(unit) && adjacent(part))
+        chunks(self, 1).any(|part| part.may_merge(unit) && adjacent(part))
     }
 }
 
@@ -153,13 +153,13 @@ impl<T: Entry> Sequence for Displaced<'_, T> {
         self.displacements = &self.displacements[rows];
         self
     }
-    fn users(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+    fn user_offsets(self) -> impl ExactSizeIterator<Item = i64> + Clone {
         self.displacements.iter().map(move |&d| self.at.user.wrapping_add(d.into()))
     }
     fn append(self, base: Offsets, [user, packed, len]: &mut [Vec<i32>; 3]) -> i64 {
         T::append(user, self.displacements, self.at.user.wrapping_sub(base.user))
-            | append(packed, self.packeds().map(|place| place.wrapping_sub(base.packed)))
-            | append(len, self.lens())
+            | append(packed, self.packed_offsets().map(|place| place.wrapping_sub(base.packed)))
+            | append(len, self.lengths())
     }
     fn may_merge(self, unit: Offsets) -> bool {
         let span = Offsets::ZERO.step(unit, self.len);
@@ -192,13 +192,13 @@ impl<T: Entry> Sequence for Listed<'_, T> {
     fn part(self, rows: Range<usize>) -> Self {
         Listed { at: self.at, columns: self.columns.map(|c| &c[rows.clone()]) }
     }
-    fn users(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+    fn user_offsets(self) -> impl ExactSizeIterator<Item = i64> + Clone {
         self.columns[0].iter().map(move |&u| self.at.user.wrapping_add(u.into()))
     }
-    fn packeds(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+    fn packed_offsets(self) -> impl ExactSizeIterator<Item = i64> + Clone {
         self.columns[1].iter().map(move |&p| self.at.packed.wrapping_add(p.into()))
     }
-    fn lens(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+    fn lengths(self) -> impl ExactSizeIterator<Item = i64> + Clone {
         self.columns[2].iter().map(|&l| l.into())
     }
     fn append(self, base: Offsets, [user, packed, len]: &mut [Vec<i32>; 3]) -> i64 {
@@ -208,16 +208,16 @@ impl<T: Entry> Sequence for Listed<'_, T> {
     }
     fn may_merge(self, unit: Offsets) -> bool {
         if unit == Offsets::new(1, 1) {
-            return self.neighbours(|len| [len; 2]);
+            return self.may_have_adjacent(|len| [len; 2]);
         }
-        self.neighbours(|len| [unit.user, unit.packed].map(|each| len.wrapping_mul(low(each))))
+        self.may_have_adjacent(|len| [unit.user, unit.packed].map(|each| len.wrapping_mul(low(each))))
     }
 }
 
 impl<T: Entry> Listed<'_, T> {
     /// Whether of two neighbours the low words are adjacent on both sides, where a row of so many units spans as much as `spans` says.
     #[inline(always)]
-    fn neighbours(self, spans: impl Fn(i32) -> [i32; 2]) -> bool {
+    fn may_have_adjacent(self, spans: impl Fn(i32) -> [i32; 2]) -> bool {
         let [user, packed, len] = self.columns;
         let Some(pairs) = len.len().checked_sub(1) else { return false };
         let (user, next_user) = (&user[..pairs], &user[1..=pairs]);
@@ -258,7 +258,7 @@ impl Sequence for Mixed<'_> {
 }
 
 /// Visits rows where they are stored.
-pub(crate) trait Visit {
+pub(crate) trait RowVisitor {
     type Out;
     fn rows<S: Sequence>(self, rows: S) -> Self::Out;
 }
@@ -267,7 +267,7 @@ pub(crate) trait Visit {
 #[derive(Clone, Copy)]
 pub(crate) enum Rows<'a> {
     /// A copy's.
-    One(Row),
+    Single(Row),
     /// A table's.
     Table { at: Offsets, displacements: &'a Column, packed: i64, len: i64 },
     /// Those of blocks: user offsets, packed offsets, lengths.
@@ -276,9 +276,9 @@ pub(crate) enum Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// Returns the rows of a leaf, or of a table over one copy of `element` units; nothing else has rows.
-    pub(crate) fn of<L: Leaf>(node: &'a Node<L>, element: Option<i64>) -> Option<Rows<'a>> {
+    pub(crate) fn from_node<L: Leaf>(node: &'a Node<L>, element: Option<i64>) -> Option<Rows<'a>> {
         Some(match node {
-            Node::Copy { at, n, .. } => Rows::One(Row { at: *at, len: n.k as i64 }),
+            Node::Copy { at, n, .. } => Rows::Single(Row { at: *at, len: n.k as i64 }),
             Node::Table { at, displacements, packed, .. } => {
                 Rows::Table { at: *at, displacements, packed: *packed, len: element? }
             }
@@ -292,16 +292,16 @@ impl<'a> Rows<'a> {
     /// The number of rows.
     pub(crate) fn count(self) -> usize {
         match self {
-            Rows::One(_) => 1,
+            Rows::Single(_) => 1,
             Rows::Table { displacements, .. } => displacements.len(),
             Rows::Blocks { columns, .. } => columns[2].len(),
         }
     }
 
     /// Visits them.
-    pub(crate) fn visit<V: Visit>(self, visit: V) -> V::Out {
+    pub(crate) fn visit<V: RowVisitor>(self, visit: V) -> V::Out {
         match self {
-            Rows::One(row) => visit.rows(Merged(&[row])),
+            Rows::Single(row) => visit.rows(Merged(&[row])),
             Rows::Table { at, displacements, packed, len } => match displacements {
                 Column::I32(d) => visit.rows(Displaced { at, displacements: d, packed, len }),
                 Column::I64(d) => visit.rows(Displaced { at, displacements: d, packed, len }),

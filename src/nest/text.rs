@@ -83,18 +83,20 @@ impl<L: Leaf> fmt::Display for Head<'_, L> {
             Node::Loop { trip, step, .. } => write!(f, "loop {trip} step {} {}", step.user, step.packed)?,
             Node::Table { displacements, packed, .. } => {
                 f.write_str("table [")?;
-                rows(f, displacements.len(), |f, i| write!(f, "{}", displacements.get(i)))?;
+                write_rows(f, displacements.len(), |f, i| write!(f, "{}", displacements.get(i)))?;
                 write!(f, "] packed {packed}")?;
             }
             Node::Blocks { user, packed, len, unit, .. } => {
                 f.write_str("blocks [")?;
-                rows(f, len.len(), |f, i| write!(f, "{}:{}:{}", user.get(i), packed.get(i), len.get(i)))?;
+                write_rows(f, len.len(), |f, i| {
+                    write!(f, "{}:{}:{}", user.get(i), packed.get(i), len.get(i))
+                })?;
                 f.write_str("]")?;
-                counted(f, *unit)?;
+                write_unit(f, *unit)?;
             }
             Node::Copy { n, unit, .. } => {
                 write!(f, "copy {n}")?;
-                counted(f, *unit)?;
+                write_unit(f, *unit)?;
             }
         }
         let at = self.0.at();
@@ -103,12 +105,12 @@ impl<L: Leaf> fmt::Display for Head<'_, L> {
 }
 
 /// Writes the unit of a leaf, unless it is bytes.
-fn counted(f: &mut fmt::Formatter<'_>, unit: impl Leaf) -> fmt::Result {
+fn write_unit(f: &mut fmt::Formatter<'_>, unit: impl Leaf) -> fmt::Result {
     let unit = unit.to_string();
     if unit.is_empty() { Ok(()) } else { write!(f, " of {unit}") }
 }
 
-fn rows(
+fn write_rows(
     f: &mut fmt::Formatter<'_>,
     n: usize,
     row: impl Fn(&mut fmt::Formatter<'_>, usize) -> fmt::Result,

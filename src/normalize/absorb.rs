@@ -37,11 +37,11 @@ fn joined<L: Leaf>(n: &Normalizer<L>, a: &Node<L>, b: &Node<L>) -> Option<Node<L
             (*at2 == at.step(*step, trip.k as i64)).then(|| extended(*at, trip.k + trip2.k, *step, *body))
         }
         (Node::Loop { at, trip, step, body }, x) if !trip.per_count => {
-            let one = lone(n, *body, x)?;
+            let one = only_node(n, *body, x)?;
             (x.at() == at.step(*step, trip.k as i64) + one).then(|| extended(*at, trip.k + 1, *step, *body))
         }
         (x, Node::Loop { at, trip, step, body }) if !trip.per_count => {
-            let one = lone(n, *body, x)?;
+            let one = only_node(n, *body, x)?;
             let before = at.step(*step, -1);
             (x.at() == before + one).then(|| extended(before, trip.k + 1, *step, *body))
         }
@@ -54,9 +54,9 @@ fn extended<L: Leaf>(at: Offsets, k: u64, step: Offsets, body: crate::nest::Body
 }
 
 /// The offset of the body's only node, if that node is `x` but for its place.
-fn lone<L: Leaf>(n: &Normalizer<L>, body: crate::nest::Body, x: &Node<L>) -> Option<Offsets> {
+fn only_node<L: Leaf>(n: &Normalizer<L>, body: crate::nest::Body, x: &Node<L>) -> Option<Offsets> {
     match n.body(body) {
-        [only] if only.alike(x) => Some(only.at()),
+        [only] if only.equal_except_offset(x) => Some(only.at()),
         _ => None,
     }
 }

@@ -16,7 +16,7 @@ use crate::nest::rows::Row;
 use crate::nest::{Body, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Side};
 
 /// Returns the body that `node` runs once: where, its packed stride, and the body.
-pub(super) fn once<L: Leaf>(node: &Node<L>) -> Option<(Offsets, i64, Body)> {
+pub(super) fn unit_body<L: Leaf>(node: &Node<L>) -> Option<(Offsets, i64, Body)> {
     match node {
         Node::Loop { at, trip, step, body } if trip.is(1) => Some((*at, step.packed, *body)),
         Node::Table { at, displacements, packed, body } if displacements.len() == 1 => {
@@ -28,16 +28,16 @@ pub(super) fn once<L: Leaf>(node: &Node<L>) -> Option<(Offsets, i64, Body)> {
 
 /// Returns the cost of one more copy of `node` in bytes: rows of blocks are merged with those beside them, those of a table stay where they
 /// are and are gone through again.
-pub(super) fn weight<L: Leaf>(node: &Node<L>) -> u64 {
+pub(super) fn copy_cost<L: Leaf>(node: &Node<L>) -> u64 {
     let row = if matches!(node, Node::Blocks { .. }) { size_of::<Row>() } else { size_of::<i32>() };
     (node.rows() * row) as u64
 }
 
 /// Returns the cost of inlining `node` in bytes: nothing if it is no unit loop.
-fn price<L: Leaf>(n: &Normalizer<L>, node: &Node<L>) -> u64 {
-    once(node).map_or(0, |(_, _, body)| {
+fn inlining_cost<L: Leaf>(n: &Normalizer<L>, node: &Node<L>) -> u64 {
+    unit_body(node).map_or(0, |(_, _, body)| {
         let nodes = if body.len > 1 { body.len as usize * size_of::<Node>() } else { 0 };
-        n.weight(body).saturating_add(nodes as u64)
+        n.body_copy_cost(body).saturating_add(nodes as u64)
     })
 }
 
@@ -47,16 +47,16 @@ pub(super) fn rewrite<L: Leaf>(
     parts: Vec<Node<L>>,
     mut other: impl FnMut(&mut Normalizer<L>, Node<L>, &mut Vec<Node<L>>) -> Result<()>,
 ) -> Result<Vec<Node<L>>> {
-    let all = parts.iter().map(|node| price(n, node)).fold(0, u64::saturating_add);
+    let all = parts.iter().map(|node| inlining_cost(n, node)).fold(0, u64::saturating_add);
     let paid = n.spend(all);
     let mut out = Vec::new();
     for node in parts {
-        let Some((at, packed, body)) = once(&node) else {
+        let Some((at, packed, body)) = unit_body(&node) else {
             try_reserve("normalize", &mut out, 1)?;
             other(n, node, &mut out)?;
             continue;
         };
-        if paid || price(n, &node) == 0 {
+        if paid || inlining_cost(n, &node) == 0 {
             try_reserve("normalize", &mut out, body.len as usize)?;
             out.extend(n.body(body).iter().map(|inner| inner.placed(inner.at() + at)));
         } else {
@@ -75,7 +75,7 @@ pub(super) fn used_once<L: Leaf, S: Side>(nest: &LoopNest<Lowered, L, S>) -> Bod
         if let Some(body) = node.body() {
             let (n, unit) = uses.entry(body).or_insert((0, true));
             *n = n.saturating_add(1);
-            *unit &= once(node).is_some();
+            *unit &= unit_body(node).is_some();
         }
     }
     uses.into_iter().filter(|(_, used)| *used == (1, true)).map(|(body, _)| (body, ())).collect()
@@ -100,8 +100,8 @@ mod tests {
     /// Nodes are paid for where a body is shared, though it has no rows: otherwise a body in a body in a body unfolds.
     #[test]
     fn nodes_are_paid_for() {
-        let most = (64 << 10) / (2 * size_of::<Node>());
-        for (places, paid) in [(most, true), (most + 1, false)] {
+        let affordable = (64 << 10) / (2 * size_of::<Node>());
+        for (places, paid) in [(affordable, true), (affordable + 1, false)] {
             let normal = normalize(&shared(places), 0).unwrap();
             normal.nest.verify().unwrap();
             assert_eq!(normal.unique, paid, "{places}");

@@ -9,20 +9,20 @@
 use super::{Normalizer, period};
 use crate::column::{Column, try_reserve, try_with_capacity};
 use crate::error::Result;
-use crate::nest::rows::{Merged, Row, Rows, Sequence, Visit, parts};
+use crate::nest::rows::{Merged, Row, RowVisitor, Rows, Sequence, chunks};
 use crate::nest::{Leaf, Node, Offsets, Quantity};
 
-/// Rows of a run of leaves of one unit on their way to `keep`, neighbours merged.
+/// Rows of a run of leaves of one unit on their way to `sink`, neighbours merged.
 struct Merging<K> {
     /// The row that may grow, and whether it is kept already rather than only in hand.
     last: Option<(Row, bool)>,
-    keep: K,
+    sink: K,
     /// The span of one unit.
     unit: Offsets,
 }
 
 /// Where merged rows go.
-trait Keep {
+trait RowSink {
     /// A row behind the others; the first one begins where the run does.
     fn row(&mut self, row: Row);
 
@@ -33,7 +33,7 @@ trait Keep {
     fn pop(&mut self);
 }
 
-impl Keep for Vec<Row> {
+impl RowSink for Vec<Row> {
     fn row(&mut self, row: Row) {
         self.push(row);
     }
@@ -50,27 +50,27 @@ impl Keep for Vec<Row> {
 /// Rows of one node after the other; none of a node that has no rows.
 type Run<'a, 'r> = &'a mut dyn Iterator<Item = Option<Rows<'r>>>;
 
-impl<K: Keep> Merging<K> {
-    /// All rows of `run`, merged, in `keep`; none where a node has no rows.
-    fn all(run: Run<'_, '_>, unit: Offsets, keep: K) -> Option<K> {
-        let mut merging = Merging { last: None, keep, unit };
+impl<K: RowSink> Merging<K> {
+    /// ToCanonical rows of `run`, merged, in `sink`; none where a node has no rows.
+    fn merge(run: Run<'_, '_>, unit: Offsets, sink: K) -> Option<K> {
+        let mut merging = Merging { last: None, sink, unit };
         for rows in run {
             merging = rows?.visit(merging);
         }
-        let Merging { last, mut keep, .. } = merging;
+        let Merging { last, mut sink, .. } = merging;
         if let Some((last, false)) = last {
-            keep.row(last);
+            sink.row(last);
         }
-        Some(keep)
+        Some(sink)
     }
 
     /// A few rows, of which some merge, or the first with the last one so far. The row that may grow is in hand, so that the loop has it in registers.
     fn one_by_one<S: Sequence>(&mut self, rows: S) {
-        let Merging { last, keep, unit } = self;
+        let Merging { last, sink, unit } = self;
         let (mut row, begin) = match *last {
             Some((row, kept)) => {
                 if kept {
-                    keep.pop();
+                    sink.pop();
                 }
                 (row, 0)
             }
@@ -81,7 +81,7 @@ impl<K: Keep> Merging<K> {
             if row.end(*unit) == next.at {
                 row.len += next.len;
             } else {
-                keep.row(row);
+                sink.row(row);
                 row = next;
             }
         }
@@ -89,20 +89,20 @@ impl<K: Keep> Merging<K> {
     }
 }
 
-impl<K: Keep> Visit for Merging<K> {
+impl<K: RowSink> RowVisitor for Merging<K> {
     type Out = Self;
 
     fn rows<S: Sequence>(mut self, rows: S) -> Self {
-        for part in parts(rows, 0) {
+        for part in chunks(rows, 0) {
             let joins = self.last.is_some_and(|(last, _)| last.end(self.unit) == part.at(0));
             if joins || part.may_merge(self.unit) {
                 self.one_by_one(part);
                 continue;
             }
             if let Some((last, false)) = self.last {
-                self.keep.row(last);
+                self.sink.row(last);
             }
-            self.keep.rows(part);
+            self.sink.rows(part);
             self.last = Some((part.row(part.count() - 1), true));
         }
         self
@@ -118,7 +118,7 @@ pub(super) fn copied<L: Leaf>(body: &[Node<L>]) -> Option<(i64, L)> {
 }
 
 /// The unit of a leaf that joins a run of that unit whatever its length is.
-fn joins<L: Leaf>(node: &Node<L>) -> Option<L> {
+fn leaf_unit<L: Leaf>(node: &Node<L>) -> Option<L> {
     match node {
         Node::Copy { n: Quantity { per_count: false, .. }, unit, .. } | Node::Blocks { unit, .. } => {
             Some(*unit)
@@ -137,27 +137,27 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
             _ => None,
         };
         let table = element.is_some();
-        let Some(unit) = element.map_or_else(|| joins(&node), |(_, unit)| Some(unit)) else {
+        let Some(unit) = element.map_or_else(|| leaf_unit(&node), |(_, unit)| Some(unit)) else {
             out.push(node);
             continue;
         };
         let element = element.map(|(len, _)| len);
-        let joins = |node: &Node<L>| joins(node) == Some(unit);
-        let lone = table || !nodes.peek().is_some_and(joins);
+        let joins_run = |node: &Node<L>| leaf_unit(node) == Some(unit);
+        let lone = table || !nodes.peek().is_some_and(joins_run);
         if lone && matches!(node, Node::Copy { .. }) {
             out.push(node);
             continue;
         }
         // A leaf that stands alone and has nothing to merge is looked at where it is: 10^6 rows are not copied.
         if lone
-            && let Some(rows) = Rows::of(&node, element)
-            && let Some(form) = rows.visit(InPlace(rows, unit.span(1)))
+            && let Some(rows) = Rows::from_node(&node, element)
+            && let Some(form) = rows.visit(ToCanonicalUnlessMerging(rows, unit.span(1)))
         {
             out.extend(form?.nodes(n, unit, Some(&node))?);
             continue;
         }
         let mut run = vec![node];
-        while !table && let Some(next) = nodes.next_if(joins) {
+        while !table && let Some(next) = nodes.next_if(joins_run) {
             try_reserve("normalize", &mut run, 1)?;
             run.push(next);
         }
@@ -173,15 +173,15 @@ fn merged<L: Leaf>(
     run: &[Node<L>],
     element: Option<i64>,
 ) -> Result<Vec<Node<L>>> {
-    let rows = || run.iter().map(|node| Rows::of(node, element));
+    let rows = || run.iter().map(|node| Rows::from_node(node, element));
     let (count, span) = (rows().flatten().map(Rows::count).sum(), unit.span(1));
-    if let Some(narrow) = Merging::all(&mut rows(), span, Narrow::new(count)?)
+    if let Some(narrow) = Merging::merge(&mut rows(), span, NarrowColumns::new(count)?)
         && let Some(node) = narrow.node(unit)
-        && let Some(rows) = Rows::of(&node, None)
+        && let Some(rows) = Rows::from_node(&node, None)
     {
-        return rows.visit(All(rows))?.nodes(n, unit, Some(&node));
+        return rows.visit(ToCanonical(rows))?.nodes(n, unit, Some(&node));
     }
-    match Merging::all(&mut rows(), span, try_with_capacity("normalize", count)?) {
+    match Merging::merge(&mut rows(), span, try_with_capacity("normalize", count)?) {
         Some(rows) if count > 0 => canonical(Merged(&rows), None)?.nodes(n, unit, None),
         // Nothing to merge.
         _ => Ok(run.to_vec()),
@@ -189,25 +189,25 @@ fn merged<L: Leaf>(
 }
 
 /// Rows as columns of 4 bytes an entry that begin at zero.
-struct Narrow {
+struct NarrowColumns {
     /// Where the first row begins.
     at: Offsets,
     columns: [Vec<i32>; 3],
     /// Bits of values that do not fit.
-    lost: i64,
+    overflow: i64,
 }
 
-impl Narrow {
+impl NarrowColumns {
     /// With room for so many rows.
-    fn new(count: usize) -> Result<Narrow> {
+    fn new(count: usize) -> Result<NarrowColumns> {
         let column = || try_with_capacity("normalize", count);
-        Ok(Narrow { at: Offsets::ZERO, columns: [column()?, column()?, column()?], lost: 0 })
+        Ok(NarrowColumns { at: Offsets::ZERO, columns: [column()?, column()?, column()?], overflow: 0 })
     }
 
     /// The rows as one node; none where a value did not fit, or there is no row.
     fn node<L: Leaf>(self, unit: L) -> Option<Node<L>> {
-        let Narrow { at, columns, lost } = self;
-        if columns[0].is_empty() || lost != 0 {
+        let NarrowColumns { at, columns, overflow } = self;
+        if columns[0].is_empty() || overflow != 0 {
             return None;
         }
         let [user, packed, len] = columns.map(Column::from);
@@ -215,7 +215,7 @@ impl Narrow {
     }
 }
 
-impl Keep for Narrow {
+impl RowSink for NarrowColumns {
     #[inline(always)]
     fn row(&mut self, row: Row) {
         if self.columns[0].is_empty() {
@@ -223,7 +223,7 @@ impl Keep for Narrow {
         }
         let at = row.at - self.at;
         for (column, value) in self.columns.iter_mut().zip([at.user, at.packed, row.len]) {
-            self.lost |= value ^ i64::from(value as i32);
+            self.overflow |= value ^ i64::from(value as i32);
             column.push(value as i32);
         }
     }
@@ -232,7 +232,7 @@ impl Keep for Narrow {
         if self.columns[0].is_empty() {
             self.at = rows.at(0);
         }
-        self.lost |= rows.append(self.at, &mut self.columns);
+        self.overflow |= rows.append(self.at, &mut self.columns);
     }
 
     fn pop(&mut self) {
@@ -243,10 +243,10 @@ impl Keep for Narrow {
 }
 
 /// What all rows of one node come to, which do not merge.
-struct All<'a>(Rows<'a>);
+struct ToCanonical<'a>(Rows<'a>);
 
-impl Visit for All<'_> {
-    type Out = Result<Form>;
+impl RowVisitor for ToCanonical<'_> {
+    type Out = Result<CanonicalRows>;
 
     fn rows<S: Sequence>(self, rows: S) -> Self::Out {
         canonical(rows, Some(self.0))
@@ -254,10 +254,10 @@ impl Visit for All<'_> {
 }
 
 /// What the rows of one node come to, unless neighbours merge; with the span of one unit.
-struct InPlace<'a>(Rows<'a>, Offsets);
+struct ToCanonicalUnlessMerging<'a>(Rows<'a>, Offsets);
 
-impl Visit for InPlace<'_> {
-    type Out = Option<Result<Form>>;
+impl RowVisitor for ToCanonicalUnlessMerging<'_> {
+    type Out = Option<Result<CanonicalRows>>;
 
     fn rows<S: Sequence>(self, rows: S) -> Self::Out {
         (!rows.merges(self.1)).then(|| canonical(rows, Some(self.0)))
@@ -265,15 +265,15 @@ impl Visit for InPlace<'_> {
 }
 
 /// The canonical form of rows, whatever their unit is.
-enum Form {
+enum CanonicalRows {
     /// The node that they come from.
     Whole,
     /// A copy.
-    One(Row),
+    Single(Row),
     Loop {
         trip: u64,
         step: Offsets,
-        body: Box<Form>,
+        body: Box<CanonicalRows>,
     },
     /// A table over one copy.
     Table {
@@ -289,21 +289,21 @@ enum Form {
     },
 }
 
-impl Form {
+impl CanonicalRows {
     /// Its nodes; `node` is what the rows come from, if they are all of it.
     fn nodes<L: Leaf>(self, n: &mut Normalizer<L>, unit: L, node: Option<&Node<L>>) -> Result<Vec<Node<L>>> {
         Ok(match self {
-            Form::Whole => node.cloned().into_iter().collect(),
-            Form::One(row) => vec![Node::units(row.at, row.len as u64, unit)],
-            Form::Loop { trip, step, body } => {
+            CanonicalRows::Whole => node.cloned().into_iter().collect(),
+            CanonicalRows::Single(row) => vec![Node::units(row.at, row.len as u64, unit)],
+            CanonicalRows::Loop { trip, step, body } => {
                 let list = body.nodes(n, unit, None)?;
-                n.looped(trip, step, list)?
+                n.loop_over_list(trip, step, list)?
             }
-            Form::Table { at, displacements, packed, len } => {
-                let body = n.close(vec![Node::units(Offsets::ZERO, len as u64, unit)])?.body;
+            CanonicalRows::Table { at, displacements, packed, len } => {
+                let body = n.intern(vec![Node::units(Offsets::ZERO, len as u64, unit)])?.body;
                 vec![Node::Table { at, displacements, packed, body }]
             }
-            Form::Blocks { at, columns: [user, packed, len] } => {
+            CanonicalRows::Blocks { at, columns: [user, packed, len] } => {
                 vec![Node::Blocks { at, user, packed, len, unit }]
             }
         })
@@ -311,40 +311,40 @@ impl Form {
 }
 
 /// The canonical form of merged rows; `node` has what they come from, if they are all of it.
-fn canonical<S: Sequence>(rows: S, node: Option<Rows<'_>>) -> Result<Form> {
+fn canonical<S: Sequence>(rows: S, node: Option<Rows<'_>>) -> Result<CanonicalRows> {
     let count = rows.count();
     let first = rows.row(0);
     let Row { at, len } = first;
     if count == 1 {
-        return Ok(Form::One(first));
+        return Ok(CanonicalRows::Single(first));
     }
-    if let Some((p, step)) = period::of(count, |i| rows.at(i), |i, j| rows.len(i) == rows.len(j)) {
+    if let Some((p, step)) = period::find(count, |i| rows.at(i), |i, j| rows.len(i) == rows.len(j)) {
         let body = canonical(rows.part(0..p), None)?.into();
-        return Ok(Form::Loop { trip: (count / p) as u64, step, body });
+        return Ok(CanonicalRows::Loop { trip: (count / p) as u64, step, body });
     }
     // Columns start at zero: the first row's place is the node's.
     let user = match node {
-        Some(Rows::Table { at: begin, .. }) if begin == at => return Ok(Form::Whole),
-        Some(Rows::Blocks { at: begin, .. }) if begin == at && rows.lens().any(|l| l != len) => {
-            return Ok(Form::Whole);
+        Some(Rows::Table { at: begin, .. }) if begin == at => return Ok(CanonicalRows::Whole),
+        Some(Rows::Blocks { at: begin, .. }) if begin == at && rows.lengths().any(|l| l != len) => {
+            return Ok(CanonicalRows::Whole);
         }
         Some(Rows::Blocks { at: begin, columns }) if begin == at => columns[0].clone(),
-        _ => Column::build(rows.users().map(|place| place.wrapping_sub(at.user)))?,
+        _ => Column::build(rows.user_offsets().map(|place| place.wrapping_sub(at.user)))?,
     };
     let stride = rows.at(1).packed - at.packed;
     let even = (1..count).all(|i| rows.len(i) == len && rows.at(i).packed - rows.at(i - 1).packed == stride);
     if even {
-        return Ok(Form::Table { at, displacements: user, packed: stride, len });
+        return Ok(CanonicalRows::Table { at, displacements: user, packed: stride, len });
     }
-    let packed = Column::build(rows.packeds().map(|place| place - at.packed))?;
-    Ok(Form::Blocks { at, columns: [user, packed, Column::build(rows.lens())?] })
+    let packed = Column::build(rows.packed_offsets().map(|place| place - at.packed))?;
+    Ok(CanonicalRows::Blocks { at, columns: [user, packed, Column::build(rows.lengths())?] })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::nest::Byte;
-    use crate::nest::rows::TOGETHER;
+    use crate::nest::rows::CHUNK_ROWS;
 
     /// The span of a byte.
     const BYTE: Offsets = Offsets { user: 1, packed: 1 };
@@ -389,10 +389,10 @@ mod tests {
     /// Wherever rows merge, in columns of either width, alone and behind others.
     #[test]
     fn many_rows_at_a_time_merge_as_one_after_the_other() {
-        let n = 3 * TOGETHER + 7;
+        let n = 3 * CHUNK_ROWS + 7;
         let lens: Vec<i64> = (0..n as i64).map(|i| 4 + i % 5).collect();
         let at = |places: &'static [usize]| move |i: usize| places.contains(&i);
-        let t = TOGETHER;
+        let t = CHUNK_ROWS;
         let few = [vec![], vec![1], vec![t - 1, t], vec![t], vec![t, t + 1, 2 * t], vec![n - 1]];
         let cases = few.map(|places| rows(&lens, 0, at(places.leak())));
         let all = [rows(&lens, 0, |_| true), rows(&lens, 0, |i| i % 3 == 0), rows(&lens, 1 << 26, |_| false)];
@@ -405,10 +405,10 @@ mod tests {
                 let moved = |merged: &[[i64; 3]]| -> Vec<[i64; 3]> {
                     merged.iter().map(|&[user, packed, len]| [user - 3, packed, len]).collect()
                 };
-                let stored = || run.iter().map(|node| Rows::of(node, None));
-                let kept = Merging::all(&mut stored(), BYTE, Vec::new()).unwrap();
+                let stored = || run.iter().map(|node| Rows::from_node(node, None));
+                let kept = Merging::merge(&mut stored(), BYTE, Vec::new()).unwrap();
                 assert_eq!(moved(&plain(&kept)), expected, "{cut} {wide}");
-                let narrow = Merging::all(&mut stored(), BYTE, Narrow::new(n).unwrap()).unwrap();
+                let narrow = Merging::merge(&mut stored(), BYTE, NarrowColumns::new(n).unwrap()).unwrap();
                 let fits =
                     expected.iter().flatten().all(|&value| i32::try_from(value - expected[0][0]).is_ok());
                 let Some(Node::Blocks { at, user, packed, len, .. }) = narrow.node(Byte) else {

@@ -6,7 +6,7 @@
 //! comparisons of rerolling cost O(1).
 //!
 //! Inlining a body beside others copies it; a budget (48 bytes per constructor argument + 64 KiB) bounds that, rows included.
-//! Past it bodies with one use are taken apart where they are used, which costs nothing, and unit loops over the others stay: the nest is
+//! Past it bodies with one use are taken inlined where they are used, which costs nothing, and unit loops over the others stay: the nest is
 //! still correct, but no longer the only one of its meaning ([`Normalized::unique`]). Time and memory are linear in the arguments.
 
 mod absorb;
@@ -25,7 +25,7 @@ use std::collections::hash_map::Entry;
 
 use crate::column::{try_reserve, try_with_capacity};
 use crate::error::{Error, Result};
-use crate::nest::keys::Keys;
+use crate::nest::keys::BuildKeyHasher;
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Normal, Offsets, Quantity, Side, Stream};
 
 /// The rewrites of one body, in order, by the names used in docs/PASSES.md.
@@ -66,23 +66,23 @@ pub fn normalize<L: Leaf, S: Side>(
     nest: &LoopNest<Lowered, L, S>,
     arguments: u64,
 ) -> Result<Normalized<L, S>> {
-    let first = with(nest, arguments, &Bodies::default())?;
+    let first = normalize_with(nest, arguments, &Bodies::default())?;
     if first.unique {
         return Ok(first);
     }
-    let once = inline_unit::used_once(nest);
-    if once.is_empty() {
+    let used_once = inline_unit::used_once(nest);
+    if used_once.is_empty() {
         return Ok(first);
     }
     drop(first);
-    Ok(Normalized { unique: false, ..with(nest, arguments, &once)? })
+    Ok(Normalized { unique: false, ..normalize_with(nest, arguments, &used_once)? })
 }
 
-/// Normalizes a nest; the bodies `apart` are taken apart where they are used.
-fn with<L: Leaf, S: Side>(
+/// Normalizes a nest; the bodies `inlined` are taken inlined where they are used.
+fn normalize_with<L: Leaf, S: Side>(
     nest: &LoopNest<Lowered, L, S>,
     arguments: u64,
-    apart: &Bodies<()>,
+    inlined: &Bodies<()>,
 ) -> Result<Normalized<L, S>> {
     let mut n = Normalizer::new(arguments);
     let mut bodies: Vec<Body> = try_with_capacity("normalize", nest.nodes().len() + 1)?;
@@ -93,8 +93,8 @@ fn with<L: Leaf, S: Side>(
     let mut done: Bodies<Inner> = HashMap::default();
     // A body ends before its user, so ascending order of ends sees children first.
     for body in bodies {
-        if !apart.contains_key(&body) {
-            let parts = n.gather(nest, body, apart, &done)?;
+        if !inlined.contains_key(&body) {
+            let parts = n.gather(nest, body, inlined, &done)?;
             let inner = n.rewrite(parts)?;
             done.insert(body, inner);
         }
@@ -106,7 +106,7 @@ fn with<L: Leaf, S: Side>(
 }
 
 /// Something about some bodies.
-type Bodies<T> = HashMap<Body, T, Keys>;
+type Bodies<T> = HashMap<Body, T, BuildKeyHasher>;
 
 /// A rewritten body: interned nodes and the offset hoisted out of them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -118,9 +118,9 @@ struct Inner {
 /// State of one normalization: the nest under construction with its interned bodies.
 pub(crate) struct Normalizer<L> {
     nodes: Vec<Node<L>>,
-    /// Cost of copying the nodes before each (`inline_unit::weight`), in all.
-    weights: Vec<u64>,
-    interned: HashMap<Vec<Node<L>>, Body, Keys>,
+    /// Cost of copying the nodes before each (`inline_unit::copy_cost`), in all.
+    copy_costs: Vec<u64>,
+    interned: HashMap<Vec<Node<L>>, Body, BuildKeyHasher>,
     /// Bytes that may still be copied.
     budget: u64,
     /// Whether the budget was once too small.
@@ -130,17 +130,17 @@ pub(crate) struct Normalizer<L> {
 impl<L: Leaf> Normalizer<L> {
     fn new(arguments: u64) -> Self {
         let budget = arguments.saturating_mul(48).saturating_add(64 << 10);
-        Self { nodes: Vec::new(), weights: vec![0], interned: HashMap::default(), budget, refused: false }
+        Self { nodes: Vec::new(), copy_costs: vec![0], interned: HashMap::default(), budget, refused: false }
     }
 
     fn body(&self, body: Body) -> &[Node<L>] {
         &self.nodes[body.range()]
     }
 
-    /// Returns the cost of copying the nodes of a body, their number apart.
-    fn weight(&self, body: Body) -> u64 {
+    /// Returns the cost of copying the nodes of a body, their number inlined.
+    fn body_copy_cost(&self, body: Body) -> u64 {
         let range = body.range();
-        self.weights[range.end] - self.weights[range.start]
+        self.copy_costs[range.end] - self.copy_costs[range.start]
     }
 
     /// Whether `bytes` more may be copied.
@@ -151,12 +151,12 @@ impl<L: Leaf> Normalizer<L> {
         ok
     }
 
-    /// The nodes of a lowered body with their own bodies done, those of the bodies `apart` in their places.
+    /// The nodes of a lowered body with their own bodies done, those of the bodies `inlined` in their places.
     fn gather<S: Side>(
         &self,
         nest: &LoopNest<Lowered, L, S>,
         body: Body,
-        apart: &Bodies<()>,
+        inlined: &Bodies<()>,
         done: &Bodies<Inner>,
     ) -> Result<Vec<Node<L>>> {
         let mut parts = try_with_capacity("normalize", body.len as usize)?;
@@ -169,8 +169,8 @@ impl<L: Leaf> Normalizer<L> {
             if drop_empty::applies(node) {
                 continue;
             }
-            if let Some((inner, _, body)) = inline_unit::once(node)
-                && apart.contains_key(&body)
+            if let Some((inner, _, body)) = inline_unit::unit_body(node)
+                && inlined.contains_key(&body)
             {
                 stack.push((nest.body(body), at + inner));
                 continue;
@@ -191,44 +191,44 @@ impl<L: Leaf> Normalizer<L> {
 
     /// The rewrites of one list of nodes whose bodies are normal.
     fn rewrite(&mut self, mut parts: Vec<Node<L>>) -> Result<Inner> {
-        if let Some((p, step)) = period::of_parts(self, &parts) {
+        if let Some((p, step)) = period::find_in_parts(self, &parts) {
             let trip = (parts.len() / p) as u64;
             parts.truncate(p);
-            let inner = self.parts(parts)?;
-            let list = self.repeated(trip, step, inner)?;
-            return self.close(list);
+            let inner = self.rewrite_parts(parts)?;
+            let list = self.loop_over_body(trip, step, inner)?;
+            return self.intern(list);
         }
-        self.parts(parts)
+        self.rewrite_parts(parts)
     }
 
     /// Normalizes nodes that do not repeat themselves.
-    fn parts(&mut self, mut parts: Vec<Node<L>>) -> Result<Inner> {
+    fn rewrite_parts(&mut self, mut parts: Vec<Node<L>>) -> Result<Inner> {
         if let [_] = &parts[..]
             && let Some(node) = parts.pop()
         {
-            return self.single(node);
+            return self.rewrite_single(node);
         }
         let list = inline_unit::rewrite(self, parts, Normalizer::simplify)?;
-        let list = self.list(list)?;
-        self.close(list)
+        let list = self.rewrite_list(list)?;
+        self.intern(list)
     }
 
     /// The body of one node whose own body is normal.
-    fn single(&mut self, node: Node<L>) -> Result<Inner> {
-        if let Some((at, _, body)) = inline_unit::once(&node) {
+    fn rewrite_single(&mut self, node: Node<L>) -> Result<Inner> {
+        if let Some((at, _, body)) = inline_unit::unit_body(&node) {
             return Ok(Inner { body, base: at });
         }
         let mut list = Vec::with_capacity(1);
         self.simplify(node, &mut list)?;
-        let list = self.list(list)?;
-        self.close(list)
+        let list = self.rewrite_list(list)?;
+        self.intern(list)
     }
 
     /// A body of one node that is normal itself.
-    fn lone(&mut self, node: Node<L>) -> Result<Inner> {
-        match inline_unit::once(&node) {
+    fn single_normal(&mut self, node: Node<L>) -> Result<Inner> {
+        match inline_unit::unit_body(&node) {
             Some((at, _, body)) => Ok(Inner { body, base: at }),
-            None => self.close(vec![node]),
+            None => self.intern(vec![node]),
         }
     }
 
@@ -245,7 +245,7 @@ impl<L: Leaf> Normalizer<L> {
     }
 
     /// The rewrites of a whole list of simplified nodes.
-    fn list(&mut self, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
+    fn rewrite_list(&mut self, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
         let mut list = merge_copies::rewrite(self, list)?;
         // What was rerolled may continue or repeat its neighbours in turn. Every pass but the last shortens the list.
         for _ in 0..MAX_PASSES {
@@ -261,13 +261,18 @@ impl<L: Leaf> Normalizer<L> {
     }
 
     /// A loop over `list`, simplified: used by the rewrites that make loops.
-    fn looped(&mut self, trip: u64, step: Offsets, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
-        let inner = self.close(list)?;
-        self.repeated(trip, step, inner)
+    fn loop_over_list(&mut self, trip: u64, step: Offsets, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
+        let inner = self.intern(list)?;
+        self.loop_over_body(trip, step, inner)
     }
 
     /// A loop over a rewritten body, simplified.
-    fn repeated(&mut self, trip: u64, step: Offsets, Inner { body, base }: Inner) -> Result<Vec<Node<L>>> {
+    fn loop_over_body(
+        &mut self,
+        trip: u64,
+        step: Offsets,
+        Inner { body, base }: Inner,
+    ) -> Result<Vec<Node<L>>> {
         let mut out = Vec::with_capacity(1);
         let node = Node::Loop { at: base, trip: Quantity::fixed(trip), step, body };
         self.simplify(node, &mut out)?;
@@ -275,7 +280,7 @@ impl<L: Leaf> Normalizer<L> {
     }
 
     /// Hoists the offset of the first node and interns the list.
-    fn close(&mut self, mut list: Vec<Node<L>>) -> Result<Inner> {
+    fn intern(&mut self, mut list: Vec<Node<L>>) -> Result<Inner> {
         let base = hoist::rewrite(&mut list);
         // One hash for both: that of a long column takes as long as copying it.
         let body = match self.interned.entry(list) {
@@ -284,12 +289,12 @@ impl<L: Leaf> Normalizer<L> {
                 let list = place.key();
                 let body = Body { start: self.nodes.len() as u32, len: list.len() as u32 };
                 try_reserve("normalize", &mut self.nodes, list.len())?;
-                try_reserve("normalize", &mut self.weights, list.len())?;
-                let mut weight = self.weights.last().copied().unwrap_or_default();
+                try_reserve("normalize", &mut self.copy_costs, list.len())?;
+                let mut total = self.copy_costs.last().copied().unwrap_or_default();
                 for node in list {
                     self.nodes.push(node.clone());
-                    weight = inline_unit::weight(node).saturating_add(weight);
-                    self.weights.push(weight);
+                    total = inline_unit::copy_cost(node).saturating_add(total);
+                    self.copy_costs.push(total);
                 }
                 *place.insert(body)
             }

@@ -13,19 +13,19 @@ use crate::nest::{Leaf, Node, Offsets};
 
 /// Returns the smallest proper period of `n` elements that divides `n`, with the constant distance; elements are given by their offset
 /// and by whether two of them have one shape.
-pub(super) fn of(
+pub(super) fn find(
     n: usize,
     at: impl Fn(usize) -> Offsets,
-    alike: impl Fn(usize, usize) -> bool,
+    same_shape: impl Fn(usize, usize) -> bool,
 ) -> Option<(usize, Offsets)> {
     if n < 2 {
         return None;
     }
     // Letters 1..n: the shape of element i and its distance to element i - 1. Element 0 has a shape only.
-    let same = |i: usize, j: usize| alike(i, j) && at(i) - at(i - 1) == at(j) - at(j - 1);
-    let mut budget = NEARLY * n;
+    let same = |i: usize, j: usize| same_shape(i, j) && at(i) - at(i - 1) == at(j) - at(j - 1);
+    let mut budget = COMPARISONS_PER_ELEMENT * n;
     for p in divisors(n) {
-        if !alike(0, p) {
+        if !same_shape(0, p) {
             continue;
         }
         let held = (1..n - p).take_while(|&i| same(i + p, i)).count();
@@ -35,7 +35,7 @@ pub(super) fn of(
         budget = match budget.checked_sub(held) {
             Some(left) => left,
             None => {
-                return by_borders(n, same, |p| alike(0, p)).map(|p| (p, at(p) - at(0)));
+                return by_borders(n, same, |p| same_shape(0, p)).map(|p| (p, at(p) - at(0)));
             }
         };
     }
@@ -43,7 +43,7 @@ pub(super) fn of(
 }
 
 /// Comparisons per element before the divisors of the length are given up.
-const NEARLY: usize = 4;
+const COMPARISONS_PER_ELEMENT: usize = 4;
 
 /// The proper divisors of `n`, ascending.
 fn divisors(n: usize) -> impl Iterator<Item = usize> {
@@ -93,7 +93,7 @@ fn by_borders(
 ///
 /// Such parts are rolled before their leaves are merged with those of their neighbours: an array of structs is the same loop
 /// whether a contiguous or an indexed type made it.
-pub(super) fn of_parts<L: Leaf>(n: &Normalizer<L>, parts: &[Node<L>]) -> Option<(usize, Offsets)> {
+pub(super) fn find_in_parts<L: Leaf>(n: &Normalizer<L>, parts: &[Node<L>]) -> Option<(usize, Offsets)> {
     let composite = |node: &Node<L>| match node {
         Node::Loop { body, .. } | Node::Table { body, .. } => !matches!(n.body(*body), [Node::Copy { .. }]),
         Node::Blocks { .. } | Node::Copy { .. } => false,
@@ -101,7 +101,7 @@ pub(super) fn of_parts<L: Leaf>(n: &Normalizer<L>, parts: &[Node<L>]) -> Option<
     if parts.len() < 2 || !parts.iter().any(composite) {
         return None;
     }
-    of(parts.len(), |i| parts[i].at(), |i, j| parts[i].alike(&parts[j]))
+    find(parts.len(), |i| parts[i].at(), |i, j| parts[i].equal_except_offset(&parts[j]))
 }
 
 /// Turns a list of nodes that repeats itself as a whole into one loop.
@@ -109,14 +109,15 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
     if list.len() < 2 || list.iter().any(Node::carries_count) {
         return Ok(list);
     }
-    let Some((p, step)) = of(list.len(), |i| list[i].at(), |i, j| list[i].alike(&list[j])) else {
+    let Some((p, step)) = find(list.len(), |i| list[i].at(), |i, j| list[i].equal_except_offset(&list[j]))
+    else {
         return Ok(list);
     };
     let trip = (list.len() / p) as u64;
     let mut list = list;
     list.truncate(p);
-    let list = n.list(list)?;
-    n.looped(trip, step, list)
+    let list = n.rewrite_list(list)?;
+    n.loop_over_list(trip, step, list)
 }
 
 #[cfg(test)]
@@ -136,15 +137,20 @@ mod tests {
         // Distances and shapes of two kinds, of every sequence up to 9 elements; then long ones that nearly have a period.
         let check = |places: &[i64], shapes: &[u8]| {
             let at = |i: usize| Offsets::new(places[i], 8 * i as i64);
-            let alike = |i: usize, j: usize| shapes[i] == shapes[j];
-            let same = |i: usize, j: usize| alike(i, j) && at(i) - at(i - 1) == at(j) - at(j - 1);
+            let same_shape = |i: usize, j: usize| shapes[i] == shapes[j];
+            let same = |i: usize, j: usize| same_shape(i, j) && at(i) - at(i - 1) == at(j) - at(j - 1);
             let n = places.len();
-            let period = |p: usize| {
-                n.is_multiple_of(p) && (p..n).all(|i| alike(i, i - p) && at(i) - at(i - p) == at(p) - at(0))
+            let is_period = |p: usize| {
+                n.is_multiple_of(p)
+                    && (p..n).all(|i| same_shape(i, i - p) && at(i) - at(i - p) == at(p) - at(0))
             };
-            let smallest = (1..n).find(|&p| period(p));
-            assert_eq!(of(n, at, alike), smallest.map(|p| (p, at(p) - at(0))), "{places:?} {shapes:?}");
-            assert_eq!(by_borders(n, same, |p| alike(0, p)), smallest, "{places:?} {shapes:?}");
+            let smallest = (1..n).find(|&p| is_period(p));
+            assert_eq!(
+                find(n, at, same_shape),
+                smallest.map(|p| (p, at(p) - at(0))),
+                "{places:?} {shapes:?}"
+            );
+            assert_eq!(by_borders(n, same, |p| same_shape(0, p)), smallest, "{places:?} {shapes:?}");
         };
         let places = |steps: &mut dyn Iterator<Item = i64>| -> Vec<i64> {
             steps.scan(0, |at, step| Some(std::mem::replace(at, *at + step))).collect()

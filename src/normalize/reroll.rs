@@ -20,14 +20,14 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
         let mut j = i + 1;
         if first.body().is_some() && !first.carries_count() {
             let distance = |j: usize| list[j].at().packed - list[j - 1].at().packed;
-            while j < list.len() && list[j].alike(first) && distance(j) == distance(i + 1) {
+            while j < list.len() && list[j].equal_except_offset(first) && distance(j) == distance(i + 1) {
                 j += 1;
             }
         }
         if j - i < 2 {
             out.push(first.clone());
         } else {
-            let inner = n.lone(first.placed(Offsets::ZERO))?;
+            let inner = n.single_normal(first.placed(Offsets::ZERO))?;
             out.extend(run(n, inner, &list[i..j])?);
         }
         i = j;
@@ -38,11 +38,11 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
 /// The body `inner` at each of the offsets of `list`, which have one packed distance.
 fn run<L: Leaf>(n: &mut Normalizer<L>, inner: Inner, list: &[Node<L>]) -> Result<Vec<Node<L>>> {
     let at = |i: usize| list[i].at() + inner.base;
-    match period::of(list.len(), at, |_, _| true) {
-        Some((1, step)) => n.repeated(list.len() as u64, step, Inner { body: inner.body, base: at(0) }),
+    match period::find(list.len(), at, |_, _| true) {
+        Some((1, step)) => n.loop_over_body(list.len() as u64, step, Inner { body: inner.body, base: at(0) }),
         Some((p, step)) => {
             let table = run(n, inner, &list[..p])?;
-            n.looped((list.len() / p) as u64, step, table)
+            n.loop_over_list((list.len() / p) as u64, step, table)
         }
         None => {
             let displacements = Column::build((0..list.len()).map(|i| at(i).user.wrapping_sub(at(0).user)))?;

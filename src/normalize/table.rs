@@ -23,15 +23,15 @@ pub(super) fn rewrite<L: Leaf>(
     let n_rows = displacements.len();
     let row = |i: usize| Offsets::new(displacements.get(i), packed.wrapping_mul(i as i64));
     let first = row(0);
-    if let Some((p, step)) = period::of(n_rows, row, |_, _| true) {
+    if let Some((p, step)) = period::find(n_rows, row, |_, _| true) {
         let trip = (n_rows / p) as u64;
         if p == 1 {
-            out.extend(n.repeated(trip, step, Inner { body, base: at + first })?);
+            out.extend(n.loop_over_body(trip, step, Inner { body, base: at + first })?);
         } else {
             let mut few = Vec::with_capacity(1);
             let displacements = Column::build((0..p).map(|i| displacements.get(i)))?;
             n.simplify(Node::Table { at, displacements, packed, body }, &mut few)?;
-            out.extend(n.looped(trip, step, few)?);
+            out.extend(n.loop_over_list(trip, step, few)?);
         }
         return Ok(None);
     }

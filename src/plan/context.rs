@@ -10,7 +10,7 @@
 
 use super::{Body, Legal, Moving, Op, Plan};
 use crate::micro::{Argument, Micro, Role, Table, TableIndex};
-use crate::nest::FAR;
+use crate::nest::MIN_OBJECT_DISTANCE;
 
 /// A constant of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
         Op::Loop { trip, step, .. } => {
             f(Field::UserStep, Word::Constant(step.user));
             f(Field::PackedStep, Word::Constant(step.packed));
-            let moved = Moving::of(*step).map_or(0, |moving| moving.choose(step.user, step.packed));
+            let moved = Moving::from_step(*step).map_or(0, |moving| moving.choose(step.user, step.packed));
             f(Field::Bytes, Word::Constant(moved.wrapping_mul(trip.k as i64)));
         }
         Op::Table { table, packed, .. } => {
@@ -106,7 +106,7 @@ fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
 }
 
 /// Most words of an operation: those of a call of eight parameters.
-const MOST_WORDS: usize = 9;
+const MAX_WORDS: usize = 9;
 
 /// Where the constants of a plan stand.
 #[derive(Clone, Debug)]
@@ -136,7 +136,8 @@ impl Plan<Legal> {
         let ops = self.body(body);
         let distances =
             ops.iter().zip(ops.iter().skip(1)).map(|(op, next)| next.at().user.wrapping_sub(op.at().user));
-        let mut far = distances.filter(|distance| distance.unsigned_abs() >= FAR.unsigned_abs());
+        let mut far =
+            distances.filter(|distance| distance.unsigned_abs() >= MIN_OBJECT_DISTANCE.unsigned_abs());
         far.next().is_some_and(|first| {
             far.next().is_none_or(|next| next != first || far.any(|other| other != first))
         })
@@ -146,7 +147,7 @@ impl Plan<Legal> {
     pub fn template(&self) -> Template {
         let mut words = Vec::new();
         if self.is_parametric() {
-            words.reserve(self.ops.len() * MOST_WORDS);
+            words.reserve(self.ops.len() * MAX_WORDS);
             self.ops.iter().for_each(|op| fields(op, |_, word| words.push(word)));
         } else {
             words = self.addresses();

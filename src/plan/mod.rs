@@ -148,7 +148,7 @@ pub enum Moving {
 
 impl Moving {
     /// That of a loop of steps `step`; none where neither moves.
-    pub fn of(step: Offsets) -> Option<Moving> {
+    pub fn from_step(step: Offsets) -> Option<Moving> {
         if step.packed != 0 { Some(Moving::Packed) } else { (step.user != 0).then_some(Moving::User) }
     }
 

@@ -6,7 +6,7 @@ use crate::micro::Role;
 use crate::target::Target;
 
 /// Most operations of a plan with moves that has a shape: what is kept of it stays small.
-const MAX_OPS: usize = 64;
+const MAX_SHARED_OPS: usize = 64;
 
 /// Properties on which the code of a parametric plan depends. Callees are context words: only what they are given matters, not which way
 /// they go.
@@ -66,7 +66,7 @@ impl Plan<Legal> {
         }
         let ops = self.ops.iter().map(|op| {
             let kind = match op {
-                Op::Move { .. } | Op::Permute { .. } if self.ops.len() > MAX_OPS => return None,
+                Op::Move { .. } | Op::Permute { .. } if self.ops.len() > MAX_SHARED_OPS => return None,
                 Op::Move { at, len } => {
                     ShapeKind::Move { direction: self.direction(), len: *len, packed: at.packed }
                 }
@@ -74,7 +74,7 @@ impl Plan<Legal> {
                     ShapeKind::Permute { direction: self.direction(), words: *words, packed: at.packed }
                 }
                 Op::Loop { trip, step, body, .. } => {
-                    ShapeKind::Loop { counted: trip.per_count, moving: Moving::of(*step), body: *body }
+                    ShapeKind::Loop { counted: trip.per_count, moving: Moving::from_step(*step), body: *body }
                 }
                 Op::Table { table, body, .. } => {
                     ShapeKind::Table { width: self.column(*table)?.width(), body: *body }

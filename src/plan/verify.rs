@@ -38,7 +38,7 @@ impl<P: Phase> Plan<P> {
                     if *unroll == 0 || trip.k == 0 {
                         return fail(i, "loop of unroll 0 or trip 0");
                     }
-                    if Moving::of(*step).is_none() {
+                    if Moving::from_step(*step).is_none() {
                         return fail(i, "loop that moves on neither side");
                     }
                 }

@@ -28,7 +28,7 @@ pub(super) enum Key<L> {
 
 impl<'n, L: Leaf> Item<'n, L> {
     /// `node`, in a body at `base`; of its trip or length so many iterations or units.
-    pub(super) fn of(node: &'n Node<L>, base: i64, n: u64) -> Item<'n, L> {
+    pub(super) fn from_node(node: &'n Node<L>, base: i64, n: u64) -> Item<'n, L> {
         let at = base.wrapping_add(node.at().user);
         match node {
             Node::Copy { unit, .. } => Item::Run { at, n, unit: *unit },
@@ -55,7 +55,7 @@ impl<'n, L: Leaf> Item<'n, L> {
             Node::Loop { trip, .. } => trip.k,
             Node::Table { .. } | Node::Blocks { .. } => 0,
         };
-        nest.body(body).iter().rev().map(|node| Item::of(node, base, whole(node))).collect()
+        nest.body(body).iter().rev().map(|node| Item::from_node(node, base, whole(node))).collect()
     }
 
     /// Returns its bytes of the stream.
@@ -117,7 +117,7 @@ impl<'n, L: Leaf> Item<'n, L> {
     }
 
     /// Puts what is left of it without its first iteration or row on `stack`, then that, taken apart. Runs stay as they are.
-    pub(super) fn open(self, nest: &'n LoopNest<Normal, L>, stack: &mut Vec<Item<'n, L>>) {
+    pub(super) fn unfold_first(self, nest: &'n LoopNest<Normal, L>, stack: &mut Vec<Item<'n, L>>) {
         if let Item::Run { .. } = self {
             return stack.push(self);
         }

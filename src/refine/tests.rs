@@ -192,7 +192,7 @@ fn values_of_other_classes_are_refused() {
 #[test]
 fn nodes_are_paid_for() {
     // More pairs than two small nests may take steps for.
-    const LOOPS: i64 = STEPS as i64 + 100;
+    const LOOPS: i64 = BASE_STEPS as i64 + 100;
     let loops = |step: i64| {
         let members: Vec<Datatype> =
             (0..LOOPS).map(|i| t(&format!("vector(2, 1, {}, int)", step + i * 7 % 5))).collect();

@@ -14,10 +14,10 @@ use crate::nest::{Offsets, rows};
 use crate::target::cost;
 
 /// Pieces of a row that are written at once.
-const TOGETHER: usize = 8;
+const PIECES_PER_STORE: usize = 8;
 
 /// Most calls of stretches that rows are cut into.
-const MOST: usize = 8;
+const MAX_STRETCH_CALLS: usize = 8;
 
 /// Equal pieces of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,14 +34,14 @@ pub(super) struct Stretch {
     pub(super) rows: Range<usize>,
     pub(super) pieces: Pieces,
     /// User bytes by which the rows behind them, as many each time, lie further: one list for several arrays, and one table.
-    pub(super) again: Vec<i64>,
+    pub(super) repeats: Vec<i64>,
 }
 
 impl Stretch {
     /// Returns where its calls begin, relative to the first row's list: user and packed bytes.
     pub(super) fn calls(&self) -> impl Iterator<Item = Offsets> {
         let bytes = (self.pieces.number * self.pieces.len) as i64;
-        let user = [0].into_iter().chain(self.again.iter().copied());
+        let user = [0].into_iter().chain(self.repeats.iter().copied());
         user.zip(0..).map(move |(user, k)| Offsets::new(user, k * bytes))
     }
 
@@ -65,7 +65,7 @@ impl Stretch {
                 user.repeats(first.clone(), other.clone(), by(k)) && (whole || len.repeats(first, other, 0))
             };
             if (1..times).all(same) {
-                self.again = (1..times).map(by).collect();
+                self.repeats = (1..times).map(by).collect();
                 self.rows.end = start + each;
                 self.pieces.number /= times as u64;
                 break;
@@ -76,30 +76,30 @@ impl Stretch {
 }
 
 /// Returns the pieces that beat rows of varying length, if the packed side is dense and there are such: all of one length, or in a few stretches.
-pub(super) fn dense([user, packed, len]: [&Column; 3]) -> Option<Vec<Stretch>> {
+pub(super) fn equal_pieces([user, packed, len]: [&Column; 3]) -> Option<Vec<Stretch>> {
     let found = match (packed, len) {
         (Column::I32(packed), Column::I32(len)) => narrow(packed, len),
         _ => wide(packed, len),
     }?;
-    let found = found.ended(len.len())?;
-    let mut spare = MOST.saturating_sub(found.len());
+    let found = found.finish(len.len())?;
+    let mut spare = MAX_STRETCH_CALLS.saturating_sub(found.len());
     let fold = |stretch: Stretch| {
         let stretch = stretch.folded([user, len], 1 + spare);
-        spare -= stretch.again.len();
+        spare -= stretch.repeats.len();
         stretch
     };
     Some(found.into_iter().map(fold).collect())
 }
 
 /// Returns the longest pieces that all lengths are multiples of, for layouts of which neither side is dense.
-pub(super) fn common(len: &Column) -> Option<Pieces> {
+pub(super) fn common_pieces(len: &Column) -> Option<Pieces> {
     let total = len.iter().fold(0, |sum, l| sum + l as u64);
     let divisor = len.iter().fold(0, |divisor, l| gcd(divisor, l as u64));
-    if divisor >= cost::MIN_PIECE { better(divisor, total, len.len()) } else { None }
+    if divisor >= cost::MIN_PIECE { if_cheaper(divisor, total, len.len()) } else { None }
 }
 
 /// Pieces of `divisor` bytes, if rows of `total` bytes in all are better moved so.
-fn better(divisor: u64, total: u64, rows: usize) -> Option<Pieces> {
+fn if_cheaper(divisor: u64, total: u64, rows: usize) -> Option<Pieces> {
     let (rows, number) = (rows as u64, total / divisor);
     let few = number <= rows * cost::MAX_PIECES;
     let pays = few && number * cost::table_row(divisor) < rows * cost::IRREGULAR_ROW;
@@ -108,7 +108,7 @@ fn better(divisor: u64, total: u64, rows: usize) -> Option<Pieces> {
 
 /// Says whether rows of `len` bytes have a micro-kernel of their own, so that they are not to be cut for the sake of others: three pieces of 8 B take as long as one of 24 B
 /// in the first-level cache, but three times the table (six lists of 16384, packing 101 and 92 us; Emerald Rapids).
-fn has_its_own(len: u64) -> bool {
+fn has_own_kernel(len: u64) -> bool {
     u16::try_from(len).is_ok_and(|len| LENGTHS.binary_search(&len).is_ok())
 }
 
@@ -141,7 +141,7 @@ impl Stretches {
         if same {
             let len = lens.next()?;
             // Longer than all before: theirs end here, and it has pieces of its own.
-            if many && len > self.divisor && self.divisor > 0 && has_its_own(len) && self.may_end() {
+            if many && len > self.divisor && self.divisor > 0 && has_own_kernel(len) && self.may_end() {
                 self.end(first, self.total);
                 self.divisor = len;
             }
@@ -165,7 +165,7 @@ impl Stretches {
         let divisor = gcd(len, self.divisor);
         if divisor < self.divisor
             && i - self.start >= cost::STRETCH_ROWS
-            && has_its_own(self.divisor)
+            && has_own_kernel(self.divisor)
             && self.may_end()
         {
             self.end(i, total);
@@ -177,38 +177,39 @@ impl Stretches {
     }
 
     fn may_end(&self) -> bool {
-        self.found.len() + 1 < MOST
+        self.found.len() + 1 < MAX_STRETCH_CALLS
     }
 
     /// The last one ends before row `i`, behind `total` bytes.
     fn end(&mut self, i: usize, total: u64) {
         let pieces = Pieces { len: self.divisor, number: (total - self.before) / self.divisor };
-        self.found.push(Stretch { rows: self.start..i, pieces, again: Vec::new() });
+        self.found.push(Stretch { rows: self.start..i, pieces, repeats: Vec::new() });
         (self.start, self.before) = (i, total);
     }
 
     /// Returns them all, if they beat `rows` rows of varying length.
-    fn ended(mut self, rows: usize) -> Option<Vec<Stretch>> {
+    fn finish(mut self, rows: usize) -> Option<Vec<Stretch>> {
         if self.divisor == 0 {
             return None;
         }
         self.end(rows, self.total);
-        let pays = |s: &Stretch| better(s.pieces.len, s.pieces.len * s.pieces.number, s.rows.len()).is_some();
+        let pays =
+            |s: &Stretch| if_cheaper(s.pieces.len, s.pieces.len * s.pieces.number, s.rows.len()).is_some();
         if self.found.iter().all(pays) {
             return Some(self.found);
         }
         let divisor = self.found.iter().fold(0, |divisor, s| gcd(divisor, s.pieces.len));
         let pieces =
-            if divisor >= cost::MIN_PIECE { better(divisor, self.total, rows)? } else { return None };
-        Some(vec![Stretch { rows: 0..rows, pieces, again: Vec::new() }])
+            if divisor >= cost::MIN_PIECE { if_cheaper(divisor, self.total, rows)? } else { return None };
+        Some(vec![Stretch { rows: 0..rows, pieces, repeats: Vec::new() }])
     }
 }
 
 /// The stretches of rows, if their packed side is dense.
 fn wide(packed: &Column, len: &Column) -> Option<Stretches> {
     let mut found = Stretches::default();
-    for first in (0..len.len()).step_by(rows::TOGETHER) {
-        let part = first..len.len().min(first + rows::TOGETHER);
+    for first in (0..len.len()).step_by(rows::CHUNK_ROWS) {
+        let part = first..len.len().min(first + rows::CHUNK_ROWS);
         let lens = part.clone().map(|i| len.get(i) as u64);
         let end = part
             .clone()
@@ -224,7 +225,7 @@ fn wide(packed: &Column, len: &Column) -> Option<Stretches> {
 /// As [`wide`], of narrow columns: rows that are dense and multiples of a power of two are told by vectors, many at a time.
 fn narrow(packed: &[i32], len: &[i32]) -> Option<Stretches> {
     let mut found = Stretches::default();
-    for (k, (packed, len)) in packed.chunks(rows::TOGETHER).zip(len.chunks(rows::TOGETHER)).enumerate() {
+    for (k, (packed, len)) in packed.chunks(rows::CHUNK_ROWS).zip(len.chunks(rows::CHUNK_ROWS)).enumerate() {
         if packed[0] as u64 != found.total {
             return None;
         }
@@ -236,7 +237,7 @@ fn narrow(packed: &[i32], len: &[i32]) -> Option<Stretches> {
         }
         let (bits, others) = len.iter().fold((0, 0), |(bits, others), &l| (bits | l, others | (l ^ len[0])));
         let lens = len.iter().map(|&l| l as u64);
-        found.take(k * rows::TOGETHER, (bits as u64, others == 0), lens)?;
+        found.take(k * rows::CHUNK_ROWS, (bits as u64, others == 0), lens)?;
         let last = len.len() - 1;
         found.total = packed[last] as u64 + len[last] as u64;
     }
@@ -284,8 +285,8 @@ fn cut_narrow(
     let mut cells: Vec<i32> = try_with_capacity("schedule", number as usize)?;
     // Of a row the last piece is the furthest.
     let mut signs = 0;
-    let steps: [i32; TOGETHER] = std::array::from_fn(|k| piece.wrapping_mul(k as i32));
-    for (user, len) in user.chunks(rows::TOGETHER).zip(len.chunks(rows::TOGETHER)) {
+    let steps: [i32; PIECES_PER_STORE] = std::array::from_fn(|k| piece.wrapping_mul(k as i32));
+    for (user, len) in user.chunks(rows::CHUNK_ROWS).zip(len.chunks(rows::CHUNK_ROWS)) {
         // Rows of one piece follow each other often: members of a struct that are lists of single elements.
         if len.iter().fold(0, |others, &l| others | (l ^ piece)) == 0 {
             cells.extend_from_slice(user);
@@ -295,7 +296,7 @@ fn cut_narrow(
             let (n, at) = (pieces(l as u32) as usize, cells.len());
             signs |= !u & u.wrapping_add(l - piece);
             // The number of pieces varies, and a branch on it is mispredicted: what is written too much, the next row overwrites.
-            if n <= TOGETHER && cells.capacity() - at >= TOGETHER {
+            if n <= PIECES_PER_STORE && cells.capacity() - at >= PIECES_PER_STORE {
                 cells.extend_from_slice(&steps.map(|step| u.wrapping_add(step)));
                 cells.truncate(at + n);
             } else {
@@ -323,13 +324,13 @@ mod tests {
     /// Of rows that lie nowhere twice in the same way.
     fn stretches_of(packed: &Column, len: &Column) -> Option<Vec<Stretch>> {
         let user: Vec<i64> = (0..len.len() as i64).map(|i| i * i * 1000).collect();
-        dense([&Column::from(user), packed, len])
+        equal_pieces([&Column::from(user), packed, len])
     }
 
     /// Rows of one length or a few times that go in pieces; a long one among short ones would be too many.
     #[test]
     fn common_pieces_are_few() {
-        let piece = |lengths: &[i64]| common(&Column::from(lengths.to_vec())).map(|pieces| pieces.len);
+        let piece = |lengths: &[i64]| common_pieces(&Column::from(lengths.to_vec())).map(|pieces| pieces.len);
         let one = cost::MIN_PIECE as i64;
         assert_eq!(piece(&[one, 2 * one, one, one]), Some(cost::MIN_PIECE));
         let many = one * (2 * cost::MAX_PIECES as i64 + 1);
@@ -366,7 +367,7 @@ mod tests {
         let pieces = Pieces { len: 24, number: 6 };
         assert_eq!(
             stretches_of(&packed, &len),
-            Some(vec![Stretch { rows: 0..3, pieces, again: Vec::new() }])
+            Some(vec![Stretch { rows: 0..3, pieces, repeats: Vec::new() }])
         );
         assert_eq!(cut(&user, &len, 0..3, pieces).unwrap(), Column::from(vec![0_i64, 100, 124, 148, 50, 74]));
     }
@@ -380,7 +381,7 @@ mod tests {
             let starts = lengths.iter().scan(0, |at, l| Some(std::mem::replace(at, *at + l)));
             let (packed, len) = (Column::from(starts.collect::<Vec<_>>()), Column::from(lengths));
             let found = stretches_of(&packed, &len);
-            assert_eq!(wide(&packed, &len).and_then(|found| found.ended(len.len())), found);
+            assert_eq!(wide(&packed, &len).and_then(|found| found.finish(len.len())), found);
             Some(found?.into_iter().map(|s| (s.rows, s.pieces.len, s.pieces.number)).collect())
         };
         let stretches = |lists: &[(i64, i64)]| -> Vec<_> {
@@ -406,7 +407,7 @@ mod tests {
         // No more than so many calls.
         let alternating: Vec<_> = (0..20).map(|i| (2 * one, if i % 2 == 0 { 24 } else { 8 })).collect();
         let found: Vec<_> = found(&alternating).unwrap();
-        assert_eq!(found.len(), MOST);
+        assert_eq!(found.len(), MAX_STRETCH_CALLS);
     }
     /// One list for several arrays is one table, wherever they lie; a row that lies elsewhere in one of them, or is longer, makes them lists of their own.
     #[test]
@@ -422,17 +423,17 @@ mod tests {
             let starts = len.iter().scan(0, |at, l| Some(std::mem::replace(at, *at + l)));
             let packed = Column::from(starts.collect::<Vec<i64>>());
             let bytes: i64 = len.iter().sum();
-            let found = dense([&Column::from(user), &packed, &Column::from(len)]).unwrap();
+            let found = equal_pieces([&Column::from(user), &packed, &Column::from(len)]).unwrap();
             let [stretch] = &found[..] else { panic!("{found:?}") };
             let folds = if moved.or(longer).is_some() { 1 } else { times };
-            assert_eq!(stretch.again, arrays[1..folds], "{times} {moved:?} {longer:?}");
+            assert_eq!(stretch.repeats, arrays[1..folds], "{times} {moved:?} {longer:?}");
             assert_eq!(stretch.rows, 0..times * n / folds);
             assert_eq!(stretch.pieces.number * folds as u64, bytes as u64 / 8);
             let calls = arrays[..folds].iter().zip(0..);
             let expected = calls.map(|(user, k)| Offsets::new(*user, k * bytes / folds as i64));
             assert!(stretch.calls().eq(expected));
         };
-        (2..=MOST).for_each(|times| check(times, None, None));
+        (2..=MAX_STRETCH_CALLS).for_each(|times| check(times, None, None));
         for row in [n + 1, n + 70, 2 * n, 3 * n - 1] {
             check(3, Some(row), None);
             check(3, None, Some(row));
@@ -459,7 +460,7 @@ mod tests {
         let packed = Column::from(starts.collect::<Vec<_>>());
         let pieces = Pieces { len: 12, number: lengths.iter().sum::<i64>() as u64 / 12 };
         let found = stretches_of(&packed, &Column::from(lengths));
-        assert_eq!(found, Some(vec![Stretch { rows: 0..200, pieces, again: Vec::new() }]));
+        assert_eq!(found, Some(vec![Stretch { rows: 0..200, pieces, repeats: Vec::new() }]));
     }
 
     #[test]
@@ -477,14 +478,16 @@ mod tests {
     fn narrow_rows_have_the_same_pieces() {
         let check = |packed: &[i32], len: &[i32]| {
             let column = |entries: &[i32]| Column::from(entries.to_vec());
-            let ended = |found: Option<Stretches>| found.and_then(|found| found.ended(len.len()));
-            let others = ended(wide(&column(packed), &column(len)));
-            assert_eq!(ended(narrow(packed, len)), others, "{packed:?} {len:?}");
+            let finished = |found: Option<Stretches>| found.and_then(|found| found.finish(len.len()));
+            let others = finished(wide(&column(packed), &column(len)));
+            assert_eq!(finished(narrow(packed, len)), others, "{packed:?} {len:?}");
         };
         let starts = |len: &[i32]| -> Vec<i32> {
             len.iter().scan(0_i32, |at, &l| Some(std::mem::replace(at, at.wrapping_add(l)))).collect()
         };
-        for n in [1, 2, rows::TOGETHER - 1, rows::TOGETHER, rows::TOGETHER + 1, 3 * rows::TOGETHER + 5] {
+        for n in
+            [1, 2, rows::CHUNK_ROWS - 1, rows::CHUNK_ROWS, rows::CHUNK_ROWS + 1, 3 * rows::CHUNK_ROWS + 5]
+        {
             for unit in [8, 12, 24] {
                 let len: Vec<i32> = (0..n as i32).map(|i| unit * (1 + i / 70 + i % 3)).collect();
                 check(&starts(&len), &len);

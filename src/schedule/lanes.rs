@@ -8,10 +8,10 @@ use crate::column::Column;
 use crate::nest::Offsets;
 
 /// Most sequences: each goes through the memory of all once more.
-const MOST: usize = 16;
+const MAX_LANES: usize = 16;
 
 /// Fewest rows of a sequence: a call costs some 5 ns.
-const FEWEST: usize = 8;
+const MIN_LANE_ROWS: usize = 8;
 
 /// One sequence: `trip` blocks of `len` bytes from `at` on, `step` apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) struct Lane {
 pub(super) fn lanes(user: &Column, packed: &Column, len: &Column) -> Option<Vec<Lane>> {
     let rows = len.len();
     let place = |i: usize| Offsets::new(user.get(i), packed.get(i));
-    let most = MOST.min(rows / FEWEST);
+    let most = MAX_LANES.min(rows / MIN_LANE_ROWS);
     (1..=most).filter(|p| rows.is_multiple_of(*p)).find_map(|p| {
         let follows = |i: usize| {
             // The row two groups before shows the step.
@@ -44,10 +44,10 @@ pub(super) fn lanes(user: &Column, packed: &Column, len: &Column) -> Option<Vec<
 }
 
 /// Returns the ranges of rows whose packed side is dense, where that breaks seldom enough for each to be a call; none where all of it is one.
-pub(super) fn dense(packed: &Column, len: &Column) -> Option<Vec<std::ops::Range<usize>>> {
+pub(super) fn dense_ranges(packed: &Column, len: &Column) -> Option<Vec<std::ops::Range<usize>>> {
     let rows = len.len();
     let breaks = |i: &usize| packed.get(*i) != packed.get(i - 1) + len.get(i - 1);
-    let most = rows / (2 * FEWEST);
+    let most = rows / (2 * MIN_LANE_ROWS);
     let starts: Vec<usize> = (1..rows).filter(breaks).take(most + 1).collect();
     if starts.is_empty() || starts.len() > most {
         return None;
@@ -60,7 +60,7 @@ pub(super) fn dense(packed: &Column, len: &Column) -> Option<Vec<std::ops::Range
 ///
 /// # Errors
 /// If there is no memory.
-pub(super) fn part(column: &Column, rows: std::ops::Range<usize>, base: i64) -> Result<Column, Refusal> {
+pub(super) fn rebased(column: &Column, rows: std::ops::Range<usize>, base: i64) -> Result<Column, Refusal> {
     Ok(Column::build(rows.map(|i| column.get(i) - base))?)
 }
 
@@ -100,9 +100,9 @@ mod tests {
         let rows: Vec<[i64; 3]> =
             (0..40).map(|i| [100 * i, 8 * i + if i < 25 { 0 } else { 1000 }, 8]).collect();
         let [_, packed, len] = columns(&rows);
-        assert_eq!(dense(&packed, &len), Some(vec![0..25, 25..40]));
+        assert_eq!(dense_ranges(&packed, &len), Some(vec![0..25, 25..40]));
         let apart: Vec<[i64; 3]> = (0..40).map(|i| [100 * i, 9 * i, 8]).collect();
         let [_, packed, len] = columns(&apart);
-        assert_eq!(dense(&packed, &len), None);
+        assert_eq!(dense_ranges(&packed, &len), None);
     }
 }

@@ -70,11 +70,11 @@ impl<S: Side> Planned<S> for Byte {
         kind: Kind,
         target: Target,
     ) -> Result<Plan<Scheduled>, Refusal> {
-        bytes(nest, kind.direction, target)
+        schedule_bytes(nest, kind.direction, target)
     }
 }
 
-fn bytes<S: Side>(
+fn schedule_bytes<S: Side>(
     nest: &LoopNest<Normal, Byte, S>,
     direction: Direction,
     target: Target,
@@ -138,8 +138,8 @@ impl<S: Side> Scheduler<'_, S> {
 
     fn push(&mut self, out: &mut Vec<Op>, op: Op) -> Result<(), Refusal> {
         if let Op::Move { len, .. } = op {
-            self.written += Weight::of(u64::from(len), self.level);
-            if !self.written.fits(Weight::MOST) {
+            self.written += Weight::of_copy(u64::from(len), self.level);
+            if !self.written.fits(Weight::MAX) {
                 return Err(Refusal { reason: "more straight-line moves than a kernel may have" });
             }
         }
@@ -174,7 +174,7 @@ impl<S: Side> Scheduler<'_, S> {
         if self.reordered(node, here, out)? {
             return Ok(());
         }
-        if self.straight(node, self.few_moves()) {
+        if self.straight(node, self.straight_line_limit()) {
             return self.unrolled(node, at, out);
         }
         match node {
@@ -210,8 +210,8 @@ impl<S: Side> Scheduler<'_, S> {
             }
             Node::Loop { trip, step, body, .. } => {
                 if let [Node::Copy { n, .. }] = nest.body(*body) {
-                    if self.near(*trip, *step, *n) {
-                        return self.windows(here, trip.k, *step, n.k as u32, out);
+                    if self.fits_permutations(*trip, *step, *n) {
+                        return self.near_blocks(here, trip.k, *step, n.k as u32, out);
                     }
                     if self.written_loop(*trip, *n)
                         || self.in_rows(depth) && self.written_row(*trip, *step, *n)
@@ -239,10 +239,10 @@ impl<S: Side> Scheduler<'_, S> {
         let row = |i: usize| Offsets::new(user.get(i), packed.get(i));
         let mut first = 0;
         while first < len.len() {
-            let alike = (first + 1..len.len()).take_while(|&i| {
+            let regular = (first + 1..len.len()).take_while(|&i| {
                 len.get(i) == len.get(first) && row(i) - row(i - 1) == row(first + 1) - row(first)
             });
-            let rows = 1 + alike.count();
+            let rows = 1 + regular.count();
             let length = Quantity::fixed(len.get(first) as u64);
             let call = match rows {
                 1 => strided::any_length(self.direction, self.level, length),
@@ -267,16 +267,16 @@ impl<S: Side> Scheduler<'_, S> {
                 self.push(out, Op::Call { at: at + lane.at, call })
             });
         }
-        if let Some(stretches) = irregular::dense(columns)
+        if let Some(stretches) = irregular::equal_pieces(columns)
             && stretches.iter().map(|stretch| stretch.calls().count()).sum::<usize>() <= self.budget
         {
             return stretches.into_iter().try_for_each(|stretch| self.stretch(at, columns, &stretch, out));
         }
         // Along a stream all of the packed side is dense, and what has equal pieces went by now.
-        if S::NAME != Stream::NAME && self.between(at, columns, out)? {
+        if S::NAME != Stream::NAME && self.neither_side_dense(at, columns, out)? {
             return Ok(());
         }
-        let columns = if self.buckets(len.len()) {
+        let columns = if self.sorts_rows(len.len()) {
             irregular::bucketed(user, packed, len)?
         } else {
             [user, packed, len].map(Column::clone)
@@ -303,19 +303,24 @@ impl<S: Side> Scheduler<'_, S> {
     }
 
     /// Blocks of which neither side is dense, in other ways than row by row; false where there is none.
-    fn between(&mut self, at: Offsets, columns: [&Column; 3], out: &mut Vec<Op>) -> Result<bool, Refusal> {
+    fn neither_side_dense(
+        &mut self,
+        at: Offsets,
+        columns: [&Column; 3],
+        out: &mut Vec<Op>,
+    ) -> Result<bool, Refusal> {
         let [user, packed, len] = columns;
-        if let Some(dense) = lanes::dense(packed, len).filter(|dense| dense.len() <= self.budget) {
+        if let Some(dense) = lanes::dense_ranges(packed, len).filter(|dense| dense.len() <= self.budget) {
             for rows in dense {
                 let base = Offsets::new(user.get(rows.start), packed.get(rows.start));
-                let user = lanes::part(user, rows.clone(), base.user)?;
-                let packed = lanes::part(packed, rows.clone(), base.packed)?;
-                let len = lanes::part(len, rows, 0)?;
+                let user = lanes::rebased(user, rows.clone(), base.user)?;
+                let packed = lanes::rebased(packed, rows.clone(), base.packed)?;
+                let len = lanes::rebased(len, rows, 0)?;
                 self.irregular(at + base, [&user, &packed, &len], out)?;
             }
             return Ok(true);
         }
-        let Some(pieces) = irregular::common(len) else { return Ok(false) };
+        let Some(pieces) = irregular::common_pieces(len) else { return Ok(false) };
         let cut = |column: &Column| irregular::cut(column, len, 0..len.len(), pieces);
         let [user, packed] = [cut(user)?, cut(packed)?];
         let narrow = [&user, &packed].iter().all(|column| Width::of(column) == Width::I32);
@@ -328,24 +333,24 @@ impl<S: Side> Scheduler<'_, S> {
     }
 
     /// Returns the weight that the kernel may still write out.
-    fn left(&self) -> Weight {
+    fn remaining(&self) -> Weight {
         let Weight { moves, bytes } = self.written;
-        Weight { moves: Weight::MOST.moves - moves, bytes: Weight::MOST.bytes - bytes }
+        Weight { moves: Weight::MAX.moves - moves, bytes: Weight::MAX.bytes - bytes }
     }
 
     /// Returns the most that is written out rather than called.
-    fn few_moves(&self) -> Weight {
+    fn straight_line_limit(&self) -> Weight {
         Weight { moves: MAX_MOVES, bytes: cost::STRAIGHT_MOVES * u64::from(self.level.widest_access()) }
     }
 
     /// Whether `node` may be written out within `limit` and within what is left of the kernel.
     fn straight(&self, node: &Node, limit: Weight) -> bool {
-        weight(self.nest, node, self.level, limit.least(self.left()), 0).is_some()
+        weight(self.nest, node, self.level, limit.min(self.remaining()), 0).is_some()
     }
 
     /// Whether irregular rows are sorted by length. Unpacking in another order needs disjoint entries; those of one instance do, because
     /// instances still follow each other.
-    fn buckets(&self, rows: usize) -> bool {
+    fn sorts_rows(&self, rows: usize) -> bool {
         // Disjointness last: it takes as long as sorting all rows.
         matches!(self.level, Level::Baseline | Level::Avx2)
             && rows >= cost::BUCKETED_ROWS
@@ -380,7 +385,7 @@ impl<S: Side> Scheduler<'_, S> {
 
     /// Whether a loop's numbers are constants and the kernel has room for its body as one move.
     fn one_move(&self, trip: Quantity, len: Quantity) -> bool {
-        !trip.per_count && !len.per_count && Weight::of(len.k, self.level).fits(self.left())
+        !trip.per_count && !len.per_count && Weight::of_copy(len.k, self.level).fits(self.remaining())
     }
 
     /// A loop over a small body of several rows as one call that moves an instance, or several, by one permutation.
@@ -421,7 +426,7 @@ impl<S: Side> Scheduler<'_, S> {
         debug_assert_eq!(*inside, Offsets::ZERO);
         let transposed = self.transpose(outer, inner, len.k);
         // A small one costs more as a call than written out, in the order of its entries.
-        if transposed.is_some() && self.straight(node, self.few_moves()) {
+        if transposed.is_some() && self.straight(node, self.straight_line_limit()) {
             return Ok(false);
         }
         let Some(then) = transposed.or_else(|| self.exchange(outer, inner, *len)) else {
@@ -535,10 +540,10 @@ struct Weight {
 
 impl Weight {
     /// Largest weight of a kernel.
-    const MOST: Weight = Weight { moves: MAX_MOVES, bytes: MAX_MOVED };
+    const MAX: Weight = Weight { moves: MAX_MOVES, bytes: MAX_MOVED };
 
     /// One copy of `len` bytes.
-    fn of(len: u64, level: Level) -> Weight {
+    fn of_copy(len: u64, level: Level) -> Weight {
         Weight { moves: 1, bytes: len.next_multiple_of(level.widest_access().into()) }
     }
 
@@ -546,7 +551,7 @@ impl Weight {
         self.moves <= limit.moves && self.bytes <= limit.bytes
     }
 
-    fn least(self, other: Weight) -> Weight {
+    fn min(self, other: Weight) -> Weight {
         Weight { moves: self.moves.min(other.moves), bytes: self.bytes.min(other.bytes) }
     }
 
@@ -588,7 +593,7 @@ fn weight<S: Side>(
         }
         Some(sum)
     };
-    let one = |len: u64| (len <= max_inline_bytes(level)).then(|| Weight::of(len, level));
+    let one = |len: u64| (len <= max_inline_bytes(level)).then(|| Weight::of_copy(len, level));
     // Before anything is summed: tables and loops may be long.
     let few = |n: u64| (n <= limit.moves as u64).then_some(n as usize);
     let sum = match node {

@@ -1,7 +1,7 @@
 //! Plans of nests of values: the same loops, around calls that do what the operation does to the values of a block.
 //!
 //! Small bodies are not written out: a plan of calls alone has no constant in its code, so all layouts of one shape share it. A loop over
-//! a few runs goes run by run where the order is free, each with one call, or as one permutation of small instances.
+//! a few runs goes run by run where the order is any_order, each with one call, or as one permutation of small instances.
 
 use std::sync::Arc;
 
@@ -34,9 +34,9 @@ impl<S: Side> Planned<S> for Value {
             }
             _ => {}
         }
-        let free = nest.disjoint_when(kind.direction) == Disjoint::UpTo(u64::MAX);
+        let any_order = nest.disjoint_when(kind.direction) == Disjoint::UpTo(u64::MAX);
         let mut s =
-            Scheduler { nest, kind, target, free, ops: Vec::new(), tables: Vec::new(), left: MAX_OPS };
+            Scheduler { nest, kind, target, any_order, ops: Vec::new(), tables: Vec::new(), budget: MAX_OPS };
         let list = s.body(nest.root(), 0)?;
         let root = s.seal(list);
         Ok(Plan::new(s.ops, root, s.tables, kind, target))
@@ -48,10 +48,10 @@ struct Scheduler<'a, S> {
     kind: Kind,
     target: Target,
     /// Whether instances may be moved in any order.
-    free: bool,
+    any_order: bool,
     ops: Vec<Op>,
     tables: Vec<Table>,
-    left: usize,
+    budget: usize,
 }
 
 /// `n` values that lie one after the other.
@@ -69,10 +69,10 @@ impl<S: Side> Scheduler<'_, S> {
     }
 
     fn push(&mut self, out: &mut Vec<Op>, op: Op) -> Result<(), Refusal> {
-        if self.left == 0 {
+        if self.budget == 0 {
             return Err(Refusal { reason: "more operations than a kernel may have" });
         }
-        self.left -= 1;
+        self.budget -= 1;
         out.push(op);
         Ok(())
     }
@@ -128,13 +128,13 @@ impl<S: Side> Scheduler<'_, S> {
     }
 
     /// Whether a run of such values is a call by itself: pairs come alone, a call for each or a loop of them.
-    fn one_by_one(&self, run: &Run) -> bool {
+    fn needs_loop(&self, run: &Run) -> bool {
         let reduced = matches!(self.kind.operation, Operation::Reduce(op) if op.is_location());
         reduced && matches!(run.value.class(), Class::Pair(_)) && !run.n.is(1)
     }
 
     /// A run as the loop over its values.
-    fn apart(&mut self, run: &Run, out: &mut Vec<Op>) -> Result<(), Refusal> {
+    fn loop_over_values(&mut self, run: &Run, out: &mut Vec<Op>) -> Result<(), Refusal> {
         let one = Run { n: Quantity::fixed(1), ..*run };
         let call = self.call(&one, run.n, run.value.span(1))?;
         self.push(out, Op::Call { at: run.at, call })
@@ -201,21 +201,21 @@ impl<S: Side> Scheduler<'_, S> {
         match node {
             Node::Copy { n, unit, .. } => {
                 let run = Run { at, n: *n, value: *unit };
-                if self.one_by_one(&run) {
-                    return self.apart(&run, out);
+                if self.needs_loop(&run) {
+                    return self.loop_over_values(&run, out);
                 }
                 let call = self.call(&run, once.0, once.1)?;
                 self.push(out, Op::Call { at, call })
             }
             Node::Blocks { user, packed, len, unit, .. } => {
-                if len.len() > self.left {
+                if len.len() > self.budget {
                     return Err(Refusal { reason: "more irregular blocks of values than a kernel may have" });
                 }
                 for i in 0..len.len() {
                     let at = at + Offsets::new(user.get(i), packed.get(i));
                     let run = Run { at, n: Quantity::fixed(len.get(i) as u64), value: *unit };
-                    if self.one_by_one(&run) {
-                        self.apart(&run, out)?;
+                    if self.needs_loop(&run) {
+                        self.loop_over_values(&run, out)?;
                         continue;
                     }
                     let call = self.call(&run, once.0, once.1)?;
@@ -238,8 +238,9 @@ impl<S: Side> Scheduler<'_, S> {
                 if let Some(call) = runs.as_ref().and_then(|runs| self.permuted(runs, *trip, *step)) {
                     return self.push(out, Op::Call { at, call });
                 }
-                let few = |runs: &Vec<Run>| runs.len() == 1 || self.free && runs.len() <= cost::VALUE_RUNS;
-                let runs = runs.filter(few).filter(|runs| !runs.iter().any(|run| self.one_by_one(run)));
+                let few =
+                    |runs: &Vec<Run>| runs.len() == 1 || self.any_order && runs.len() <= cost::VALUE_RUNS;
+                let runs = runs.filter(few).filter(|runs| !runs.iter().any(|run| self.needs_loop(run)));
                 if let Some(runs) = runs
                     && !runs.iter().any(|run| run.n.per_count && trip.per_count)
                 {

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::runs::{Joints, NodeRuns, Runs, iterations};
+use super::runs::{Boundaries, NodeRuns, Runs, iterations};
 use super::{Segment, Segments};
 use crate::column::Column;
 use crate::error::{Error, ErrorClass, Result};
@@ -26,7 +26,7 @@ enum Step {
     /// Whole iterations `[from, to)` of node `i`, whose iteration 0 is at `at`.
     Whole { i: usize, at: i64, from: u64, to: u64 },
     /// `times` iterations more, of which the last two are listed: `runs` segments each, `step` bytes apart.
-    Again { times: u64, runs: u64, step: i64, touching: bool },
+    Repeat { times: u64, runs: u64, step: i64, touching: bool },
 }
 
 /// A list under construction.
@@ -49,7 +49,7 @@ pub(super) fn list(segments: &Segments<'_>, lo: u64, out: &mut Filled<'_, Segmen
         match step {
             Step::Part { body, at, lo, hi } => list.part(body, at, lo, hi)?,
             Step::Whole { i, at, from, to } => list.whole(i, at, from, to)?,
-            Step::Again { times, runs, step, touching } => list.again(times, runs, step, touching),
+            Step::Repeat { times, runs, step, touching } => list.repeat_last(times, runs, step, touching),
         }
     }
     Ok(())
@@ -58,7 +58,7 @@ pub(super) fn list(segments: &Segments<'_>, lo: u64, out: &mut Filled<'_, Segmen
 impl List<'_, '_> {
     /// Leaves a step for later.
     #[inline]
-    fn later(&mut self, step: Step) -> Result<()> {
+    fn defer(&mut self, step: Step) -> Result<()> {
         if self.steps.len() == self.steps.capacity() {
             self.steps.try_reserve(1).map_err(|_| {
                 let rule = "there must be memory for the levels of the datatype";
@@ -74,7 +74,7 @@ impl List<'_, '_> {
     fn part(&mut self, mut body: Body, mut at: i64, mut lo: u64, mut hi: u64) -> Result<()> {
         loop {
             let i = self.runs.first_node(self.nest, body, lo);
-            let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
+            let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
             let n = iterations(node, self.count);
             let (before, breaks) = (self.runs.before(body, i), runs.breaks(n));
             // What later nodes have of it: no run begins before theirs.
@@ -100,7 +100,7 @@ impl List<'_, '_> {
                 continue;
             }
             if let Some((body, at, lo, hi)) = rest {
-                self.later(Step::Part { body, at, lo, hi })?;
+                self.defer(Step::Part { body, at, lo, hi })?;
             }
             let Some(inside) = node.body() else { return Ok(()) };
             let a = runs.first_iteration(n, lo);
@@ -113,10 +113,10 @@ impl List<'_, '_> {
                 let tail = hi + before - runs.before(b);
                 let (from, to) = (a + u64::from(lo > 0), b + u64::from(tail >= all));
                 if tail < all {
-                    self.later(Step::Part { body: inside, at: iteration(node, at, b), lo: 0, hi: tail })?;
+                    self.defer(Step::Part { body: inside, at: iteration(node, at, b), lo: 0, hi: tail })?;
                 }
                 if from < to {
-                    self.later(Step::Whole { i, at, from, to })?;
+                    self.defer(Step::Whole { i, at, from, to })?;
                 }
                 if lo == 0 {
                     return Ok(());
@@ -129,7 +129,7 @@ impl List<'_, '_> {
     /// Runs `[lo, hi)` of a node at `at` whose rows or iterations are one run each.
     #[inline]
     fn rows_of(&mut self, node: &Node, runs: &NodeRuns, at: i64, Range { start: lo, end: hi }: Range<u64>) {
-        let apart = matches!(runs.joints, Joints::Apart);
+        let apart = matches!(runs.boundaries, Boundaries::Apart);
         match node {
             Node::Loop { step, .. } => {
                 let first = at.wrapping_add(step.user.wrapping_mul(lo as i64));
@@ -156,17 +156,17 @@ impl List<'_, '_> {
 
     /// Whole iterations `[from, to)` of a node with breaks inside of them.
     fn whole(&mut self, i: usize, at: i64, from: u64, to: u64) -> Result<()> {
-        let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
+        let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
         let Some(body) = node.body() else { return Ok(()) };
         match node {
             Node::Loop { step, .. } if to - from > 2 => {
-                let touching = matches!(runs.joints, Joints::Touching);
+                let touching = matches!(runs.boundaries, Boundaries::Touching);
                 let each = runs.inner + u64::from(!touching);
-                self.later(Step::Again { times: to - from - 2, runs: each, step: step.user, touching })?;
+                self.defer(Step::Repeat { times: to - from - 2, runs: each, step: step.user, touching })?;
                 let at = iteration(node, at, from + 1);
-                self.later(Step::Part { body, at, lo: 0, hi: runs.inner + 1 })?;
+                self.defer(Step::Part { body, at, lo: 0, hi: runs.inner + 1 })?;
             }
-            _ if to - from > 1 => self.later(Step::Whole { i, at, from: from + 1, to })?,
+            _ if to - from > 1 => self.defer(Step::Whole { i, at, from: from + 1, to })?,
             _ => {}
         }
         self.part(body, iteration(node, at, from), 0, runs.inner + 1)
@@ -174,7 +174,7 @@ impl List<'_, '_> {
 
     /// Iterations that repeat the last of two listed ones: each segment is the one `runs` before it, `step` bytes on. Where iterations
     /// touch, the last segment of each but the last goes on into the next, and so is as long as the one before these.
-    fn again(&mut self, times: u64, runs: u64, step: i64, touching: bool) {
+    fn repeat_last(&mut self, times: u64, runs: u64, step: i64, touching: bool) {
         let (n, runs) = (self.out.count(), runs as usize);
         let Some(open) = n.checked_sub(1).filter(|_| n > runs) else { return };
         let left = self.out.room();
@@ -185,10 +185,10 @@ impl List<'_, '_> {
             listed[open].len = listed[open - runs].len;
         }
         match runs {
-            1 => repeat::<1>(self.out, more, step),
-            2 => repeat::<2>(self.out, more, step),
-            3 => repeat::<3>(self.out, more, step),
-            4 => repeat::<4>(self.out, more, step),
+            1 => repeat_group::<1>(self.out, more, step),
+            2 => repeat_group::<2>(self.out, more, step),
+            3 => repeat_group::<3>(self.out, more, step),
+            4 => repeat_group::<4>(self.out, more, step),
             _ => self.out.extend_from_before(runs, more, |Segment { at, len }| Segment {
                 at: at.wrapping_add(step),
                 len,
@@ -248,7 +248,7 @@ impl List<'_, '_> {
 
 /// Repeats the last `N` segments until there are `n` more, `step` bytes further each time. They are in registers: in memory, each would
 /// wait for the one `N` before it, which was just stored.
-fn repeat<const N: usize>(list: &mut Filled<'_, Segment>, n: usize, step: i64) {
+fn repeat_group<const N: usize>(list: &mut Filled<'_, Segment>, n: usize, step: i64) {
     let Some(&last) = list.entries().last_chunk::<N>() else { return };
     let mut group = last;
     list.extend_by_groups(n, || {

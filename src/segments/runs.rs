@@ -5,14 +5,14 @@
 //! over the rows of a table. The runs of a node are the pieces that its breaks cut it into, one more than those; the first may go on with what
 //! stands before the node, the last with what stands behind it.
 
-use super::partition;
+use super::partition_point;
 use crate::column::{Column, try_with_capacity};
 use crate::error::Result;
 use crate::nest::{Body, LoopNest, Node, Normal};
 
 /// Which neighbouring iterations or rows of a node have a break between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Joints {
+pub(super) enum Boundaries {
     /// All.
     Apart,
     /// None: each begins where the one before it ends.
@@ -21,14 +21,14 @@ pub(super) enum Joints {
     Mixed(Column),
 }
 
-impl Joints {
+impl Boundaries {
     /// Breaks between the first `i` iterations and iteration `i` that lie at no place inside an iteration.
     #[inline]
     fn before(&self, i: u64) -> u64 {
         match self {
-            Joints::Apart => i,
-            Joints::Touching => 0,
-            Joints::Mixed(before) => before.get(i as usize) as u64,
+            Boundaries::Apart => i,
+            Boundaries::Touching => 0,
+            Boundaries::Mixed(before) => before.get(i as usize) as u64,
         }
     }
 }
@@ -41,8 +41,8 @@ pub(super) struct NodeRuns {
     before: u64,
     /// Breaks inside one iteration or row.
     pub(super) inner: u64,
-    /// Joints between its iterations or rows.
-    pub(super) joints: Joints,
+    /// Boundaries between its iterations or rows.
+    pub(super) boundaries: Boundaries,
 }
 
 /// Where a node ends: user offset, and breaks before that, added up as those before its first byte.
@@ -57,7 +57,7 @@ impl NodeRuns {
     #[inline]
     pub(super) fn before(&self, i: u64) -> u64 {
         // Below the bytes of a stream.
-        i.wrapping_mul(self.inner).wrapping_add(self.joints.before(i))
+        i.wrapping_mul(self.inner).wrapping_add(self.boundaries.before(i))
     }
 
     /// Breaks inside all of `n` iterations: the number of the last run.
@@ -69,24 +69,24 @@ impl NodeRuns {
     /// Returns the first of `n` iterations that has a part of run `run`.
     #[inline]
     pub(super) fn first_iteration(&self, n: u64, run: u64) -> u64 {
-        match &self.joints {
-            Joints::Apart if self.inner == 0 => run,
-            Joints::Apart => run / (self.inner + 1),
+        match &self.boundaries {
+            Boundaries::Apart if self.inner == 0 => run,
+            Boundaries::Apart => run / (self.inner + 1),
             // A node without a break has one run, 0.
-            Joints::Touching if run == 0 => 0,
-            Joints::Touching => (run - 1) / self.inner,
-            Joints::Mixed(_) => partition(n, |i| self.before(i) + self.inner < run),
+            Boundaries::Touching if run == 0 => 0,
+            Boundaries::Touching => (run - 1) / self.inner,
+            Boundaries::Mixed(_) => partition_point(n, |i| self.before(i) + self.inner < run),
         }
     }
 
     /// Returns the last of `n` iterations that has a part of a run before `run`, which is at least 1.
     #[inline]
     pub(super) fn last_iteration(&self, n: u64, run: u64) -> u64 {
-        match &self.joints {
-            Joints::Apart if self.inner == 0 => run - 1,
-            Joints::Apart => (run - 1) / (self.inner + 1),
-            Joints::Touching => ((run - 1) / self.inner).min(n - 1),
-            Joints::Mixed(_) => partition(n, |i| self.before(i) < run) - 1,
+        match &self.boundaries {
+            Boundaries::Apart if self.inner == 0 => run - 1,
+            Boundaries::Apart => (run - 1) / (self.inner + 1),
+            Boundaries::Touching => ((run - 1) / self.inner).min(n - 1),
+            Boundaries::Mixed(_) => partition_point(n, |i| self.before(i) < run) - 1,
         }
     }
 }
@@ -108,35 +108,35 @@ impl Runs {
             let at = node.at().user;
             let before = ends.last().map_or(0, |left| left.last.wrapping_add((left.at != at).into()));
             // Sums are reachable displacements; what is no byte's may wrap. Of one iteration, where a node carries the count.
-            let (inner, joints, n, end) = match node {
-                Node::Copy { n, .. } => (0, Joints::Apart, 1, n.k as i64),
+            let (inner, boundaries, n, end) = match node {
+                Node::Copy { n, .. } => (0, Boundaries::Apart, 1, n.k as i64),
                 Node::Loop { trip, step, body, .. } => {
                     let (inner, end) = runs.body(*body, &ends);
-                    let joints = if step.user == end { Joints::Touching } else { Joints::Apart };
+                    let boundaries = if step.user == end { Boundaries::Touching } else { Boundaries::Apart };
                     let n = if trip.per_count { 1 } else { trip.k };
-                    (inner, joints, n, end.wrapping_add(step.user.wrapping_mul(n.wrapping_sub(1) as i64)))
+                    (inner, boundaries, n, end.wrapping_add(step.user.wrapping_mul(n.wrapping_sub(1) as i64)))
                 }
                 Node::Table { displacements, body, .. } => {
                     let (inner, end) = runs.body(*body, &ends);
                     let n = displacements.len();
-                    let joints = match displacements {
-                        Column::I32(rows) => equal(rows, end)?,
-                        Column::I64(rows) => equal(rows, end)?,
+                    let boundaries = match displacements {
+                        Column::I32(rows) => equal_rows(rows, end)?,
+                        Column::I64(rows) => equal_rows(rows, end)?,
                     };
-                    (inner, joints, n as u64, displacements.get(n - 1).wrapping_add(end))
+                    (inner, boundaries, n as u64, displacements.get(n - 1).wrapping_add(end))
                 }
                 Node::Blocks { user, len, .. } => {
                     let n = len.len();
-                    let joints = match (user, len) {
-                        (Column::I32(rows), Column::I32(len)) => listed(rows, len)?,
-                        (Column::I32(rows), Column::I64(len)) => listed(rows, len)?,
-                        (Column::I64(rows), Column::I32(len)) => listed(rows, len)?,
-                        (Column::I64(rows), Column::I64(len)) => listed(rows, len)?,
+                    let boundaries = match (user, len) {
+                        (Column::I32(rows), Column::I32(len)) => rows_with_lengths(rows, len)?,
+                        (Column::I32(rows), Column::I64(len)) => rows_with_lengths(rows, len)?,
+                        (Column::I64(rows), Column::I32(len)) => rows_with_lengths(rows, len)?,
+                        (Column::I64(rows), Column::I64(len)) => rows_with_lengths(rows, len)?,
                     };
-                    (0, joints, n as u64, user.get(n - 1).wrapping_add(len.get(n - 1)))
+                    (0, boundaries, n as u64, user.get(n - 1).wrapping_add(len.get(n - 1)))
                 }
             };
-            let made = NodeRuns { before, inner, joints };
+            let made = NodeRuns { before, inner, boundaries };
             ends.push(End { at: at.wrapping_add(end), last: before.wrapping_add(made.breaks(n)) });
             runs.0.push(made);
         }
@@ -152,16 +152,16 @@ impl Runs {
 
     /// Returns the bytes that they take.
     pub fn bytes_stored(&self) -> usize {
-        let columns = self.0.iter().map(|runs| match &runs.joints {
-            Joints::Mixed(before) => before.bytes(),
-            Joints::Apart | Joints::Touching => 0,
+        let columns = self.0.iter().map(|runs| match &runs.boundaries {
+            Boundaries::Mixed(before) => before.bytes(),
+            Boundaries::Apart | Boundaries::Touching => 0,
         });
         size_of_val(&*self.0) + columns.sum::<usize>()
     }
 
     /// Returns those of node `i`.
     #[inline]
-    pub(super) fn of(&self, i: usize) -> &NodeRuns {
+    pub(super) fn node(&self, i: usize) -> &NodeRuns {
         &self.0[i]
     }
 
@@ -178,10 +178,11 @@ impl Runs {
         if body.len == 1 || run == 0 {
             return start;
         }
-        let i =
-            start + partition(body.len.into(), |k| self.before(body, start + k as usize) < run) as usize - 1;
+        let i = start
+            + partition_point(body.len.into(), |k| self.before(body, start + k as usize) < run) as usize
+            - 1;
         // Of several nodes, none carries the count.
-        let last = self.before(body, i) + self.of(i).breaks(iterations(&nest.nodes()[i], 1));
+        let last = self.before(body, i) + self.node(i).breaks(iterations(&nest.nodes()[i], 1));
         i + usize::from(last < run)
     }
 }
@@ -197,34 +198,34 @@ pub(super) fn iterations(node: &Node, count: u64) -> u64 {
     }
 }
 
-/// The joints of rows of which each ends `end` bytes behind its displacement.
-fn equal<T: Copy + Into<i64>>(rows: &[T], end: i64) -> Result<Joints> {
-    joints(rows.windows(2).map(|pair| pair[0].into().wrapping_add(end) != pair[1].into()))
+/// The boundaries of rows of which each ends `end` bytes behind its displacement.
+fn equal_rows<T: Copy + Into<i64>>(rows: &[T], end: i64) -> Result<Boundaries> {
+    classify(rows.windows(2).map(|pair| pair[0].into().wrapping_add(end) != pair[1].into()))
 }
 
-/// The joints of rows of their own lengths.
-fn listed<T: Copy + Into<i64>, L: Copy + Into<i64>>(rows: &[T], len: &[L]) -> Result<Joints> {
-    joints(
+/// The boundaries of rows of their own lengths.
+fn rows_with_lengths<T: Copy + Into<i64>, L: Copy + Into<i64>>(rows: &[T], len: &[L]) -> Result<Boundaries> {
+    classify(
         rows.windows(2)
             .zip(len)
             .map(|(pair, &len)| pair[0].into().wrapping_add(len.into()) != pair[1].into()),
     )
 }
 
-/// The joints that are breaks where `broken` says so, between neighbours in order.
-fn joints(broken: impl ExactSizeIterator<Item = bool> + Clone) -> Result<Joints> {
-    let n = broken.len();
-    let breaks: usize = broken.clone().map(usize::from).sum();
+/// The boundaries that are breaks where `gaps` says so, between neighbours in order.
+fn classify(gaps: impl ExactSizeIterator<Item = bool> + Clone) -> Result<Boundaries> {
+    let n = gaps.len();
+    let breaks: usize = gaps.clone().map(usize::from).sum();
     if breaks == n {
-        return Ok(Joints::Apart);
+        return Ok(Boundaries::Apart);
     }
     if breaks == 0 {
-        return Ok(Joints::Touching);
+        return Ok(Boundaries::Touching);
     }
-    let (mut broken, mut before) = (broken, 0);
+    let (mut gaps, mut before) = (gaps, 0);
     let column = Column::build((0..n + 1).map(move |i| {
-        before += i64::from(i > 0 && broken.next() == Some(true));
+        before += i64::from(i > 0 && gaps.next() == Some(true));
         before
     }))?;
-    Ok(Joints::Mixed(column))
+    Ok(Boundaries::Mixed(column))
 }

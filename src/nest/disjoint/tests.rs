@@ -15,11 +15,11 @@ fn overlaps<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, count: u64) -> bool {
     bytes.windows(2).any(|w| w[0] == w[1])
 }
 
-/// Checks that what is said is true for counts up to `most`.
-fn truthful<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, known: Disjoint, most: u64) {
+/// Checks that what is said is true for counts up to `max_count`.
+fn truthful<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, known: Disjoint, max_count: u64) {
     match known {
         UpTo(limit) => {
-            let wrong = (0..=most.min(limit)).find(|&count| overlaps(nest, count));
+            let wrong = (0..=max_count.min(limit)).find(|&count| overlaps(nest, count));
             assert_eq!(wrong, None, "{known:?}, but so many instances overlap\n{nest}");
         }
         No => assert!(overlaps(nest, 2), "{known:?}, but two instances do not overlap\n{nest}"),
@@ -27,15 +27,15 @@ fn truthful<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, known: Disjoint, most: u64
     }
 }
 
-/// The smallest count, up to `most`, whose instances overlap.
-fn first_overlap<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, most: u64) -> Option<u64> {
-    (0..=most).find(|&count| overlaps(nest, count))
+/// The smallest count, up to `max_count`, whose instances overlap.
+fn first_overlap<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, max_count: u64) -> Option<u64> {
+    (0..=max_count).find(|&count| overlaps(nest, count))
 }
 
 const ANY: Disjoint = UpTo(u64::MAX);
 
 /// Counts that are tried: beyond every finite limit of the tables.
-const MOST: u64 = 40;
+const MAX_COUNT: u64 = 40;
 
 /// Nests over values.
 const VALUES: &[(&str, Disjoint, Option<u64>)] = &[
@@ -362,11 +362,11 @@ fn nests_by_hand() {
     fn by_hand<L: Leaf>(list: &[(&str, Disjoint, Option<u64>)]) {
         for &(text, known, first) in list {
             let nest: LoopNest<Lowered, L> = nest(text);
-            assert_eq!((nest.disjoint(), first_overlap(&nest, MOST)), (known, first), "{text}");
-            truthful(&nest, known, MOST);
+            assert_eq!((nest.disjoint(), first_overlap(&nest, MAX_COUNT)), (known, first), "{text}");
+            truthful(&nest, known, MAX_COUNT);
             // The same bytes in canonical form, of which less or more may be known.
             let normal = normalize(&nest, 1000).unwrap().nest;
-            truthful(&normal, normal.disjoint(), MOST);
+            truthful(&normal, normal.disjoint(), MAX_COUNT);
         }
     }
     by_hand::<Byte>(NESTS);
@@ -415,9 +415,13 @@ fn datatypes_by_hand() {
         let t: Datatype = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
         let lowered = lower(&t, Bytes).unwrap();
         let normal = normalize(&lowered, t.arguments()).unwrap().nest;
-        assert_eq!((normal.disjoint(), first_overlap(&normal, MOST)), (known, first), "{text}\n{normal}");
-        truthful(&normal, known, MOST);
-        truthful(&lowered, lowered.disjoint(), MOST);
+        assert_eq!(
+            (normal.disjoint(), first_overlap(&normal, MAX_COUNT)),
+            (known, first),
+            "{text}\n{normal}"
+        );
+        truthful(&normal, known, MAX_COUNT);
+        truthful(&lowered, lowered.disjoint(), MAX_COUNT);
     }
 }
 
@@ -548,9 +552,9 @@ struct Shares {
 }
 
 impl Shares {
-    fn take<P: Phase>(&mut self, nest: &LoopNest<P>, most: u64) {
+    fn take<P: Phase>(&mut self, nest: &LoopNest<P>, max_count: u64) {
         let known = nest.disjoint();
-        truthful(nest, known, most);
+        truthful(nest, known, max_count);
         match known {
             UpTo(u64::MAX) => self.any += 1,
             UpTo(limit) => {
@@ -562,7 +566,7 @@ impl Shares {
             No => self.no += 1,
             Unknown => {
                 self.unknown += 1;
-                self.missed += u64::from(!overlaps(nest, most));
+                self.missed += u64::from(!overlaps(nest, max_count));
             }
         }
     }
