@@ -1,8 +1,10 @@
-//! Lowering: the combiner tree becomes loops and tables over copies.
+//! Lowering: turns the constructor tree of a datatype into loops and tables over copies.
 //!
-//! Every datatype node is lowered once to a body that describes one instance at origin zero; users of a shared child, or of
-//! equal children, share its body, so the nest is at most as large as the DAG. Nothing is simplified here, with one exception:
-//! an indexed type over a gapless child goes straight to columns, because 10^6 nodes would cost more than everything after them.
+//! Every datatype node is lowered once, to a body that describes one instance at origin zero. All
+//! users of a shared child, or of equal children, share that body, so the nest is at most as large
+//! as the DAG of the datatype. Lowering simplifies nothing, with one exception: an indexed type
+//! over a gapless child becomes columns directly, because a separate node for each of 10^6 blocks
+//! would cost more than all later stages together.
 //!
 //! Source: the definitions of the constructors, MPI 5.0, section 5.1.2.
 
@@ -17,47 +19,50 @@ use crate::kind::{Op, Operation};
 use crate::nest::keys::BuildKeyHasher;
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Value};
 
-/// Unit of a nest's leaves, by the leaf operation that it is lowered for.
+/// Mapping from basic types to the leaves of a nest, for one leaf operation.
 pub trait Leaves: Copy {
-    /// The type of the leaves.
+    /// Type of the leaves: [`Byte`], or [`Value`] for operations on values.
     type Leaf: Leaf;
 
-    /// Most packed bytes of a basic type for each of its bytes.
+    /// Maximum number of packed bytes that a basic type has for each byte of its own size.
     const GROWTH: i64 = 1;
 
-    /// The leaves of a basic type: offsets in bytes of the first unit on both sides, number, unit.
+    /// Returns the leaves of a basic type, at most two. Each has the byte offsets of its first unit
+    /// on both sides, the number of units, and the unit.
     fn basic_leaves(self, named: Named) -> BasicLeaves<Self::Leaf>;
 
-    /// The leaf of an unnamed pair of a value and an index so many bytes behind it, where the two are one.
+    /// Returns the leaf for an unnamed pair of a value and an index (`index` is the type of the
+    /// index and its byte offset from the value), or `None` if the operation treats them as two
+    /// leaves.
     fn pair(self, _value: Named, _index: (Named, i64)) -> Option<Self::Leaf> {
         None
     }
 
-    /// Whether there is something to be done with every element of `t`.
+    /// Checks that the operation is defined for every element of `t`.
     ///
     /// # Errors
-    /// The first element for which there is not.
+    /// The error for the first element for which the operation is not defined.
     fn check(self, _t: &Datatype) -> Result<()> {
         Ok(())
     }
 }
 
-/// Result of [`Leaves::basic_leaves`]: two leaves at most.
+/// Leaves of one basic type, from [`Leaves::basic_leaves`]: no more than two of them.
 pub type BasicLeaves<L> = SmallVec<[(Offsets, u64, L); 2]>;
 
-/// Bytes, moved as they are.
+/// Lowering to bytes, which are moved unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes;
 
-/// Values as they are in memory, for operations that combine them.
+/// Lowering to values in the representation of this machine, for operations that combine them.
 #[derive(Clone, Copy, Debug)]
 pub struct Native;
 
-/// Values that are in external32 representation on the packed side (MPI 5.0, 14.5.2).
+/// Lowering to values that are in external32 representation on the packed side (MPI 5.0, 14.5.2).
 #[derive(Clone, Copy, Debug)]
 pub struct External32;
 
-/// The values that an operation is about.
+/// Lowering to the values that the given operation works on.
 #[derive(Clone, Copy, Debug)]
 pub struct Values(pub Operation);
 
@@ -88,7 +93,7 @@ impl Leaves for Values {
     }
 }
 
-/// Values as they are in memory, combined by an operation (MPI 5.0, 6.9.2 to 6.9.4).
+/// Lowering to values in memory that an operation combines (MPI 5.0, 6.9.2 to 6.9.4).
 #[derive(Clone, Copy, Debug)]
 pub struct Reduced(pub Op);
 
@@ -142,7 +147,7 @@ impl Leaves for Native {
 impl Leaves for External32 {
     type Leaf = Value;
 
-    /// That of long double, where C's has 8 bytes.
+    /// Growth of `long double`: 16 bytes in external32, and 8 bytes in C on some machines.
     const GROWTH: i64 = 2;
 
     fn basic_leaves(self, named: Named) -> BasicLeaves<Value> {
@@ -156,8 +161,8 @@ impl Leaves for External32 {
     }
 }
 
-/// One lowered datatype: its body, its packed bytes, and its units where one instance is a gapless run of them from
-/// displacement 0.
+/// One lowered datatype: its body and its packed bytes. `run` is the unit and the number of units
+/// if one instance is a gapless run of them from displacement 0.
 #[derive(Clone, Copy)]
 struct LoweredType<L> {
     body: Body,
@@ -165,16 +170,20 @@ struct LoweredType<L> {
     run: Option<(L, i64)>,
 }
 
-/// Lowers `t` for a run-time number of instances.
+/// Lowers `t` to a nest for any number of instances, which is known only when the nest is used.
 ///
 /// # Errors
-/// A size in external32 that does not fit in 64 bits; of [`Leaves::check`]; otherwise only faults of ddtc: a datatype that was built has a nest.
+/// A size in external32 that does not fit in 64 bits; the errors of [`Leaves::check`]; no memory.
+/// Anything else is a fault of ddtc, because every datatype that could be built has a nest.
 pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::Leaf>> {
     if t.size() > i64::MAX / V::GROWTH {
         let rule = "the size in external32 must fit in 64 bits";
         return Err(Error::new(ErrorClass::ValueTooLarge, "lower", "size", t.size(), rule));
     }
     leaves.check(t)?;
+    // Lower the children of a node before the node itself, on an explicit stack, so that the depth
+    // of a datatype is limited by memory only. A node is pushed a second time, with `children_done`
+    // set, below its children; it is lowered when it is popped again.
     let mut l = Lowering { nodes: Vec::new(), done: HashMap::default(), by_hash: HashMap::default(), leaves };
     let mut stack = vec![(t, false)];
     while let Some((t, children_done)) = stack.pop() {
@@ -201,6 +210,8 @@ pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::
         l.done.insert(t.id(), done);
         l.by_hash.insert(t.structural_hash(), t);
     }
+    // The body of `t` describes one instance. The root loop repeats it for every instance of the
+    // call; a datatype without bytes has an empty root.
     let inner = l.lowered(t)?;
     let step = Offsets::new(t.extent(), inner.size);
     let root = if inner.size == 0 {
@@ -214,13 +225,14 @@ pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::
 struct Lowering<'t, V: Leaves> {
     nodes: Vec<Node<V::Leaf>>,
     done: HashMap<usize, LoweredType<V::Leaf>, BuildKeyHasher>,
-    /// Datatypes that are done, by structural hash: hosts hand out equal members of a struct as types of their own.
+    /// Lowered datatypes by structural hash. MPI libraries return equal members of a struct as
+    /// separate datatypes, which are found here by comparison.
     by_hash: HashMap<u128, &'t Datatype, BuildKeyHasher>,
     leaves: V,
 }
 
 impl<V: Leaves> Lowering<'_, V> {
-    /// Returns the body that an equal datatype became.
+    /// Returns the lowered form of an equal datatype, if one has been lowered before.
     fn lowered_equal(&self, t: &Datatype) -> Option<LoweredType<V::Leaf>> {
         let known = self.by_hash.get(&t.structural_hash()).filter(|&&known| known == t)?;
         self.done.get(&known.id()).copied()
@@ -247,6 +259,8 @@ impl<V: Leaves> Lowering<'_, V> {
     }
 
     fn lower_node(&mut self, t: &Datatype) -> Result<LoweredType<V::Leaf>> {
+        // A pair that the operation treats as one value is one leaf. All other types with an
+        // expansion share the body of that expansion.
         if let Some((value, index)) = t.value_index_parts()
             && let Some(unit) = self.leaves.pair(value, index)
         {
@@ -255,6 +269,9 @@ impl<V: Leaves> Lowering<'_, V> {
         if let Some(e) = t.expansion() {
             return self.lowered(e);
         }
+        // For the rest, the body follows from the definition of the constructor. `run` is passed on
+        // only where one instance can be a gapless run: for named types, for contiguous copies of
+        // such a run, and for types that share the body of such a type.
         match t.combiner() {
             Combiner::Dup { oldtype }
             | Combiner::Resized { oldtype, .. }
@@ -309,12 +326,12 @@ impl<V: Leaves> Lowering<'_, V> {
         }
     }
 
-    /// The units of one instance of `t` if `n` instances in a row are one gapless run of them.
+    /// Returns the units of one instance of `t`, if several instances in a row are one gapless run.
     fn run_of(&self, t: &Datatype) -> Result<Option<(V::Leaf, i64)>> {
         Ok(self.lowered(t)?.run.filter(|&(unit, n)| unit.user().checked_mul(n) == Some(t.extent())))
     }
 
-    /// `n` instances of `t` in a row, the first at `at`.
+    /// Returns the node for `n` instances of `t` in a row, the first of them at offset `at`.
     fn block(&self, t: &Datatype, at: Offsets, n: i64) -> Result<Node<V::Leaf>> {
         let LoweredType { body, size, .. } = self.lowered(t)?;
         Ok(Node::Loop { at, trip: Quantity::fixed(n as u64), step: Offsets::new(t.extent(), size), body })
@@ -334,7 +351,7 @@ impl<V: Leaves> Lowering<'_, V> {
         self.finish(vec![outer], None)
     }
 
-    /// Blocks of one length at `displacements * scale` bytes.
+    /// Lowers blocks of one length, at `displacements * scale` bytes.
     fn table(
         &mut self,
         t: &Datatype,
@@ -345,7 +362,7 @@ impl<V: Leaves> Lowering<'_, V> {
         let block = self.block(t, Offsets::ZERO, blocklength)?;
         let body = self.seal(vec![block])?;
         let packed = blocklength.wrapping_mul(self.lowered(t)?.size);
-        // Vectors shift words of 64 bits in an instruction, and multiply them in ten.
+        // SIMD code shifts 64-bit words by one instruction, but needs about ten to multiply them.
         let displacements = if (scale as u64).is_power_of_two() {
             Column::build(displacements.iter().map(|d| d << scale.trailing_zeros()))
         } else {
@@ -355,7 +372,7 @@ impl<V: Leaves> Lowering<'_, V> {
         self.finish(vec![table], None)
     }
 
-    /// Blocks of their own lengths (in instances of `t`) at `displacements * scale` bytes.
+    /// Lowers blocks with separate lengths, in instances of `t`, at `displacements * scale` bytes.
     fn indexed(
         &mut self,
         t: &Datatype,
@@ -363,13 +380,14 @@ impl<V: Leaves> Lowering<'_, V> {
         displacements: &[i64],
         scale: i64,
     ) -> Result<LoweredType<V::Leaf>> {
-        // Blocks of one length are a table: one column instead of three.
+        // Blocks of one length become a table, which needs one column instead of three.
         if let [first, rest @ ..] = lengths
             && rest.iter().all(|n| n == first)
         {
             return self.table(t, *first, displacements, scale);
         }
-        // Empty blocks are rare and dropped first, so that columns are built from slices.
+        // Empty blocks are rare. Remove them first, so that the columns below are built from
+        // slices.
         let (mut kept_lengths, mut kept_displacements);
         let (lengths, displacements) = if lengths.contains(&0) {
             let kept = || lengths.iter().zip(displacements).filter(|&(&n, _)| n > 0);
@@ -384,7 +402,9 @@ impl<V: Leaves> Lowering<'_, V> {
         };
         let size = self.lowered(t)?.size;
         let list = if let Some((unit, run)) = self.run_of(t)? {
-            // Gone through by the column rather than kept: touching memory for the first time costs more than the sums.
+            // `Column::build` computes these prefix sums while it writes the column. Storing them
+            // first would cost more, because most of the time goes into touching memory for the
+            // first time.
             let mut next = 0_i64;
             let starts = lengths.iter().map(move |n| {
                 let start = next;
@@ -399,6 +419,8 @@ impl<V: Leaves> Lowering<'_, V> {
                 vec![Node::Blocks { at: Offsets::ZERO, user, packed: Column::build(starts)?, len, unit }]
             }
         } else {
+            // The child has gaps, so every block is a loop over its instances, at the block's
+            // displacement.
             let mut list = try_with_capacity("lower", lengths.len())?;
             let mut packed = 0_i64;
             for (&n, &d) in lengths.iter().zip(displacements) {
@@ -415,7 +437,7 @@ impl<V: Leaves> Lowering<'_, V> {
 mod tests {
     use super::*;
 
-    /// Members that are equal without being one, as hosts hand them out, are lowered once.
+    /// Members that are equal but separate objects, as MPI libraries return them, are lowered once.
     #[test]
     fn equal_members_are_lowered_once() {
         let member = || {

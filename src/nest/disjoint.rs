@@ -1,44 +1,49 @@
-//! Is any byte of a side written twice? Asked by schedules that want another order than that of the type map.
+//! Overlap analysis: whether a transfer writes any byte of a side twice. The schedule asks this
+//! before it chooses another order than that of the type map.
 //!
-//! Source: interval nesting by sorted stride. A set of byte ranges repeated at a stride no smaller than the set's width does
-//! not overlap itself; applied from the smallest stride to the largest it decides perfectly nested loops in any order.
+//! Method: interval nesting by sorted stride. A set of byte ranges that is repeated at a stride no
+//! smaller than the width of the set does not overlap itself. Applied from the smallest stride to
+//! the largest, this decides perfectly nested loops, whatever their order is.
 
 use super::{Leaf, LoopNest, Node, Offsets, Phase, Quantity, Side, Stream};
 use crate::column::try_with_capacity;
 use crate::error::Result;
 use crate::kind::Direction;
 
-/// Knowledge about overlap of the bytes of a nest on one side.
+/// Result of the overlap analysis of a nest, for one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disjoint {
-    /// No two entries share a byte, for every instance count up to this one.
+    /// No two entries share a byte, for any instance count up to this one.
     UpTo(u64),
-    /// Some byte certainly belongs to two entries (already at one instance, or at two).
+    /// Some byte certainly belongs to two entries, with one instance or with two.
     No,
-    /// Neither could be shown.
+    /// Neither overlap nor its absence could be shown.
     Unknown,
 }
 
 impl Disjoint {
-    /// Says whether disjointness holds for `count` instances.
+    /// Returns true if the entries of `count` instances are known to be disjoint.
     pub fn holds(self, count: u64) -> bool {
         matches!(self, Disjoint::UpTo(max) if count <= max)
     }
 }
 
-/// Bytes that one iteration of a node or body touches: `[lo, hi)`, at least one, and the loops above it whose order is still free.
+/// The bytes `[lo, hi)` that one iteration of a node or body touches, at least one byte, and the
+/// loops around them. The loops are kept apart because they may still be sorted by stride.
 #[derive(Clone, Debug)]
 struct Shape {
     lo: i128,
     hi: i128,
-    /// Whether the entries inside `[lo, hi)` are known disjoint (`Some(false)`: known to overlap).
+    /// Whether the entries inside `[lo, hi)` are disjoint: `Some(false)` if they are known to
+    /// overlap, `None` if neither is known.
     inner: Option<bool>,
-    /// Perfectly nested loops around them: stride, and trip of at least 2, or none where the instance count is a factor.
+    /// Perfectly nested loops around the range: stride, and a trip count of at least 2. The trip is
+    /// `None` if it has the instance count as a factor.
     loops: Vec<(i128, Option<u64>)>,
 }
 
 impl Shape {
-    /// The shape of a loop at `at` around it.
+    /// Puts the shape into a loop whose iteration 0 is at `at`.
     fn repeat(&mut self, at: i128, step: i64, trip: Quantity) {
         self.lo += at;
         self.hi += at;
@@ -48,7 +53,7 @@ impl Shape {
     }
 }
 
-/// The side that is asked about.
+/// Address space that the analysis looks at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AddressSpace {
     User,
@@ -65,14 +70,16 @@ impl AddressSpace {
 }
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
-    /// Says whether the user bytes of `count` instances are pairwise disjoint, and up to which count.
+    /// Returns up to which instance count the user bytes of all entries are pairwise disjoint.
     ///
-    /// Cost: O(nodes), O(rows log rows) for tables. Unknown where there is no memory for sorting rows.
+    /// The cost is O(nodes), plus O(rows log rows) for tables and blocks. The result is `Unknown`
+    /// if there is no memory for sorting the rows.
     pub fn disjoint(&self) -> Disjoint {
         self.disjoint_on(AddressSpace::User)
     }
 
-    /// Says whether the bytes that a transfer in `direction` writes are disjoint. A stream has every byte once.
+    /// Returns whether the bytes that a transfer in `direction` writes are disjoint. Packing into a
+    /// stream writes every byte once.
     pub fn disjoint_when(&self, direction: Direction) -> Disjoint {
         match direction {
             Direction::Unpack => self.disjoint(),
@@ -85,7 +92,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         self.shapes(space).map_or(Disjoint::Unknown, |shapes| self.decide_root(&shapes))
     }
 
-    /// The shape of every node. What moves nothing has none: it overlaps nothing, wherever it lies and however often it is repeated.
+    /// Computes the shape of every node. A node that moves nothing has no shape: it overlaps
+    /// nothing, wherever it lies and however often it is repeated.
     fn shapes(&self, space: AddressSpace) -> Result<Vec<Option<Shape>>> {
         let mut shapes = try_with_capacity("disjoint", self.nodes().len())?;
         for node in self.nodes() {
@@ -95,11 +103,11 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         Ok(shapes)
     }
 
-    /// Judges by the shapes of all nodes.
+    /// Decides about the whole nest by the shapes of all nodes.
     fn decide_root(&self, shapes: &[Option<Shape>]) -> Disjoint {
         let Some(shape) = body_shape(&shapes[self.root().range()]) else { return Disjoint::UpTo(u64::MAX) };
         match (decide(&shape), self.body(self.root())) {
-            // `k * count` iterations: the limit is one on iterations.
+            // The root loop has `k * count` iterations, and `max` limits the iterations.
             (Disjoint::UpTo(max), [Node::Loop { trip, .. }]) if max < u64::MAX => {
                 Disjoint::UpTo(max / trip.k)
             }
@@ -113,10 +121,13 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         node: &Node<L>,
         shapes: &[Option<Shape>],
     ) -> Result<Option<Shape>> {
+        // A leaf knows the ranges of its rows. A loop, or a table in the packed space, keeps its
+        // stride as a loop of the shape; the rows of a table in user space are compared one by one.
         let at = i128::from(space.select(node.at()));
         Ok(match node {
             Node::Copy { n, unit, .. } => {
-                // A dense run of any count never overlaps itself: the count is inside the run.
+                // A dense run never overlaps itself, whatever its count is: the count only makes it
+                // longer.
                 let width = i128::from(n.k) * i128::from(space.select(unit.span(1)));
                 (width > 0).then(|| Shape { lo: at, hi: at + width, inner: Some(true), loops: Vec::new() })
             }
@@ -141,7 +152,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                 };
                 let rows = displacements.iter().map(|d| (i128::from(d) + leaf.lo, i128::from(d) + leaf.hi));
                 let Some(mut s) = ranges(at, rows)? else { return Ok(None) };
-                // Overlapping hulls prove overlap only when the body fills its hull.
+                // If the hulls of two rows overlap, their bytes do so for certain only if the body
+                // fills its hull.
                 let filled = matches!(self.body(*body), [Node::Copy { .. }]);
                 s.inner = match (s.inner, leaf.inner) {
                     (Some(true), Some(true)) => Some(true),
@@ -162,7 +174,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     }
 }
 
-/// The nodes of a body as one shape: one node keeps its loops free, several are apart or unknown.
+/// Combines the nodes of a body into one shape. A single node keeps its loops; of several nodes the
+/// hulls are compared, and their loops are gone.
 fn body_shape(shapes: &[Option<Shape>]) -> Option<Shape> {
     let mut moving = shapes.iter().flatten();
     let first = moving.next()?;
@@ -184,7 +197,7 @@ fn body_shape(shapes: &[Option<Shape>]) -> Option<Shape> {
     Some(Shape { lo: folded[0].lo, hi, inner, loops: Vec::new() })
 }
 
-/// Rows as one shape: disjoint exactly when sorted neighbours are.
+/// Combines the ranges of rows into one shape. They are disjoint exactly if sorted neighbours are.
 fn ranges(at: i128, all: impl ExactSizeIterator<Item = (i128, i128)>) -> Result<Option<Shape>> {
     let mut rows = try_with_capacity("disjoint", all.len())?;
     rows.extend(all);
@@ -199,7 +212,8 @@ fn ranges(at: i128, all: impl ExactSizeIterator<Item = (i128, i128)>) -> Result<
     }))
 }
 
-/// The shape with its (count-free) loops folded into the hull.
+/// Returns the shape with its loops folded into the range `[lo, hi)`. None of the loops has the
+/// instance count as a factor.
 fn hull(shape: &Shape) -> Shape {
     let inner = match decide(shape) {
         Disjoint::UpTo(_) => Some(true),
@@ -215,11 +229,12 @@ fn hull(shape: &Shape) -> Shape {
     Shape { lo, hi, inner, loops: Vec::new() }
 }
 
-/// Decides a shape: its inside, and its loops from the smallest stride up.
+/// Decides whether a shape is disjoint: first its inside, then its loops by ascending stride.
 fn decide(shape: &Shape) -> Disjoint {
     let mut loops: Vec<(i128, Option<u64>)> = shape.loops.iter().map(|&(s, t)| (s.abs(), t)).collect();
     loops.sort_by_key(|l| l.0);
-    // Twice in one place: two iterations of a loop that stays there, or one of an inside that does so.
+    // The same bytes are touched twice: by two iterations of a loop with stride 0, or inside
+    // already.
     if shape.inner == Some(false) || loops.first().is_some_and(|l| l.0 == 0) {
         return Disjoint::No;
     }
@@ -233,7 +248,8 @@ fn decide(shape: &Shape) -> Disjoint {
             return Disjoint::Unknown;
         }
         let trip = trip.unwrap_or_else(|| {
-            // The count: the largest one whose span still fits below the next larger stride: span + stride * (count - 1) <= next.
+            // Only this loop has the instance count. Take the largest count whose span still fits
+            // below the next larger stride: `span + stride * (count - 1) <= next`.
             if let Some(&(next, _)) = loops.get(i + 1) {
                 limit = u64::try_from((next - span) / stride + 1).unwrap_or(u64::MAX);
             }

@@ -1,7 +1,8 @@
-//! Hashes of what layouts have in common that differ only in how far objects lie from each other.
+//! A hash that is equal for layouts that differ only in the distances between objects.
 //!
-//! A datatype of absolute addresses (`MPI_BOTTOM`; MPI 5.0, 5.1.12) has in its displacements where the program's objects happen to lie: another allocation, or
-//! another run, gives another layout. What moves is the same.
+//! A datatype of absolute addresses (`MPI_BOTTOM`; MPI 5.0, 5.1.12) contains the places where the
+//! objects of the program happen to lie. Another allocation or another run of the program gives
+//! another layout, although the same members of the same objects move.
 
 use std::hash::{Hash, Hasher};
 
@@ -10,30 +11,31 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::{Leaf, LoopNest, Node, Phase, Side};
 use crate::column::Column;
 
-/// Bytes from which a distance is one between objects: what is nearer may be within one.
+/// Distance in bytes from which two places are taken to be in different objects. Places at a
+/// smaller distance may be in one object.
 pub const MIN_OBJECT_DISTANCE: i64 = 64 << 10;
 
-/// Rows of columns up to which a nest is looked at: types of addresses have one for an object.
+/// Maximum number of rows of a nest that is hashed. A datatype of addresses has one row per object.
 const MAX_HASHED_ROWS: usize = 4096;
 
-/// Returns true if a distance is one between objects.
+/// Returns true if a distance is taken to be one between two objects.
 fn is_far(distance: i64) -> bool {
     distance.unsigned_abs() >= MIN_OBJECT_DISTANCE.unsigned_abs()
 }
 
-/// Returns a distance if it is one within an object.
+/// Returns the distance if it may lie within an object.
 fn within_object(distance: i64) -> Option<i64> {
     (!is_far(distance)).then_some(distance)
 }
 
-/// Returns how far each row is from the one before, the first from 0.
+/// Returns the distance of each row from the row before it; of the first row, from 0.
 fn distances(rows: &Column) -> impl Iterator<Item = i64> + '_ {
     rows.iter().scan(0, |row, next| Some(next.wrapping_sub(std::mem::replace(row, next))))
 }
 
-/// Returns true if one of [`distances`] is far.
+/// Returns true if one of the [`distances`] is far.
 fn has_far(rows: &Column) -> bool {
-    // Without an early end, which would keep the loop from being vectorized.
+    // The loop has no early exit, so that the compiler can vectorize it.
     fn any_far<T: Copy + Into<i64>>(rows: &[T]) -> bool {
         let pairs = rows.iter().zip(rows.iter().skip(1));
         pairs.fold(false, |far, (&a, &b)| far | is_far(b.into().wrapping_sub(a.into())))
@@ -47,12 +49,18 @@ fn has_far(rows: &Column) -> bool {
 }
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
-    /// Returns a hash of all but the distances of [`MIN_OBJECT_DISTANCE`] bytes and more in user memory; none where there is no such distance, or there are too many rows
-    /// to look at. It selects nothing: nests that have it in common may differ in what moves.
+    /// Returns a hash of the nest in which all user distances of at least [`MIN_OBJECT_DISTANCE`]
+    /// bytes count as equal; `None` if there is no such distance, or if there are too many rows.
+    ///
+    /// Nests with equal hashes may move different bytes, so the hash must not select a layout. It
+    /// serves statistics, such as the number of bytes that similar layouts have moved.
     pub fn near_hash(&self) -> Option<u64> {
         if self.nodes.iter().map(Node::rows).sum::<usize>() > MAX_HASHED_ROWS || !self.has_far_distance() {
             return None;
         }
+        // For each node, hash its user distance from the node before it, then the distances within
+        // the node, each together with the packed offsets that belong to it. What decides the
+        // structure follows: trips, bodies and units.
         let mut hash = Xxh3Default::new();
         let mut before = 0;
         for node in &self.nodes {
@@ -80,7 +88,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         Some(hash.finish())
     }
 
-    /// Returns true if a distance in user memory is one between objects. Most nests have none, and are not hashed.
+    /// Returns true if a distance in user memory is far. Most nests have none, and are not hashed.
     fn has_far_distance(&self) -> bool {
         let mut before = 0;
         self.nodes.iter().any(|node| {
@@ -115,12 +123,12 @@ mod tests {
         let one = objects(0x5555_0000_0000, 0x5555_0100_0000, 5);
         assert_eq!(one, objects(0x7fff_0000_0010, 0x5555_0700_0000, 5));
         assert_ne!(one, objects(0x5555_0000_0000, 0x5555_0100_0000, 6));
-        // Rows of a table.
+        // The same for the rows of a table.
         let rows = |a: i64, b: i64, c: i64| {
             near_hash(&format!("hindexed_block(3,[{a},{b},{c},{}],int)", c + 100)).expect("far apart")
         };
         assert_eq!(rows(1 << 40, 3 << 40, 5 << 30), rows(7 << 20, 9 << 30, 1 << 50));
-        // What lies within an object counts.
+        // A distance that may lie within an object is a difference.
         assert_ne!(
             objects(1 << 40, 3 << 40, 5),
             near_hash("struct([1,1,5],[0,24,1000000],[double,int,float])").unwrap()

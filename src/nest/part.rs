@@ -1,36 +1,38 @@
-//! Parts of a nest: what some iterations of a loop do, as a nest of its own.
+//! Parts of a nest: the iterations of one of its loops, as a nest of its own.
 
 use super::{Body, LoopNest, Lowered, Node, Normal, Offsets, Quantity};
 use crate::column::{Column, try_reserve, try_with_capacity};
 use crate::error::Result;
 
-/// Rows of blocks, one behind the other on the packed side, as equal pieces.
+/// Rows of blocks that are adjacent on the packed side, cut into equal pieces.
 #[derive(Clone, Debug)]
 pub struct EqualPieces {
-    /// Offset that their displacements are relative to, and packed offset of the first one.
+    /// User offset that the displacements are relative to, and packed offset of the first piece.
     pub at: Offsets,
-    /// Their displacements in bytes.
+    /// User displacements of the pieces in bytes.
     pub user: Column,
-    /// Bytes of each.
+    /// Bytes of each piece.
     pub len: u64,
 }
 
 impl EqualPieces {
-    /// Returns the packed offset in bytes behind the last one.
+    /// Returns the packed offset in bytes after the last piece.
     pub fn end(&self) -> i64 {
         self.at.packed + self.user.len() as i64 * self.len as i64
     }
 }
 
 impl LoopNest<Normal> {
-    /// `loop count step s {B}` for a loop `i` with stride `s` and body `B`: of `count` of its iterations. For a table it is one row at
-    /// a time, at offset 0; for a leaf, the leaf, its instances apart from each other.
+    /// Returns the nest that does iterations of node `i`: for a loop with stride `s` and body `B`
+    /// it is `loop count step s {B}`. For a table, an instance is one row at user offset 0. For a
+    /// leaf, it is the whole leaf, and instances lie so far apart that they share no byte.
     ///
     /// # Errors
     /// Class `NoMem`.
     pub fn part(&self, i: usize) -> Result<LoopNest<Lowered>> {
         let nodes = self.nodes();
-        // What the node reaches, from it downwards: bodies lie before their users.
+        // Mark the nodes that node `i` reaches. Bodies lie before their users, so one pass from `i`
+        // down to the start of the vector finds all of them.
         let mut reached: Vec<bool> = try_with_capacity("part", i)?;
         reached.resize(i, false);
         for j in (0..=i).rev() {
@@ -39,7 +41,8 @@ impl LoopNest<Normal> {
             }
         }
         let mut kept: Vec<Node> = Vec::new();
-        // Where each node went. Bodies are kept whole, so they stay runs.
+        // Copy the marked nodes. `new_index` has the new place of each node. Bodies are copied
+        // whole, so they stay runs of consecutive nodes.
         let mut new_index: Vec<u32> = try_with_capacity("part", i)?;
         for (node, reached) in nodes.iter().zip(reached) {
             new_index.push(kept.len() as u32);
@@ -52,6 +55,7 @@ impl LoopNest<Normal> {
                 kept.push(node);
             }
         }
+        // Close the part with a loop over its iterations. A leaf has no body and is added itself.
         let (step, body) = match &nodes[i] {
             Node::Loop { step, body, .. } => (*step, *body),
             Node::Table { packed, body, .. } => (Offsets::new(0, *packed), *body),
@@ -66,7 +70,8 @@ impl LoopNest<Normal> {
     }
 }
 
-/// User bytes from the lowest to the end of the highest entry of a leaf: instances that far apart share no byte.
+/// Returns the user bytes from the lowest entry of a leaf to the end of the highest one. Instances
+/// at this distance share no byte.
 fn span(leaf: &Node) -> i64 {
     let Node::Blocks { user, len, .. } = leaf else { return 0 };
     let low = user.iter().fold(i64::MAX, i64::min);
@@ -74,7 +79,7 @@ fn span(leaf: &Node) -> i64 {
     high.saturating_sub(low)
 }
 
-/// `loop count` over `body`, or over the last node.
+/// Adds `loop count` over `body`, or over the last node if there is no body.
 fn loop_over_instances(mut nodes: Vec<Node>, step: Offsets, body: Option<Body>) -> LoopNest<Lowered> {
     let end = nodes.len() as u32;
     let body = body.unwrap_or(Body { start: end - 1, len: 1 });
@@ -89,7 +94,7 @@ mod tests {
     use crate::nest::{Node, Offsets};
     use crate::normalize::normalize;
 
-    /// The visits of `count` instances of a part, and how many make one iteration.
+    /// Returns the copies that `count` instances of a part visit.
     fn visits(text: &str, part: impl Fn(&Node) -> bool, count: u64) -> Vec<(Offsets, u64)> {
         let t: Datatype = text.parse().unwrap();
         let nest = normalize(&lower(&t, Bytes).unwrap(), t.arguments()).unwrap().nest;
@@ -121,7 +126,7 @@ mod tests {
             visits(text, blocks, 1),
             [(Offsets::ZERO, 3), (Offsets::new(15, 3), 1), (Offsets::new(35, 4), 2)]
         );
-        // The second instance begins where the first one ends: they share no byte.
+        // The second instance begins where the first one ends, so they share no byte.
         assert_eq!(visits(text, blocks, 2)[3], (Offsets::new(37, 6), 3));
     }
 }

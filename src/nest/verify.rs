@@ -26,7 +26,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         if root.len > 1 {
             return broken(root.start as usize, "the root body has more than one node");
         }
-        // Packed bytes of each node for one iteration of what contains it (and one instance).
+        // Packed bytes of each node, for one iteration of what contains it, and for one instance.
         let mut sizes: Vec<i128> = try_with_capacity("verify nest", end)?;
         for (i, node) in self.nodes().iter().enumerate() {
             if node.carries_count() != root.range().contains(&i) {
@@ -48,7 +48,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         Ok(())
     }
 
-    /// The body of node `i`.
+    /// Verifies the body of node `i`.
     fn verify_body(&self, i: usize, body: Body) -> Result<()> {
         let normal = P::NAME == Normal::NAME;
         if body.range().end > i {
@@ -66,7 +66,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         Ok(())
     }
 
-    /// Verifies node `i` for phase `Normal`; the nodes of its body have `sizes`.
+    /// Verifies node `i` for phase `Normal`; `sizes` has the packed bytes of the nodes before it.
     fn verify_normal(&self, i: usize, node: &Node<L>, sizes: &[i128]) -> Result<()> {
         let moved = |column: &Column| column.iter().next().is_some_and(|first| first != 0);
         match node {
@@ -104,12 +104,13 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     }
 }
 
-/// The error for node `i`.
+/// Returns the error for node `i`.
 fn broken<T>(i: usize, what: &str) -> Result<T> {
     Err(Error::internal("verify nest", format!("node {i}: {what}")))
 }
 
-/// Packed bytes of node `i` for one iteration of what contains it, its columns checked; the nodes before it have `sizes`.
+/// Returns the packed bytes of node `i` for one iteration of what contains it, after checking its
+/// columns. `sizes` has the packed bytes of the nodes before it.
 fn verified_size<L: Leaf>(i: usize, node: &Node<L>, sizes: &[i128]) -> Result<i128> {
     let inner = |body: &Body| sizes[body.range()].iter().sum::<i128>();
     Ok(match node {
