@@ -1,15 +1,16 @@
-//! `loop k step s at a B; X`  -->  `loop k+1 step s at a B`, where `X` is `B` at the place of iteration `k`; the same for an `X`
-//! before the loop, and for two loops that continue each other.
+//! `loop k step s at a B; X`  -->  `loop k+1 step s at a B`, where `X` is `B` at the place of
+//! iteration `k`; the same for an `X` before the loop, and for two loops that continue each other.
 //!
-//! Condition: constant trips; `B` is one node, or both neighbours are loops over the same body; equal strides; the place fits
-//! on both sides. This merges across loop boundaries without peeling.
+//! Condition: the trips are constant, the strides are equal, and the place fits on both sides. `B`
+//! is one node, or both neighbours are loops over the same body. In this way copies merge across
+//! the boundary of a loop without peeling an iteration.
 
 use super::Normalizer;
 use crate::column::try_with_capacity;
 use crate::error::Result;
 use crate::nest::{Leaf, Node, Offsets, Quantity};
 
-/// Absorbs neighbours into loops, from left to right.
+/// Absorbs neighbours into loops, going through the list from left to right.
 pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
     if list.len() < 2 || !list.iter().any(|node| matches!(node, Node::Loop { .. })) {
         return Ok(list);
@@ -27,7 +28,7 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
     Ok(out)
 }
 
-/// The one loop that does `a` and then `b`.
+/// Returns the loop that does `a` and then `b`, if one loop can do both.
 fn joined<L: Leaf>(n: &Normalizer<L>, a: &Node<L>, b: &Node<L>) -> Option<Node<L>> {
     match (a, b) {
         (
@@ -53,7 +54,7 @@ fn extended<L: Leaf>(at: Offsets, k: u64, step: Offsets, body: crate::nest::Body
     Node::Loop { at, trip: Quantity::fixed(k), step, body }
 }
 
-/// The offset of the body's only node, if that node is `x` but for its place.
+/// Returns the offset of the only node of `body`, if that node equals `x` apart from its offset.
 fn only_node<L: Leaf>(n: &Normalizer<L>, body: crate::nest::Body, x: &Node<L>) -> Option<Offsets> {
     match n.body(body) {
         [only] if only.equal_except_offset(x) => Some(only.at()),

@@ -1,13 +1,17 @@
-//! `loop 1 step _ at a { B }`  -->  `B` moved by `a`;  `table [d] at a { B }`  -->  `B` moved by `a + d`.
+//! `loop 1 step _ at a { B }`  -->  `B` moved by `a`;  `table [d] at a { B }`  -->  `B` moved by `a
+//! + d`.
 //!
-//! Condition: the trip is the constant 1, and the budget pays for the copy: its nodes if they are several, and its rows, which are
-//! gone through and merged again wherever they stand. A body that is shared would otherwise unfold exponentially, one node of many
-//! rows as much as many nodes. All such nodes of one list are inlined, or none that costs anything: a struct of equal members stays a table of them.
-//! Where the node is all that a body has, that body is `B`, and nothing is copied.
+//! Condition: the trip is the constant 1, and the budget pays for the copy of `B`: for its nodes if
+//! they are several, and for its rows, which are merged with their neighbours at every place.
+//! Without a budget, a shared body could unfold exponentially; one node with many rows costs as
+//! much as many nodes. Either all such nodes of a list are inlined, or only those that cost
+//! nothing: a struct of equal members then stays a table of them. If the node is the only one in
+//! its body, that body is replaced by `B`, and nothing is copied.
 //!
-//! A body with one use can also be taken apart where it is used, before it is rewritten itself; then nothing is copied twice, and
-//! nothing is to be paid. A chain of structs is linear in this way. It is done where the budget did not suffice: otherwise
-//! what is regular inside a body is found before its neighbours are seen.
+//! A body with one use can also be inlined into its user before it is rewritten itself. Then
+//! nothing is copied twice and nothing has to be paid for, so that a chain of structs takes linear
+//! time. This is done only if the budget did not suffice, because otherwise regularity inside a
+//! body is found before its neighbours are seen.
 
 use super::{Bodies, Normalizer, drop_empty};
 use crate::column::try_reserve;
@@ -15,7 +19,8 @@ use crate::error::Result;
 use crate::nest::rows::Row;
 use crate::nest::{Body, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Side};
 
-/// Returns the body that `node` runs once: where, its packed stride, and the body.
+/// Returns the body that `node` runs exactly once, with its offset and its packed stride; `None` if
+/// the node is not a unit loop or a table of one row.
 pub(super) fn unit_body<L: Leaf>(node: &Node<L>) -> Option<(Offsets, i64, Body)> {
     match node {
         Node::Loop { at, trip, step, body } if trip.is(1) => Some((*at, step.packed, *body)),
@@ -26,14 +31,14 @@ pub(super) fn unit_body<L: Leaf>(node: &Node<L>) -> Option<(Offsets, i64, Body)>
     }
 }
 
-/// Returns the cost of one more copy of `node` in bytes: rows of blocks are merged with those beside them, those of a table stay where they
-/// are and are gone through again.
+/// Returns the cost in bytes of one more copy of `node`. Rows of blocks are merged with the rows
+/// next to them; rows of a table stay as they are, but are read again.
 pub(super) fn copy_cost<L: Leaf>(node: &Node<L>) -> u64 {
     let row = if matches!(node, Node::Blocks { .. }) { size_of::<Row>() } else { size_of::<i32>() };
     (node.rows() * row) as u64
 }
 
-/// Returns the cost of inlining `node` in bytes: nothing if it is no unit loop.
+/// Returns the cost in bytes of inlining `node`, which is 0 if it is not a unit loop.
 fn inlining_cost<L: Leaf>(n: &Normalizer<L>, node: &Node<L>) -> u64 {
     unit_body(node).map_or(0, |(_, _, body)| {
         let nodes = if body.len > 1 { body.len as usize * size_of::<Node>() } else { 0 };
@@ -41,7 +46,8 @@ fn inlining_cost<L: Leaf>(n: &Normalizer<L>, node: &Node<L>) -> u64 {
     })
 }
 
-/// Inlines the unit loops of a list, if the budget pays for all; appends what each node became, or gives it back to `other`.
+/// Inlines the unit loops of a list if the budget pays for all of them. Other nodes are passed to
+/// `other`, which appends what they become.
 pub(super) fn rewrite<L: Leaf>(
     n: &mut Normalizer<L>,
     parts: Vec<Node<L>>,
@@ -60,7 +66,8 @@ pub(super) fn rewrite<L: Leaf>(
             try_reserve("normalize", &mut out, body.len as usize)?;
             out.extend(n.body(body).iter().map(|inner| inner.placed(inner.at() + at)));
         } else {
-            // Canonical spelling of "once": a unit loop without a user stride. Its packed stride is what it covers of the stream.
+            // The canonical form of a body that runs once is a unit loop without a user stride. Its
+            // packed stride is the number of bytes of the stream that it covers.
             try_reserve("normalize", &mut out, 1)?;
             out.push(Node::Loop { at, trip: Quantity::fixed(1), step: Offsets::new(0, packed), body });
         }
@@ -86,7 +93,8 @@ mod tests {
     use super::*;
     use crate::normalize::normalize;
 
-    /// A body of two loops in `places` places, of which nothing can make fewer.
+    /// Returns a nest with a body of two loops at `places` places, which no rewrite can make
+    /// smaller.
     fn shared(places: usize) -> LoopNest<Lowered> {
         let each = (0..places).map(|i| format!("  loop 1 step 0 14 at {} {} b0\n", 100 * i * i, 14 * i));
         let (each, size) = (each.collect::<String>(), 14 * places);
@@ -97,7 +105,8 @@ mod tests {
         text.parse().unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// Nodes are paid for where a body is shared, though it has no rows: otherwise a body in a body in a body unfolds.
+    /// The nodes of a shared body cost something even if they have no rows. Otherwise a body in a
+    /// body in a body would unfold.
     #[test]
     fn nodes_are_paid_for() {
         let affordable = (64 << 10) / (2 * size_of::<Node>());

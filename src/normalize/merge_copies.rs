@@ -1,10 +1,11 @@
 //! `copy n at a; copy m at a + n`  -->  `copy n+m at a`, over every run of neighbouring leaves.
 //!
-//! A run is taken apart into rows (`copy`, `blocks`, and `table` over one copy), adjacent rows are merged, and what is left is
-//! written in its one canonical form: one row is a copy; rows with a period are a loop; rows of one length at constant packed
-//! distance are a table; all others are blocks. So struct, hindexed, indexed_block and their mixtures meet here.
+//! A run is split into rows (of `copy`, `blocks`, and `table` over one copy), and adjacent rows are
+//! merged. What remains is written in its one canonical form: one row is a copy; rows with a period
+//! are a loop; rows of one length at constant packed distance are a table; all others are blocks.
+//! So struct, hindexed, indexed_block and mixtures of them lead to one nest.
 //!
-//! Condition: one unit and constant lengths; adjacent means adjacent on both sides.
+//! Condition: one unit and constant lengths. Two rows are adjacent if they are so on both sides.
 
 use super::{Normalizer, period};
 use crate::column::{Column, try_reserve, try_with_capacity};
@@ -12,24 +13,25 @@ use crate::error::Result;
 use crate::nest::rows::{Merged, Row, RowVisitor, Rows, Sequence, chunks};
 use crate::nest::{Leaf, Node, Offsets, Quantity};
 
-/// Rows of a run of leaves of one unit on their way to `sink`, neighbours merged.
+/// State while the rows of a run of leaves are merged and appended to `sink`. The leaves have one
+/// unit.
 struct Merging<K> {
-    /// The row that may grow, and whether it is kept already rather than only in hand.
+    /// The last row, which may still grow, and whether `sink` has it already.
     last: Option<(Row, bool)>,
     sink: K,
-    /// The span of one unit.
+    /// Bytes of one unit on both sides.
     unit: Offsets,
 }
 
-/// Where merged rows go.
+/// Destination of merged rows.
 trait RowSink {
-    /// A row behind the others; the first one begins where the run does.
+    /// Appends a row. The run begins at the first one.
     fn row(&mut self, row: Row);
 
-    /// Rows behind the others, at least one.
+    /// Appends rows, at least one.
     fn rows<S: Sequence>(&mut self, rows: S);
 
-    /// Takes the last row back, which grows.
+    /// Removes the last row, because it is going to grow.
     fn pop(&mut self);
 }
 
@@ -47,11 +49,11 @@ impl RowSink for Vec<Row> {
     }
 }
 
-/// Rows of one node after the other; none of a node that has no rows.
+/// The rows of each node of a run, in order; `None` for a node that has no rows.
 type Run<'a, 'r> = &'a mut dyn Iterator<Item = Option<Rows<'r>>>;
 
 impl<K: RowSink> Merging<K> {
-    /// ToCanonical rows of `run`, merged, in `sink`; none where a node has no rows.
+    /// Merges all rows of `run` into `sink` and returns it; `None` if a node has no rows.
     fn merge(run: Run<'_, '_>, unit: Offsets, sink: K) -> Option<K> {
         let mut merging = Merging { last: None, sink, unit };
         for rows in run {
@@ -64,7 +66,9 @@ impl<K: RowSink> Merging<K> {
         Some(sink)
     }
 
-    /// A few rows, of which some merge, or the first with the last one so far. The row that may grow is in hand, so that the loop has it in registers.
+    /// Takes the rows of a chunk one by one, since some of them merge, or the first one merges with
+    /// the last row so far. The row that may grow is a local variable, so that the loop keeps it in
+    /// registers.
     fn one_by_one<S: Sequence>(&mut self, rows: S) {
         let Merging { last, sink, unit } = self;
         let (mut row, begin) = match *last {
@@ -109,7 +113,7 @@ impl<K: RowSink> RowVisitor for Merging<K> {
     }
 }
 
-/// Returns the length and unit of a body that is one constant copy.
+/// Returns the length and the unit if the body is one copy of constant length.
 pub(super) fn copied<L: Leaf>(body: &[Node<L>]) -> Option<(i64, L)> {
     match body {
         [Node::Copy { n: Quantity { k, per_count: false }, unit, .. }] => Some((*k as i64, *unit)),
@@ -117,7 +121,7 @@ pub(super) fn copied<L: Leaf>(body: &[Node<L>]) -> Option<(i64, L)> {
     }
 }
 
-/// The unit of a leaf that joins a run of that unit whatever its length is.
+/// Returns the unit of a leaf that can be in a run with other leaves of that unit.
 fn leaf_unit<L: Leaf>(node: &Node<L>) -> Option<L> {
     match node {
         Node::Copy { n: Quantity { per_count: false, .. }, unit, .. } | Node::Blocks { unit, .. } => {
@@ -127,11 +131,13 @@ fn leaf_unit<L: Leaf>(node: &Node<L>) -> Option<L> {
     }
 }
 
-/// Merges every maximal run of leaves of the list; a table over one copy is a run of its own.
+/// Merges every maximal run of leaves in the list. A table over one copy is a run of its own.
 pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
     let mut out = try_with_capacity("normalize", list.len())?;
     let mut nodes = list.into_iter().peekable();
     while let Some(node) = nodes.next() {
+        // Only copies, blocks and tables over one copy have rows. `element` is the length of that
+        // copy.
         let element = match &node {
             Node::Table { body, .. } => copied(n.body(*body)),
             _ => None,
@@ -148,7 +154,7 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
             out.push(node);
             continue;
         }
-        // A leaf that stands alone and has nothing to merge is looked at where it is: 10^6 rows are not copied.
+        // Examine a single leaf whose rows do not merge where it is, without copying 10^6 rows.
         if lone
             && let Some(rows) = Rows::from_node(&node, element)
             && let Some(form) = rows.visit(ToCanonicalUnlessMerging(rows, unit.span(1)))
@@ -156,6 +162,7 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
             out.extend(form?.nodes(n, unit, Some(&node))?);
             continue;
         }
+        // Otherwise collect the leaves of one unit that follow, and merge their rows.
         let mut run = vec![node];
         while !table && let Some(next) = nodes.next_if(joins_run) {
             try_reserve("normalize", &mut run, 1)?;
@@ -166,7 +173,9 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
     Ok(out)
 }
 
-/// Canonical nodes of the rows of a run, neighbours merged. They are written as the columns that they end in, which are narrow but for few.
+/// Returns the canonical nodes for the rows of a run, after merging neighbours. The rows are first
+/// written to columns of 4-byte entries, in which the result is stored. Only if a value does not
+/// fit are they merged again, as rows with 8-byte values.
 fn merged<L: Leaf>(
     n: &mut Normalizer<L>,
     unit: L,
@@ -183,28 +192,28 @@ fn merged<L: Leaf>(
     }
     match Merging::merge(&mut rows(), span, try_with_capacity("normalize", count)?) {
         Some(rows) if count > 0 => canonical(Merged(&rows), None)?.nodes(n, unit, None),
-        // Nothing to merge.
+        // A node without rows, or no rows at all: there is nothing to merge.
         _ => Ok(run.to_vec()),
     }
 }
 
-/// Rows as columns of 4 bytes an entry that begin at zero.
+/// Rows as columns with 4 bytes per entry, relative to the first row.
 struct NarrowColumns {
-    /// Where the first row begins.
+    /// Offset of the first row, which the columns are relative to.
     at: Offsets,
     columns: [Vec<i32>; 3],
-    /// Bits of values that do not fit.
+    /// Not zero if a value did not fit in 4 bytes.
     overflow: i64,
 }
 
 impl NarrowColumns {
-    /// With room for so many rows.
+    /// Makes columns with room for `count` rows.
     fn new(count: usize) -> Result<NarrowColumns> {
         let column = || try_with_capacity("normalize", count);
         Ok(NarrowColumns { at: Offsets::ZERO, columns: [column()?, column()?, column()?], overflow: 0 })
     }
 
-    /// The rows as one node; none where a value did not fit, or there is no row.
+    /// Returns the rows as one node; `None` if a value did not fit, or if there are no rows.
     fn node<L: Leaf>(self, unit: L) -> Option<Node<L>> {
         let NarrowColumns { at, columns, overflow } = self;
         if columns[0].is_empty() || overflow != 0 {
@@ -242,7 +251,7 @@ impl RowSink for NarrowColumns {
     }
 }
 
-/// What all rows of one node come to, which do not merge.
+/// Computes the canonical form of all rows of one node, which do not merge.
 struct ToCanonical<'a>(Rows<'a>);
 
 impl RowVisitor for ToCanonical<'_> {
@@ -253,7 +262,8 @@ impl RowVisitor for ToCanonical<'_> {
     }
 }
 
-/// What the rows of one node come to, unless neighbours merge; with the span of one unit.
+/// Computes the canonical form of the rows of one node, or `None` if neighbours merge. The second
+/// field has the bytes of one unit.
 struct ToCanonicalUnlessMerging<'a>(Rows<'a>, Offsets);
 
 impl RowVisitor for ToCanonicalUnlessMerging<'_> {
@@ -264,25 +274,25 @@ impl RowVisitor for ToCanonicalUnlessMerging<'_> {
     }
 }
 
-/// The canonical form of rows, whatever their unit is.
+/// Canonical form of rows, without their unit.
 enum CanonicalRows {
-    /// The node that they come from.
+    /// The node that the rows come from, unchanged.
     Whole,
-    /// A copy.
+    /// A single row, which becomes a copy.
     Single(Row),
     Loop {
         trip: u64,
         step: Offsets,
         body: Box<CanonicalRows>,
     },
-    /// A table over one copy.
+    /// A table over one copy of `len` units.
     Table {
         at: Offsets,
         displacements: Column,
         packed: i64,
         len: i64,
     },
-    /// Blocks: user offsets, packed offsets, lengths.
+    /// Blocks, with columns for user offsets, packed offsets and lengths.
     Blocks {
         at: Offsets,
         columns: [Column; 3],
@@ -290,7 +300,8 @@ enum CanonicalRows {
 }
 
 impl CanonicalRows {
-    /// Its nodes; `node` is what the rows come from, if they are all of it.
+    /// Makes the nodes of the form. `node` is the node whose rows these are, if they are all of its
+    /// rows.
     fn nodes<L: Leaf>(self, n: &mut Normalizer<L>, unit: L, node: Option<&Node<L>>) -> Result<Vec<Node<L>>> {
         Ok(match self {
             CanonicalRows::Whole => node.cloned().into_iter().collect(),
@@ -310,8 +321,10 @@ impl CanonicalRows {
     }
 }
 
-/// The canonical form of merged rows; `node` has what they come from, if they are all of it.
+/// Returns the canonical form of merged rows. `node` is the storage of the rows, if they are all
+/// the rows of one node.
 fn canonical<S: Sequence>(rows: S, node: Option<Rows<'_>>) -> Result<CanonicalRows> {
+    // One row is a copy, and rows with a period are a loop over the rows of one period.
     let count = rows.count();
     let first = rows.row(0);
     let Row { at, len } = first;
@@ -322,7 +335,8 @@ fn canonical<S: Sequence>(rows: S, node: Option<Rows<'_>>) -> Result<CanonicalRo
         let body = canonical(rows.part(0..p), None)?.into();
         return Ok(CanonicalRows::Loop { trip: (count / p) as u64, step, body });
     }
-    // Columns start at zero: the first row's place is the node's.
+    // Columns begin at zero, since the offset of the first row becomes that of the node. Where the
+    // old columns do so already, the node or its column is used as it is.
     let user = match node {
         Some(Rows::Table { at: begin, .. }) if begin == at => return Ok(CanonicalRows::Whole),
         Some(Rows::Blocks { at: begin, .. }) if begin == at && rows.lengths().any(|l| l != len) => {
@@ -332,6 +346,7 @@ fn canonical<S: Sequence>(rows: S, node: Option<Rows<'_>>) -> Result<CanonicalRo
         _ => Column::build(rows.user_offsets().map(|place| place.wrapping_sub(at.user)))?,
     };
     let stride = rows.at(1).packed - at.packed;
+    // Rows of one length at constant packed distance are a table, all others are blocks.
     let even = (1..count).all(|i| rows.len(i) == len && rows.at(i).packed - rows.at(i - 1).packed == stride);
     if even {
         return Ok(CanonicalRows::Table { at, displacements: user, packed: stride, len });
@@ -346,10 +361,11 @@ mod tests {
     use crate::nest::Byte;
     use crate::nest::rows::CHUNK_ROWS;
 
-    /// The span of a byte.
+    /// Bytes of one unit on both sides, for bytes as units.
     const BYTE: Offsets = Offsets { user: 1, packed: 1 };
 
-    /// Rows of `lens` bytes, dense on the packed side; in user memory too where `adjacent` says so of a row and the one before it.
+    /// Returns rows of `lens` bytes that are adjacent on the packed side. In user memory, row `i`
+    /// is adjacent to the row before it if `adjacent(i)` is true and `far` is 0.
     fn rows(lens: &[i64], far: i64, adjacent: impl Fn(usize) -> bool) -> Vec<Row> {
         let mut at = Offsets::ZERO;
         let each = lens.iter().enumerate().map(|(i, &len)| {
@@ -374,7 +390,7 @@ mod tests {
         rows.iter().map(|row| [row.at.user, row.at.packed, row.len]).collect()
     }
 
-    /// One row after the other, as the rule says it.
+    /// Merges one row after the other, as the rule is written.
     fn merged_plainly(rows: &[Row]) -> Vec<[i64; 3]> {
         let mut merged: Vec<Row> = Vec::new();
         for row in rows {
@@ -386,7 +402,8 @@ mod tests {
         plain(&merged)
     }
 
-    /// Wherever rows merge, in columns of either width, alone and behind others.
+    /// Chunks of rows are merged like single rows, wherever the adjacent ones are, in columns of
+    /// either width, and with other rows before them.
     #[test]
     fn many_rows_at_a_time_merge_as_one_after_the_other() {
         let n = 3 * CHUNK_ROWS + 7;

@@ -1,13 +1,17 @@
-//! Normalization: the canonical meaning of a nest. Together with the kernel kind it is the cache key.
+//! Normalization: brings a nest into its canonical form, which with the leaf operation is the key
+//! of the layout cache.
 //!
-//! One pass from the leaves up; a body is rewritten after the bodies inside it, so every rewrite sees normal children and
-//! the whole is linear in the nest. [`REWRITES`] is the ordered list; each rewrite has a file with `A --> B`, its condition
-//! and its source. Normal bodies are interned: two bodies are equal exactly when they are the same run of nodes, so the
+//! There is one pass from the leaves up. A body is rewritten after the bodies inside it, so every
+//! rewrite sees normal children, and the whole is linear in the nest. [`REWRITES`] is the ordered
+//! list; each rewrite has a file with `A --> B`, its condition and its source. Normal bodies are
+//! interned: two bodies are equal exactly if they are the same run of nodes, so that the
 //! comparisons of rerolling cost O(1).
 //!
-//! Inlining a body beside others copies it; a budget (48 bytes per constructor argument + 64 KiB) bounds that, rows included.
-//! Past it bodies with one use are taken inlined where they are used, which costs nothing, and unit loops over the others stay: the nest is
-//! still correct, but no longer the only one of its meaning ([`Normalized::unique`]). Time and memory are linear in the arguments.
+//! Inlining a body next to others copies it. A budget (48 bytes per constructor argument + 64 KiB)
+//! bounds that, including rows. If it does not suffice, bodies with one use are inlined into their
+//! users before they are rewritten, which costs nothing, and unit loops over the others stay. The
+//! nest is still correct, but equal meanings may then have different nests
+//! ([`Normalized::unique`]). Time and memory are linear in the number of arguments.
 
 mod absorb;
 mod collapse;
@@ -28,7 +32,8 @@ use crate::error::{Error, Result};
 use crate::nest::keys::BuildKeyHasher;
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Normal, Offsets, Quantity, Side, Stream};
 
-/// The rewrites of one body, in order, by the names used in docs/PASSES.md.
+/// The rewrites of one body in the order in which they are applied, with the names of
+/// docs/PASSES.md.
 pub const REWRITES: [&str; 10] = [
     "drop_empty",
     "inline_unit",
@@ -42,30 +47,35 @@ pub const REWRITES: [&str; 10] = [
     "hoist",
 ];
 
-/// Most passes over one list. Each level of nesting found takes one, so layouts of programs need two or three.
+/// Maximum number of passes over one list. Each level of nesting that is found takes one pass, so
+/// the layouts of programs need two or three.
 const MAX_PASSES: usize = 16;
 
-/// A normal nest at origin 0 and the user offset that was taken out of it.
+/// A normal nest at origin 0, with the offsets that were taken out of it.
 #[derive(Clone, Debug)]
 pub struct Normalized<L = Byte, S = Stream> {
     /// The canonical nest.
     pub nest: LoopNest<Normal, L, S>,
-    /// User offset in bytes that every address of the nest must be moved by.
+    /// User offset in bytes that must be added to every address of the nest.
     pub origin: i64,
-    /// Offset that was taken out on the packed side, in bytes: zero for a stream, which starts with its first entry.
+    /// Offset in bytes that was taken out on the packed side. It is zero for a stream, which starts
+    /// with its first entry.
     pub packed_origin: i64,
-    /// Whether the budget for inlining sufficed: if so, equal meanings have equal nests.
+    /// Whether the budget for inlining sufficed. If it did, nests of equal meaning are equal.
     pub unique: bool,
 }
 
-/// Brings a lowered nest into normal form; `arguments` is the number of constructor arguments that the budget is measured by.
+/// Brings a lowered nest into normal form. The budget for inlining is proportional to `arguments`,
+/// the number of constructor arguments of the datatype.
 ///
 /// # Errors
-/// Class `NoMem` where there is no memory for the nest; otherwise only faults of ddtc.
+/// Class `NoMem` if there is no memory for the nest; anything else is a fault of ddtc.
 pub fn normalize<L: Leaf, S: Side>(
     nest: &LoopNest<Lowered, L, S>,
     arguments: u64,
 ) -> Result<Normalized<L, S>> {
+    // If the budget does not suffice, normalize once more, with the bodies that can be inlined for
+    // nothing already inlined.
     let first = normalize_with(nest, arguments, &Bodies::default())?;
     if first.unique {
         return Ok(first);
@@ -78,7 +88,7 @@ pub fn normalize<L: Leaf, S: Side>(
     Ok(Normalized { unique: false, ..normalize_with(nest, arguments, &used_once)? })
 }
 
-/// Normalizes a nest; the bodies `inlined` are taken inlined where they are used.
+/// Normalizes a nest, with the bodies in `inlined` inlined into their users before any rewrite.
 fn normalize_with<L: Leaf, S: Side>(
     nest: &LoopNest<Lowered, L, S>,
     arguments: u64,
@@ -91,7 +101,7 @@ fn normalize_with<L: Leaf, S: Side>(
     bodies.sort_unstable_by_key(|b| (b.start + b.len, b.start));
     bodies.dedup();
     let mut done: Bodies<Inner> = HashMap::default();
-    // A body ends before its user, so ascending order of ends sees children first.
+    // A body ends before the node that uses it. In ascending order of ends, children come first.
     for body in bodies {
         if !inlined.contains_key(&body) {
             let parts = n.gather(nest, body, inlined, &done)?;
@@ -105,25 +115,25 @@ fn normalize_with<L: Leaf, S: Side>(
     Ok(Normalized { nest: n.compact(root.body, nest.size(), nest.extent())?, origin, packed_origin, unique })
 }
 
-/// Something about some bodies.
+/// Map from bodies to a property, or a set of bodies.
 type Bodies<T> = HashMap<Body, T, BuildKeyHasher>;
 
-/// A rewritten body: interned nodes and the offset hoisted out of them.
+/// A rewritten body: its interned nodes, and the offset that was hoisted out of them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Inner {
     body: Body,
     base: Offsets,
 }
 
-/// State of one normalization: the nest under construction with its interned bodies.
+/// State of one normalization: the nest under construction, with its interned bodies.
 pub(crate) struct Normalizer<L> {
     nodes: Vec<Node<L>>,
-    /// Cost of copying the nodes before each (`inline_unit::copy_cost`), in all.
+    /// Prefix sums of the cost of copying rows: entry `i` is that of all nodes before node `i`.
     copy_costs: Vec<u64>,
     interned: HashMap<Vec<Node<L>>, Body, BuildKeyHasher>,
-    /// Bytes that may still be copied.
+    /// Bytes that inlining may still copy.
     budget: u64,
-    /// Whether the budget was once too small.
+    /// Whether the budget was too small at least once.
     refused: bool,
 }
 
@@ -137,13 +147,13 @@ impl<L: Leaf> Normalizer<L> {
         &self.nodes[body.range()]
     }
 
-    /// Returns the cost of copying the nodes of a body, their number inlined.
+    /// Returns the cost of copying the rows of a body; the nodes themselves are not included.
     fn body_copy_cost(&self, body: Body) -> u64 {
         let range = body.range();
         self.copy_costs[range.end] - self.copy_costs[range.start]
     }
 
-    /// Whether `bytes` more may be copied.
+    /// Takes `bytes` from the budget and returns true, if that many are left.
     fn spend(&mut self, bytes: u64) -> bool {
         let ok = bytes <= self.budget;
         self.budget -= if ok { bytes } else { 0 };
@@ -151,7 +161,8 @@ impl<L: Leaf> Normalizer<L> {
         ok
     }
 
-    /// The nodes of a lowered body with their own bodies done, those of the bodies `inlined` in their places.
+    /// Collects the nodes of a lowered body, whose own bodies are replaced by their rewritten
+    /// forms. The nodes of the bodies in `inlined` are put in the places of their users.
     fn gather<S: Side>(
         &self,
         nest: &LoopNest<Lowered, L, S>,
@@ -160,6 +171,8 @@ impl<L: Leaf> Normalizer<L> {
         done: &Bodies<Inner>,
     ) -> Result<Vec<Node<L>>> {
         let mut parts = try_with_capacity("normalize", body.len as usize)?;
+        // The stack holds the remaining nodes of the body, and of each body that is being inlined into
+        // it, with their offsets.
         let mut stack = vec![(nest.body(body), Offsets::ZERO)];
         while let Some((nodes, at)) = stack.pop() {
             let Some((node, rest)) = nodes.split_first() else { continue };
@@ -189,7 +202,7 @@ impl<L: Leaf> Normalizer<L> {
         Ok(parts)
     }
 
-    /// The rewrites of one list of nodes whose bodies are normal.
+    /// Rewrites a list of nodes whose own bodies are normal, and interns the result.
     fn rewrite(&mut self, mut parts: Vec<Node<L>>) -> Result<Inner> {
         if let Some((p, step)) = period::find_in_parts(self, &parts) {
             let trip = (parts.len() / p) as u64;
@@ -201,7 +214,7 @@ impl<L: Leaf> Normalizer<L> {
         self.rewrite_parts(parts)
     }
 
-    /// Normalizes nodes that do not repeat themselves.
+    /// Rewrites nodes that are not a repetition of a shorter list.
     fn rewrite_parts(&mut self, mut parts: Vec<Node<L>>) -> Result<Inner> {
         if let [_] = &parts[..]
             && let Some(node) = parts.pop()
@@ -213,7 +226,7 @@ impl<L: Leaf> Normalizer<L> {
         self.intern(list)
     }
 
-    /// The body of one node whose own body is normal.
+    /// Rewrites a body of one node whose own body is normal.
     fn rewrite_single(&mut self, node: Node<L>) -> Result<Inner> {
         if let Some((at, _, body)) = inline_unit::unit_body(&node) {
             return Ok(Inner { body, base: at });
@@ -224,7 +237,7 @@ impl<L: Leaf> Normalizer<L> {
         self.intern(list)
     }
 
-    /// A body of one node that is normal itself.
+    /// Returns the body that consists of one normal node. A unit loop is replaced by its body.
     fn single_normal(&mut self, node: Node<L>) -> Result<Inner> {
         match inline_unit::unit_body(&node) {
             Some((at, _, body)) => Ok(Inner { body, base: at }),
@@ -232,7 +245,7 @@ impl<L: Leaf> Normalizer<L> {
         }
     }
 
-    /// The rewrites of a single node whose body is normal; appends what is left of it.
+    /// Rewrites a single node whose body is normal, and appends what remains of it to `out`.
     fn simplify(&mut self, node: Node<L>, out: &mut Vec<Node<L>>) -> Result<()> {
         if drop_empty::applies(&node) {
             return Ok(());
@@ -244,10 +257,11 @@ impl<L: Leaf> Normalizer<L> {
         Ok(())
     }
 
-    /// The rewrites of a whole list of simplified nodes.
+    /// Rewrites a whole list of simplified nodes.
     fn rewrite_list(&mut self, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
         let mut list = merge_copies::rewrite(self, list)?;
-        // What was rerolled may continue or repeat its neighbours in turn. Every pass but the last shortens the list.
+        // A loop that rerolling made may continue or repeat its neighbours in turn, so repeat these
+        // rewrites. Every pass but the last makes the list shorter.
         for _ in 0..MAX_PASSES {
             let before = list.len();
             list = absorb::rewrite(self, list)?;
@@ -260,13 +274,13 @@ impl<L: Leaf> Normalizer<L> {
         Ok(list)
     }
 
-    /// A loop over `list`, simplified: used by the rewrites that make loops.
+    /// Returns the simplified loop over `list`, for the rewrites that make loops.
     fn loop_over_list(&mut self, trip: u64, step: Offsets, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
         let inner = self.intern(list)?;
         self.loop_over_body(trip, step, inner)
     }
 
-    /// A loop over a rewritten body, simplified.
+    /// Returns the simplified loop over a body that is rewritten already.
     fn loop_over_body(
         &mut self,
         trip: u64,
@@ -279,10 +293,11 @@ impl<L: Leaf> Normalizer<L> {
         Ok(out)
     }
 
-    /// Hoists the offset of the first node and interns the list.
+    /// Hoists the offset of the first node out of the list, and interns the list.
     fn intern(&mut self, mut list: Vec<Node<L>>) -> Result<Inner> {
         let base = hoist::rewrite(&mut list);
-        // One hash for both: that of a long column takes as long as copying it.
+        // `entry` hashes the list once for look-up and insertion. Hashing a long column takes as
+        // long as copying it.
         let body = match self.interned.entry(list) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(place) => {
@@ -302,7 +317,8 @@ impl<L: Leaf> Normalizer<L> {
         Ok(Inner { body, base })
     }
 
-    /// Copies what `root` reaches into a fresh vector, children first, each body once: equal nests become equal vectors.
+    /// Copies the bodies that `root` reaches into a new vector, children first and each of them
+    /// once, so that equal nests become equal vectors.
     fn compact<S: Side>(&self, root: Body, size: i64, extent: i64) -> Result<LoopNest<Normal, L, S>> {
         let mut placed: Bodies<Body> = HashMap::default();
         let mut nodes: Vec<Node<L>> = Vec::new();
@@ -313,7 +329,8 @@ impl<L: Leaf> Normalizer<L> {
             }
             if !expanded {
                 stack.push((body, true));
-                // Reversed so that the first child is placed first.
+                // The children are pushed in reverse order, so that the first child is placed
+                // first.
                 stack.extend(self.body(body).iter().rev().filter_map(Node::body).map(|b| (b, false)));
                 continue;
             }

@@ -1,18 +1,22 @@
-//! `X0 .. Xn-1` where `X(i+p)` is `X(i)` moved by a constant `s`  -->  `loop n/p step s { X0 .. Xp-1 }`.
+//! `X0 .. Xn-1` where `X(i+p)` is `X(i)` moved by a constant `s`  -->  `loop n/p step s { X0 ..
+//! Xp-1 }`.
 //!
-//! The smallest period `p < n` that divides `n`, over the sequence of (shape, distance to the previous element): constant strides
-//! (p = 1, the reroll of indexed types and of structs of equal parts) and periodic tables are the same rewrite. Elements are rows
-//! with their lengths, or nodes with their shapes.
+//! `p` is the smallest period `p < n` that divides `n`, in the sequence of (shape, distance to the
+//! previous element). Constant strides (`p = 1`, as in indexed types and in structs of equal parts)
+//! and periodic tables are thus one rewrite. Elements are rows with their lengths, or nodes with
+//! their shapes.
 //!
-//! The divisors of `n` are tried in turn, which ends at the first elements where there is no period. Sequences that nearly have one
-//! go to the failure function of Knuth, Morris and Pratt, so that all is O(n).
+//! The divisors of `n` are tried in turn. If there is no period, each of them fails at the first
+//! elements. Sequences that almost have a period go to the failure function of Knuth, Morris and
+//! Pratt, so that the time is O(n) in any case.
 
 use super::Normalizer;
 use crate::error::Result;
 use crate::nest::{Leaf, Node, Offsets};
 
-/// Returns the smallest proper period of `n` elements that divides `n`, with the constant distance; elements are given by their offset
-/// and by whether two of them have one shape.
+/// Returns the smallest proper period that divides the number of elements `n`, and the constant
+/// distance of one period. `at` returns the offset of an element, and `same_shape` whether two
+/// elements have one shape.
 pub(super) fn find(
     n: usize,
     at: impl Fn(usize) -> Offsets,
@@ -21,7 +25,8 @@ pub(super) fn find(
     if n < 2 {
         return None;
     }
-    // Letters 1..n: the shape of element i and its distance to element i - 1. Element 0 has a shape only.
+    // The letters 1..n of the sequence: letter `i` is the shape of element `i` and its distance
+    // from element `i - 1`. Element 0 has a shape only.
     let same = |i: usize, j: usize| same_shape(i, j) && at(i) - at(i - 1) == at(j) - at(j - 1);
     let mut budget = COMPARISONS_PER_ELEMENT * n;
     for p in divisors(n) {
@@ -42,10 +47,10 @@ pub(super) fn find(
     None
 }
 
-/// Comparisons per element before the divisors of the length are given up.
+/// Number of equal letters per element that are compared before the search by divisors is given up.
 const COMPARISONS_PER_ELEMENT: usize = 4;
 
-/// The proper divisors of `n`, ascending.
+/// Returns the proper divisors of `n` in ascending order.
 fn divisors(n: usize) -> impl Iterator<Item = usize> {
     let root = n.isqrt();
     let small = (1..=root).filter(move |d| n.is_multiple_of(*d));
@@ -53,14 +58,15 @@ fn divisors(n: usize) -> impl Iterator<Item = usize> {
     small.chain(large.filter(move |&d| d > root)).filter(move |&d| d < n)
 }
 
-/// The smallest proper period of the letters 1..n that divides `n` and begins as element 0 does.
+/// Returns the smallest proper period of the letters 1..n that divides `n` and whose first element
+/// has the shape of element 0.
 fn by_borders(
     n: usize,
     same: impl Fn(usize, usize) -> bool,
     begins: impl Fn(usize) -> bool,
 ) -> Option<usize> {
     let m = n - 1;
-    // fail[k] = length of the longest proper border of letters 1..=k.
+    // `fail[k]` is the length of the longest proper border of the letters 1..=k.
     let mut fail = vec![0_u32; m + 1];
     let mut k = 0;
     for i in 2..=m {
@@ -72,7 +78,7 @@ fn by_borders(
         }
         fail[i] = k as u32;
     }
-    // Periods of the letters in ascending order are m - border, along the chain of borders.
+    // The periods of the letters in ascending order are `m - border`, along the chain of borders.
     let mut border = fail[m] as usize;
     loop {
         let p = m - border;
@@ -89,10 +95,11 @@ fn by_borders(
     }
 }
 
-/// Returns the period of a list of parts that are not simplified yet, if one of them is more than a run of bytes.
+/// Returns the period of a list of parts that are not simplified yet, if one of them is more than a
+/// run of bytes.
 ///
-/// Such parts are rolled before their leaves are merged with those of their neighbours: an array of structs is the same loop
-/// whether a contiguous or an indexed type made it.
+/// Such parts are rolled before their leaves are merged with those of their neighbours, so that an
+/// array of structs becomes the same loop whether a contiguous or an indexed type made it.
 pub(super) fn find_in_parts<L: Leaf>(n: &Normalizer<L>, parts: &[Node<L>]) -> Option<(usize, Offsets)> {
     let composite = |node: &Node<L>| match node {
         Node::Loop { body, .. } | Node::Table { body, .. } => !matches!(n.body(*body), [Node::Copy { .. }]),
@@ -104,7 +111,7 @@ pub(super) fn find_in_parts<L: Leaf>(n: &Normalizer<L>, parts: &[Node<L>]) -> Op
     find(parts.len(), |i| parts[i].at(), |i, j| parts[i].equal_except_offset(&parts[j]))
 }
 
-/// Turns a list of nodes that repeats itself as a whole into one loop.
+/// Turns a list of nodes that is a repetition of a shorter list into one loop.
 pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
     if list.len() < 2 || list.iter().any(Node::carries_count) {
         return Ok(list);
@@ -134,7 +141,8 @@ mod tests {
 
     #[test]
     fn both_ways_find_the_smallest_period() {
-        // Distances and shapes of two kinds, of every sequence up to 9 elements; then long ones that nearly have a period.
+        // Two distances and two shapes, in every sequence of up to 9 elements; then long sequences
+        // that almost have a period.
         let check = |places: &[i64], shapes: &[u8]| {
             let at = |i: usize| Offsets::new(places[i], 8 * i as i64);
             let same_shape = |i: usize, j: usize| shapes[i] == shapes[j];

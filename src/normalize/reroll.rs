@@ -1,14 +1,16 @@
-//! `X at a; X at b; X at c ..` (equal loops or tables)  -->  `loop`, or `table [0, b-a, c-a ..] { X }`.
+//! `X at a; X at b; X at c ..` (equal loops or tables)  -->  `loop`, or `table [0, b-a, c-a ..] { X
+//! }`.
 //!
-//! Condition: a run of at least two equal non-leaf nodes at constant packed distance. At constant user distance, or with a
-//! period, the run is a loop; otherwise a table. Leaves have been merged before and are left alone.
+//! Condition: a run of at least two equal nodes that are not leaves, at constant packed distance.
+//! If the user distance is constant too, or has a period, the run becomes a loop, otherwise a
+//! table. Leaves have been merged before and are left alone.
 
 use super::{Inner, Normalizer, period};
 use crate::column::{Column, try_with_capacity};
 use crate::error::Result;
 use crate::nest::{Leaf, Node, Offsets};
 
-/// Rerolls every maximal run of equal non-leaf nodes.
+/// Rerolls every maximal run of equal nodes that are not leaves.
 pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
     if list.len() < 2 {
         return Ok(list);
@@ -35,7 +37,8 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
     Ok(out)
 }
 
-/// The body `inner` at each of the offsets of `list`, which have one packed distance.
+/// Returns the nodes that repeat the body `inner` at the offsets of `list`, which have a constant
+/// packed distance.
 fn run<L: Leaf>(n: &mut Normalizer<L>, inner: Inner, list: &[Node<L>]) -> Result<Vec<Node<L>>> {
     let at = |i: usize| list[i].at() + inner.base;
     match period::find(list.len(), at, |_, _| true) {

@@ -1,16 +1,20 @@
-//! `table [d0 d1 ..] at a B`  -->  `table [0 d1-d0 ..] at a + d0 B`, and `table [0 s 2s ..] B`  -->  `loop step s B`.
+//! `table [d0 d1 ..] at a B`  -->  `table [0 d1-d0 ..] at a + d0 B`, and `table [0 s 2s ..] B`  -->
+//! `loop step s B`.
 //!
-//! Rows with a period `p` become a loop over a table of `p` rows, as everywhere (`period`). So an indexed_block type at
-//! constant distance is a vector, whatever its element is, and a table starts where its first row does.
+//! Rows with a period `p` become a loop over a table of `p` rows, as everywhere (see `period`). So
+//! an indexed_block type at constant distance becomes a vector, whatever its element is, and a
+//! table starts at the place of its first row.
 //!
-//! Condition: none. Tables over one copy are left to `merge_copies`, which does the same to rows of leaves.
+//! Condition: none. Tables over one copy are left to `merge_copies`, which does the same to rows of
+//! leaves.
 
 use super::{Inner, Normalizer, merge_copies, period};
 use crate::column::Column;
 use crate::error::Result;
 use crate::nest::{Leaf, Node, Offsets};
 
-/// Appends what `node` becomes to `out`, or gives a node of another kind back.
+/// Appends the loops that a table with a period becomes to `out`. Any other node is returned for the
+/// next rewrite; the rows of a table then begin at zero.
 pub(super) fn rewrite<L: Leaf>(
     n: &mut Normalizer<L>,
     node: Node<L>,
