@@ -171,8 +171,8 @@ impl<L: Leaf> Normalizer<L> {
         done: &Bodies<Inner>,
     ) -> Result<Vec<Node<L>>> {
         let mut parts = try_with_capacity("normalize", body.len as usize)?;
-        // The stack holds the remaining nodes of the body, and of each body that is being inlined into
-        // it, with their offsets.
+        // The stack holds the remaining nodes of the body, and of each body that is being inlined
+        // into it, with their offsets.
         let mut stack = vec![(nest.body(body), Offsets::ZERO)];
         while let Some((nodes, at)) = stack.pop() {
             let Some((node, rest)) = nodes.split_first() else { continue };

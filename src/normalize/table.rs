@@ -13,8 +13,8 @@ use crate::column::Column;
 use crate::error::Result;
 use crate::nest::{Leaf, Node, Offsets};
 
-/// Appends the loops that a table with a period becomes to `out`. Any other node is returned for the
-/// next rewrite; the rows of a table then begin at zero.
+/// Appends the loops that a table with a period becomes to `out`. Any other node is returned for
+/// the next rewrite; the rows of a table then begin at zero.
 pub(super) fn rewrite<L: Leaf>(
     n: &mut Normalizer<L>,
     node: Node<L>,

@@ -1,19 +1,22 @@
-//! Rows that interleave a few arithmetic sequences: an array of structs as a struct of arrays.
+//! Rows that interleave a few arithmetic sequences, for example an array of structs that is packed
+//! as a struct of arrays.
 //!
-//! Row `k` of every group of `p` rows lies a constant step behind row `k` of the group before it, but the steps of the `p` sequences differ, or the rows
-//! would be a loop around `p` rows. Each sequence is a strided loop, done one after the other, so entries must be disjoint where they are written.
+//! Row `k` of every group of `p` rows lies at a constant step from row `k` of the group before it.
+//! The `p` sequences have different steps, because otherwise the rows would be a loop around `p`
+//! rows. Each sequence becomes a strided loop, one after the other, so the entries must be disjoint
+//! where they are written.
 
 use super::Refusal;
 use crate::column::Column;
 use crate::nest::Offsets;
 
-/// Most sequences: each goes through the memory of all once more.
+/// Maximum number of sequences. Each of them goes through the memory of all of them once more.
 const MAX_LANES: usize = 16;
 
-/// Fewest rows of a sequence: a call costs some 5 ns.
+/// Minimum number of rows in a sequence, since a call costs about 5 ns.
 const MIN_LANE_ROWS: usize = 8;
 
-/// One sequence: `trip` blocks of `len` bytes from `at` on, `step` apart.
+/// One sequence: `trip` blocks of `len` bytes, the first at `at`, at distances of `step`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lane {
     pub(super) at: Offsets,
@@ -22,14 +25,15 @@ pub(super) struct Lane {
     pub(super) len: u64,
 }
 
-/// Returns the sequences that the rows of `user`, `packed` and `len` are, fewest first; none if they are not.
+/// Returns the sequences that the rows consist of, with the smallest possible number of them;
+/// `None` if they are not such sequences.
 pub(super) fn lanes(user: &Column, packed: &Column, len: &Column) -> Option<Vec<Lane>> {
     let rows = len.len();
     let place = |i: usize| Offsets::new(user.get(i), packed.get(i));
     let most = MAX_LANES.min(rows / MIN_LANE_ROWS);
     (1..=most).filter(|p| rows.is_multiple_of(*p)).find_map(|p| {
         let follows = |i: usize| {
-            // The row two groups before shows the step.
+            // The step of a sequence is known from the two groups before.
             len.get(i) == len.get(i - p) && place(i) - place(i - p) == place(i - p) - place(i - 2 * p)
         };
         let same = (p..2 * p).all(|i| len.get(i) == len.get(i - p)) && (2 * p..rows).all(follows);
@@ -43,7 +47,8 @@ pub(super) fn lanes(user: &Column, packed: &Column, len: &Column) -> Option<Vec<
     })
 }
 
-/// Returns the ranges of rows whose packed side is dense, where that breaks seldom enough for each to be a call; none where all of it is one.
+/// Returns the ranges of rows whose packed side is dense, if they are few enough for a call for
+/// each. The result is `None` if there are more, or if all rows are one range.
 pub(super) fn dense_ranges(packed: &Column, len: &Column) -> Option<Vec<std::ops::Range<usize>>> {
     let rows = len.len();
     let breaks = |i: &usize| packed.get(*i) != packed.get(i - 1) + len.get(i - 1);
@@ -56,7 +61,7 @@ pub(super) fn dense_ranges(packed: &Column, len: &Column) -> Option<Vec<std::ops
     Some([0].into_iter().chain(starts.iter().copied()).zip(ends).map(|(from, to)| from..to).collect())
 }
 
-/// Some rows of a column, from `base` on.
+/// Returns some rows of a column, with `base` subtracted.
 ///
 /// # Errors
 /// If there is no memory.
@@ -86,7 +91,7 @@ mod tests {
             len,
         };
         assert_eq!(found, [lane(0, 0, 4, 4), lane(8, 64, 8, 8), lane(16, 192, 12, 12)]);
-        // One row elsewhere, or of another length, and they are not.
+        // With one row at another place, or of another length, the rows are no longer sequences.
         for k in 0..3 {
             let mut other = rows.clone();
             other[31][k] += 1;

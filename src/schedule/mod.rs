@@ -1,8 +1,11 @@
-//! Scheduling: how the bytes of a normal nest are moved for one target, in one direction. The only cost model.
+//! Scheduling: decides how the bytes of a normal nest are moved for one target, in one direction.
+//! This is the only cost model of a plan, except for the permutations that `legalize` makes.
 //!
-//! Choices, from the inside out: small bodies become straight-line moves; an innermost loop becomes one call of a
-//! micro-kernel; what lies around them becomes loops that bump two pointers. Every constant says where it comes from.
-//! Nests that would not fit a kernel are refused, and are walked instead: code generation stays bounded for any type.
+//! The choices are made from the inside out: small bodies become straight-line moves, an innermost
+//! loop becomes one call of a micro-kernel, and what lies around them becomes loops that advance
+//! two pointers. Every constant says where it comes from. Nests that would not fit a kernel are
+//! refused and interpreted by the walker instead, so that the size of generated code is bounded for
+//! any type.
 
 mod irregular;
 mod lanes;
@@ -23,12 +26,13 @@ use crate::nest::{Body, Byte, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Q
 use crate::plan::{MAX_MOVED, MAX_MOVES, Op, Plan, Scheduled};
 use crate::target::{Level, Target, cost};
 
-/// Deepest nesting of loops in a kernel; deeper nests are walked.
+/// Maximum nesting of loops in a kernel. The walker interprets deeper nests.
 const MAX_DEPTH: usize = 16;
-/// Most operations in a kernel, calls and loops included (about 60 bytes of code each: 4 KiB).
+/// Maximum number of operations in a kernel, including calls and loops (about 60 bytes of code
+/// each, so about 4 KiB).
 const MAX_OPS: usize = 96;
 
-/// Why a nest has no kernel. Not a failure: the walker serves it by design.
+/// Reason why a nest has no kernel. This is not a failure: the walker serves such nests by design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Reason, for reports.
@@ -36,15 +40,15 @@ pub struct Refusal {
 }
 
 impl From<Error> for Refusal {
-    /// The only error of planning.
+    /// Planning has no other error than a lack of memory for tables.
     fn from(_: Error) -> Refusal {
         Refusal { reason: "no memory for the tables of a kernel" }
     }
 }
 
-/// Leaves that there are plans for, onto a packed side `S`.
+/// Leaves for which there are plans, with packed side `S`.
 pub trait Planned<S = Stream>: Leaf {
-    /// As [`schedule`].
+    /// Makes the plan, as [`schedule`] does.
     ///
     /// # Errors
     /// As [`schedule`].
@@ -52,10 +56,11 @@ pub trait Planned<S = Stream>: Leaf {
     -> Result<Plan<Scheduled>, Refusal>;
 }
 
-/// Plans `nest` for `kind` on `target`.
+/// Makes the plan that moves `nest` for `kind` on `target`.
 ///
 /// # Errors
-/// A [`Refusal`] when the nest is too deep or too large for one kernel, or has leaves that no micro-kernel moves.
+/// A [`Refusal`] if the nest is too deep or too large for one kernel, or has leaves that no
+/// micro-kernel moves.
 pub fn schedule<L: Planned<S>, S>(
     nest: &LoopNest<Normal, L, S>,
     kind: impl Into<Kind>,
@@ -112,7 +117,7 @@ impl<S: Side> Scheduler<'_, S> {
         body
     }
 
-    /// The index of `table`; equal ones are kept once.
+    /// Returns the index of `table` in the plan. Equal tables are stored once.
     fn table(&mut self, table: Table) -> TableIndex {
         if let Some(i) = self.tables.iter().position(|t| *t == table) {
             return TableIndex::new(i);
@@ -125,12 +130,12 @@ impl<S: Side> Scheduler<'_, S> {
         self.table(Table::Column(column.clone()))
     }
 
-    /// `n` blocks of `len` bytes.
+    /// Returns the call for `n` blocks of `len` bytes at distances of `step`.
     fn strided(&self, n: Quantity, step: Offsets, len: Quantity) -> Call {
         strided::repeated(&Repeated { direction: self.direction, level: self.level, n, step, len })
     }
 
-    /// A block of `len` bytes for every row of `column`.
+    /// Returns the call for a block of `len` bytes for every row of `column`.
     fn rows(&mut self, column: &Column, packed_step: i64, len: u64) -> Call {
         let table = self.column(column);
         rows::call(self.direction, self.level, (column, table), packed_step, len)
@@ -168,6 +173,9 @@ impl<S: Side> Scheduler<'_, S> {
     fn node(&mut self, node: &Node, at: Offsets, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
         let nest = self.nest;
         let here = at + node.at();
+        // These choices come first, because they serve loops that would otherwise be split into
+        // their parts: a permutation, another order of two loops, and moves without a loop for a
+        // small body.
         if let Some(op) = self.permuted(node, here) {
             return self.push(out, op);
         }
@@ -177,13 +185,15 @@ impl<S: Side> Scheduler<'_, S> {
         if self.straight(node, self.straight_line_limit()) {
             return self.unrolled(node, at, out);
         }
+        // Now the node is too large to be written out within the usual limit. Leaves become calls,
+        // and loops and tables are planned around their bodies.
         match node {
             Node::Copy { n, .. } => {
                 let call = strided::any_length(self.direction, self.level, *n);
                 self.push(out, Op::Call { at: here, call })
             }
             Node::Blocks { user, packed, len, .. } => {
-                // One straight line if the kernel has room for it, else one call over three columns.
+                // Write the rows out if the kernel has room for it. Otherwise they become calls.
                 if self.straight(node, Weight { moves: cost::STRAIGHT_ROWS, bytes: u64::MAX }) {
                     return self.unrolled(node, at, out);
                 }
@@ -202,13 +212,18 @@ impl<S: Side> Scheduler<'_, S> {
                 let body = self.seal(list);
                 self.push(out, Op::Table { at: here, table, packed: *packed, body })
             }
-            // What normalization could not afford to inline is inlined here, if the kernel has room for it.
+            // Normalization could not afford to inline this body. It is inlined here, if the kernel
+            // has room.
             Node::Loop { trip, body, .. } if trip.is(1) => self.list(*body, here, depth + 1, out),
-            // Between two layouts entries may be the same on both sides: once is enough.
+            // Between two layouts, all iterations may move the same bytes to the same place. Once
+            // is enough.
             Node::Loop { trip, step: Offsets::ZERO, body, .. } if !trip.per_count => {
                 self.list(*body, here, depth + 1, out)
             }
             Node::Loop { trip, step, body, .. } => {
+                // A loop over one copy is an innermost loop. Near blocks are written out for
+                // permutations, short loops become loops of moves, and all others call a
+                // micro-kernel.
                 if let [Node::Copy { n, .. }] = nest.body(*body) {
                     if self.fits_permutations(*trip, *step, *n) {
                         return self.near_blocks(here, trip.k, *step, n.k as u32, out);
@@ -233,7 +248,8 @@ impl<S: Side> Scheduler<'_, S> {
         }
     }
 
-    /// Long rows, those of one length that follow each other at one step by one call.
+    /// Plans long rows. Rows of one length that follow each other at a constant step share one
+    /// call.
     fn long_rows(&mut self, at: Offsets, columns: [&Column; 3], out: &mut Vec<Op>) -> Result<(), Refusal> {
         let [user, packed, len] = columns;
         let row = |i: usize| Offsets::new(user.get(i), packed.get(i));
@@ -254,10 +270,10 @@ impl<S: Side> Scheduler<'_, S> {
         Ok(())
     }
 
-    /// Blocks without a pattern that a nest can say, at `at`.
+    /// Plans blocks without a pattern that a nest can express, at offset `at`.
     fn irregular(&mut self, at: Offsets, columns: [&Column; 3], out: &mut Vec<Op>) -> Result<(), Refusal> {
         let [user, packed, len] = columns;
-        // Several sequences one after the other are another order.
+        // Doing one sequence after the other changes the order of the entries.
         if let Some(lanes) = lanes::lanes(user, packed, len)
             && lanes.len() <= self.budget
             && self.nest.disjoint_when(self.direction).holds(1)
@@ -272,7 +288,7 @@ impl<S: Side> Scheduler<'_, S> {
         {
             return stretches.into_iter().try_for_each(|stretch| self.stretch(at, columns, &stretch, out));
         }
-        // Along a stream all of the packed side is dense, and what has equal pieces went by now.
+        // In a stream the packed side is dense, and rows with equal pieces have been planned above.
         if S::NAME != Stream::NAME && self.neither_side_dense(at, columns, out)? {
             return Ok(());
         }
@@ -287,7 +303,7 @@ impl<S: Side> Scheduler<'_, S> {
         self.push(out, Op::Call { at, call })
     }
 
-    /// Rows that are cut into equal pieces, by one table.
+    /// Plans rows that are cut into equal pieces: one table, and a call for each repetition.
     fn stretch(
         &mut self,
         at: Offsets,
@@ -302,7 +318,8 @@ impl<S: Side> Scheduler<'_, S> {
         stretch.calls().try_for_each(|of| self.push(out, Op::Call { at: at + of, call: call.clone() }))
     }
 
-    /// Blocks of which neither side is dense, in other ways than row by row; false where there is none.
+    /// Plans blocks of which neither side is dense other than row by row; returns false if it
+    /// cannot.
     fn neither_side_dense(
         &mut self,
         at: Offsets,
@@ -332,45 +349,49 @@ impl<S: Side> Scheduler<'_, S> {
         Ok(narrow)
     }
 
-    /// Returns the weight that the kernel may still write out.
+    /// Returns the weight that may still be written out in this kernel.
     fn remaining(&self) -> Weight {
         let Weight { moves, bytes } = self.written;
         Weight { moves: Weight::MAX.moves - moves, bytes: Weight::MAX.bytes - bytes }
     }
 
-    /// Returns the most that is written out rather than called.
+    /// Returns the maximum weight of a node that is written out instead of called.
     fn straight_line_limit(&self) -> Weight {
         Weight { moves: MAX_MOVES, bytes: cost::STRAIGHT_MOVES * u64::from(self.level.widest_access()) }
     }
 
-    /// Whether `node` may be written out within `limit` and within what is left of the kernel.
+    /// Returns true if `node` may be written out within `limit` and the remaining weight of the
+    /// kernel.
     fn straight(&self, node: &Node, limit: Weight) -> bool {
         weight(self.nest, node, self.level, limit.min(self.remaining()), 0).is_some()
     }
 
-    /// Whether irregular rows are sorted by length. Unpacking in another order needs disjoint entries; those of one instance do, because
-    /// instances still follow each other.
+    /// Returns true if irregular rows are to be sorted by length. Unpacking in another order needs
+    /// disjoint entries. Those of one instance suffice, because instances are still done in order.
     fn sorts_rows(&self, rows: usize) -> bool {
-        // Disjointness last: it takes as long as sorting all rows.
+        // The overlap analysis is last, because it takes as long as sorting all rows.
         matches!(self.level, Level::Baseline | Level::Avx2)
             && rows >= cost::BUCKETED_ROWS
             && self.nest.disjoint_when(self.direction).holds(1)
     }
 
-    /// Whether a loop over blocks is a loop of its own rather than a call: short ones of blocks that are whole vectors.
+    /// Returns true if a loop over blocks becomes a loop of moves instead of a call: a short loop
+    /// whose blocks are whole vectors.
     fn written_loop(&self, trip: Quantity, len: Quantity) -> bool {
         let wide = u64::from(self.level.widest_access());
         let short = trip.k.checked_mul(len.k).is_some_and(|bytes| bytes <= cost::WRITTEN_LOOP);
         short && len.k.is_multiple_of(wide) && (128..=8 * wide).contains(&len.k) && self.one_move(trip, len)
     }
 
-    /// Whether what is `depth` loops deep is a row of several, in the loop over instances or in one inside it.
+    /// Returns true if a loop that is `depth` loops deep is one of several rows: those of a loop
+    /// inside an instance, or of a root loop with several iterations per instance.
     fn in_rows(&self, depth: usize) -> bool {
         let several = |node: &Node| matches!(node, Node::Loop { trip, .. } if trip.k > 1);
         depth >= 2 || depth == 1 && self.nest.body(self.nest.root()).iter().all(several)
     }
 
-    /// Whether a row of short blocks, inside the loop over rows, is a loop of its own rather than a call per row.
+    /// Returns true if a row of short blocks, inside the loop over rows, becomes a loop of moves
+    /// instead of a call per row.
     fn written_row(&self, trip: Quantity, step: Offsets, len: Quantity) -> bool {
         let packs = self.direction == Direction::Pack;
         let longest = match len.k {
@@ -383,12 +404,13 @@ impl<S: Side> Scheduler<'_, S> {
         trip.k <= longest && self.one_move(trip, len)
     }
 
-    /// Whether a loop's numbers are constants and the kernel has room for its body as one move.
+    /// Returns true if the trip and length are constants and the kernel has room for one more move.
     fn one_move(&self, trip: Quantity, len: Quantity) -> bool {
         !trip.per_count && !len.per_count && Weight::of_copy(len.k, self.level).fits(self.remaining())
     }
 
-    /// A loop over a small body of several rows as one call that moves an instance, or several, by one permutation.
+    /// Plans a loop over a small body of several rows as one call, which moves one or more
+    /// instances by one permutation.
     fn permuted(&mut self, node: &Node, at: Offsets) -> Option<Op> {
         let Node::Loop { trip, step, body, .. } = node else { return None };
         if !trip.per_count && trip.k < cost::PERMUTED_TRIP {
@@ -402,7 +424,7 @@ impl<S: Side> Scheduler<'_, S> {
             |i| Part { user: user.get(i), packed: packed.get(i) as u64, len: len.get(i) as u64, unit: 1 };
         let parts: Vec<Part> = (0..len.len()).map(row).collect();
         let permutation = Permutation::new(&parts, step.user, self.target)?;
-        // With AVX2 plain moves are faster unless several instances share a window.
+        // With AVX2 and NEON, plain moves are faster unless several instances share a window.
         let pays = self.level == Level::Avx512 || permutation.instances() > 1;
         let legal = self.direction == Direction::Pack || permutation.unpacks();
         if !pays || !legal || permutation.size() as i64 != step.packed {
@@ -413,8 +435,9 @@ impl<S: Side> Scheduler<'_, S> {
         Some(Op::Call { at, call: permute::call(self.direction, *trip, (&permutation, table)) })
     }
 
-    /// Two loops around one small element in an order that suits neither side, or one of them only: a transpose, or the other order. That
-    /// needs disjoint entries where it writes; where that depends on the instance count, the plan asks at run time.
+    /// Plans two loops around one small element, if their order suits neither side or only one of
+    /// them: as a transpose, or with the loops exchanged. This needs disjoint entries where it
+    /// writes. If that depends on the instance count, the plan asks at run time.
     fn reordered(&mut self, node: &Node, at: Offsets, out: &mut Vec<Op>) -> Result<bool, Refusal> {
         let nest = self.nest;
         let Node::Loop { trip: outer, step: o, body, .. } = node else { return Ok(false) };
@@ -425,7 +448,7 @@ impl<S: Side> Scheduler<'_, S> {
         let (outer, inner) = ((*outer, *o), (*inner, *i));
         debug_assert_eq!(*inside, Offsets::ZERO);
         let transposed = self.transpose(outer, inner, len.k);
-        // A small one costs more as a call than written out, in the order of its entries.
+        // A small transpose costs more as a call than as moves in the order of its entries.
         if transposed.is_some() && self.straight(node, self.straight_line_limit()) {
             return Ok(false);
         }
@@ -436,6 +459,8 @@ impl<S: Side> Scheduler<'_, S> {
             Disjoint::UpTo(limit) => limit,
             Disjoint::No | Disjoint::Unknown => 0,
         };
+        // The new order is right for up to `limit` instances. Without a bound it is used alone.
+        // Otherwise a guard chooses at run time between it and the loops in their old order.
         if limit == 0 {
             return Ok(false);
         }
@@ -453,7 +478,7 @@ impl<S: Side> Scheduler<'_, S> {
         Ok(true)
     }
 
-    /// Makes the operation that was chosen instead of two loops, at `at`.
+    /// Makes the operation that replaces the two loops, at offset `at`.
     fn ordered(&mut self, chosen: Reordered, at: Offsets) -> Op {
         match chosen {
             Reordered::Transpose(call) => Op::Call { at, call },
@@ -464,14 +489,15 @@ impl<S: Side> Scheduler<'_, S> {
         }
     }
 
-    /// Two loops as a transpose.
+    /// Returns the transpose for two loops, if the micro-kernel takes them.
     fn transpose(&self, outer: Repeat, inner: Repeat, len: u64) -> Option<Reordered> {
         let [outer, inner] = transpose::suited([outer, inner], len)?;
         transpose::call(self.direction, self.level, [outer.0, inner.0], [outer.1, inner.1], len)
             .map(Reordered::Transpose)
     }
 
-    /// Two loops between layouts in the other order: that of both memories.
+    /// Exchanges two loops between layouts if the outer one has the shorter step on both sides, so
+    /// that the new inner loop goes along both memories.
     fn exchange(&self, outer: Repeat, inner: Repeat, len: Quantity) -> Option<Reordered> {
         let shorter = |side: fn(Offsets) -> i64| side(outer.1).unsigned_abs() < side(inner.1).unsigned_abs();
         if !shorter(|step| step.user) || !shorter(|step| step.packed) || len.per_count {
@@ -521,28 +547,28 @@ impl<S: Side> Scheduler<'_, S> {
     }
 }
 
-/// Two loops around an element, otherwise.
+/// Replacement for two loops around an element.
 enum Reordered {
-    /// One call for both.
+    /// One call that does both loops.
     Transpose(Call),
-    /// The inner loop around a row of the outer one.
+    /// The old inner loop around a row, which is the old outer loop.
     Exchanged { outer: Repeat, row: Call },
 }
 
-/// Weight of copies that are written out.
+/// Weight of the copies that are written out.
 #[derive(Clone, Copy, Default, Debug)]
 struct Weight {
-    /// Copies.
+    /// Number of copies.
     moves: usize,
-    /// Their bytes, in whole vectors of the level.
+    /// Bytes of the copies, each rounded up to whole vectors of the level.
     bytes: u64,
 }
 
 impl Weight {
-    /// Largest weight of a kernel.
+    /// Maximum weight that is written out in one kernel.
     const MAX: Weight = Weight { moves: MAX_MOVES, bytes: MAX_MOVED };
 
-    /// One copy of `len` bytes.
+    /// Returns the weight of one copy of `len` bytes.
     fn of_copy(len: u64, level: Level) -> Weight {
         Weight { moves: 1, bytes: len.next_multiple_of(level.widest_access().into()) }
     }
@@ -567,12 +593,13 @@ impl std::ops::AddAssign for Weight {
     }
 }
 
-/// Bytes of the longest copy that is written inline.
+/// Returns the length in bytes of the longest copy that is written inline.
 fn max_inline_bytes(level: Level) -> u64 {
     cost::INLINE_MOVES * u64::from(level.widest_access())
 }
 
-/// Returns the weight of `node` written out; `None` past `limit`, for long copies and for the instance count.
+/// Returns the weight of `node` when it is written out. The result is `None` if it exceeds `limit`,
+/// if a copy is too long to be inline, or if the node depends on the instance count.
 fn weight<S: Side>(
     nest: &LoopNest<Normal, Byte, S>,
     node: &Node,
@@ -583,6 +610,8 @@ fn weight<S: Side>(
     if depth > MAX_DEPTH {
         return None;
     }
+    // The weights of a body add up, and those of a loop or table are multiplied by the number of
+    // iterations. The sum ends as soon as it exceeds the limit.
     let inner = |body: Body| {
         let mut sum = Weight::default();
         for node in nest.body(body) {
@@ -594,7 +623,7 @@ fn weight<S: Side>(
         Some(sum)
     };
     let one = |len: u64| (len <= max_inline_bytes(level)).then(|| Weight::of_copy(len, level));
-    // Before anything is summed: tables and loops may be long.
+    // Long columns and loops are refused by their length, without summing over them.
     let few = |n: u64| (n <= limit.moves as u64).then_some(n as usize);
     let sum = match node {
         Node::Copy { n, .. } if !n.per_count => one(n.k)?,
@@ -618,7 +647,8 @@ fn weight<S: Side>(
     sum.fits(limit).then_some(sum)
 }
 
-/// How many iterations of a body go into one trip: only straight lines are unrolled.
+/// Returns the number of iterations per turn of a loop. Only loops over straight-line moves are
+/// unrolled.
 fn unroll(list: &[Op], trip: Quantity) -> u32 {
     let mut moves = 0;
     for op in list {

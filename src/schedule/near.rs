@@ -1,5 +1,6 @@
-//! Near blocks: short ones at short steps, of which permutations move 64 packed bytes at a time where a call costs more. They are written out
-//! as moves; legalization makes permutations of those where the emitter has them.
+//! Near blocks: short blocks at short steps. Permutations move 64 packed bytes of them at a time,
+//! where a call would cost more. They are written out as moves, and legalization turns the moves
+//! into permutations if the emitter has them.
 
 use super::{Refusal, Scheduler, Weight};
 use crate::kind::Direction;
@@ -7,7 +8,8 @@ use crate::nest::{Offsets, Quantity, Side};
 use crate::plan::Op;
 use crate::target::{Level, cost};
 
-/// Near blocks that are written out: turns of a loop over as many as make whole permutations, and those behind it.
+/// Near blocks that are written out: turns of a loop whose body makes whole permutations, and the
+/// blocks that remain after the loop.
 struct NearBlocks {
     turns: u64,
     rest: u64,
@@ -15,19 +17,20 @@ struct NearBlocks {
 
 impl NearBlocks {
     fn new(trip: u64) -> NearBlocks {
-        // A single turn is no loop.
+        // Two turns at least, because a loop of one turn is useless.
         let turns = if trip < 2 * cost::NEAR_BLOCKS { 0 } else { trip / cost::NEAR_BLOCKS };
         NearBlocks { turns, rest: trip - turns * cost::NEAR_BLOCKS }
     }
 
-    /// Returns how many blocks are moves of the plan.
+    /// Returns the number of blocks that are moves in the plan.
     fn moves(&self) -> u64 {
         self.rest + if self.turns > 0 { cost::NEAR_BLOCKS } else { 0 }
     }
 }
 
 impl<S: Side> Scheduler<'_, S> {
-    /// Whether a loop over blocks is written out, because permutations move 64 bytes of them at a time.
+    /// Returns true if a loop over blocks is written out, because permutations move 64 bytes of it
+    /// at a time.
     pub(super) fn fits_permutations(&self, trip: Quantity, step: Offsets, len: Quantity) -> bool {
         let Quantity { k: len, per_count: counted } = len;
         if self.level != Level::Avx512 || trip.per_count || counted || step.packed != len as i64 {
@@ -47,7 +50,8 @@ impl<S: Side> Scheduler<'_, S> {
         (64..=cost::near(self.direction, len, apart)).contains(&bytes) && written.fits(self.remaining())
     }
 
-    /// `trip` blocks of `len` bytes, each a move, as many in the body of a loop as make whole permutations.
+    /// Plans `trip` blocks of `len` bytes as moves. The body of a loop has as many as make whole
+    /// permutations; the blocks that remain follow the loop.
     pub(super) fn near_blocks(
         &mut self,
         at: Offsets,

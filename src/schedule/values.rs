@@ -1,7 +1,9 @@
-//! Plans of nests of values: the same loops, around calls that do what the operation does to the values of a block.
+//! Plans for nests of values: the same loops as for bytes, around calls that do to the values of a
+//! block what the operation says.
 //!
-//! Small bodies are not written out: a plan of calls alone has no constant in its code, so all layouts of one shape share it. A loop over
-//! a few runs goes run by run where the order is any_order, each with one call, or as one permutation of small instances.
+//! Small bodies are not written out. A plan that has only calls has no constant in its code, so all
+//! layouts of one shape share that code. A loop over a few runs becomes a call for each run, if the
+//! order does not matter, or one permutation of small instances.
 
 use std::sync::Arc;
 
@@ -47,14 +49,15 @@ struct Scheduler<'a, S> {
     nest: &'a LoopNest<Normal, Value, S>,
     kind: Kind,
     target: Target,
-    /// Whether instances may be moved in any order.
+    /// Whether the entries of any number of instances are disjoint, so that their order does not
+    /// matter.
     any_order: bool,
     ops: Vec<Op>,
     tables: Vec<Table>,
     budget: usize,
 }
 
-/// `n` values that lie one after the other.
+/// A run of `n` adjacent values.
 struct Run {
     at: Offsets,
     n: Quantity,
@@ -89,7 +92,7 @@ impl<S: Side> Scheduler<'_, S> {
         }))
     }
 
-    /// The call for a run in every one of `trip` iterations.
+    /// Returns the call that does a run in each of `trip` iterations.
     fn call(&self, run: &Run, trip: Quantity, step: Offsets) -> Result<Call, Refusal> {
         let Run { n, value, .. } = *run;
         if let Operation::Reduce(op) = self.kind.operation {
@@ -101,7 +104,7 @@ impl<S: Side> Scheduler<'_, S> {
         let k = n.k.checked_mul(unit as u64).ok_or(Refusal { reason: "a run beyond 64 bits" })?;
         let len = Quantity { k, ..n };
         let (direction, level) = (self.kind.direction, self.target.level());
-        // One byte has no order.
+        // A value of one byte has no byte order, so it is copied.
         let copied = || strided::call(direction, level, trip, step, len);
         match unit {
             1 => Ok(copied()),
@@ -110,7 +113,8 @@ impl<S: Side> Scheduler<'_, S> {
         }
     }
 
-    /// The call for a run in every iteration that combines values. Blocks go in order, so none of them need be apart.
+    /// Returns the call that combines the values of a run in each iteration. It does the blocks in
+    /// order, so they may overlap.
     fn combined(&self, op: Reduction, run: &Run, trip: Quantity, step: Offsets) -> Result<Call, Refusal> {
         let Run { n, value, .. } = *run;
         if op == Reduction::Replace {
@@ -127,20 +131,22 @@ impl<S: Side> Scheduler<'_, S> {
             .ok_or(Refusal { reason: "values that no micro-kernel combines" })
     }
 
-    /// Whether a run of such values is a call by itself: pairs come alone, a call for each or a loop of them.
+    /// Returns true if a run needs a loop over its values: a block of a call that finds the
+    /// location of a minimum or maximum is one pair.
     fn needs_loop(&self, run: &Run) -> bool {
         let reduced = matches!(self.kind.operation, Operation::Reduce(op) if op.is_location());
         reduced && matches!(run.value.class(), Class::Pair(_)) && !run.n.is(1)
     }
 
-    /// A run as the loop over its values.
+    /// Plans a run as a loop over its values.
     fn loop_over_values(&mut self, run: &Run, out: &mut Vec<Op>) -> Result<(), Refusal> {
         let one = Run { n: Quantity::fixed(1), ..*run };
         let call = self.call(&one, run.n, run.value.span(1))?;
         self.push(out, Op::Call { at: run.at, call })
     }
 
-    /// A loop over a few runs of small values as one call that swaps an instance, or several, by one permutation.
+    /// Plans a loop over a few runs of small values as one call, which swaps the bytes of one or
+    /// more instances by one permutation.
     fn permuted(&mut self, runs: &[Run], trip: Quantity, step: Offsets) -> Option<Call> {
         let small = runs.len() < 2 || !trip.per_count && trip.k < cost::PERMUTED_TRIP;
         if small || runs.iter().any(|run| run.n.per_count || run.value.class() != Class::Swap) {
@@ -164,7 +170,7 @@ impl<S: Side> Scheduler<'_, S> {
         Some(permute::call(self.kind.direction, trip, (&permutation, table)))
     }
 
-    /// The runs of a body that has few of them, and nothing else.
+    /// Returns the runs of a body, if it has few of them and nothing else.
     fn runs(&self, body: Body) -> Option<Vec<Run>> {
         let mut runs = Vec::new();
         for node in self.nest.body(body) {
@@ -198,6 +204,7 @@ impl<S: Side> Scheduler<'_, S> {
     fn node(&mut self, node: &Node<Value>, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
         let at = node.at();
         let once = (Quantity::fixed(1), Offsets::ZERO);
+        // Runs become calls, and tables and loops are planned around their bodies.
         match node {
             Node::Copy { n, unit, .. } => {
                 let run = Run { at, n: *n, value: *unit };
@@ -229,11 +236,15 @@ impl<S: Side> Scheduler<'_, S> {
                 let body = self.seal(list);
                 self.push(out, Op::Table { at, table, packed: *packed, body })
             }
-            // From layout to layout; a loop that moves on neither side has no end.
+            // Only between two layouts can a loop move on neither side. Compiled loops end when an
+            // address is reached, so this one would never end.
             Node::Loop { trip, step: Offsets::ZERO, .. } if !trip.is(1) => {
                 Err(Refusal { reason: "values combined again and again in one place" })
             }
             Node::Loop { trip, step, body, .. } => {
+                // A loop over a few runs needs no loop operation: one permutation does it, or each
+                // run is one call that repeats it for every iteration. The latter changes the order
+                // if there are several runs.
                 let runs = self.runs(*body);
                 if let Some(call) = runs.as_ref().and_then(|runs| self.permuted(runs, *trip, *step)) {
                     return self.push(out, Op::Call { at, call });
