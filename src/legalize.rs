@@ -1,10 +1,13 @@
 //! Legalization: every move becomes loads and stores that the target has.
 //!
-//! A move of `len` bytes becomes accesses of 64, 32, 16, 8, 4, 2, 1 bytes. Its tail is covered by one access that overlaps the one
-//! before it: the overlapped bytes belong to the same block and are written twice with the same value, so gaps and the
-//! neighbours of the block stay untouched. A whole cache line never overlaps: misaligned, it would cross two.
+//! A move of `len` bytes becomes accesses of 64, 32, 16, 8, 4, 2, 1 bytes. Its tail is covered by
+//! one access that overlaps the access before it. The overlapped bytes belong to the same block and
+//! are written twice with the same value, so gaps and the neighbours of the block stay untouched.
+//! An access of 64 bytes, a whole cache line, never overlaps another: misaligned, it would cross
+//! two lines.
 //!
-//! Where the emitter permutes, 64 packed bytes whose words lie near each other are one permutation, if it replaces enough stores: the only choice by cost.
+//! If the emitter has permutations, 64 packed bytes whose words lie near each other become one
+//! permutation, if it replaces enough stores. This is the only choice by cost.
 
 use smallvec::SmallVec;
 
@@ -13,14 +16,15 @@ use crate::kind::Direction;
 use crate::plan::{Body, Legal, Offsets, Op, Plan, Scheduled, Words};
 use crate::target::{Accesses, cost};
 
-/// Splits the moves of `plan` into `accesses`, and joins them to permutations.
+/// Splits the moves of `plan` into `accesses`, and joins moves into permutations.
 ///
 /// # Errors
-/// Only faults of ddtc.
+/// None but faults of ddtc.
 pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result<Plan<Legal>> {
     let accesses = accesses.into();
     let mut ops: Vec<Op> = Vec::with_capacity(plan.ops().len() + 8);
-    // Old index -> new index of the first access; bodies stay runs because order is kept.
+    // Maps the index of an operation to the index of the first operation that it becomes. Bodies
+    // remain runs of operations, because the order is kept.
     let mut starts: Vec<u32> = Vec::with_capacity(plan.ops().len() + 1);
     let moved = |body: Body, starts: &[u32], end: u32| {
         let range = body.range();
@@ -30,6 +34,8 @@ pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result
     };
     let BodyFacts { is_boundary, repeated } = BodyFacts::new(plan);
     let mut run: Vec<Move> = Vec::new();
+    // Moves that follow each other in one body are collected and legalized together. All other
+    // operations are copied, with the new places of their bodies.
     for (i, op) in plan.ops().iter().enumerate() {
         if let Op::Move { at, len } = op {
             starts.push(ops.len() as u32);
@@ -70,11 +76,12 @@ pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result
     Ok(Plan::new(ops, root, plan.tables().to_vec(), plan.kind(), plan.target()))
 }
 
-/// What is known of the operations of a plan by the bodies that they are in.
+/// Facts about the operations of a plan that follow from the bodies that contain them.
 struct BodyFacts {
-    /// Whether another body begins with an operation.
+    /// Whether a body begins at the operation or ends before it.
     is_boundary: Vec<bool>,
-    /// Whether an operation is done several times in a row, however many instances there are.
+    /// Whether the operation is repeated by a loop with a constant trip, whatever the instance
+    /// count is.
     repeated: Vec<bool>,
 }
 
@@ -107,7 +114,7 @@ impl BodyFacts {
     }
 }
 
-/// A move of the scheduled plan, or what is left of it.
+/// A move of the scheduled plan, or the rest of one.
 #[derive(Clone, Copy)]
 struct Move {
     at: Offsets,
@@ -115,25 +122,26 @@ struct Move {
 }
 
 impl Move {
-    /// Returns the part of it behind its first `bytes`.
+    /// Returns the part of the move after its first `bytes` bytes.
     fn rest(self, bytes: u32) -> Move {
         Move { at: self.at + Offsets::new(bytes.into(), bytes.into()), len: self.len - bytes }
     }
 }
 
-/// What a run of moves may become.
+/// Facts about a run of moves that decide what it becomes.
 #[derive(Clone, Copy)]
 struct RunContext {
     accesses: Accesses,
     direction: Direction,
-    /// Whether the run is done several times in a row, so that what is made for a permutation serves several.
+    /// Whether the run is repeated by a loop, so that indices and masks that are made for a
+    /// permutation are used several times.
     repeated: bool,
 }
 
-/// Writes moves that follow each other as legal operations, in their order.
+/// Writes a run of moves as legal operations, in the order of the moves.
 fn legalize_run(moves: &[Move], context: RunContext, ops: &mut Vec<Op>) {
     let mut rest = moves;
-    // Bytes of the first move that went with those before it.
+    // Bytes of the first move that are part of an operation written before.
     let mut consumed = 0;
     let mut last = None;
     while let [first, others @ ..] = rest {
@@ -156,7 +164,8 @@ fn legalize_run(moves: &[Move], context: RunContext, ops: &mut Vec<Op>) {
     }
 }
 
-/// A permutation, how many moves it does, and how many bytes of the next.
+/// A permutation, with the number of whole moves that it does and the number of bytes that it does
+/// of the next one.
 struct Permuted {
     at: Offsets,
     words: Words,
@@ -164,8 +173,9 @@ struct Permuted {
     bytes: u32,
 }
 
-/// The first 64 packed bytes of `first` and `others` as one permutation, of the longest words that will do, if it replaces enough stores; `last` is
-/// the form of the permutation before.
+/// Returns the first 64 packed bytes of `first` and `others` as one permutation, of words that are
+/// as long as possible, if it replaces enough stores. `last` has the words of the permutation
+/// before.
 fn permutation(first: Move, others: &[Move], context: RunContext, last: Option<Words>) -> Option<Permuted> {
     if !context.accesses.permutes || !within_span(first, others) {
         return None;
@@ -175,6 +185,8 @@ fn permutation(first: Move, others: &[Move], context: RunContext, last: Option<W
         let mut left = Words::BYTES;
         let mut stores = Stores { direction: context.direction, number: 0, single: false };
         let mut done = (0, 0);
+        // Collect the user offsets of the words of 64 packed bytes, and count the stores that their
+        // moves take.
         for (i, part) in [first].iter().chain(others).enumerate() {
             let taken = part.len.min(left);
             if !taken.is_multiple_of(unit) {
@@ -190,6 +202,8 @@ fn permutation(first: Move, others: &[Move], context: RunContext, last: Option<W
             }
         }
         let (lowest, words) = Words::new(unit, &offsets)?;
+        // Unpacking words of 4 bytes needs indices and masks. They pay only if they are used again,
+        // or if the permutation replaces more stores.
         let min_stores = match context.direction {
             Direction::Pack => cost::PERMUTED_PACK,
             Direction::Unpack if unit == 8 || context.repeated || last == Some(words) => {
@@ -203,7 +217,8 @@ fn permutation(first: Move, others: &[Move], context: RunContext, last: Option<W
     gathered(8).or_else(|| gathered(4))
 }
 
-/// Whether the next 64 packed bytes are there, and none of them too far from another in user memory for a permutation, of whatever words.
+/// Returns true if there are 64 more packed bytes, and all of them lie within the span of a
+/// permutation in user memory. This check does not depend on the length of the words.
 fn within_span(first: Move, others: &[Move]) -> bool {
     let (mut left, mut low, mut high) = (Words::BYTES, 0, 0);
     for part in [first].iter().chain(others) {
@@ -222,16 +237,17 @@ fn within_span(first: Move, others: &[Move]) -> bool {
     false
 }
 
-/// Counts the stores that moves take.
+/// Counter for the stores that moves take.
 struct Stores {
     direction: Direction,
     number: u32,
-    /// Whether the last one was of a word alone.
+    /// Whether the last store was one word, with which another word can be combined.
     single: bool,
 }
 
 impl Stores {
-    /// Adds those of a move of `len` bytes. Packing, two words go out by one store.
+    /// Adds the stores for a move of `len` bytes. Packing combines two words of 8 bytes into one
+    /// store.
     fn add(&mut self, len: u32) {
         let joined = self.direction == Direction::Pack && len == 8 && self.single;
         self.single = len == 8 && !joined;
@@ -247,7 +263,8 @@ fn accesses(len: u32, widest: u32, mut f: impl FnMut(u32, u32)) {
     while offset < len {
         let rest = len - offset;
         let width = (1 << rest.ilog2()).min(widest);
-        // The smallest access that covers the rest, if it may reach back over bytes of this block.
+        // Use the smallest access that covers the rest, if it reaches back only over bytes of this
+        // block.
         let cover = rest.next_power_of_two();
         if cover <= widest.min(32) && cover != rest && offset + rest >= cover {
             f(len - cover, cover);

@@ -1,74 +1,78 @@
-//! The context of a plan's kernel: where each constant, table and callee of an operation stands.
+//! The context of the kernel for a plan: where code finds each constant, table and callee.
 //!
-//! A plan without straight-line moves is loops around calls; nothing in its code depends on the values of its trips, steps and offsets. Those are words
-//! of the context, one after the other, operation by operation; so layouts of one [`super::Shape`] share code. A plan with moves keeps
-//! its constants in the code, where they are displacements of the accesses, unless it moves parts of objects that lie anywhere
-//! ([`Plan::is_parametric`]): then the user offset of a move is a word too. Tables and callees are words in either case: code has no address.
+//! A plan without straight-line moves consists of loops around calls, and nothing in its code
+//! depends on the values of trips, steps and offsets. These are words of the context, in the order
+//! of the operations, so that layouts of one [`super::Shape`] share code. A plan with moves has its
+//! constants in the code, as displacements of the accesses. If it moves parts of objects that may
+//! lie anywhere ([`Plan::is_parametric`]), the user offset of a move is a word too. Tables and
+//! callees are always words, because code has no address in it.
 //!
-//! Invariant: the words of a call are its offsets, its callee, and its arguments in the order of the callee's parameters. Precompiled code
-//! relies on it.
+//! Invariant: the words of a call are its offsets, its callee, and its arguments in the order of
+//! the callee's parameters. Precompiled code relies on this.
 
 use super::{Body, Legal, Moving, Op, Plan};
 use crate::micro::{Argument, Micro, Role, Table, TableIndex};
 use crate::nest::MIN_OBJECT_DISTANCE;
 
-/// A constant of an operation.
+/// Name of a constant of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// The user offset of the operation.
+    /// User offset of the operation.
     UserOffset,
-    /// Its packed offset.
+    /// Packed offset of the operation.
     PackedOffset,
-    /// Micro-kernel that it calls.
+    /// Micro-kernel that the operation calls.
     Callee,
-    /// An argument of a call.
+    /// Argument of a call, by its role.
     Argument(Role),
     /// User step of a loop.
     UserStep,
     /// Packed step of a loop or table loop.
     PackedStep,
-    /// Bytes of all iterations of a loop on the side that moves ([`Moving`]); of one instance, where the trip carries the count.
+    /// Bytes of all iterations of a loop on the side that moves ([`Moving`]). If the trip carries
+    /// the instance count, the bytes of one instance.
     Bytes,
     /// Address of the column of a table loop.
     Rows,
-    /// Address behind it.
+    /// Address after the column of a table loop.
     RowsEnd,
-    /// Most instances for the first side of a guard.
+    /// Maximum instance count for the first body of a guard.
     Limit,
 }
 
-/// Content of a context word.
+/// Contents of a context word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// A number.
+    /// A number that is known when the plan is made.
     Constant(i64),
     /// The address of a table.
     Table(TableIndex),
-    /// The address behind a table.
+    /// Address after the end of a table.
     TableEnd(TableIndex),
     /// The address of a micro-kernel.
     Callee(Micro),
 }
 
-/// A context before its addresses are known: plain data, which an object writer could turn into relocations.
+/// A context whose addresses are not known yet. It is plain data, which an object writer could turn
+/// into relocations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     /// The words in order.
     pub words: Vec<Word>,
-    /// Tables that [`Word::Table`] names.
+    /// Tables that [`Word::Table`] and [`Word::TableEnd`] name by index.
     pub tables: Vec<Table>,
 }
 
-/// Where code finds a constant.
+/// Place where code finds a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand {
-    /// In itself.
+    /// The constant is in the code.
     Immediate(i64),
-    /// In a context word.
+    /// The constant is the context word with this index.
     Word(u32),
 }
 
-/// Calls `f` for the constants of `op` in the order of their words.
+/// Calls `f` for every constant of `op`, in the order of their context words.
 fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
     if !matches!(op, Op::Guard { .. }) {
         f(Field::UserOffset, Word::Constant(op.at().user));
@@ -77,7 +81,7 @@ fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
         f(Field::PackedOffset, Word::Constant(op.at().packed));
     }
     match op {
-        // Where it goes in the stream is a matter of lengths, which the code depends on anyway.
+        // The packed offset of a move follows from lengths, which the code depends on anyway.
         Op::Move { .. } | Op::Permute { .. } => {}
         Op::Guard { limit, .. } => f(Field::Limit, Word::Constant(*limit as i64)),
         Op::Loop { trip, step, .. } => {
@@ -105,22 +109,23 @@ fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
     }
 }
 
-/// Most words of an operation: those of a call of eight parameters.
+/// Maximum number of words for an operation, which a call with eight parameters has.
 const MAX_WORDS: usize = 9;
 
-/// Where the constants of a plan stand.
+/// Places of all constants of a plan.
 #[derive(Clone, Debug)]
 pub struct Operands<'p> {
     plan: &'p Plan<Legal>,
-    /// The first word of every operation, where constants are words.
+    /// Index of the first word of every operation, if constants are words.
     starts: Option<Vec<u32>>,
-    /// The words, where they are tables and callees only.
+    /// The words, if only tables and callees are words.
     words: Vec<Word>,
 }
 
 impl Plan<Legal> {
-    /// Says whether the constants of the plan are context words: if it has no moves, or some body has parts so far from each other, and in no regular
-    /// distance, that they are of several objects. Other layouts of the same objects then share its code.
+    /// Returns true if the constants of the plan are context words. This is so if it has no moves,
+    /// or if the parts of some body are so far apart, at irregular distances, that they belong to
+    /// several objects. Layouts of the same objects at other addresses then share the code.
     pub fn is_parametric(&self) -> bool {
         let moves = self.ops.iter().any(|op| matches!(op, Op::Move { .. } | Op::Permute { .. }));
         let scattered = |op: &Op| match op {
@@ -131,7 +136,8 @@ impl Plan<Legal> {
         !moves || self.is_scattered(self.root) || self.ops.iter().any(scattered)
     }
 
-    /// Whether the operations of `body` lie at far distances that are not all the same, as rows of a matrix would.
+    /// Returns true if operations of `body` lie at far distances that are irregular. Several far
+    /// distances that are all equal are regular, as between the rows of a matrix.
     fn is_scattered(&self, body: Body) -> bool {
         let ops = self.body(body);
         let distances =
@@ -143,7 +149,7 @@ impl Plan<Legal> {
         })
     }
 
-    /// Returns the context that its code reads.
+    /// Returns the template of the context that the code reads.
     pub fn template(&self) -> Template {
         let mut words = Vec::new();
         if self.is_parametric() {
@@ -155,7 +161,7 @@ impl Plan<Legal> {
         Template { words, tables: self.tables.clone() }
     }
 
-    /// The words of a plan whose constants stand in the code: tables and callees.
+    /// Returns the words of a plan with constants in its code, which are tables and callees.
     fn addresses(&self) -> Vec<Word> {
         let mut words: Vec<Word> =
             (0..self.tables.len()).map(|place| Word::Table(TableIndex::new(place))).collect();
@@ -169,7 +175,7 @@ impl Plan<Legal> {
         words
     }
 
-    /// Returns where its constants stand.
+    /// Returns the places of all constants.
     pub fn operands(&self) -> Operands<'_> {
         if !self.is_parametric() {
             return Operands { plan: self, starts: None, words: self.addresses() };
@@ -184,12 +190,13 @@ impl Plan<Legal> {
 }
 
 impl Operands<'_> {
-    /// Says whether constants are words.
+    /// Returns true if constants are context words.
     pub fn parametric(&self) -> bool {
         self.starts.is_some()
     }
 
-    /// Returns where constant `field` of operation `i` stands; none if it has no such constant.
+    /// Returns the place of the constant `field` of operation `i`, or `None` if the operation has
+    /// no such constant.
     pub fn get(&self, i: usize, field: Field) -> Option<Operand> {
         let (mut next, mut found) = (0, None);
         fields(self.plan.ops.get(i)?, |own, word| {
@@ -200,7 +207,7 @@ impl Operands<'_> {
         });
         let (at, word) = found?;
         Some(match (&self.starts, word) {
-            // An offset of zero costs no code.
+            // An offset of zero needs no code, so it is not read from the context.
             (_, Word::Constant(0)) if matches!(field, Field::UserOffset | Field::PackedOffset) => {
                 Operand::Immediate(0)
             }

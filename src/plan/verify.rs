@@ -28,6 +28,7 @@ impl<P: Phase> Plan<P> {
         if self.root().range().end > self.ops().len() {
             return fail(self.ops().len(), "root body lies outside the plan");
         }
+        // Check each operation by itself, and count the straight-line moves and permutations.
         let mut moves = 0;
         for (i, op) in self.ops().iter().enumerate() {
             if op.body().is_some_and(|b| b.range().end > i) {
@@ -86,7 +87,7 @@ impl<P: Phase> Plan<P> {
                 }
             }
         }
-        // A move becomes one access a word at most, and three for what is left of it.
+        // A move becomes at most one access per 8 bytes, and three more for the rest of it.
         if moves > if legal { MAX_MOVED as usize / 8 + 3 * MAX_MOVES } else { MAX_MOVES } {
             return fail(self.ops().len(), "too many straight-line moves");
         }
