@@ -1,11 +1,14 @@
-//! Refinement: two nests over one packed stream become one nest from memory to memory.
+//! Refinement: joins two nests over one packed stream into one nest from memory to memory.
 //!
-//! Both streams are cut where either is cut, and structure is kept: loops whose iterations are equal pieces of the stream, or become equal when
-//! several of them are taken together, stay loops; rows of a table stay rows. What has no common structure is unfolded row by row.
-//! One instance of the nest made is the **joint period**: the least common multiple of the bytes that one iteration of either root moves. So its count is known
-//! at run time, as that of any nest.
+//! The stream is cut where either nest cuts it, and structure is kept. Loops whose iterations are
+//! equal pieces of the stream, or become equal if several are taken together, remain loops, and
+//! rows of a table remain rows. What has no common structure is unfolded row by row. One instance
+//! of the new nest is the **joint period**: the least common multiple of the bytes that one
+//! iteration of either root moves. So the instance count is known only at run time, as for any
+//! nest.
 //!
-//! Every copy made and every node taken apart is paid for from a budget: where the joint nest would explode it is refused, and the bytes go through a buffer.
+//! Every copy that is made and every node that is unfolded is paid for from a budget. A joint nest
+//! that would explode is refused, and the bytes go through a buffer.
 //!
 //! Source: docs/IR.md, "Other kinds"; common refinement of two partitions of an interval.
 
@@ -21,37 +24,41 @@ use crate::interval::gcd;
 use crate::nest::{Body, Leaf, LoopNest, Lowered, MemorySide, Node, Normal, Offsets, Quantity};
 use item::{Item, Key};
 
-/// Most levels of loops that are joined; a kernel has fewer.
+/// Maximum number of nested loops that are joined. A kernel may have fewer.
 const MAX_DEPTH: usize = 64;
 
-/// Steps that two small nests may take. Large ones may take [`STEPS_PER_ROW`] for each of their rows more.
+/// Steps that two small nests may take. Large ones may also take [`STEPS_PER_ROW`] for each of
+/// their rows and nodes.
 const BASE_STEPS: u64 = 1 << 14;
 
-/// Copies and nodes for each row or node of both nests: cuts add as many rows as there are on both sides, and what is taken apart counts once more.
+/// Additional steps for each row or node of both nests. Cutting makes as many rows as both sides
+/// have together, and each node that is unfolded counts once more.
 const STEPS_PER_ROW: u64 = 4;
 
-/// Two nests as one.
+/// Two nests that have been joined into one.
 #[derive(Clone, Debug)]
 pub struct Refined<L> {
-    /// From the memory of the first, its user side, to that of the second, its packed side. One instance is a joint period.
+    /// The nest from the memory of the first nest, which is its user side, to the memory of the
+    /// second, which is its packed side. One instance is a joint period.
     pub nest: LoopNest<Lowered, L, MemorySide>,
-    /// Bytes of the stream in a joint period; 0 where nothing is moved.
+    /// Bytes of the stream in a joint period; 0 if nothing is moved.
     pub period: u64,
-    /// Whether every period moves the same bytes between the same places, so that one does what any number does.
+    /// Whether every period moves the same bytes between the same places, so that one suffices.
     pub still: bool,
 }
 
-/// Why two nests are not joined. Not a failure: the bytes go through a buffer by design.
+/// Reason why two nests are not joined. This is not a failure: the bytes go through a buffer by
+/// design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Reason, for reports.
     pub reason: &'static str,
 }
 
-/// Joins `user` and `packed`, which is to be the packed side: `Ok(Err(_))` is a refusal by design.
+/// Joins two nests, of which `packed` becomes the packed side. `Ok(Err(_))` is a refusal by design.
 ///
 /// # Errors
-/// Class `NoMem` where there is no memory for rows.
+/// Class `NoMem` if there is no memory for rows.
 pub fn refine<L: Leaf>(
     user: &LoopNest<Normal, L>,
     packed: &LoopNest<Normal, L>,
@@ -66,7 +73,7 @@ pub fn refine<L: Leaf>(
     }
 }
 
-/// Why joining ends early.
+/// Reason why joining ends early.
 enum Stop {
     Refused(&'static str),
     Failed(Error),
@@ -78,7 +85,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// State of a join: the nest under construction, and what was made of pairs of chunks.
+/// State of a join: the nest under construction, and the bodies made so far for pairs of chunks.
 struct Join<'n, L> {
     nests: [&'n LoopNest<Normal, L>; 2],
     nodes: Vec<Node<L>>,
@@ -86,7 +93,7 @@ struct Join<'n, L> {
     steps_left: u64,
 }
 
-/// The items of a side, the next one last.
+/// The rest of one side as a stack of items, with the next item on top.
 type Stack<'n, L> = Vec<Item<'n, L>>;
 
 impl<'n, L: Leaf> Join<'n, L> {
@@ -110,7 +117,7 @@ impl<'n, L: Leaf> Join<'n, L> {
         } else {
             let body = self.chunk(&roots, common, 0)?;
             let still = (user_step, packed_step) == (0, 0);
-            // A loop must move, and of this one a single iteration is ever done.
+            // A loop must move on some side. Only a single iteration of this one is ever done.
             let step = Offsets::new(user_step, if still { common as i64 } else { packed_step });
             Node::Loop { at: Offsets::ZERO, trip: Quantity::counted(1), step, body }
         };
@@ -120,7 +127,7 @@ impl<'n, L: Leaf> Join<'n, L> {
         Ok(Refined { nest, period: common, still: (user_step, packed_step) == (0, 0) })
     }
 
-    /// Bytes that one instance of the root moves.
+    /// Returns the number of bytes that one instance of the root moves.
     fn moved(&self, root: Body) -> i64 {
         let mut sizes: Vec<i64> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
@@ -138,7 +145,7 @@ impl<'n, L: Leaf> Join<'n, L> {
         sizes[root.range()].iter().sum()
     }
 
-    /// The least number of bytes that is whole granules of both.
+    /// Returns the smallest number of bytes that is a multiple of both granules.
     fn common(&self, user: &Item<'n, L>, packed: &Item<'n, L>) -> std::result::Result<u64, Stop> {
         let (a, b) = (user.granule(), packed.granule());
         (a / gcd(a, b))
@@ -160,7 +167,8 @@ impl<'n, L: Leaf> Join<'n, L> {
         Ok(body)
     }
 
-    /// Joins the first `common` bytes of both, at 0 on both sides; made once of equal ones.
+    /// Joins the first `common` bytes of both sides, moved to offset 0 on both. Equal chunks are
+    /// joined once.
     fn chunk(
         &mut self,
         heads: &[Item<'n, L>; 2],
@@ -191,7 +199,7 @@ impl<'n, L: Leaf> Join<'n, L> {
         Ok(body)
     }
 
-    /// Joins equally long streams.
+    /// Joins two streams of equal length and appends the result to `out`.
     fn stacks(
         &mut self,
         [mut user, mut packed]: [Stack<'n, L>; 2],
@@ -208,6 +216,8 @@ impl<'n, L: Leaf> Join<'n, L> {
                 _ => return Err(Error::internal("refine", "streams of different length").into()),
             };
             self.spend(1)?;
+            // Two runs are a copy of the shorter one. Blocks have no regular structure, so their
+            // first row is taken off. All other pairs are cut into common periods.
             match (x, y) {
                 (Item::Run { at, n, unit }, Item::Run { at: to, n: m, unit: other }) => {
                     require_same_class(unit, other)?;
@@ -232,10 +242,12 @@ impl<'n, L: Leaf> Join<'n, L> {
                     let common = self.common(&x, &y)?;
                     let k = x.bytes().min(y.bytes()) / common;
                     if k == 0 {
-                        // No whole period fits.
+                        // Not even one period fits, so unfold the side with the longer pieces.
                         self.unfold_longer([x, y], [&mut user, &mut packed]);
                         continue;
                     }
+                    // Take `k` whole periods off both sides. What remains of an item stays on its
+                    // stack.
                     let cut = |item: Item<'n, L>, stack: &mut Stack<'n, L>| {
                         let (head, rest) = item.clone().cut(k * (common / item.granule()));
                         stack.extend((rest.bytes() > 0).then_some(rest));
@@ -243,7 +255,8 @@ impl<'n, L: Leaf> Join<'n, L> {
                     };
                     let heads = [cut(x, &mut user), cut(y, &mut packed)];
                     if k == 1 && !heads.iter().any(|head| head.granule() == common && !is_run(head)) {
-                        // One period of several iterations on both sides, which share no smaller one.
+                        // This is one period with several iterations on both sides, which have no
+                        // smaller common period.
                         self.unfold_longer(heads, [&mut user, &mut packed]);
                     } else if k == 1 {
                         let [x, y] = heads;
@@ -257,7 +270,7 @@ impl<'n, L: Leaf> Join<'n, L> {
         }
     }
 
-    /// Takes the side of the longer pieces apart.
+    /// Unfolds the first iteration of the side that has the longer pieces.
     fn unfold_longer(&self, [x, y]: [Item<'n, L>; 2], [user, packed]: [&mut Stack<'n, L>; 2]) {
         if x.granule() >= y.granule() {
             x.unfold_first(self.nests[0], user);
@@ -268,7 +281,7 @@ impl<'n, L: Leaf> Join<'n, L> {
         }
     }
 
-    /// `k` periods of `common` bytes.
+    /// Joins `k` periods of `common` bytes.
     fn periods(
         &mut self,
         heads: [Item<'n, L>; 2],
@@ -276,7 +289,8 @@ impl<'n, L: Leaf> Join<'n, L> {
         depth: usize,
         out: &mut List<L>,
     ) -> std::result::Result<(), Stop> {
-        // Several rows a period differ from period to period.
+        // If a period has several rows of a table, periods differ from each other. Join them one by
+        // one.
         if heads.iter().any(|head| head.step().is_none() && head.granule() != common) {
             let [mut user, mut packed] = heads;
             for _ in 0..k {
@@ -288,13 +302,16 @@ impl<'n, L: Leaf> Join<'n, L> {
                 self.stacks([xs, ys], depth + 1, out)?;
                 (user, packed) = (rest, other);
             }
+            // All periods are equal apart from their places. Join the first one, and repeat it as a
+            // loop or a table.
             return Ok(());
         }
         let body = self.chunk(&heads, common, depth)?;
         let steps = heads.each_ref().map(|head| stride(head, common));
         let at = Offsets::new(heads[0].at(), heads[1].at());
         match (&heads, steps) {
-            // The same bytes between the same places: once is enough.
+            // All periods move the same bytes between the same places. Once is enough, unless
+            // values are combined.
             (_, [Some(0), Some(0)]) => {
                 let trip = if L::IDEMPOTENT { 1 } else { k };
                 out.node(Node::Loop { at, trip: Quantity::fixed(trip), step: Offsets::ZERO, body })
@@ -312,7 +329,7 @@ impl<'n, L: Leaf> Join<'n, L> {
         }
     }
 
-    /// Rows on the packed side: every one by itself.
+    /// Appends the rows one by one, for a table on the packed side.
     fn scattered(
         &mut self,
         heads: &[Item<'n, L>; 2],
@@ -342,7 +359,7 @@ impl<'n, L: Leaf> Join<'n, L> {
     }
 }
 
-/// One period of `head`: where that is one iteration, its body.
+/// Puts one period of `head` on the stack: its body, if the period is one iteration.
 fn unfold_single<'n, L: Leaf>(
     head: Item<'n, L>,
     nest: &'n LoopNest<Normal, L>,
@@ -356,7 +373,8 @@ fn is_run<L>(item: &Item<'_, L>) -> bool {
     matches!(item, Item::Run { .. })
 }
 
-/// The root of `nest`, cut to no count: as many iterations or units as anybody asks for.
+/// Returns the root of `nest` without its count, which stands for any number of iterations or
+/// units. The result is `None` if the nest moves nothing.
 fn root<L: Leaf>(nest: &LoopNest<Normal, L>) -> Option<Item<'_, L>> {
     nest.body(nest.root())
         .first()
@@ -364,18 +382,18 @@ fn root<L: Leaf>(nest: &LoopNest<Normal, L>) -> Option<Item<'_, L>> {
         .filter(|item| item.granule() > 0)
 }
 
-/// Values of two classes have no joint run. A beginning of both streams may still be alike.
+/// Checks that two values have one class; those of different classes cannot be one run.
 fn require_same_class<L: Leaf>(unit: L, other: L) -> std::result::Result<(), Stop> {
     if unit == other { Ok(()) } else { Err(Stop::Refused("values of different classes")) }
 }
 
-/// Bytes in memory from one period of `common` bytes to the next; none of rows.
+/// Returns the distance in memory from one period of `common` bytes to the next; `None` for rows.
 fn stride<L: Leaf>(head: &Item<'_, L>, common: u64) -> Option<i64> {
     let granules = (common / head.granule()) as i64;
     head.step().map(|step| step.wrapping_mul(granules))
 }
 
-/// Some rows of a column.
+/// Returns some rows of a column.
 fn column_part(column: &Column, rows: std::ops::Range<usize>) -> Result<Column> {
     if rows == (0..column.len()) {
         return Ok(column.clone());
@@ -383,10 +401,10 @@ fn column_part(column: &Column, rows: std::ops::Range<usize>) -> Result<Column> 
     Column::build(rows.map(|i| column.get(i)))
 }
 
-/// A body under construction: runs that follow each other become columns.
+/// A body under construction, in which runs that follow each other become columns.
 struct List<L> {
     nodes: Vec<Node<L>>,
-    /// User offset, packed offset and units of runs of `unit`.
+    /// Runs of `unit` that are not a node yet: user offset, packed offset, and number of units.
     runs: Vec<[i64; 3]>,
     unit: Option<L>,
 }
@@ -420,7 +438,7 @@ impl<L: Leaf> List<L> {
         Ok(())
     }
 
-    /// Ends the node that was put last.
+    /// Makes a node of the runs collected so far.
     fn flush(&mut self) -> Result<()> {
         let (Some(unit), Some(first)) = (self.unit.take(), self.runs.first()) else { return Ok(()) };
         let node = if self.runs.len() == 1 {

@@ -1,11 +1,16 @@
-//! Segments: the contiguous pieces of user memory that some instances of a layout consist of, in type-map order.
+//! Segments: the contiguous pieces of user memory that some instances of a layout consist of, in
+//! type-map order.
 //!
-//! What a runtime hands to `writev` or to a network card. Neighbours of the stream that touch in user memory are one segment, across blocks,
-//! iterations and instances; what lies in descending order never touches, since a piece has to end where the next one begins. Overlapping
-//! entries are listed as often as the type map has them. There is no segment without a byte.
+//! This is what a runtime passes to `writev` or to a network card. Neighbours in the stream that
+//! touch in user memory are one segment, across blocks, iterations and instances. Neighbours in
+//! descending order of addresses never touch, because a piece has to end where the next one begins.
+//! Overlapping entries are listed as often as the type map has them. Every segment has at least one
+//! byte.
 //!
-//! Segments cut the packed stream as they cut user memory, so each has a first packed byte. All that depends on neither count nor address is
-//! in [`Runs`], made once in O(nodes + rows); after that any question is answered in O(depth + log rows), and nothing is kept between two.
+//! Segments cut the packed stream as they cut user memory, so each has a first packed byte.
+//! Everything that depends on neither the count nor the address is in [`Runs`], which is made once
+//! in O(nodes + rows). After that any question is answered in O(depth + log rows), and nothing is
+//! kept from one question to the next.
 
 mod list;
 mod runs;
@@ -73,19 +78,21 @@ pub struct Segments<'l> {
     nest: &'l LoopNest<Normal>,
     runs: &'l Runs,
     count: u64,
-    /// User offset or address of offset 0 of the nest.
+    /// User offset, or address, of offset 0 of the nest.
     base: i64,
-    /// Segments, and packed bytes.
+    /// Number of segments, and number of packed bytes.
     len: u64,
     bytes: u64,
 }
 
 impl<'l> Segments<'l> {
-    /// Returns those of `count` instances of `nest`, whose `runs` they are, with offset 0 of the nest at user offset `origin`. All user offsets fit 64 bits,
-    /// which is the caller's to know.
+    /// Returns the segments of `count` instances of `nest`. `runs` are the runs of that nest, and
+    /// `origin` is the user offset of offset 0 of the nest. The caller must know that all user
+    /// offsets fit in 64 bits.
     ///
     /// # Errors
-    /// Class `Count` if the packed bytes do not fit 63 bits; segments are no more than these.
+    /// Class `Count` if the packed bytes do not fit in 63 bits. There are no more segments than
+    /// packed bytes.
     pub(crate) fn new(
         nest: &'l LoopNest<Normal>,
         runs: &'l Runs,
@@ -120,7 +127,7 @@ impl<'l> Segments<'l> {
         Segments { base: self.base.wrapping_add(address), ..self }
     }
 
-    /// Returns the prepared knowledge about the layout.
+    /// Returns the prepared facts about the layout.
     pub(crate) fn runs(&self) -> &'l Runs {
         self.runs
     }
@@ -187,7 +194,8 @@ impl<'l> Segments<'l> {
         self.list(index, Filled::over(out)).map(|segments| segments.len())
     }
 
-    /// As [`Segments::fill`], into memory that need not be initialized. Returns the segments.
+    /// Writes the segments as [`Segments::fill`] does, to memory that need not be initialized, and
+    /// returns them.
     ///
     /// # Errors
     /// As [`Segments::fill`].
@@ -210,7 +218,8 @@ impl<'l> Segments<'l> {
         Ok(out.into_entries())
     }
 
-    /// Fills `out` with the segments from packed byte `offset` on: the first one without its bytes before that.
+    /// Fills `out` with the segments from packed byte `offset` on. The first segment begins at that
+    /// byte.
     ///
     /// # Errors
     /// As [`Segments::fill`], for an offset past [`Segments::bytes`].
@@ -218,7 +227,8 @@ impl<'l> Segments<'l> {
         self.list_from(offset, Filled::over(out)).map(|segments| segments.len())
     }
 
-    /// As [`Segments::fill_from`], into memory that need not be initialized. Returns the segments.
+    /// Writes the segments as [`Segments::fill_from`] does, to memory that need not be initialized,
+    /// and returns them.
     ///
     /// # Errors
     /// As [`Segments::fill_from`].
@@ -259,7 +269,7 @@ impl<'l> Segments<'l> {
         if limit >= self.bytes {
             return Ok((self.len - index, self.bytes - start));
         }
-        // The segment of the first byte that is too many is not whole.
+        // The segment that contains the first byte beyond the limit is not whole.
         let end = self.index(limit);
         Ok((end - index, self.start(end)? - start))
     }
@@ -288,7 +298,8 @@ impl<'l> Segments<'l> {
         Ok((index, offset - self.start(index)?))
     }
 
-    /// Returns the first packed byte of segment `index`; for [`Segments::len`], the end of the stream.
+    /// Returns the first packed byte of segment `index`; for [`Segments::len`] this is the end of
+    /// the stream.
     ///
     /// # Errors
     /// Class `Arg` for an index past [`Segments::len`].
@@ -298,6 +309,8 @@ impl<'l> Segments<'l> {
             return end.ok_or_else(|| past_end("index", index, self.len, "segments"));
         }
         let (mut body, mut packed, mut run) = (self.nest.root(), 0, index);
+        // Descend to the node and the iteration in which run `run` begins. `run` becomes the number
+        // within that node or iteration, and 0 means that it begins with it.
         while run > 0 {
             let i = self.runs.first_node(self.nest, body, run);
             let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
@@ -325,10 +338,13 @@ impl<'l> Segments<'l> {
         Ok(packed as u64)
     }
 
-    /// The segment of a packed byte of the stream: the number of breaks up to it.
+    /// Returns the segment that contains a packed byte, which is the number of breaks up to that
+    /// byte.
     fn index(&self, offset: u64) -> u64 {
         let (mut body, mut rest, mut index) = (self.nest.root(), offset as i64, 0);
         loop {
+            // At each level, find the node that contains the byte, and its iteration or row. Add
+            // the breaks before them, and continue inside with the rest of the offset.
             let start = body.start as usize;
             let k = match body.len {
                 1 => 0,
@@ -355,7 +371,8 @@ impl<'l> Segments<'l> {
         }
     }
 
-    /// Returns all segments from `index` on, one after the other, for less than starting again for each costs. An index past [`Segments::len`] has none.
+    /// Returns an iterator over the segments from `index` on, which is cheaper than a search for
+    /// each of them. It is empty for an index past [`Segments::len`].
     pub(crate) fn cursor(&self, index: u64) -> Cursor<'l> {
         let left = self.len.saturating_sub(index);
         Cursor {
@@ -368,23 +385,24 @@ impl<'l> Segments<'l> {
     }
 }
 
-/// Segments that a [`Cursor`] lists at once.
+/// Number of segments that a [`Cursor`] lists at once.
 const LISTED: usize = 64;
 
-/// Segments in order: `Segments::cursor`.
+/// An iterator over segments in order, from `Segments::cursor`.
 #[derive(Clone, Debug)]
 pub struct Cursor<'l> {
     segments: Segments<'l>,
-    /// The segment after those listed.
+    /// The first segment after those that are listed.
     next: u64,
     listed: [Segment; LISTED],
-    /// Those of `listed` that are still to be given.
+    /// Range of the entries of `listed` that are still to be returned: `given` up to `end`.
     given: usize,
     end: usize,
 }
 
 impl Iterator for Cursor<'_> {
-    /// An error is one of memory, for a very deep datatype; the cursor stays where it is.
+    /// The only error is a lack of memory for a very deep datatype. The cursor then stays where it
+    /// is.
     type Item = Result<Segment>;
 
     #[inline]
@@ -401,7 +419,7 @@ impl Iterator for Cursor<'_> {
     }
 }
 
-/// The number of leading indices below `n` for which `before` holds.
+/// Returns the number of leading indices below `n` for which `before` is true.
 #[inline]
 fn partition_point(n: u64, before: impl Fn(u64) -> bool) -> u64 {
     let (mut from, mut n) = (0, n);

@@ -1,8 +1,10 @@
-//! Listing: the runs `[lo, hi)` of a nest into a caller's array, by one descent to the first and the last of them.
+//! Listing of segments: writes the runs `[lo, hi)` of a nest to an array of the caller, by one
+//! descent to the first and the last of them.
 //!
-//! At every node the runs have a head, whole iterations, and a tail. Whole iterations of a loop are the same runs at constant distance, so
-//! only two of them are gone through and the others are copied from these. Nothing is compared with the end of the array on
-//! the way, since the number of runs is known beforehand; a store past its end cannot be written.
+//! At every node, the runs consist of a head, whole iterations, and a tail. Whole iterations of a
+//! loop have the same runs at a constant distance, so only two of them are listed, and the others
+//! are copied from these. The end of the array need not be checked on the way, since the number of
+//! runs is known in advance; `Filled` cannot be written past its end.
 
 use std::ops::Range;
 
@@ -15,31 +17,33 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::filled::Filled;
 use crate::nest::{Body, LoopNest, Node, Normal};
 
-/// Steps kept without allocating.
+/// Number of steps that are kept without allocating memory.
 const INLINE_STEPS: usize = 16;
 
-/// Part that is still to be listed, last things first.
+/// A part that is still to be listed. The stack of steps has the last part first.
 #[derive(Clone, Copy)]
 enum Step {
-    /// Runs `[lo, hi)` of one iteration of a body, which is at user offset `at`.
+    /// Runs `[lo, hi)` of one iteration of `body`, which is at user offset `at`.
     Part { body: Body, at: i64, lo: u64, hi: u64 },
-    /// Whole iterations `[from, to)` of node `i`, whose iteration 0 is at `at`.
+    /// Whole iterations `[from, to)` of node `i`, whose iteration 0 is at user offset `at`.
     Whole { i: usize, at: i64, from: u64, to: u64 },
-    /// `times` iterations more, of which the last two are listed: `runs` segments each, `step` bytes apart.
+    /// `times` more iterations like the last two that are listed, with `runs` segments each, at
+    /// distances of `step` bytes.
     Repeat { times: u64, runs: u64, step: i64, touching: bool },
 }
 
-/// A list under construction.
+/// State of a list under construction.
 struct List<'a, 'o> {
     nest: &'a LoopNest<Normal>,
     runs: &'a Runs,
     count: u64,
-    /// The segments so far; the last one may still grow.
+    /// The segments so far. The last one may still grow.
     out: &'a mut Filled<'o, Segment>,
     steps: SmallVec<[Step; INLINE_STEPS]>,
 }
 
-/// Writes segments `lo ..` of `segments`, which has them, to all of `out`, which is empty and has room.
+/// Writes the segments from `lo` on to all of `out`, which must be empty and have room for at least
+/// one of them, and no more than there are.
 pub(super) fn list(segments: &Segments<'_>, lo: u64, out: &mut Filled<'_, Segment>) -> Result<()> {
     let Segments { nest, runs, count, base, .. } = *segments;
     let hi = lo + out.room() as u64;
@@ -56,7 +60,7 @@ pub(super) fn list(segments: &Segments<'_>, lo: u64, out: &mut Filled<'_, Segmen
 }
 
 impl List<'_, '_> {
-    /// Leaves a step for later.
+    /// Puts a step on the stack for later.
     #[inline]
     fn defer(&mut self, step: Step) -> Result<()> {
         if self.steps.len() == self.steps.capacity() {
@@ -69,15 +73,17 @@ impl List<'_, '_> {
         Ok(())
     }
 
-    /// Runs `[lo, hi)`, at least one, of one iteration of a body at `at`.
+    /// Lists the runs `[lo, hi)`, at least one, of one iteration of a body at user offset `at`.
     #[inline]
     fn part(&mut self, mut body: Body, mut at: i64, mut lo: u64, mut hi: u64) -> Result<()> {
         loop {
+            // Find the first node with a part of these runs.
             let i = self.runs.first_node(self.nest, body, lo);
             let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
             let n = iterations(node, self.count);
             let (before, breaks) = (self.runs.before(body, i), runs.breaks(n));
-            // What later nodes have of it: no run begins before theirs.
+            // Split off the runs that belong to later nodes. They begin at the first run of those
+            // nodes.
             let mut rest = None;
             if i + 1 < body.range().end {
                 let first = self.runs.before(body, i + 1);
@@ -89,6 +95,8 @@ impl List<'_, '_> {
             }
             (lo, hi) = (lo - before, hi - before);
             at = at.wrapping_add(node.at().user);
+            // A node without breaks is one piece, and rows without breaks inside are listed in one
+            // loop. The list then continues with the later nodes.
             if breaks == 0 {
                 self.push(at, node.packed_bytes(self.count) as u64);
             } else if runs.inner == 0 {
@@ -99,6 +107,8 @@ impl List<'_, '_> {
                 (body, at, lo, hi) = rest;
                 continue;
             }
+            // This node has breaks inside its iterations. Leave the later nodes for later, and find
+            // the iteration in which the first run begins.
             if let Some((body, at, lo, hi)) = rest {
                 self.defer(Step::Part { body, at, lo, hi })?;
             }
@@ -106,7 +116,9 @@ impl List<'_, '_> {
             let a = runs.first_iteration(n, lo);
             let before = runs.before(a);
             (lo, hi) = (lo - before, hi - before);
-            // Whether anything lies in the next iteration too.
+            // If the runs reach into the next iteration, they end with a tail, after whole
+            // iterations. Leave both for later. If the head is a whole iteration too, all is left
+            // for later.
             let all = runs.inner + 1;
             if a + 1 < n && hi > runs.before(a + 1) - before {
                 let b = runs.last_iteration(n, hi + before);
@@ -126,7 +138,8 @@ impl List<'_, '_> {
         }
     }
 
-    /// Runs `[lo, hi)` of a node at `at` whose rows or iterations are one run each.
+    /// Lists the runs `[lo, hi)` of a node at user offset `at` whose iterations or rows have no
+    /// break inside.
     #[inline]
     fn rows_of(&mut self, node: &Node, runs: &NodeRuns, at: i64, Range { start: lo, end: hi }: Range<u64>) {
         let apart = matches!(runs.boundaries, Boundaries::Apart);
@@ -154,7 +167,7 @@ impl List<'_, '_> {
         }
     }
 
-    /// Whole iterations `[from, to)` of a node with breaks inside of them.
+    /// Lists the whole iterations `[from, to)` of a node that has breaks inside its iterations.
     fn whole(&mut self, i: usize, at: i64, from: u64, to: u64) -> Result<()> {
         let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
         let Some(body) = node.body() else { return Ok(()) };
@@ -172,8 +185,10 @@ impl List<'_, '_> {
         self.part(body, iteration(node, at, from), 0, runs.inner + 1)
     }
 
-    /// Iterations that repeat the last of two listed ones: each segment is the one `runs` before it, `step` bytes on. Where iterations
-    /// touch, the last segment of each but the last goes on into the next, and so is as long as the one before these.
+    /// Lists more iterations like the last of two that are listed: each segment equals the one
+    /// `runs` before it, moved by `step` bytes. If iterations touch, the last segment of an
+    /// iteration continues in the next iteration, so it is as long as the same segment of the
+    /// iteration before.
     fn repeat_last(&mut self, times: u64, runs: u64, step: i64, touching: bool) {
         let (n, runs) = (self.out.count(), runs as usize);
         let Some(open) = n.checked_sub(1).filter(|_| n > runs) else { return };
@@ -199,7 +214,7 @@ impl List<'_, '_> {
         }
     }
 
-    /// A piece that continues the last segment, or is one.
+    /// Adds a piece, which continues the last segment if they touch.
     #[inline]
     fn push(&mut self, at: i64, len: u64) {
         if let Some(last) = self.out.entries().last_mut()
@@ -211,13 +226,13 @@ impl List<'_, '_> {
         }
     }
 
-    /// `n` pieces that touch nothing before them, as far as there is room.
+    /// Adds `n` pieces that touch nothing before them, as far as there is room.
     #[inline]
     fn extend(&mut self, n: u64, pieces: impl Iterator<Item = Segment>) {
         self.out.extend(usize::try_from(n).unwrap_or(usize::MAX), pieces);
     }
 
-    /// `n` pieces of `len` bytes, at least one, that do not touch each other.
+    /// Adds `n` pieces of `len` bytes, at least one, that do not touch each other.
     #[inline]
     fn strided(&mut self, first: i64, step: i64, len: u64, n: u64) {
         self.push(first, len);
@@ -225,7 +240,7 @@ impl List<'_, '_> {
         self.extend(n - 1, pieces);
     }
 
-    /// Rows `range`, at least one, that do not touch each other.
+    /// Adds the rows in `range`, at least one, that do not touch each other.
     #[inline]
     fn rows(&mut self, at: i64, rows: &Column, len: impl Fn(usize) -> u64, range: Range<u64>) {
         let (from, n) = (range.start as usize, range.end - range.start);
@@ -246,8 +261,9 @@ impl List<'_, '_> {
     }
 }
 
-/// Repeats the last `N` segments until there are `n` more, `step` bytes further each time. They are in registers: in memory, each would
-/// wait for the one `N` before it, which was just stored.
+/// Repeats the last `N` segments until there are `n` more, moved by `step` bytes each time. The
+/// group is in registers. If it were read from memory, each segment would wait for the store of the
+/// one `N` before it.
 fn repeat_group<const N: usize>(list: &mut Filled<'_, Segment>, n: usize, step: i64) {
     let Some(&last) = list.entries().last_chunk::<N>() else { return };
     let mut group = last;
@@ -257,7 +273,7 @@ fn repeat_group<const N: usize>(list: &mut Filled<'_, Segment>, n: usize, step: 
     });
 }
 
-/// The user offset of iteration `i` of a loop or table.
+/// Returns the user offset of iteration `i` of a loop or table.
 #[inline]
 fn iteration(node: &Node, at: i64, i: u64) -> i64 {
     match node {

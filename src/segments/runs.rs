@@ -1,28 +1,32 @@
-//! Keeps beside a nest, per node, where segments begin, so that they can be counted and found.
+//! Facts about every node of a nest from which its segments are counted and found.
 //!
-//! A **break** is a packed byte that does not lie just behind the one before it in user memory: there a new segment begins. Whether two
-//! neighbours of the stream touch depends on both of them alone, so breaks add up: over the nodes of a body, over the iterations of a loop,
-//! over the rows of a table. The runs of a node are the pieces that its breaks cut it into, one more than those; the first may go on with what
-//! stands before the node, the last with what stands behind it.
+//! A **break** is a packed byte that does not directly follow the byte before it in user memory, so
+//! that a new segment begins there. Whether two neighbours of the stream touch depends on these two
+//! alone, so breaks add up over the nodes of a body, the iterations of a loop, and the rows of a
+//! table. The **runs** of a node are the pieces into which its breaks cut it, one more than it has
+//! breaks. Its first run may continue what is before the node, and what is after the node may
+//! continue its last run.
 
 use super::partition_point;
 use crate::column::{Column, try_with_capacity};
 use crate::error::Result;
 use crate::nest::{Body, LoopNest, Node, Normal};
 
-/// Which neighbouring iterations or rows of a node have a break between them.
+/// Classification of the boundaries between neighbouring iterations or rows of a node, which may
+/// have a break or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Boundaries {
-    /// All.
+    /// There is a break at every boundary.
     Apart,
-    /// None: each begins where the one before it ends.
+    /// No boundary has a break: each iteration begins where the one before it ends.
     Touching,
-    /// Some: how many lie before each row.
+    /// Some boundaries have a break. The column has the number of these breaks before each row.
     Mixed(Column),
 }
 
 impl Boundaries {
-    /// Breaks between the first `i` iterations and iteration `i` that lie at no place inside an iteration.
+    /// Returns the number of breaks at the boundaries before iteration `i`, without those inside
+    /// iterations.
     #[inline]
     fn before(&self, i: u64) -> u64 {
         match self {
@@ -33,19 +37,22 @@ impl Boundaries {
     }
 }
 
-/// The runs of one node. Its first byte is at its own offset: bodies and columns of normal nests begin at offset 0.
+/// Runs of one node. The first byte of the node is at the node's own offset, because bodies and
+/// columns of normal nests begin at offset 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NodeRuns {
-    /// Breaks before its first byte, added up over the nodes of the nest: differences count within a body. They wrap, since bodies
-    /// that no iteration has together add up too.
+    /// Prefix sum over the nodes of the nest: the number of breaks before the first byte of the
+    /// node. Only differences within one body have a meaning. The sums may wrap, because they also
+    /// cover bodies that never occur together.
     before: u64,
-    /// Breaks inside one iteration or row.
+    /// Number of breaks inside one iteration or row.
     pub(super) inner: u64,
-    /// Boundaries between its iterations or rows.
+    /// Boundaries between the iterations or rows.
     pub(super) boundaries: Boundaries,
 }
 
-/// Where a node ends: user offset, and breaks before that, added up as those before its first byte.
+/// End of a node: its user offset, and the number of breaks before it, as a prefix sum like
+/// `NodeRuns::before`.
 #[derive(Clone, Copy)]
 struct End {
     at: i64,
@@ -53,14 +60,15 @@ struct End {
 }
 
 impl NodeRuns {
-    /// Breaks before iteration `i`, those between it and the one before it included.
+    /// Returns the number of breaks before iteration `i`, including a break at its beginning.
     #[inline]
     pub(super) fn before(&self, i: u64) -> u64 {
-        // Below the bytes of a stream.
+        // The result is smaller than the number of bytes in the stream, so it does not wrap.
         i.wrapping_mul(self.inner).wrapping_add(self.boundaries.before(i))
     }
 
-    /// Breaks inside all of `n` iterations: the number of the last run.
+    /// Returns the number of breaks inside all of `n` iterations, which is the number of the last
+    /// run.
     #[inline]
     pub(super) fn breaks(&self, n: u64) -> u64 {
         self.before(n.wrapping_sub(1)).wrapping_add(self.inner)
@@ -72,7 +80,7 @@ impl NodeRuns {
         match &self.boundaries {
             Boundaries::Apart if self.inner == 0 => run,
             Boundaries::Apart => run / (self.inner + 1),
-            // A node without a break has one run, 0.
+            // A node without a break has only run 0.
             Boundaries::Touching if run == 0 => 0,
             Boundaries::Touching => (run - 1) / self.inner,
             Boundaries::Mixed(_) => partition_point(n, |i| self.before(i) + self.inner < run),
@@ -91,12 +99,13 @@ impl NodeRuns {
     }
 }
 
-/// The runs of all nodes of a nest: what depends on neither the number of instances nor their address.
+/// Runs of all nodes of a nest. They depend neither on the number of instances nor on their
+/// address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runs(Vec<NodeRuns>);
 
 impl Runs {
-    /// Returns those of `nest`, in O(nodes + rows).
+    /// Computes the runs of `nest`, in O(nodes + rows).
     ///
     /// # Errors
     /// Class `NoMem`.
@@ -105,9 +114,15 @@ impl Runs {
         let (mut runs, mut ends): (_, Vec<End>) =
             (Runs(try_with_capacity("segments", n)?), try_with_capacity("segments", n)?);
         for node in nest.nodes() {
+            // A node follows a break if it does not begin where the node before it ends. At the
+            // first node of a body this counts too, but is never used: only differences within a
+            // body are.
             let at = node.at().user;
             let before = ends.last().map_or(0, |left| left.last.wrapping_add((left.at != at).into()));
-            // Sums are reachable displacements; what is no byte's may wrap. Of one iteration, where a node carries the count.
+            // Now find what the node itself adds: the breaks inside one iteration, the boundaries,
+            // the number of iterations, and the end of the last one. For a node that carries the
+            // instance count, it is one iteration. Sums that are not displacements of a byte may
+            // wrap.
             let (inner, boundaries, n, end) = match node {
                 Node::Copy { n, .. } => (0, Boundaries::Apart, 1, n.k as i64),
                 Node::Loop { trip, step, body, .. } => {
@@ -143,14 +158,14 @@ impl Runs {
         Ok(runs)
     }
 
-    /// Breaks inside a body, and the user offset of its end.
+    /// Returns the number of breaks inside a body, and the user offset of its end.
     #[inline]
     fn body(&self, body: Body, ends: &[End]) -> (u64, i64) {
         let end = ends[body.range().end - 1];
         (end.last.wrapping_sub(self.0[body.start as usize].before), end.at)
     }
 
-    /// Returns the bytes that they take.
+    /// Returns the number of bytes that the runs occupy.
     pub fn bytes_stored(&self) -> usize {
         let columns = self.0.iter().map(|runs| match &runs.boundaries {
             Boundaries::Mixed(before) => before.bytes(),
@@ -159,13 +174,13 @@ impl Runs {
         size_of_val(&*self.0) + columns.sum::<usize>()
     }
 
-    /// Returns those of node `i`.
+    /// Returns the runs of node `i`.
     #[inline]
     pub(super) fn node(&self, i: usize) -> &NodeRuns {
         &self.0[i]
     }
 
-    /// Breaks of a body before its node `i`.
+    /// Returns the number of breaks in a body before its node `i`.
     #[inline]
     pub(super) fn before(&self, body: Body, i: usize) -> u64 {
         self.0[i].before.wrapping_sub(self.0[body.start as usize].before)
@@ -181,13 +196,13 @@ impl Runs {
         let i = start
             + partition_point(body.len.into(), |k| self.before(body, start + k as usize) < run) as usize
             - 1;
-        // Of several nodes, none carries the count.
+        // In a body of several nodes, none carries the instance count.
         let last = self.before(body, i) + self.node(i).breaks(iterations(&nest.nodes()[i], 1));
         i + usize::from(last < run)
     }
 }
 
-/// Iterations or rows of a node.
+/// Returns the number of iterations or rows of a node.
 #[inline]
 pub(super) fn iterations(node: &Node, count: u64) -> u64 {
     match node {
@@ -198,12 +213,12 @@ pub(super) fn iterations(node: &Node, count: u64) -> u64 {
     }
 }
 
-/// The boundaries of rows of which each ends `end` bytes behind its displacement.
+/// Classifies the boundaries of rows that all end `end` bytes after their displacement.
 fn equal_rows<T: Copy + Into<i64>>(rows: &[T], end: i64) -> Result<Boundaries> {
     classify(rows.windows(2).map(|pair| pair[0].into().wrapping_add(end) != pair[1].into()))
 }
 
-/// The boundaries of rows of their own lengths.
+/// Classifies the boundaries of rows that have separate lengths.
 fn rows_with_lengths<T: Copy + Into<i64>, L: Copy + Into<i64>>(rows: &[T], len: &[L]) -> Result<Boundaries> {
     classify(
         rows.windows(2)
@@ -212,7 +227,9 @@ fn rows_with_lengths<T: Copy + Into<i64>, L: Copy + Into<i64>>(rows: &[T], len: 
     )
 }
 
-/// The boundaries that are breaks where `gaps` says so, between neighbours in order.
+/// Classifies the boundaries between neighbouring runs, of which `gaps` says in order whether they
+/// have a break: all do, none does, or some do. In the last case the result has the number of
+/// breaks before each row.
 fn classify(gaps: impl ExactSizeIterator<Item = bool> + Clone) -> Result<Boundaries> {
     let n = gaps.len();
     let breaks: usize = gaps.clone().map(usize::from).sum();
