@@ -2,10 +2,13 @@
 //!
 //! 1. a body lies before the node that uses it, inside the vector;
 //! 2. the root body is empty or has one node, and that node alone carries the instance count;
-//! 3. trips, lengths and tables are not negative; columns of one `Blocks` have one length; rows are not empty;
+//! 3. trips, lengths and tables are not negative; the columns of a `Blocks` node are equally long;
+//!    rows are not empty;
 //! 4. the packed bytes of one instance add up to `size`;
-//! 5. phase `Normal`: no empty node, no unit loop alone in a body, no foldable copy, bodies and rows start at offset (0, 0);
-//! 6. phase `Normal`: a unit loop (left where inlining would cost too much) covers in a packed stream what its body does.
+//! 5. phase `Normal`: no empty node, no unit loop alone in a body, no loop over a copy that could
+//!    be folded; bodies and rows start at offset (0, 0);
+//! 6. phase `Normal`: a unit loop (left where inlining would cost too much) covers as many bytes of
+//!    a packed stream as its body.
 //!
 //! A verifier error is always a fault of ddtc.
 

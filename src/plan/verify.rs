@@ -2,14 +2,16 @@
 //!
 //! 1. a body lies before the operation that uses it, inside the vector;
 //! 2. table loops name columns;
-//! 3. unroll factors and trips are at least 1, and a loop moves on one side at least;
-//! 4. straight-line moves are of bytes, and at most [`MAX_MOVES`](super::MAX_MOVES) of them are in the whole plan, and as many legal ones
-//!    as those can become;
-//! 5. phase `Legal`: every move is a power of two of at most 64 bytes; permutations are in that phase only, for targets with AVX-512;
-//! 6. a call goes the plan's way, copies or does what the plan's operation does to a value, by a micro-kernel of a level that the target
-//!    includes, with the arguments that it takes
-//!    (`Call::verify`): each of its role's kind, something to move, the count in one of them at most, the length that it is made for, and
-//!    what its family asks.
+//! 3. unroll factors and trips are at least 1, and a loop moves on at least one side;
+//! 4. straight-line moves are of bytes; the whole plan has at most [`MAX_MOVES`](super::MAX_MOVES)
+//!    of them, and in phase `Legal` at most as many as these can become;
+//! 5. phase `Legal`: every move is a power of two of at most 64 bytes; permutations are in this
+//!    phase only, for targets with AVX-512;
+//! 6. a call has the plan's direction, and copies or does to values what the plan's operation says.
+//!    Its micro-kernel is of a level that the target includes, and gets the arguments that it takes
+//!    (`Call::verify`): each of the kind that its role has, something to move, the instance count
+//!    in at most one of them, the length that the micro-kernel is made for, and what its family
+//!    asks.
 
 use super::{Legal, MAX_MOVED, MAX_MOVES, Moving, Op, Phase, Plan};
 use crate::error::{Error, Result};

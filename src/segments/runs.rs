@@ -87,7 +87,8 @@ impl NodeRuns {
         }
     }
 
-    /// Returns the last of `n` iterations that has a part of a run before `run`, which is at least 1.
+    /// Returns the last of `n` iterations that has a part of a run before `run`. `run` must be at
+    /// least 1.
     #[inline]
     pub(super) fn last_iteration(&self, n: u64, run: u64) -> u64 {
         match &self.boundaries {
