@@ -251,8 +251,8 @@ impl<L: Leaf> CompiledLayout<L> {
 }
 
 impl CompiledLayout {
-    /// Returns one slot for each node, for the part that the node is. A nest with more than
-    /// `MAX_PARTS` nodes has none.
+    /// Returns one slot for each node of the nest, and makes the slots if there are none yet. A nest
+    /// with more than `MAX_PARTS` nodes has none.
     #[inline]
     pub fn slots(&self) -> &[PartSlot] {
         let nodes = self.nest.nodes();
@@ -285,7 +285,7 @@ impl CompiledLayout {
 pub struct PlacedLayout<L = Byte> {
     /// The shared layout.
     pub layout: Arc<CompiledLayout<L>>,
-    /// User offset in bytes that belongs to the datatype.
+    /// User offset in bytes that the datatype adds to every address of the layout.
     pub origin: i64,
 }
 

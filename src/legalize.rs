@@ -1,10 +1,10 @@
 //! Legalization: every move becomes loads and stores that the target has.
 //!
-//! A move of `len` bytes becomes accesses of 64, 32, 16, 8, 4, 2, 1 bytes. Its tail is covered by
-//! one access that overlaps the access before it. The overlapped bytes belong to the same block and
-//! are written twice with the same value, so gaps and the neighbours of the block stay untouched.
-//! An access of 64 bytes, a whole cache line, never overlaps another: misaligned, it would cross
-//! two lines.
+//! A move of `len` bytes becomes accesses of 64, 32, 16, 8, 4, 2, 1 bytes. Where possible, one
+//! access covers the whole tail and overlaps the access before it. The overlapped bytes belong to
+//! the same block and are written twice with the same value, so gaps and the neighbours of the
+//! block stay untouched. An access of 64 bytes, a whole cache line, is not used for a tail in this
+//! way: it would be misaligned and cross two lines.
 //!
 //! If the emitter has permutations, 64 packed bytes whose words lie near each other become one
 //! permutation, if it replaces enough stores. This is the only choice by cost.

@@ -31,9 +31,9 @@ pub trait Leaves: Copy {
     /// on both sides, the number of units, and the unit.
     fn basic_leaves(self, named: Named) -> BasicLeaves<Self::Leaf>;
 
-    /// Returns the leaf for an unnamed pair of a value and an index (`index` is the type of the
-    /// index and its byte offset from the value), or `None` if the operation treats them as two
-    /// leaves.
+    /// Returns the leaf for an unnamed pair, or `None` if the operation treats the pair as two
+    /// leaves. The arguments are the type of the value, and the type of the index with its byte
+    /// offset from the start of the value.
     fn pair(self, _value: Named, _index: (Named, i64)) -> Option<Self::Leaf> {
         None
     }

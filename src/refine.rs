@@ -302,10 +302,10 @@ impl<'n, L: Leaf> Join<'n, L> {
                 self.stacks([xs, ys], depth + 1, out)?;
                 (user, packed) = (rest, other);
             }
-            // All periods are equal apart from their places. Join the first one, and repeat it as a
-            // loop or a table.
             return Ok(());
         }
+        // All periods are equal apart from their places. Join the first one, and repeat it as a
+        // loop or a table.
         let body = self.chunk(&heads, common, depth)?;
         let steps = heads.each_ref().map(|head| stride(head, common));
         let at = Offsets::new(heads[0].at(), heads[1].at());

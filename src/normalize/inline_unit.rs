@@ -46,8 +46,9 @@ fn inlining_cost<L: Leaf>(n: &Normalizer<L>, node: &Node<L>) -> u64 {
     })
 }
 
-/// Inlines the unit loops of a list if the budget pays for all of them. Other nodes are passed to
-/// `other`, which appends what they become.
+/// Inlines the unit loops of a list if the budget pays for all of them, and otherwise those that
+/// cost nothing. Nodes that are not unit loops are passed to `other`, which appends what they
+/// become.
 pub(super) fn rewrite<L: Leaf>(
     n: &mut Normalizer<L>,
     parts: Vec<Node<L>>,

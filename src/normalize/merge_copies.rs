@@ -390,7 +390,7 @@ mod tests {
         rows.iter().map(|row| [row.at.user, row.at.packed, row.len]).collect()
     }
 
-    /// Merges one row after the other, as the rule is written.
+    /// Merges one row after the other, which is the definition of this rewrite.
     fn merged_plainly(rows: &[Row]) -> Vec<[i64; 3]> {
         let mut merged: Vec<Row> = Vec::new();
         for row in rows {

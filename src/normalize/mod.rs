@@ -65,8 +65,8 @@ pub struct Normalized<L = Byte, S = Stream> {
     pub unique: bool,
 }
 
-/// Brings a lowered nest into normal form. The budget for inlining is proportional to `arguments`,
-/// the number of constructor arguments of the datatype.
+/// Brings a lowered nest into normal form. The budget for inlining grows with `arguments`, the
+/// number of constructor arguments of the datatype.
 ///
 /// # Errors
 /// Class `NoMem` if there is no memory for the nest; anything else is a fault of ddtc.

@@ -185,8 +185,9 @@ impl<S: Side> Scheduler<'_, S> {
         if self.straight(node, self.straight_line_limit()) {
             return self.unrolled(node, at, out);
         }
-        // Now the node is too large to be written out within the usual limit. Leaves become calls,
-        // and loops and tables are planned around their bodies.
+        // Now the node is too large for the usual limit on moves, or its size depends on the
+        // instance count. Leaves become calls, and loops and tables are planned around their
+        // bodies.
         match node {
             Node::Copy { n, .. } => {
                 let call = strided::any_length(self.direction, self.level, *n);
