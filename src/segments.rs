@@ -105,7 +105,7 @@ impl<'l> Segments<'l> {
             return Err(Error::new(ErrorClass::Count, "segments", "count", count, rule));
         };
         let len = match nest.body(nest.root()) {
-            [root] if bytes > 0 => runs.node(nest.root().start as usize).breaks(iterations(root, count)) + 1,
+            [root] if bytes > 0 => runs.node(nest.root().start as usize).gaps(iterations(root, count)) + 1,
             _ => 0,
         };
         Ok(Segments { nest, runs, count, base: origin, len, bytes })

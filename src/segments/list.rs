@@ -81,7 +81,7 @@ impl List<'_, '_> {
             let i = self.runs.first_node(self.nest, body, lo);
             let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
             let n = iterations(node, self.count);
-            let (before, breaks) = (self.runs.before(body, i), runs.breaks(n));
+            let (before, gaps) = (self.runs.before(body, i), runs.gaps(n));
             // Split off the runs that belong to later nodes. They begin at the first run of those
             // nodes.
             let mut rest = None;
@@ -91,18 +91,18 @@ impl List<'_, '_> {
                     let body = Body { start: i as u32 + 1, len: body.range().end as u32 - i as u32 - 1 };
                     rest = Some((body, at, 0, hi - first));
                 }
-                hi = hi.min(before + breaks + 1);
+                hi = hi.min(before + gaps + 1);
             }
             (lo, hi) = (lo - before, hi - before);
             at = at.wrapping_add(node.at().user);
             // A node without breaks is one piece, and rows without breaks inside are listed in one
             // loop. The list then continues with the later nodes.
-            if breaks == 0 {
+            if gaps == 0 {
                 self.push(at, node.packed_bytes(self.count) as u64);
             } else if runs.inner == 0 {
                 self.rows_of(node, runs, at, lo..hi);
             }
-            if breaks == 0 || runs.inner == 0 {
+            if gaps == 0 || runs.inner == 0 {
                 let Some(rest) = rest else { return Ok(()) };
                 (body, at, lo, hi) = rest;
                 continue;

@@ -70,7 +70,7 @@ impl NodeRuns {
     /// Returns the number of breaks inside all of `n` iterations, which is the number of the last
     /// run.
     #[inline]
-    pub(super) fn breaks(&self, n: u64) -> u64 {
+    pub(super) fn gaps(&self, n: u64) -> u64 {
         self.before(n.wrapping_sub(1)).wrapping_add(self.inner)
     }
 
@@ -153,7 +153,7 @@ impl Runs {
                 }
             };
             let made = NodeRuns { before, inner, boundaries };
-            ends.push(End { at: at.wrapping_add(end), last: before.wrapping_add(made.breaks(n)) });
+            ends.push(End { at: at.wrapping_add(end), last: before.wrapping_add(made.gaps(n)) });
             runs.0.push(made);
         }
         Ok(runs)
@@ -198,7 +198,7 @@ impl Runs {
             + partition_point(body.len.into(), |k| self.before(body, start + k as usize) < run) as usize
             - 1;
         // In a body of several nodes, none carries the instance count.
-        let last = self.before(body, i) + self.node(i).breaks(iterations(&nest.nodes()[i], 1));
+        let last = self.before(body, i) + self.node(i).gaps(iterations(&nest.nodes()[i], 1));
         i + usize::from(last < run)
     }
 }
@@ -233,11 +233,11 @@ fn rows_with_lengths<T: Copy + Into<i64>, L: Copy + Into<i64>>(rows: &[T], len: 
 /// breaks before each row.
 fn classify(gaps: impl ExactSizeIterator<Item = bool> + Clone) -> Result<Boundaries> {
     let n = gaps.len();
-    let breaks: usize = gaps.clone().map(usize::from).sum();
-    if breaks == n {
+    let number: usize = gaps.clone().map(usize::from).sum();
+    if number == n {
         return Ok(Boundaries::Apart);
     }
-    if breaks == 0 {
+    if number == 0 {
         return Ok(Boundaries::Touching);
     }
     let (mut gaps, mut before) = (gaps, 0);
