@@ -29,7 +29,7 @@ pub enum Tier {
         /// Summary of the plan in one line.
         schedule: Arc<str>,
     },
-    /// By the walker, because the schedule refused the nest (by design) or because a stage failed.
+    /// By interpreting the nest, because the schedule refused it (by design) or a stage failed.
     Walk {
         /// The reason, for reports.
         reason: Arc<str>,
@@ -61,7 +61,7 @@ pub enum Part {
     /// Rows of blocks, sorted by length within buckets as in the layout's plan: columns for user
     /// offsets, packed offsets and lengths.
     Buckets([Column; 3]),
-    /// The walker, because nothing else serves the node.
+    /// Nothing: the interpreter of nests moves the bytes of the node.
     Walked,
 }
 
@@ -85,7 +85,7 @@ pub struct PartSlot {
     descent: Descent,
     /// Kernels whose instance is an iteration of the node, one per direction, once they are known.
     kernels: [Once<Arc<Kernel>>; 2],
-    /// Packed bytes of the node that the walker has moved.
+    /// Packed bytes of the node that the interpreter of nests has moved.
     moved: AtomicU64,
     part: Awaited<Part>,
 }
@@ -251,8 +251,8 @@ impl<L: Leaf> CompiledLayout<L> {
 }
 
 impl CompiledLayout {
-    /// Returns one slot for each node of the nest, and makes the slots if there are none yet. A nest
-    /// with more than `MAX_PARTS` nodes has none.
+    /// Returns one slot for each node of the nest, and makes the slots if there are none yet. A
+    /// nest with more than `MAX_PARTS` nodes has none.
     #[inline]
     pub fn slots(&self) -> &[PartSlot] {
         let nodes = self.nest.nodes();

@@ -338,13 +338,13 @@ impl<'l> Segments<'l> {
         Ok(packed as u64)
     }
 
-    /// Returns the segment that contains a packed byte, which is the number of breaks up to that
+    /// Returns the segment that contains a packed byte, which is the number of gaps up to that
     /// byte.
     fn index(&self, offset: u64) -> u64 {
         let (mut body, mut rest, mut index) = (self.nest.root(), offset as i64, 0);
         loop {
             // At each level, find the node that contains the byte, and its iteration or row. Add
-            // the breaks before them, and continue inside with the rest of the offset.
+            // the gaps before them, and continue inside with the rest of the offset.
             let start = body.start as usize;
             let k = match body.len {
                 1 => 0,

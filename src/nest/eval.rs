@@ -1,7 +1,7 @@
 //! Reference evaluation of a nest: one copy at a time, in type-map order, on an explicit stack.
 //!
 //! The tests compare other stages with it. It takes no decisions, skips only nodes that move
-//! nothing, and shares no code with the walker or the emitters.
+//! nothing, and shares no code with the interpreter of nests or the emitters.
 
 use super::{Body, Byte, Leaf, LoopNest, Node, Offsets, Phase, Side};
 use crate::kind::Direction;

@@ -4,8 +4,7 @@
 //! The choices are made from the inside out: small bodies become straight-line moves, an innermost
 //! loop becomes one call of a micro-kernel, and what lies around them becomes loops that advance
 //! two pointers. Every constant says where it comes from. Nests that would not fit a kernel are
-//! refused and interpreted by the walker instead, so that the size of generated code is bounded for
-//! any type.
+//! refused and interpreted instead, so that the size of generated code is bounded for any type.
 
 mod irregular;
 mod lanes;
@@ -26,13 +25,13 @@ use crate::nest::{Body, Byte, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Q
 use crate::plan::{MAX_MOVED, MAX_MOVES, Op, Plan, Scheduled};
 use crate::target::{Level, Target, cost};
 
-/// Maximum nesting of loops in a kernel. The walker interprets deeper nests.
+/// Maximum nesting of loops in a kernel. Deeper nests are interpreted.
 const MAX_DEPTH: usize = 16;
 /// Maximum number of operations in a kernel, including calls and loops (about 60 bytes of code
 /// each, so about 4 KiB).
 const MAX_OPS: usize = 96;
 
-/// Reason why a nest has no kernel. This is not a failure: the walker serves such nests by design.
+/// Reason why a nest has no kernel. This is not a failure: such nests are interpreted by design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Reason, for reports.

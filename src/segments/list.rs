@@ -95,7 +95,7 @@ impl List<'_, '_> {
             }
             (lo, hi) = (lo - before, hi - before);
             at = at.wrapping_add(node.at().user);
-            // A node without breaks is one piece, and rows without breaks inside are listed in one
+            // A node without gaps is one piece, and rows without gaps inside are listed in one
             // loop. The list then continues with the later nodes.
             if gaps == 0 {
                 self.push(at, node.packed_bytes(self.count) as u64);
@@ -107,7 +107,7 @@ impl List<'_, '_> {
                 (body, at, lo, hi) = rest;
                 continue;
             }
-            // This node has breaks inside its iterations. Leave the later nodes for later, and find
+            // This node has gaps inside its iterations. Leave the later nodes for later, and find
             // the iteration in which the first run begins.
             if let Some((body, at, lo, hi)) = rest {
                 self.defer(Step::Part { body, at, lo, hi })?;
@@ -139,7 +139,7 @@ impl List<'_, '_> {
     }
 
     /// Lists the runs `[lo, hi)` of a node at user offset `at` whose iterations or rows have no
-    /// break inside.
+    /// gap inside.
     #[inline]
     fn rows_of(&mut self, node: &Node, runs: &NodeRuns, at: i64, Range { start: lo, end: hi }: Range<u64>) {
         let apart = matches!(runs.boundaries, Boundaries::Apart);
@@ -167,7 +167,7 @@ impl List<'_, '_> {
         }
     }
 
-    /// Lists the whole iterations `[from, to)` of a node that has breaks inside its iterations.
+    /// Lists the whole iterations `[from, to)` of a node that has gaps inside its iterations.
     fn whole(&mut self, i: usize, at: i64, from: u64, to: u64) -> Result<()> {
         let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
         let Some(body) = node.body() else { return Ok(()) };

@@ -1,10 +1,11 @@
 //! Facts about every node of a nest from which its segments are counted and found.
 //!
-//! A **break** is a packed byte that does not directly follow the byte before it in user memory, so
-//! that a new segment begins there. Whether two neighbours of the stream touch depends on these two
-//! alone, so breaks add up over the nodes of a body, the iterations of a loop, and the rows of a
-//! table. The **runs** of a node are the pieces into which its breaks cut it, one more than it has
-//! breaks. Its first run may continue what is before the node, and what is after the node may
+//! A **gap** lies before a packed byte that does not directly follow the byte before it in user
+//! memory, so that a new segment begins with it. Neighbours at descending addresses have a gap
+//! between them too. Whether two neighbours of the stream have a gap between them depends on these
+//! two alone, so gaps add up over the nodes of a body, the iterations of a loop, and the rows of a
+//! table. The **runs** of a node are the pieces into which its gaps cut it, one more than it has
+//! gaps. Its first run may continue what is before the node, and what is after the node may
 //! continue its last run.
 
 use super::partition_point;
@@ -13,19 +14,19 @@ use crate::error::Result;
 use crate::nest::{Body, LoopNest, Node, Normal};
 
 /// Classification of the boundaries between neighbouring iterations or rows of a node, which may
-/// have a break or not.
+/// have a gap or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Boundaries {
-    /// There is a break at every boundary.
+    /// There is a gap at every boundary.
     Apart,
-    /// No boundary has a break: each iteration begins where the one before it ends.
+    /// No boundary has a gap: each iteration begins where the one before it ends.
     Touching,
-    /// Some boundaries have a break. The column has the number of these breaks before each row.
+    /// Some boundaries have a gap. The column has the number of these gaps before each row.
     Mixed(Column),
 }
 
 impl Boundaries {
-    /// Returns the number of breaks at the boundaries before iteration `i`, without those inside
+    /// Returns the number of gaps at the boundaries before iteration `i`, without those inside
     /// iterations.
     #[inline]
     fn before(&self, i: u64) -> u64 {
@@ -41,17 +42,17 @@ impl Boundaries {
 /// columns of normal nests begin at offset 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NodeRuns {
-    /// Prefix sum over the nodes of the nest: the number of breaks before the first byte of the
+    /// Prefix sum over the nodes of the nest: the number of gaps before the first byte of the
     /// node. Only differences within one body have a meaning. The sums may wrap, because they also
     /// cover bodies that never occur together.
     before: u64,
-    /// Number of breaks inside one iteration or row.
+    /// Number of gaps inside one iteration or row.
     pub(super) inner: u64,
     /// Boundaries between the iterations or rows.
     pub(super) boundaries: Boundaries,
 }
 
-/// End of a node: its user offset, and the number of breaks before it, as a prefix sum like
+/// End of a node: its user offset, and the number of gaps before it, as a prefix sum like
 /// `NodeRuns::before`.
 #[derive(Clone, Copy)]
 struct End {
@@ -60,14 +61,14 @@ struct End {
 }
 
 impl NodeRuns {
-    /// Returns the number of breaks before iteration `i`, including a break at its beginning.
+    /// Returns the number of gaps before iteration `i`, including a gap at its beginning.
     #[inline]
     pub(super) fn before(&self, i: u64) -> u64 {
         // The result is smaller than the number of bytes in the stream, so it does not wrap.
         i.wrapping_mul(self.inner).wrapping_add(self.boundaries.before(i))
     }
 
-    /// Returns the number of breaks inside all of `n` iterations, which is the number of the last
+    /// Returns the number of gaps inside all of `n` iterations, which is the number of the last
     /// run.
     #[inline]
     pub(super) fn gaps(&self, n: u64) -> u64 {
@@ -80,7 +81,7 @@ impl NodeRuns {
         match &self.boundaries {
             Boundaries::Apart if self.inner == 0 => run,
             Boundaries::Apart => run / (self.inner + 1),
-            // A node without a break has only run 0.
+            // A node without a gap has only run 0.
             Boundaries::Touching if run == 0 => 0,
             Boundaries::Touching => (run - 1) / self.inner,
             Boundaries::Mixed(_) => partition_point(n, |i| self.before(i) + self.inner < run),
@@ -115,12 +116,12 @@ impl Runs {
         let (mut runs, mut ends): (_, Vec<End>) =
             (Runs(try_with_capacity("segments", n)?), try_with_capacity("segments", n)?);
         for node in nest.nodes() {
-            // A node follows a break if it does not begin where the node before it ends. At the
-            // first node of a body this counts too, but is never used: only differences within a
-            // body are.
+            // There is a gap before a node if it does not begin where the node before it ends. At
+            // the first node of a body this counts too, but is never used: only differences within
+            // a body are.
             let at = node.at().user;
             let before = ends.last().map_or(0, |left| left.last.wrapping_add((left.at != at).into()));
-            // Now find what the node itself adds: the breaks inside one iteration, the boundaries,
+            // Now find what the node itself adds: the gaps inside one iteration, the boundaries,
             // the number of iterations, and the end of the last one. For a node that carries the
             // instance count, it is one iteration. Sums that are not displacements of a byte may
             // wrap.
@@ -159,7 +160,7 @@ impl Runs {
         Ok(runs)
     }
 
-    /// Returns the number of breaks inside a body, and the user offset of its end.
+    /// Returns the number of gaps inside a body, and the user offset of its end.
     #[inline]
     fn body(&self, body: Body, ends: &[End]) -> (u64, i64) {
         let end = ends[body.range().end - 1];
@@ -181,7 +182,7 @@ impl Runs {
         &self.0[i]
     }
 
-    /// Returns the number of breaks in a body before its node `i`.
+    /// Returns the number of gaps in a body before its node `i`.
     #[inline]
     pub(super) fn before(&self, body: Body, i: usize) -> u64 {
         self.0[i].before.wrapping_sub(self.0[body.start as usize].before)
@@ -229,8 +230,8 @@ fn rows_with_lengths<T: Copy + Into<i64>, L: Copy + Into<i64>>(rows: &[T], len: 
 }
 
 /// Classifies the boundaries between neighbouring runs, of which `gaps` says in order whether they
-/// have a break: all do, none does, or some do. In the last case the result has the number of
-/// breaks before each row.
+/// have a gap: all do, none does, or some do. In the last case the result has the number of
+/// gaps before each row.
 fn classify(gaps: impl ExactSizeIterator<Item = bool> + Clone) -> Result<Boundaries> {
     let n = gaps.len();
     let number: usize = gaps.clone().map(usize::from).sum();
