@@ -42,18 +42,21 @@ fn check(from: &Datatype, to: &Datatype, periods: u64) -> bool {
         assert!(from.size() == 0 || to.size() == 0);
         return true;
     }
+    // Take as many whole instances of both types as cover the bytes of these periods.
     let bytes = refined.period * periods;
     let counts = [from, to].map(|t| bytes.div_ceil(t.size() as u64));
     if counts.into_iter().zip([from, to]).any(|(n, t)| n * t.extent().unsigned_abs() > 1 << 22) {
         return false;
     }
     let ((from_len, from_at), (to_len, to_at)) = (memory(from, counts[0]), memory(to, counts[1]));
+    // Pack the instances of `from` by the definition, and unpack the bytes of the periods to `to`.
     let mut source: Vec<u8> = (0..from_len).map(|i| (i * 7 + i / 251) as u8).collect();
     let mut stream = vec![0; (counts[0] * from.size() as u64) as usize];
     interp::pack(from, counts[0], &source, from_at, &mut stream).unwrap();
     let before = vec![0xa5; to_len];
     let mut want = before.clone();
     interp::unpack_range(to, counts[1], &stream[..bytes as usize], &mut want, to_at, 0).unwrap();
+    // The joint nest, as it is and in normal form, must move the same bytes without the stream.
     let normal = normalize::normalize(&refined.nest, from.arguments() + to.arguments()).unwrap();
     normal.nest.verify().unwrap_or_else(at);
     let periods = if refined.still { 1 } else { periods };

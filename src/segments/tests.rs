@@ -95,6 +95,7 @@ fn by_hand() {
 
 /// Checks the answer to every question about a layout whose segments are listed in `expected`.
 fn check(segments: &Segments<'_>, expected: &[(i64, u64)], name: &str) {
+    // The expected `n` segments from segment `from` on, without the first `skip` bytes.
     let listed = |from: usize, skip: u64, n: usize| -> Vec<Segment> {
         let mut list: Vec<Segment> =
             expected[from..from + n].iter().map(|&(at, len)| Segment { at, len }).collect();
@@ -105,10 +106,12 @@ fn check(segments: &Segments<'_>, expected: &[(i64, u64)], name: &str) {
     };
     assert_eq!(segments.len(), expected.len() as u64, "{name}");
     assert_eq!(segments.is_empty(), expected.is_empty(), "{name}");
+    // The first packed byte of each segment, and the end of the stream.
     let mut starts = vec![0];
     expected.iter().for_each(|s| starts.push(starts[starts.len() - 1] + s.1));
     let start = starts[expected.len()];
     let unwritten = Segment { at: -7, len: 7 };
+    // From each segment on: lists of several lengths, its start, the cursor, and limits in bytes.
     for i in 0..=expected.len() {
         for room in [1, 2, 3, 7, expected.len() + 1] {
             let mut list = vec![unwritten; room];
@@ -126,6 +129,7 @@ fn check(segments: &Segments<'_>, expected: &[(i64, u64)], name: &str) {
             assert_eq!(found, Ok((n as u64, starts[i + n] - starts[i])), "{name}: {budget} bytes from {i}");
         }
     }
+    // From each byte on: the segment that contains it, and a list that begins there.
     for byte in 0..start {
         let i = starts.partition_point(|&s| s <= byte) - 1;
         assert_eq!(segments.find(byte), Ok((i as u64, byte - starts[i])), "{name}: byte {byte}");
@@ -133,6 +137,7 @@ fn check(segments: &Segments<'_>, expected: &[(i64, u64)], name: &str) {
         let n = segments.fill_from(byte, &mut list).unwrap();
         assert_eq!(list[..n], listed(i, byte - starts[i], n), "{name} from byte {byte}");
     }
+    // The end of the stream is a valid position, and what lies past it is refused.
     assert_eq!(segments.find(start), Ok((segments.len(), 0)));
     assert_eq!(segments.fill_from(start, &mut [unwritten; 2]), Ok(0));
     let refused = [segments.find(start + 1).is_err(), segments.start(segments.len() + 1).is_err()];
