@@ -3,8 +3,8 @@
 //! 1. a body lies before the operation that uses it, inside the vector;
 //! 2. table loops name columns;
 //! 3. unroll factors and trips are at least 1, and a loop moves on at least one side;
-//! 4. straight-line moves are of bytes; the whole plan has at most [`MAX_MOVES`](super::MAX_MOVES)
-//!    of them, and in phase `Legal` at most as many as these can become;
+//! 4. straight-line moves are of bytes; the whole plan has at most [`MAX_MOVES`] of them, and in
+//!    phase `Legal` at most as many as these can become;
 //! 5. phase `Legal`: every move is a power of two of at most 64 bytes; permutations are in this
 //!    phase only, for targets with AVX-512;
 //! 6. a call has the plan's direction, and copies or does to values what the plan's operation says.
