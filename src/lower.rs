@@ -3,8 +3,8 @@
 //! Every datatype node is lowered once, to a body that describes one instance at origin zero. All
 //! users of a shared child, or of equal children, share that body, so the nest is at most as large
 //! as the DAG of the datatype. Lowering simplifies nothing, with one exception: an indexed type
-//! over a gapless child becomes columns directly, because a separate node for each of 10^6 blocks
-//! would cost more than all later stages together.
+//! over a gapless child becomes a single node, whose columns list all blocks. A separate node for
+//! each of 10^6 blocks would cost more than all later stages together.
 //!
 //! Source: the definitions of the constructors, MPI 5.0, section 5.1.2.
 
@@ -27,13 +27,13 @@ pub trait Leaves: Copy {
     /// Maximum number of packed bytes that a basic type has for each byte of its own size.
     const GROWTH: i64 = 1;
 
-    /// Returns the leaves of a basic type, at most two. Each has the byte offsets of its first unit
-    /// on both sides, the number of units, and the unit.
+    /// Returns the leaves of a basic type, at most two. Each leaf consists of the byte offsets of
+    /// its first unit in user memory and in the packed stream, the number of units, and the unit.
     fn basic_leaves(self, named: Named) -> BasicLeaves<Self::Leaf>;
 
-    /// Returns the leaf for an unnamed pair, or `None` if the operation treats the pair as two
-    /// leaves. The arguments are the type of the value, and the type of the index with its byte
-    /// offset from the start of the value.
+    /// Returns the leaf for an unnamed pair type (a value and an index, for MINLOC and MAXLOC), or
+    /// `None` if the operation treats the pair as two leaves. The arguments are the type of the
+    /// value, and the type of the index with its byte offset from the start of the value.
     fn pair(self, _value: Named, _index: (Named, i64)) -> Option<Self::Leaf> {
         None
     }
@@ -41,13 +41,13 @@ pub trait Leaves: Copy {
     /// Checks that the operation is defined for every element of `t`.
     ///
     /// # Errors
-    /// The error for the first element for which the operation is not defined.
+    /// Fails with the error for the first element for which the operation is not defined.
     fn check(self, _t: &Datatype) -> Result<()> {
         Ok(())
     }
 }
 
-/// Leaves of one basic type, from [`Leaves::basic_leaves`]: no more than two of them.
+/// Leaves of one basic type, at most two. [`Leaves::basic_leaves`] returns them.
 pub type BasicLeaves<L> = SmallVec<[(Offsets, u64, L); 2]>;
 
 /// Lowering to bytes, which are moved unchanged.
@@ -147,7 +147,8 @@ impl Leaves for Native {
 impl Leaves for External32 {
     type Leaf = Value;
 
-    /// Growth of `long double`: 16 bytes in external32, and 8 bytes in C on some machines.
+    /// This is the growth of `long double`: 16 bytes in external32, and 8 bytes in C on some
+    /// machines.
     const GROWTH: i64 = 2;
 
     fn basic_leaves(self, named: Named) -> BasicLeaves<Value> {
@@ -161,8 +162,9 @@ impl Leaves for External32 {
     }
 }
 
-/// One lowered datatype: its body and its packed bytes. `run` is the unit and the number of units
-/// if one instance is a gapless run of them from displacement 0.
+/// One lowered datatype: its body, and `size`, the number of packed bytes of one instance. If one
+/// instance is known to be a gapless run from displacement 0, `run` has the unit of that run and
+/// the number of units.
 #[derive(Clone, Copy)]
 struct LoweredType<L> {
     body: Body,
@@ -170,11 +172,13 @@ struct LoweredType<L> {
     run: Option<(L, i64)>,
 }
 
-/// Lowers `t` to a nest for any number of instances, which is known only when the nest is used.
+/// Lowers `t` to a nest. The number of instances is a parameter of the nest: it is known only when
+/// the nest is used.
 ///
 /// # Errors
-/// A size in external32 that does not fit in 64 bits; the errors of [`Leaves::check`]; no memory.
-/// Anything else is a fault of ddtc, because every datatype that could be built has a nest.
+/// Fails if the size in external32 does not fit in 64 bits, if [`Leaves::check`] fails, or if there
+/// is no memory. Any other error is a fault of ddtc, because every datatype that could be built has
+/// a nest.
 pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::Leaf>> {
     if t.size() > i64::MAX / V::GROWTH {
         let rule = "the size in external32 must fit in 64 bits";
@@ -182,8 +186,9 @@ pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::
     }
     leaves.check(t)?;
     // Lower the children of a node before the node itself, on an explicit stack, so that the depth
-    // of a datatype is limited by memory only. A node is pushed a second time, with `children_done`
-    // set, below its children; it is lowered when it is popped again.
+    // of a datatype is limited by memory only. When a node is popped for the first time, it is
+    // pushed again with `children_done` set, and its children are pushed on top of it. When it is
+    // popped again, its children are done, and it is lowered.
     let mut l = Lowering { nodes: Vec::new(), done: HashMap::default(), by_hash: HashMap::default(), leaves };
     let mut stack = vec![(t, false)];
     while let Some((t, children_done)) = stack.pop() {
@@ -226,13 +231,14 @@ struct Lowering<'t, V: Leaves> {
     nodes: Vec<Node<V::Leaf>>,
     done: HashMap<usize, LoweredType<V::Leaf>, BuildKeyHasher>,
     /// Lowered datatypes by structural hash. MPI libraries return equal members of a struct as
-    /// separate datatypes, which are found here by comparison.
+    /// separate datatypes; this map finds the equal one that has been lowered already.
     by_hash: HashMap<u128, &'t Datatype, BuildKeyHasher>,
     leaves: V,
 }
 
 impl<V: Leaves> Lowering<'_, V> {
-    /// Returns the lowered form of an equal datatype, if one has been lowered before.
+    /// Returns the lowered form of a datatype that is equal to `t`, if such a datatype has been
+    /// lowered before.
     fn lowered_equal(&self, t: &Datatype) -> Option<LoweredType<V::Leaf>> {
         let known = self.by_hash.get(&t.structural_hash()).filter(|&&known| known == t)?;
         self.done.get(&known.id()).copied()
@@ -259,8 +265,9 @@ impl<V: Leaves> Lowering<'_, V> {
     }
 
     fn lower_node(&mut self, t: &Datatype) -> Result<LoweredType<V::Leaf>> {
-        // A pair that the operation treats as one value is one leaf. All other types with an
-        // expansion share the body of that expansion.
+        // A pair that the operation treats as one value is one leaf. All other types that have an
+        // expansion (an equivalent tree of simpler constructors, as a subarray has) share the body
+        // of that expansion.
         if let Some((value, index)) = t.value_index_parts()
             && let Some(unit) = self.leaves.pair(value, index)
         {
@@ -269,9 +276,10 @@ impl<V: Leaves> Lowering<'_, V> {
         if let Some(e) = t.expansion() {
             return self.lowered(e);
         }
-        // For the rest, the body follows from the definition of the constructor. `run` is passed on
-        // only where one instance can be a gapless run: for named types, for contiguous copies of
-        // such a run, and for types that share the body of such a type.
+        // For all other types, the body follows from the definition of the constructor. One
+        // instance is known to be a gapless run only for named types, for contiguous copies of such
+        // a run, and for types that share the body of such a type. A vector, indexed type or struct
+        // has `run` set to `None`, even if it has no gap.
         match t.combiner() {
             Combiner::Dup { oldtype }
             | Combiner::Resized { oldtype, .. }
@@ -326,7 +334,8 @@ impl<V: Leaves> Lowering<'_, V> {
         }
     }
 
-    /// Returns the units of one instance of `t`, if several instances in a row are one gapless run.
+    /// Returns the unit of one instance of `t` and the number of units, if several instances in a
+    /// row are known to be one gapless run.
     fn run_of(&self, t: &Datatype) -> Result<Option<(V::Leaf, i64)>> {
         Ok(self.lowered(t)?.run.filter(|&(unit, n)| unit.user().checked_mul(n) == Some(t.extent())))
     }
@@ -351,7 +360,8 @@ impl<V: Leaves> Lowering<'_, V> {
         self.finish(vec![outer], None)
     }
 
-    /// Lowers blocks of one length, at `displacements * scale` bytes.
+    /// Lowers blocks of `blocklength` instances of `t` each. Block `i` is at
+    /// `displacements[i] * scale` bytes.
     fn table(
         &mut self,
         t: &Datatype,
@@ -372,7 +382,8 @@ impl<V: Leaves> Lowering<'_, V> {
         self.finish(vec![table], None)
     }
 
-    /// Lowers blocks with separate lengths, in instances of `t`, at `displacements * scale` bytes.
+    /// Lowers blocks that each have a length of their own: block `i` has `lengths[i]` instances of
+    /// `t`, and is at `displacements[i] * scale` bytes.
     fn indexed(
         &mut self,
         t: &Datatype,
@@ -419,8 +430,8 @@ impl<V: Leaves> Lowering<'_, V> {
                 vec![Node::Blocks { at: Offsets::ZERO, user, packed: Column::build(starts)?, len, unit }]
             }
         } else {
-            // The child has gaps, so every block is a loop over its instances, at the block's
-            // displacement.
+            // The child is not known to be a gapless run, so every block is a loop over its
+            // instances, at the block's displacement.
             let mut list = try_with_capacity("lower", lengths.len())?;
             let mut packed = 0_i64;
             for (&n, &d) in lengths.iter().zip(displacements) {

@@ -1,19 +1,20 @@
-//! Descents: the facts about a node that locating a packed byte below it needs, stored together,
-//! with the division by the node's packed step prepared in advance.
+//! Descents: for each node, the facts that are needed to find a given packed byte inside it. They
+//! are stored together, and the division by the node's packed step is prepared in advance.
 
 use super::divisor::Divisor;
 use super::{Body, Byte, LoopNest, Node, Normal, Offsets};
 
-/// Maximum number of blocks that are scanned one by one; more of them are searched. For this few, a
-/// scan is faster than a search.
+/// Maximum number of blocks among which a packed byte is looked for one by one. More blocks are
+/// searched. For this few blocks, a scan is faster than a search.
 pub const MAX_SCANNED_BLOCKS: usize = 8;
 
-/// Kind of a node, which decides how a descent continues below it.
+/// Kind of a node, which decides how the search for a packed byte continues below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// A loop over anything except a single copy or one node of few blocks.
+    /// A loop over anything except a single copy or a single `Blocks` node of few rows.
     Loop,
-    /// A loop over one copy whose length is the packed step, so that the packed side is one run.
+    /// A loop over one copy whose length is the packed step, so that the packed bytes of all
+    /// iterations are contiguous.
     Strips,
     /// A loop over one `Blocks` node with at most [`MAX_SCANNED_BLOCKS`] rows, as a structure has.
     Structures,
@@ -23,10 +24,11 @@ pub enum Level {
     Leaf,
 }
 
-/// The facts about one node that a descent reads. They fit in one cache line of 64 bytes.
+/// The facts about one node that are read when a packed byte is looked for inside it. They fit in
+/// one cache line of 64 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Descent {
-    /// Kind of the node, which decides how a descent continues.
+    /// Kind of the node, which decides how the search continues below it.
     pub level: Level,
     /// Offset of iteration 0, or of a leaf, in bytes.
     pub at: Offsets,

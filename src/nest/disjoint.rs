@@ -1,5 +1,5 @@
 //! Overlap analysis: whether a transfer writes any byte of a side twice. The schedule asks this
-//! before it chooses another order than that of the type map.
+//! before it chooses an order different from that of the type map.
 //!
 //! Method: interval nesting by sorted stride. A set of byte ranges that is repeated at a stride no
 //! smaller than the width of the set does not overlap itself. Applied from the smallest stride to
@@ -15,9 +15,10 @@ use crate::kind::Direction;
 pub enum Disjoint {
     /// No two entries share a byte, for any instance count up to this one.
     UpTo(u64),
-    /// Some byte certainly belongs to two entries, with one instance or with two.
+    /// Some byte certainly belongs to two entries if there are two instances, or even if there is
+    /// one.
     No,
-    /// Neither overlap nor its absence could be shown.
+    /// It could be shown neither that entries overlap nor that they do not.
     Unknown,
 }
 
@@ -28,17 +29,18 @@ impl Disjoint {
     }
 }
 
-/// The bytes `[lo, hi)` that one iteration of a node or body touches, at least one byte, and the
-/// loops around them. The loops are kept apart because they may still be sorted by stride.
+/// The range of bytes `[lo, hi)`, never empty, that one iteration of a node or body touches, and
+/// the loops around this range. The loops are kept in a list instead of being folded into the
+/// range, because they may still be sorted by stride.
 #[derive(Clone, Debug)]
 struct Shape {
     lo: i128,
     hi: i128,
-    /// Whether the entries inside `[lo, hi)` are disjoint: `Some(false)` if they are known to
-    /// overlap, `None` if neither is known.
+    /// `Some(true)` if the entries inside `[lo, hi)` are known to be disjoint, `Some(false)` if
+    /// they are known to overlap, and `None` if neither is known.
     inner: Option<bool>,
-    /// Perfectly nested loops around the range: stride, and a trip count of at least 2. The trip is
-    /// `None` if it has the instance count as a factor.
+    /// Perfectly nested loops around the range. Each has a stride and a trip count of at least 2;
+    /// the trip count is `None` if the instance count is a factor of it.
     loops: Vec<(i128, Option<u64>)>,
 }
 
@@ -70,7 +72,8 @@ impl AddressSpace {
 }
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
-    /// Returns up to which instance count the user bytes of all entries are pairwise disjoint.
+    /// Returns whether the user bytes of all entries are pairwise disjoint, and up to which
+    /// instance count.
     ///
     /// The cost is O(nodes), plus O(rows log rows) for tables and blocks. The result is `Unknown`
     /// if there is no memory for sorting the rows.
@@ -103,11 +106,12 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         Ok(shapes)
     }
 
-    /// Decides about the whole nest by the shapes of all nodes.
+    /// Decides whether the entries of the whole nest are disjoint, from the shapes of all nodes.
     fn decide_root(&self, shapes: &[Option<Shape>]) -> Disjoint {
         let Some(shape) = body_shape(&shapes[self.root().range()]) else { return Disjoint::UpTo(u64::MAX) };
         match (decide(&shape), self.body(self.root())) {
-            // The root loop has `k * count` iterations, and `max` limits the iterations.
+            // The root loop has `k * count` iterations. `max` limits these iterations, so it limits
+            // the instance count to `max / k`.
             (Disjoint::UpTo(max), [Node::Loop { trip, .. }]) if max < u64::MAX => {
                 Disjoint::UpTo(max / trip.k)
             }
@@ -121,13 +125,14 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         node: &Node<L>,
         shapes: &[Option<Shape>],
     ) -> Result<Option<Shape>> {
-        // A leaf knows the ranges of its rows. A loop, or a table in the packed space, keeps its
-        // stride as a loop of the shape; the rows of a table in user space are compared one by one.
+        // A leaf gives the byte ranges of its rows. A loop adds its stride to the loops of its
+        // body's shape, and so does a table in the packed space. The rows of a table in user space
+        // have no stride, so they are compared one by one.
         let at = i128::from(space.select(node.at()));
         Ok(match node {
             Node::Copy { n, unit, .. } => {
-                // A dense run never overlaps itself, whatever its count is: the count only makes it
-                // longer.
+                // A copy is a dense run of bytes, which never overlaps itself. If the instance
+                // count is a factor of the length, it only makes the run longer.
                 let width = i128::from(n.k) * i128::from(space.select(unit.span(1)));
                 (width > 0).then(|| Shape { lo: at, hi: at + width, inner: Some(true), loops: Vec::new() })
             }
@@ -152,8 +157,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                 };
                 let rows = displacements.iter().map(|d| (i128::from(d) + leaf.lo, i128::from(d) + leaf.hi));
                 let Some(mut s) = ranges(at, rows)? else { return Ok(None) };
-                // If the hulls of two rows overlap, their bytes do so for certain only if the body
-                // fills its hull.
+                // If the ranges of two rows overlap, it is certain that the rows share a byte only
+                // if the body has no gap, which is known for a single copy.
                 let filled = matches!(self.body(*body), [Node::Copy { .. }]);
                 s.inner = match (s.inner, leaf.inner) {
                     (Some(true), Some(true)) => Some(true),
@@ -174,8 +179,10 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     }
 }
 
-/// Combines the nodes of a body into one shape. A single node keeps its loops; of several nodes the
-/// hulls are compared, and their loops are gone.
+/// Combines the shapes of the nodes of a body into one. A single node keeps its loops. The loops of
+/// several nodes are folded into their ranges `[lo, hi)`, and these ranges are compared: if they
+/// are apart, and each node is disjoint in itself, the body is disjoint. If the ranges of two nodes
+/// overlap, it is unknown whether their bytes do, because the ranges may have gaps.
 fn body_shape(shapes: &[Option<Shape>]) -> Option<Shape> {
     let mut moving = shapes.iter().flatten();
     let first = moving.next()?;
@@ -197,7 +204,8 @@ fn body_shape(shapes: &[Option<Shape>]) -> Option<Shape> {
     Some(Shape { lo: folded[0].lo, hi, inner, loops: Vec::new() })
 }
 
-/// Combines the ranges of rows into one shape. They are disjoint exactly if sorted neighbours are.
+/// Combines the byte ranges of rows into one shape. If the rows are sorted by address, they are
+/// disjoint exactly if no row overlaps the next one.
 fn ranges(at: i128, all: impl ExactSizeIterator<Item = (i128, i128)>) -> Result<Option<Shape>> {
     let mut rows = try_with_capacity("disjoint", all.len())?;
     rows.extend(all);
@@ -229,12 +237,13 @@ fn hull(shape: &Shape) -> Shape {
     Shape { lo, hi, inner, loops: Vec::new() }
 }
 
-/// Decides whether a shape is disjoint: first its inside, then its loops by ascending stride.
+/// Decides whether a shape is disjoint: first the inside of its range, then its loops by ascending
+/// stride.
 fn decide(shape: &Shape) -> Disjoint {
     let mut loops: Vec<(i128, Option<u64>)> = shape.loops.iter().map(|&(s, t)| (s.abs(), t)).collect();
     loops.sort_by_key(|l| l.0);
-    // The same bytes are touched twice: by two iterations of a loop with stride 0, or inside
-    // already.
+    // Some byte is touched twice: either already inside the range, or by two iterations of a loop
+    // with stride 0.
     if shape.inner == Some(false) || loops.first().is_some_and(|l| l.0 == 0) {
         return Disjoint::No;
     }
@@ -248,8 +257,9 @@ fn decide(shape: &Shape) -> Disjoint {
             return Disjoint::Unknown;
         }
         let trip = trip.unwrap_or_else(|| {
-            // Only this loop has the instance count. Take the largest count whose span still fits
-            // below the next larger stride: `span + stride * (count - 1) <= next`.
+            // Only the trip count of this loop has the instance count as a factor. Take the largest
+            // trip count whose span still fits below the next larger stride:
+            // `span + stride * (trip - 1) <= next`.
             if let Some(&(next, _)) = loops.get(i + 1) {
                 limit = u64::try_from((next - span) / stride + 1).unwrap_or(u64::MAX);
             }

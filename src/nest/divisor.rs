@@ -1,4 +1,5 @@
-//! Division by a number that is known long before the dividend: a multiplication and a shift.
+//! Division by a number that is known long before the dividend. It is done by a multiplication and
+//! a shift.
 //!
 //! Granlund and Montgomery, Division by Invariant Integers using Multiplication (PLDI 1994),
 //! theorem 4.2: if `2^l >= d`, dividends have 63 bits, and `m` is the smallest integer that is at
@@ -20,8 +21,8 @@ impl Divisor {
     pub(super) fn new(d: u64) -> Divisor {
         assert!(d > 0 && d <= 1 << 63, "no divisor of 63-bit numbers");
         let shift = d.next_power_of_two().trailing_zeros();
-        // At most 2^63 if `d` is a power of two. Otherwise `d > 2^(shift - 1)`, so it is less than
-        // 2^64.
+        // The factor fits in 64 bits. If `d` is a power of two, the factor is 2^63. Otherwise
+        // `d > 2^(shift - 1)`, so the factor is less than 2^64.
         let factor = (1_u128 << (63 + shift)).div_ceil(d.into()) as u64;
         Divisor { factor, shift }
     }

@@ -1,7 +1,7 @@
 //! Reference evaluation of a nest: one copy at a time, in type-map order, on an explicit stack.
 //!
-//! The tests compare other stages with it. It takes no decisions, skips only nodes that move
-//! nothing, and shares no code with the interpreter of nests or the emitters.
+//! The tests compare other stages with this evaluation. It takes no decisions, skips only nodes
+//! that move nothing, and shares no code with the interpreter of nests or the emitters.
 
 use super::{Body, Byte, Leaf, LoopNest, Node, Offsets, Phase, Side};
 use crate::kind::Direction;
@@ -18,7 +18,7 @@ pub struct Visit<L = Byte> {
 }
 
 enum Pending<'a, L> {
-    /// Nodes `[next, end)` of the vector, in an iteration at `at`.
+    /// Nodes `[next, end)` of the nest are still to be visited, in an iteration at `at`.
     Nodes {
         next: usize,
         end: usize,
@@ -39,8 +39,8 @@ impl<L> Pending<'_, L> {
 }
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
-    /// Returns for every node whether it has a leaf that moves something. The evaluation skips the
-    /// others, because a loop over nothing may have 2^60 iterations.
+    /// Returns for every node whether it has a leaf that moves something. The evaluation skips all
+    /// other nodes, because a loop over nothing may have 2^60 iterations.
     fn moving(&self) -> Vec<bool> {
         let mut moving: Vec<bool> = Vec::with_capacity(self.nodes().len());
         for node in self.nodes() {
@@ -89,8 +89,10 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                     }
                 }
                 Pending::Loop { node, i, at } => {
-                    // Iteration `i` begins at `step`. After the last iteration of a table there is
-                    // no row left to read, and the entry is removed below.
+                    // Find the number of iterations, `trip`, and the offset `step` at which
+                    // iteration `i` begins. If the last iteration of a table is done, row `i` does
+                    // not exist and must not be read; the table is then popped from the stack
+                    // below.
                     let (trip, step) = match node {
                         Node::Loop { trip, step, .. } => (trip.at(count), at.step(*step, *i as i64)),
                         Node::Table { displacements, packed, .. } => {

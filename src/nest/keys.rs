@@ -1,5 +1,5 @@
 //! A hash for keys of a few words, such as bodies, addresses, nodes and hashes. It takes one
-//! multiplication per word, where general hash functions have a set-up cost that pays for long
+//! multiplication per word. General hash functions have a set-up cost that pays off only for long
 //! input.
 //!
 //! It is meant for maps that live within one pass over one datatype and are not visible outside. It

@@ -1,8 +1,10 @@
-//! Leaves of a nest, which move bytes or values of a class, and the packed side of a nest.
+//! Leaves of a nest, which move bytes or values of a class, and the packed side of a nest, which is
+//! a stream or a second layout in memory.
 //!
-//! Both are type parameters. Code that takes a `LoopNest<P>` gets bytes and a stream, and cannot be
-//! given anything else. A value has a class instead of a basic type, so that runs of basic types
-//! that an operation treats in the same way merge: `int` and `float` are one class in external32.
+//! The leaf and the packed side are type parameters of a nest. Code that takes a `LoopNest<P>` gets
+//! bytes and a stream, and cannot be given anything else. A value has a class instead of a basic
+//! type, so that runs of basic types that an operation treats in the same way merge: `int` and
+//! `float` are one class in external32.
 
 use std::fmt;
 use std::hash::Hash;
@@ -17,11 +19,12 @@ mod sealed {
 
 /// Unit in which a leaf counts its length.
 pub trait Leaf: sealed::Sealed + Copy + Eq + Hash + fmt::Debug + fmt::Display + 'static {
-    /// Whether moving a unit a second time changes nothing. It does not hold for values, which may
-    /// be added.
+    /// Whether moving a unit a second time changes nothing. This is false for values, because an
+    /// operation may add them.
     const IDEMPOTENT: bool;
 
-    /// Returns the unit for a nest whose packed side is memory too.
+    /// Returns the unit for a nest whose packed side is memory too, where the unit has its user
+    /// size on both sides.
     fn in_memory(self) -> Self;
 
     /// Returns the number of bytes of one unit in user memory.
@@ -33,15 +36,15 @@ pub trait Leaf: sealed::Sealed + Copy + Eq + Hash + fmt::Debug + fmt::Display + 
     /// Parses the unit from its text form; the empty text is a byte.
     fn from_text(text: &str) -> Option<Self>;
 
-    /// Returns the bytes of `k` units on both sides, or `None` if one of them does not fit in 63
-    /// bits.
+    /// Returns the number of bytes of `k` units on each side, or `None` if one of these numbers
+    /// does not fit in 63 bits.
     fn bytes(self, k: u64) -> Option<Offsets> {
         let k = i64::try_from(k).ok()?;
         Some(Offsets { user: self.user().checked_mul(k)?, packed: self.packed().checked_mul(k)? })
     }
 
-    /// Returns the bytes of `k` units on both sides. They must be known to fit, as the lengths in a
-    /// nest are.
+    /// Returns the number of bytes of `k` units on each side. The caller must know that both
+    /// numbers fit in 63 bits, as for the lengths in a nest.
     fn span(self, k: i64) -> Offsets {
         Offsets { user: self.user().wrapping_mul(k), packed: self.packed().wrapping_mul(k) }
     }
@@ -88,17 +91,17 @@ pub enum Number {
     Int,
     /// Unsigned integer.
     Uint,
-    /// IEEE binary floating point of its size.
+    /// IEEE binary floating point, in the format that the size of the value determines.
     Float,
     /// C's `long double` where it is the x87 format: 10 bytes and padding.
     Extended,
-    /// Two [`Number::Float`]s of half its size.
+    /// Complex number: two [`Number::Float`]s, each of half the size of the value.
     Complex,
-    /// Two [`Number::Extended`].
+    /// Complex number: two [`Number::Extended`] numbers.
     ExtendedComplex,
     /// Truth value.
     Logical,
-    /// Character: no arithmetic.
+    /// Character, for which no arithmetic is defined.
     Character,
     /// Bits without a meaning.
     Bits,
@@ -151,8 +154,8 @@ pub enum Class {
     Pair([(Number, u8); 2]),
     /// external32 representation of the same size: bytes are reversed on little-endian machines.
     Swap,
-    /// external32 representation that the conversion of this kind of number makes (MPI 5.0,
-    /// 14.5.2), mostly of another size.
+    /// external32 representation that must be converted from this kind of number (MPI 5.0, 14.5.2).
+    /// It mostly has a different size.
     Resize(Number),
 }
 
@@ -165,8 +168,8 @@ pub struct Value {
 }
 
 impl Value {
-    /// Returns the value that a basic type is in memory. A pair is one value, including its
-    /// padding.
+    /// Returns the value that a basic type is in memory. A pair is one value, which includes the
+    /// padding between the value and the index, but no padding after the index.
     pub fn native(named: Named) -> Value {
         match *named.parts() {
             [(value, _), (index, at)] => Value::pair(value, index, at),
@@ -187,9 +190,10 @@ impl Value {
         Value { class, user: (at + index.size()) as u8, packed: (value.size() + index.size()) as u8 }
     }
 
-    /// Returns the value that a reduction by `op` sees in a basic type, and how many there are in
-    /// one element. Types that `op` treats in the same way have equal values, so that their runs
-    /// merge: for a sum, a complex number is two real numbers. The type must not be a pair.
+    /// Returns the value that a reduction by `op` sees in a basic type, and how many such values
+    /// one element of that type has. Types that `op` treats in the same way have equal values, so
+    /// that their runs merge: for a sum, a complex number is two real numbers. The type must not be
+    /// a pair.
     pub fn reduced(op: Op, named: Named) -> (Value, u64) {
         let number = Number::from_named(named);
         let (number, n) = match (op, number) {
@@ -205,8 +209,8 @@ impl Value {
         (Value::number(number, (named.size() / n) as u8), n as u64)
     }
 
-    /// Returns the external32 value of a basic type, and how many there are in one element: a
-    /// complex number is two. The type must not be a pair.
+    /// Returns the external32 value of a basic type, and how many such values one element of that
+    /// type has: a complex number is two. The type must not be a pair.
     pub fn external32(named: Named) -> (Value, u64) {
         let number = Number::from_named(named);
         let (number, n) = match number {
@@ -287,11 +291,11 @@ pub trait Side: sealed::Sealed + Copy + fmt::Debug + 'static {
     const NAME: &'static str;
 }
 
-/// A packed stream, which has no gaps and is in type-map order.
+/// Packed side that is a stream, without gaps and in type-map order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stream;
 
-/// A second layout in user memory, with gaps and in any order.
+/// Packed side that is a second layout in user memory, with gaps and in any order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MemorySide;
 

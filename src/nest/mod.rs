@@ -10,9 +10,9 @@
 //! body has at most one node, and no other node has a trip or length that is a multiple of `count`.
 //!
 //! Phases are sealed marker types: [`Lowered`] (straight from the constructors) and [`Normal`]
-//! (canonical; the cache key). So are the two other type parameters: the leaf ([`Byte`], or a
-//! [`Value`] of a class) and the packed side (a [`Stream`], or a second [`MemorySide`]). Source:
-//! docs/IR.md, section "Nest".
+//! (canonical; the cache key). The two other type parameters are sealed marker types as well: the
+//! leaf ([`Byte`], or a [`Value`] of a class) and the packed side (a [`Stream`], or a second
+//! [`MemorySide`]). Source: docs/IR.md, section "Nest".
 
 mod descent;
 mod disjoint;
@@ -82,8 +82,8 @@ impl Offsets {
         Offsets { user, packed }
     }
 
-    /// Returns this offset advanced by `i` steps. It wraps on overflow, which cannot happen for an
-    /// offset that is reached: the constructors have checked every reachable displacement.
+    /// Returns this offset advanced by `i` steps. The sum wraps on overflow, which cannot happen
+    /// for an offset that is reached: the constructors have checked every reachable displacement.
     pub fn step(self, step: Offsets, i: i64) -> Offsets {
         Offsets {
             user: self.user.wrapping_add(step.user.wrapping_mul(i)),
@@ -106,7 +106,8 @@ impl std::ops::Sub for Offsets {
     }
 }
 
-/// A trip or a length: `k`, or `k * count` with the run-time instance count.
+/// A trip count or a length: the constant `k`, or `k * count`, where `count` is the instance count
+/// at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Quantity {
     /// The constant factor.
@@ -126,8 +127,8 @@ impl Quantity {
         Quantity { k, per_count: true }
     }
 
-    /// Returns the value for `count` instances. It saturates, because no memory holds a stream that
-    /// long.
+    /// Returns the value for `count` instances. The product saturates, because no memory holds a
+    /// stream that long.
     pub fn at(self, count: u64) -> u64 {
         if self.per_count { self.k.saturating_mul(count) } else { self.k }
     }
@@ -248,7 +249,7 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Returns [`Node::at`] for changing it.
+    /// Returns a mutable reference to the offset that [`Node::at`] returns.
     pub fn at_mut(&mut self) -> &mut Offsets {
         match self {
             Node::Loop { at, .. }
@@ -299,7 +300,7 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Returns the packed bytes of the whole node for `count` instances.
+    /// Returns the number of packed bytes of the whole node for `count` instances.
     #[inline]
     pub fn packed_bytes(&self, count: u64) -> i64 {
         match self {
@@ -362,7 +363,7 @@ pub struct LoopNest<P, L = Byte, S = Stream> {
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     /// Makes a nest of its parts, with `size` packed bytes and `extent` user bytes per instance.
-    /// [`LoopNest::verify`] checks it.
+    /// Nothing is checked here; [`LoopNest::verify`] does that.
     pub fn new(nodes: Vec<Node<L>>, root: Body, size: i64, extent: i64) -> Self {
         Self { nodes, root, size, extent, phase: PhantomData }
     }
@@ -382,12 +383,12 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         &self.nodes[body.range()]
     }
 
-    /// Returns the packed bytes of one instance.
+    /// Returns the number of packed bytes of one instance.
     pub fn size(&self) -> i64 {
         self.size
     }
 
-    /// Returns the user bytes from one instance to the next.
+    /// Returns the distance in user bytes from one instance to the next.
     pub fn extent(&self) -> i64 {
         self.extent
     }

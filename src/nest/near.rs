@@ -18,7 +18,7 @@ pub const MIN_OBJECT_DISTANCE: i64 = 64 << 10;
 /// Maximum number of rows of a nest that is hashed. A datatype of addresses has one row per object.
 const MAX_HASHED_ROWS: usize = 4096;
 
-/// Returns true if a distance is taken to be one between two objects.
+/// Returns true if a distance is so large that its two ends are taken to lie in different objects.
 fn is_far(distance: i64) -> bool {
     distance.unsigned_abs() >= MIN_OBJECT_DISTANCE.unsigned_abs()
 }
@@ -28,12 +28,13 @@ fn within_object(distance: i64) -> Option<i64> {
     (!is_far(distance)).then_some(distance)
 }
 
-/// Returns the distance of each row from the row before it; of the first row, from 0.
+/// Returns the distance of each row from the row before it. For the first row it is the distance
+/// from 0.
 fn distances(rows: &Column) -> impl Iterator<Item = i64> + '_ {
     rows.iter().scan(0, |row, next| Some(next.wrapping_sub(std::mem::replace(row, next))))
 }
 
-/// Returns true if one of the [`distances`] is far.
+/// Returns true if one of the [`distances`] is far, as [`is_far`] defines it.
 fn has_far(rows: &Column) -> bool {
     // The loop has no early exit, so that the compiler can vectorize it.
     fn any_far<T: Copy + Into<i64>>(rows: &[T]) -> bool {
@@ -52,15 +53,16 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     /// Returns a hash of the nest in which all user distances of at least [`MIN_OBJECT_DISTANCE`]
     /// bytes count as equal; `None` if there is no such distance, or if there are too many rows.
     ///
-    /// Nests with equal hashes may move different bytes, so the hash must not select a layout. It
-    /// serves statistics, such as the number of bytes that similar layouts have moved.
+    /// Nests with equal hashes may move different bytes, so the hash must not select a layout. The
+    /// engine adds up the bytes that layouts with equal hashes have moved, and compiles a layout
+    /// when the sum is large enough.
     pub fn near_hash(&self) -> Option<u64> {
         if self.nodes.iter().map(Node::rows).sum::<usize>() > MAX_HASHED_ROWS || !self.has_far_distance() {
             return None;
         }
         // For each node, hash its user distance from the node before it, then the distances within
-        // the node, each together with the packed offsets that belong to it. What decides the
-        // structure follows: trips, bodies and units.
+        // the node, each together with the packed offsets that belong to it. Then hash what decides
+        // the structure of the node: trips, bodies and units.
         let mut hash = Xxh3Default::new();
         let mut before = 0;
         for node in &self.nodes {
@@ -88,7 +90,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         Some(hash.finish())
     }
 
-    /// Returns true if a distance in user memory is far. Most nests have none, and are not hashed.
+    /// Returns true if a distance in user memory is far. Most nests have no far distance, and are
+    /// not hashed.
     fn has_far_distance(&self) -> bool {
         let mut before = 0;
         self.nodes.iter().any(|node| {
@@ -123,12 +126,12 @@ mod tests {
         let one = objects(0x5555_0000_0000, 0x5555_0100_0000, 5);
         assert_eq!(one, objects(0x7fff_0000_0010, 0x5555_0700_0000, 5));
         assert_ne!(one, objects(0x5555_0000_0000, 0x5555_0100_0000, 6));
-        // The same for the rows of a table.
+        // The rows of a table at other far distances have the same hash too.
         let rows = |a: i64, b: i64, c: i64| {
             near_hash(&format!("hindexed_block(3,[{a},{b},{c},{}],int)", c + 100)).expect("far apart")
         };
         assert_eq!(rows(1 << 40, 3 << 40, 5 << 30), rows(7 << 20, 9 << 30, 1 << 50));
-        // A distance that may lie within an object is a difference.
+        // A distance that may lie within one object is hashed, so a change of it changes the hash.
         assert_ne!(
             objects(1 << 40, 3 << 40, 5),
             near_hash("struct([1,1,5],[0,24,1000000],[double,int,float])").unwrap()

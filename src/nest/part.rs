@@ -25,7 +25,8 @@ impl EqualPieces {
 impl LoopNest<Normal> {
     /// Returns the nest that does iterations of node `i`: for a loop with stride `s` and body `B`
     /// it is `loop count step s {B}`. For a table, an instance is one row at user offset 0. For a
-    /// leaf, it is the whole leaf, and instances lie so far apart that they share no byte.
+    /// leaf, an instance is the whole leaf. Instances of blocks lie so far apart that they share no
+    /// user byte, and all instances of a copy are at the same user offset.
     ///
     /// # Errors
     /// Class `NoMem`.
@@ -41,8 +42,8 @@ impl LoopNest<Normal> {
             }
         }
         let mut kept: Vec<Node> = Vec::new();
-        // Copy the marked nodes. `new_index` has the new place of each node. Bodies are copied
-        // whole, so they stay runs of consecutive nodes.
+        // Copy the marked nodes. `new_index` has the new index of each node. All nodes of a body
+        // are copied, so a body remains a run of consecutive nodes.
         let mut new_index: Vec<u32> = try_with_capacity("part", i)?;
         for (node, reached) in nodes.iter().zip(reached) {
             new_index.push(kept.len() as u32);
@@ -55,7 +56,8 @@ impl LoopNest<Normal> {
                 kept.push(node);
             }
         }
-        // Close the part with a loop over its iterations. A leaf has no body and is added itself.
+        // Add the loop over the iterations, which completes the nest. A leaf has no body, so the
+        // leaf itself is added and the loop goes around it.
         let (step, body) = match &nodes[i] {
             Node::Loop { step, body, .. } => (*step, *body),
             Node::Table { packed, body, .. } => (Offsets::new(0, *packed), *body),
@@ -70,8 +72,8 @@ impl LoopNest<Normal> {
     }
 }
 
-/// Returns the user bytes from the lowest entry of a leaf to the end of the highest one. Instances
-/// at this distance share no byte.
+/// Returns the number of user bytes from the lowest entry of blocks to the end of the highest one,
+/// so that instances at this distance share no byte. For any other leaf the result is 0.
 fn span(leaf: &Node) -> i64 {
     let Node::Blocks { user, len, .. } = leaf else { return 0 };
     let low = user.iter().fold(i64::MAX, i64::min);
@@ -79,7 +81,8 @@ fn span(leaf: &Node) -> i64 {
     high.saturating_sub(low)
 }
 
-/// Adds `loop count` over `body`, or over the last node if there is no body.
+/// Completes a nest with a loop over `body` whose trip is the instance count. If `body` is `None`,
+/// the loop is over the last node.
 fn loop_over_instances(mut nodes: Vec<Node>, step: Offsets, body: Option<Body>) -> LoopNest<Lowered> {
     let end = nodes.len() as u32;
     let body = body.unwrap_or(Body { start: end - 1, len: 1 });

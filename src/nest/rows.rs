@@ -10,7 +10,8 @@ use std::ops::Range;
 use super::{Leaf, Node, Offsets};
 use crate::column::Column;
 
-/// Rows that are examined together. If no two of them merge, they are kept column by column.
+/// Number of rows that are examined together. If no two neighbours among them merge, all of them
+/// are appended column by column instead of row by row.
 pub(crate) const CHUNK_ROWS: usize = 64;
 
 /// A row: offsets in bytes on both sides, and a length in units.
@@ -29,14 +30,15 @@ pub(crate) fn chunks<S: Sequence>(rows: S, before: usize) -> impl Iterator<Item 
 }
 
 impl Row {
-    /// Returns the offset after the row; `unit` has the bytes of one unit on both sides.
+    /// Returns the offset of the first byte after the row, on both sides. `unit` has the number of
+    /// bytes of one unit on each side.
     pub(crate) fn end(self, unit: Offsets) -> Offsets {
         self.at.step(unit, self.len)
     }
 }
 
-/// A sequence of rows in its storage. Code is generic over it, so that each kind of storage gets a
-/// loop of its own over 10^6 rows.
+/// A sequence of rows in its storage. Code is generic over this trait, so that each kind of storage
+/// gets a loop of its own over 10^6 rows.
 pub(crate) trait Sequence: Copy {
     fn count(self) -> usize;
     fn at(self, i: usize) -> Offsets;
@@ -71,9 +73,10 @@ pub(crate) trait Sequence: Copy {
         (0..self.count()).map(move |i| self.len(i))
     }
 
-    /// Returns true if two neighbouring rows are adjacent on both sides. It may also return true if
-    /// only the low words of their offsets are, since that is what SIMD code compares. The caller
-    /// then has to examine every row, so it should ask about few rows at a time.
+    /// Returns true if two neighbouring rows are adjacent on both sides. Some implementations
+    /// compare only the low 32 bits of the offsets, for the sake of SIMD, so the result may also be
+    /// true for rows that are not adjacent. The caller then has to examine every row, so it should
+    /// ask about few rows at a time.
     fn may_merge(self, unit: Offsets) -> bool {
         (1..self.count()).any(|i| self.row(i - 1).end(unit) == self.at(i))
     }
@@ -91,10 +94,10 @@ fn low(value: impl Into<i64>) -> i32 {
     value.into() as i32
 }
 
-/// An entry of a column; many of them are moved at once.
+/// Type of the entries of a column, with an operation on many entries at once.
 pub(crate) trait Entry: Copy + Into<i64> {
     /// Appends `entries` to `column`, each with `by` bytes added. The result is not zero if a sum
-    /// did not fit in 32 bits; it may have either sign.
+    /// did not fit in 32 bits. It may be positive or negative.
     fn append(column: &mut Vec<i32>, entries: &[Self], by: i64) -> i64 {
         append(column, entries.iter().map(|&entry| by.wrapping_add(entry.into())))
     }
@@ -107,8 +110,8 @@ impl Entry for i32 {
         let Ok(by) = i32::try_from(by) else {
             return append(column, entries.iter().map(|&entry| by.wrapping_add(entry.into())));
         };
-        // Add in words of 32 bits, of which a vector register holds twice as many. If the sum of
-        // two numbers of one sign has the other sign, it did not fit.
+        // Add in 32 bits, because a vector register holds twice as many words of 32 bits as of 64.
+        // If two numbers have the same sign and their sum has the other sign, the sum did not fit.
         let mut signs = 0;
         column.extend(entries.iter().map(|&entry| {
             let sum = entry.wrapping_add(by);
@@ -119,7 +122,7 @@ impl Entry for i32 {
     }
 }
 
-/// Rows that are listed as such, for example those of a merged run.
+/// Rows in a slice, for example the rows that result from merging neighbours.
 #[derive(Clone, Copy)]
 pub(crate) struct Merged<'a>(pub(crate) &'a [Row]);
 
@@ -224,8 +227,9 @@ impl<T: Entry> Sequence for Listed<'_, T> {
 }
 
 impl<T: Entry> Listed<'_, T> {
-    /// Returns true if the low words of two neighbours say that they are adjacent on both sides.
-    /// `spans` returns the user and packed bytes of a row by its length in units.
+    /// Returns true if two neighbouring rows seem to be adjacent on both sides, according to the
+    /// low 32 bits of their offsets. `spans` returns the number of user and packed bytes of a row,
+    /// given its length in units.
     #[inline(always)]
     fn may_have_adjacent(self, spans: impl Fn(i32) -> [i32; 2]) -> bool {
         let [user, packed, len] = self.columns;
@@ -242,7 +246,8 @@ impl<T: Entry> Listed<'_, T> {
     }
 }
 
-/// Rows of blocks whose columns differ in width; they are looked up entry by entry.
+/// Rows of blocks whose columns have entries of different widths. The entries are looked up one by
+/// one.
 #[derive(Clone, Copy)]
 pub(crate) struct Mixed<'a> {
     at: Offsets,
@@ -267,14 +272,14 @@ impl Sequence for Mixed<'_> {
     }
 }
 
-/// A generic function over rows in their storage.
+/// A function over rows, which is compiled separately for each kind of storage.
 pub(crate) trait RowVisitor {
     type Out;
     fn rows<S: Sequence>(self, rows: S) -> Self::Out;
 }
 
-/// Rows of a leaf, or of a table over one copy, as their node stores them. The unit is not part of
-/// it.
+/// Rows of a leaf, or of a table over one copy, as their node stores them. The unit in which
+/// lengths count is not part of this type.
 #[derive(Clone, Copy)]
 pub(crate) enum Rows<'a> {
     /// The only row of a copy.
@@ -310,7 +315,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Calls `visit` with the rows, by the type of their storage.
+    /// Calls `visit` with the rows as the [`Sequence`] that fits their storage.
     pub(crate) fn visit<V: RowVisitor>(self, visit: V) -> V::Out {
         match self {
             Rows::Single(row) => visit.rows(Merged(&[row])),

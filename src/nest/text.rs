@@ -14,21 +14,22 @@ use crate::column::Column;
 use crate::error::{Error, Result};
 use crate::lexer::{Lexer, Notation, Token};
 
-/// Rows of a column that `Display` shows in full.
+/// Maximum number of rows of a column that `Display` shows. It leaves out all further rows.
 const SHOWN_ROWS: usize = 40;
 
 impl<P: Phase, L: Leaf, S: Side> fmt::Display for LoopNest<P, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = if S::NAME.is_empty() { "" } else { " " };
         writeln!(f, "nest {}{side}{} size {} extent {}", P::NAME, S::NAME, self.size(), self.extent())?;
-        // A body that is used more than once gets a name, numbered in the order of the vector.
+        // A body that is used more than once gets a name, numbered in the order of the nest's
+        // vector of nodes.
         let mut uses: HashMap<Body, u32> = HashMap::new();
         for body in self.nodes().iter().filter_map(Node::body) {
             *uses.entry(body).or_default() += 1;
         }
         let mut shared: Vec<Body> =
             uses.into_iter().filter(|&(b, n)| n > 1 && b.len > 0).map(|(b, _)| b).collect();
-        // A single leaf is shorter than a name would be.
+        // A body of a single leaf gets no name, because the leaf is shorter than a name would be.
         shared.retain(|&b| b.len > 1 || self.body(b)[0].body().is_some());
         shared.sort();
         let names: HashMap<Body, usize> = shared.iter().enumerate().map(|(i, &b)| (b, i)).collect();
@@ -289,8 +290,8 @@ impl<L: Leaf> Parser<'_, L> {
     }
 }
 
-/// The error for a list without a node that waits for it. That cannot happen: a list is begun only
-/// after its node has been added.
+/// Returns the error for a list of nodes that is not the body of any node. This cannot happen: a
+/// list is begun only after its node has been added.
 fn unbalanced() -> Error {
     Error::internal("nest text", "a list of nodes belongs to no node")
 }

@@ -38,8 +38,8 @@ const ANY: Disjoint = UpTo(u64::MAX);
 /// Maximum instance count that is tried, which is above every finite limit in the tables.
 const MAX_COUNT: u64 = 40;
 
-/// Nests over values, whose units may be wider in memory than in the stream: the nest, the expected
-/// result, and the smallest instance count that overlaps.
+/// Nests over values, whose units may be wider in memory than in the stream. Each item has the
+/// nest, the expected result, and the smallest instance count for which entries overlap.
 const VALUES: &[(&str, Disjoint, Option<u64>)] = &[
     ("size 4 extent 8 loop count step 8 4 { copy 1 of int8_4 }", ANY, None),
     ("size 4 extent 7 loop count step 7 4 { copy 1 of int8_4 }", Unknown, Some(2)),
@@ -49,7 +49,8 @@ const VALUES: &[(&str, Disjoint, Option<u64>)] = &[
     ("size 24 extent 64 loop count step 64 24 { blocks [0:0:2 8:16:1] of swap8 }", No, Some(1)),
 ];
 
-/// Lowered nests, the expected result, and the smallest instance count that overlaps, all by hand.
+/// Lowered nests over bytes. Each item has the nest, the expected result, and the smallest instance
+/// count for which entries overlap, all worked out by hand.
 const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
     // One loop, which is the loop over instances.
     ("size 4 extent 8 loop count step 8 4 { copy 4 }", ANY, None),
@@ -62,8 +63,8 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
     ("size 12 extent 12 loop 3*count step 4 4 { copy 4 }", ANY, None),
     ("size 4 extent 4 copy 4*count", ANY, None),
     ("size 0 extent 4 nothing", ANY, None),
-    // Two loops. The one over instances lies inside the gaps of the other: it is disjoint while its
-    // instances end before the second iteration begins.
+    // Two loops, of which the loop over instances has the smaller stride. The entries are disjoint
+    // as long as all instances of the first iteration end before the second iteration begins.
     ("size 8 extent 4 loop count step 4 8 { loop 2 step 16 4 { copy 4 } }", UpTo(4), Some(5)),
     ("size 8 extent 5 loop count step 5 8 { loop 2 step 16 4 { copy 4 } }", UpTo(3), Some(4)),
     ("size 8 extent 6 loop count step 6 8 { loop 2 step 16 4 { copy 4 } }", UpTo(3), Some(4)),
@@ -72,7 +73,7 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
     ("size 8 extent -4 loop count step -4 8 { loop 2 step 16 4 { copy 4 } }", UpTo(4), Some(5)),
     ("size 8 extent 4 loop count step 4 8 { loop 2 step -16 4 { copy 4 } }", UpTo(4), Some(5)),
     ("size 8 extent -5 loop count step -5 8 { loop 2 step -16 4 { copy 4 } }", UpTo(3), Some(4)),
-    // The same with several iterations per instance.
+    // The same two loops, where an instance is several iterations of the outer loop.
     ("size 16 extent 8 loop 2*count step 4 8 { loop 2 step 16 4 { copy 4 } }", UpTo(2), Some(3)),
     ("size 24 extent 12 loop 3*count step 4 8 { loop 2 step 16 4 { copy 4 } }", UpTo(1), Some(2)),
     ("size 40 extent 20 loop 5*count step 4 8 { loop 2 step 16 4 { copy 4 } }", UpTo(0), Some(1)),
@@ -83,7 +84,7 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
     ("size 12 extent -35 loop count step -35 12 { loop 3 step -16 4 { copy 4 } }", Unknown, Some(2)),
     // Both strides are equal, so the second instance begins at the second block.
     ("size 12 extent 16 loop count step 16 12 { loop 3 step 16 4 { copy 4 } }", Unknown, Some(2)),
-    // Loops that stay in place, inside and outside.
+    // Loops with stride 0, as the inner loop and as the loop over instances.
     ("size 12 extent 99 loop count step 99 12 { loop 3 step 0 4 { copy 4 } }", No, Some(1)),
     ("size 12 extent 0 loop count step 0 12 { loop 3 step 16 4 { copy 4 } }", No, Some(2)),
     ("size 8 extent 0 loop count step 0 8 { copy 4; copy 4 at 3 4 }", No, Some(1)),
@@ -168,7 +169,8 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
         ANY,
         None,
     ),
-    // What remains next to a node that moves nothing is perfectly nested.
+    // A node that moves nothing does not count, so the body has one node and its loop is perfectly
+    // nested.
     ("size 8 extent 4 loop count step 4 8 { copy 0 at 1 0; loop 2 step 16 4 { copy 4 } }", UpTo(4), Some(5)),
     // Bodies of several nodes.
     ("size 8 extent 12 loop count step 12 8 { copy 4; copy 4 at 8 4 }", ANY, None),
@@ -195,7 +197,8 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
         Unknown,
         Some(1),
     ),
-    // A copy in the gap of a loop, which the comparison of hulls cannot find.
+    // The copy lies in the gap of the loop. The analysis compares only the ranges from the first to
+    // the last byte of both, so it cannot show that they are disjoint.
     ("size 12 extent 12 loop count step 12 12 { loop 2 step 8 4 { copy 4 }; copy 4 at 4 8 }", Unknown, None),
     // Loops at several offsets in a body, in ascending and descending order.
     (
@@ -228,13 +231,14 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
         Unknown,
         Some(1),
     ),
-    // Two nested loops next to a copy: the loops are folded into a hull by ascending stride.
+    // Two nested loops next to a copy. The loops are folded into one range of bytes, by ascending
+    // stride.
     (
         "size 52 extent 52 loop count step 52 52 { loop 4 step 4 12 { loop 3 step 16 4 { copy 4 } }; copy 4 at 48 48 }",
         ANY,
         None,
     ),
-    // Rows.
+    // Blocks, whose rows have separate lengths.
     ("size 8 extent 12 loop count step 12 8 { blocks [0:0:4 8:4:4] }", ANY, None),
     ("size 8 extent 11 loop count step 11 8 { blocks [0:0:4 8:4:4] }", Unknown, Some(2)),
     ("size 12 extent 12 loop count step 12 12 { blocks [8:0:4 0:4:4 4:8:4] }", ANY, None),
@@ -317,7 +321,8 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
         Some(1),
     ),
     ("size 16 extent 22 loop count step 22 16 { table [0 12] packed 8 { blocks [0:0:4 6:4:4] } }", ANY, None),
-    // The rows of a table are not a loop that can be sorted: only their hulls are compared.
+    // The rows of a table are not a loop that can be sorted by its stride. Only the ranges from the
+    // first to the last byte of the rows are compared.
     ("size 24 extent 4 loop count step 4 24 { table [0 16] packed 12 { copy 12 } }", Unknown, Some(2)),
     (
         "size 16 extent 4 loop count step 4 16 { loop 2 step 48 8 { table [0 16] packed 4 { copy 4 } } }",
@@ -376,19 +381,21 @@ fn nests_by_hand() {
     by_hand::<Value>(VALUES);
 }
 
-/// Datatypes, the expected result for their normal nests, and the smallest count that overlaps.
+/// Datatypes. Each item has the datatype, the expected result for its normal nest, and the smallest
+/// instance count for which entries overlap.
 const DATATYPES: &[(&str, Disjoint, Option<u64>)] = &[
     ("vector(3, 1, 4, int)", ANY, None),
-    // Loops inside the gaps of each other, which make 48 bytes without a gap.
+    // Two loops that fill each other's gaps. Together they cover 48 bytes without a gap.
     ("hvector(4, 1, 4, vector(3, 1, 4, int))", ANY, None),
     ("resized(0, 48, hvector(4, 1, 4, vector(3, 1, 4, int)))", ANY, None),
     ("resized(0, 47, hvector(4, 1, 4, vector(3, 1, 4, int)))", Unknown, Some(2)),
     ("resized(0, -48, hvector(4, 1, 4, vector(3, 1, 4, int)))", ANY, None),
     ("resized(0, 0, hvector(4, 1, 4, vector(3, 1, 4, int)))", No, Some(2)),
-    // Three of four columns: the loop over instances would have to go around both loops.
+    // Three of the four columns of a matrix. An instance does not begin after both loops of the
+    // instance before, so the two overlap.
     ("resized(0, 16, hvector(3, 1, 4, vector(3, 1, 4, int)))", Unknown, Some(2)),
     ("hvector(5, 1, 4, vector(3, 1, 4, int))", Unknown, Some(1)),
-    // Each instance is one column of the matrix.
+    // Each instance is one column of a matrix.
     ("resized(0, 4, vector(3, 1, 4, int))", UpTo(4), Some(5)),
     ("resized(0, -4, vector(3, 1, 4, int))", UpTo(4), Some(5)),
     ("resized(0, 4, vector(3, 1, -4, int))", UpTo(4), Some(5)),
@@ -438,7 +445,7 @@ fn limits_are_not_cut_off() {
     assert_eq!(nest::<Byte>(three).disjoint(), Unknown);
     let far = "size 2 extent 1 loop count step 1 2 { loop 2 step 9223372036854775807 1 { copy 1 } }";
     assert_eq!(nest::<Byte>(far).disjoint(), UpTo(i64::MAX as u64));
-    // Instances at a distance of 2^62 end only at 2^64.
+    // Instances at a distance of 2^62 bytes do not overlap, although four of them reach up to 2^64.
     let wide = "size 4 extent 4611686018427387904 loop count step 4611686018427387904 4 { copy 4 }";
     assert_eq!(nest::<Byte>(wide).disjoint(), ANY);
 }
@@ -454,7 +461,7 @@ fn a_limit_holds_up_to_itself() {
 }
 
 /// Generator of small random nests with all kinds of nodes. It makes bodies from the leaves up, so
-/// that some of them are shared.
+/// that some bodies are shared.
 struct Random<'c> {
     nodes: Vec<Node>,
     /// Bodies made so far, with the packed bytes of one iteration.
@@ -543,16 +550,16 @@ impl Random<'_> {
     }
 }
 
-/// Numbers of results by kind, and of results that could have been better.
+/// Number of results of each kind, and number of results that could have been better.
 #[derive(Default, Debug)]
 struct Shares {
     any: u64,
     limited: u64,
     no: u64,
     unknown: u64,
-    /// `Unknown` results for nests whose first instances do not overlap.
+    /// Number of `Unknown` results for nests whose first instances do not overlap.
     missed: u64,
-    /// Limits after which the next instance does overlap.
+    /// Number of limits after which one more instance does overlap.
     exact: u64,
 }
 
@@ -564,7 +571,8 @@ impl Shares {
             UpTo(u64::MAX) => self.any += 1,
             UpTo(limit) => {
                 self.limited += 1;
-                // The gaps of these nests are smaller than that.
+                // The gaps of these nests are smaller than 1000 bytes, so finite limits are smaller
+                // than 1000 too.
                 assert!(limit < 1000, "{known:?}\n{nest}");
                 self.exact += u64::from(overlaps(nest, limit + 1));
             }
