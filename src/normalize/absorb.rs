@@ -1,9 +1,10 @@
-//! `loop k step s at a B; X`  -->  `loop k+1 step s at a B`, where `X` is `B` at the place of
-//! iteration `k`; the same for an `X` before the loop, and for two loops that continue each other.
+//! `loop k step s at a B; X`  -->  `loop k+1 step s at a B`, where `X` equals `B` and is at the
+//! offset that iteration `k` would have. The same is done for an `X` before the loop, and for two
+//! loops of which the second continues the first.
 //!
-//! Condition: the trips are constant, the strides are equal, and the place fits on both sides. `B`
-//! is one node, or both neighbours are loops over the same body. In this way copies merge across
-//! the boundary of a loop without peeling an iteration.
+//! Condition: the trips are constant, the strides are equal, and `X` has the required offset on
+//! both sides. `B` is one node, or both neighbours are loops over the same body. In this way copies
+//! merge across the boundary of a loop without peeling an iteration.
 
 use super::Normalizer;
 use crate::column::try_with_capacity;
@@ -28,7 +29,7 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
     Ok(out)
 }
 
-/// Returns the loop that does `a` and then `b`, if one loop can do both.
+/// Returns one loop that does `a` and then `b`, or `None` if there is no such loop.
 fn joined<L: Leaf>(n: &Normalizer<L>, a: &Node<L>, b: &Node<L>) -> Option<Node<L>> {
     match (a, b) {
         (

@@ -1,7 +1,8 @@
 //! `loop k1 step s1 at a { loop k2 step s2 B }`  -->  `loop k1*k2 step s2 at a B`.
 //!
-//! Condition: the inner loop is alone in its body, and `s1 = k2 * s2` on both sides. `k1` may be `k
-//! * count`. The inner loop is at offset zero, because the first node of every body is.
+//! Condition: the inner loop is the only node of the outer loop's body, and `s1 = k2 * s2` on both
+//! sides. `k1` may be `k * count`. The inner loop is at offset zero, because the first node of
+//! every body is.
 
 use super::Normalizer;
 use crate::nest::{Leaf, Node, Offsets};

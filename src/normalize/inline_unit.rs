@@ -1,17 +1,18 @@
 //! `loop 1 step _ at a { B }`  -->  `B` moved by `a`;  `table [d] at a { B }`  -->  `B` moved by `a
 //! + d`.
 //!
-//! Condition: the trip is the constant 1, and the budget pays for the copy of `B`: for its nodes if
-//! they are several, and for its rows, which are merged with their neighbours at every place.
-//! Without a budget, a shared body could unfold exponentially; one node with many rows costs as
-//! much as many nodes. Either all such nodes of a list are inlined, or only those that cost
-//! nothing: a struct of equal members then stays a table of them. If the node is the only one in
-//! its body, that body is replaced by `B`, and nothing is copied.
+//! Condition: the trip is the constant 1, and the budget pays for the copy of `B`. The copy costs
+//! the nodes of `B`, if they are several, and its rows: rows of blocks are merged with their
+//! neighbours at every place, and rows of a table are read again. Without a budget, a shared body
+//! could unfold exponentially; one node with many rows costs as much as many nodes. Either all unit
+//! loops and one-row tables of a list are inlined, or only those that cost nothing. In the second
+//! case a struct of equal members stays a table of them. If the node is the only one in its body,
+//! that body is replaced by `B`, and nothing is copied.
 //!
-//! A body with one use can also be inlined into its user before it is rewritten itself. Then
-//! nothing is copied twice and nothing has to be paid for, so that a chain of structs takes linear
-//! time. This is done only if the budget did not suffice, because otherwise regularity inside a
-//! body is found before its neighbours are seen.
+//! A body with one use can also be inlined into its user before the body is rewritten. Then nothing
+//! is copied twice and nothing has to be paid for, so that a chain of structs takes linear time.
+//! This is done only if the budget did not suffice. Rewriting the body first is better, because
+//! regularity inside the body is then found before the neighbours are seen.
 
 use super::{Bodies, Normalizer, drop_empty};
 use crate::column::try_reserve;
@@ -38,7 +39,8 @@ pub(super) fn copy_cost<L: Leaf>(node: &Node<L>) -> u64 {
     (node.rows() * row) as u64
 }
 
-/// Returns the cost in bytes of inlining `node`, which is 0 if it is not a unit loop.
+/// Returns the cost in bytes of inlining `node`. It is 0 if `node` is neither a unit loop nor a
+/// table of one row.
 fn inlining_cost<L: Leaf>(n: &Normalizer<L>, node: &Node<L>) -> u64 {
     unit_body(node).map_or(0, |(_, _, body)| {
         let nodes = if body.len > 1 { body.len as usize * size_of::<Node>() } else { 0 };
@@ -46,9 +48,9 @@ fn inlining_cost<L: Leaf>(n: &Normalizer<L>, node: &Node<L>) -> u64 {
     })
 }
 
-/// Inlines the unit loops of a list if the budget pays for all of them, and otherwise those that
-/// cost nothing. Nodes that are not unit loops are passed to `other`, which appends what they
-/// become.
+/// Inlines all unit loops and one-row tables of a list if the budget pays for all of them, and
+/// otherwise only those that cost nothing. All other nodes are passed to `other`, which appends
+/// what they become.
 pub(super) fn rewrite<L: Leaf>(
     n: &mut Normalizer<L>,
     parts: Vec<Node<L>>,
@@ -94,8 +96,8 @@ mod tests {
     use super::*;
     use crate::normalize::normalize;
 
-    /// Returns a nest with a body of two loops at `places` places, which no rewrite can make
-    /// smaller.
+    /// Returns a nest that uses one body of two loops at `places` places. No rewrite can make that
+    /// body smaller.
     fn shared(places: usize) -> LoopNest<Lowered> {
         let each = (0..places).map(|i| format!("  loop 1 step 0 14 at {} {} b0\n", 100 * i * i, 14 * i));
         let (each, size) = (each.collect::<String>(), 14 * places);
@@ -106,8 +108,8 @@ mod tests {
         text.parse().unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// The nodes of a shared body cost something even if they have no rows. Otherwise a body in a
-    /// body in a body would unfold.
+    /// The nodes of a shared body cost something even if they have no rows. Otherwise shared bodies
+    /// inside shared bodies would unfold at no cost.
     #[test]
     fn nodes_are_paid_for() {
         let affordable = (64 << 10) / (2 * size_of::<Node>());

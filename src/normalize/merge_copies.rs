@@ -1,11 +1,13 @@
-//! `copy n at a; copy m at a + n`  -->  `copy n+m at a`, over every run of neighbouring leaves.
+//! `copy n at a; copy m at a + n`  -->  `copy n+m at a`, over every run of leaves (neighbours in
+//! one list that have the same unit).
 //!
 //! A run is split into rows (of `copy`, `blocks`, and `table` over one copy), and adjacent rows are
 //! merged. What remains is written in its one canonical form: one row is a copy; rows with a period
 //! are a loop; rows of one length at constant packed distance are a table; all others are blocks.
 //! So struct, hindexed, indexed_block and mixtures of them lead to one nest.
 //!
-//! Condition: one unit and constant lengths. Two rows are adjacent if they are so on both sides.
+//! Condition: one unit and constant lengths. Two rows are adjacent only if the second begins where
+//! the first ends on both sides.
 
 use super::{Normalizer, period};
 use crate::column::{Column, try_reserve, try_with_capacity};
@@ -13,10 +15,10 @@ use crate::error::Result;
 use crate::nest::rows::{Merged, Row, RowVisitor, Rows, Sequence, chunks};
 use crate::nest::{Leaf, Node, Offsets, Quantity};
 
-/// State while the rows of a run of leaves are merged and appended to `sink`. The leaves have one
-/// unit.
+/// State while the rows of neighbouring leaves are merged and appended to `sink`. All these leaves
+/// have the same unit.
 struct Merging<K> {
-    /// The last row, which may still grow, and whether `sink` has it already.
+    /// The last row, which may still grow, and whether `sink` contains this row already.
     last: Option<(Row, bool)>,
     sink: K,
     /// Bytes of one unit on both sides.
@@ -25,13 +27,14 @@ struct Merging<K> {
 
 /// Destination of merged rows.
 trait RowSink {
-    /// Appends a row. The run begins at the first one.
+    /// Appends a row. A sink may store the other rows relative to the first row that it contains.
     fn row(&mut self, row: Row);
 
-    /// Appends rows, at least one.
+    /// Appends all rows of a sequence, which must not be empty.
     fn rows<S: Sequence>(&mut self, rows: S);
 
-    /// Removes the last row, because it is going to grow.
+    /// Removes the last row, because a neighbour is about to be merged into it. The merged row is
+    /// appended later.
     fn pop(&mut self);
 }
 
@@ -49,11 +52,13 @@ impl RowSink for Vec<Row> {
     }
 }
 
-/// The rows of each node of a run, in order; `None` for a node that has no rows.
+/// The rows of each node in a run of neighbouring leaves, in order. The item is `None` for a node
+/// that has no rows.
 type Run<'a, 'r> = &'a mut dyn Iterator<Item = Option<Rows<'r>>>;
 
 impl<K: RowSink> Merging<K> {
-    /// Merges all rows of `run` into `sink` and returns it; `None` if a node has no rows.
+    /// Merges all rows of `run` into `sink` and returns the sink, or `None` if a node of `run` has
+    /// no rows.
     fn merge(run: Run<'_, '_>, unit: Offsets, sink: K) -> Option<K> {
         let mut merging = Merging { last: None, sink, unit };
         for rows in run {
@@ -66,9 +71,9 @@ impl<K: RowSink> Merging<K> {
         Some(sink)
     }
 
-    /// Takes the rows of a chunk one by one, since some of them merge, or the first one merges with
-    /// the last row so far. The row that may grow is a local variable, so that the loop keeps it in
-    /// registers.
+    /// Takes the rows of a chunk one by one. This is for chunks in which rows may merge, or whose
+    /// first row merges with the last row before the chunk. The row that may grow is a local
+    /// variable, so that the loop keeps it in registers.
     fn one_by_one<S: Sequence>(&mut self, rows: S) {
         let Merging { last, sink, unit } = self;
         let (mut row, begin) = match *last {
@@ -121,7 +126,8 @@ pub(super) fn copied<L: Leaf>(body: &[Node<L>]) -> Option<(i64, L)> {
     }
 }
 
-/// Returns the unit of a leaf that can be in a run with other leaves of that unit.
+/// Returns the unit of a leaf whose rows can be merged with those of neighbouring leaves of the
+/// same unit. The result is `None` for all other nodes.
 fn leaf_unit<L: Leaf>(node: &Node<L>) -> Option<L> {
     match node {
         Node::Copy { n: Quantity { per_count: false, .. }, unit, .. } | Node::Blocks { unit, .. } => {
@@ -131,13 +137,14 @@ fn leaf_unit<L: Leaf>(node: &Node<L>) -> Option<L> {
     }
 }
 
-/// Merges every maximal run of leaves in the list. A table over one copy is a run of its own.
+/// Merges the rows of neighbouring leaves that have the same unit, as many as follow each other in
+/// the list. A table over one copy is merged only within itself.
 pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
     let mut out = try_with_capacity("normalize", list.len())?;
     let mut nodes = list.into_iter().peekable();
     while let Some(node) = nodes.next() {
-        // Only copies, blocks and tables over one copy have rows. `element` is the length of that
-        // copy.
+        // Only copies, blocks and tables over one copy have rows. For a table, `element` is the
+        // length and the unit of its copy.
         let element = match &node {
             Node::Table { body, .. } => copied(n.body(*body)),
             _ => None,
@@ -154,7 +161,8 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
             out.push(node);
             continue;
         }
-        // Examine a single leaf whose rows do not merge where it is, without copying 10^6 rows.
+        // A single leaf may have 10^6 rows. If no two of them merge, compute the canonical form
+        // without copying the rows.
         if lone
             && let Some(rows) = Rows::from_node(&node, element)
             && let Some(form) = rows.visit(ToCanonicalUnlessMerging(rows, unit.span(1)))
@@ -162,7 +170,8 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
             out.extend(form?.nodes(n, unit, Some(&node))?);
             continue;
         }
-        // Otherwise collect the leaves of one unit that follow, and merge their rows.
+        // Otherwise collect the following leaves of the same unit, and merge the rows of all of
+        // them.
         let mut run = vec![node];
         while !table && let Some(next) = nodes.next_if(joins_run) {
             try_reserve("normalize", &mut run, 1)?;
@@ -173,9 +182,9 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
     Ok(out)
 }
 
-/// Returns the canonical nodes for the rows of a run, after merging neighbours. The rows are first
-/// written to columns of 4-byte entries, in which the result is stored. Only if a value does not
-/// fit are they merged again, as rows with 8-byte values.
+/// Merges the neighbouring rows of a run of leaves, and returns the canonical nodes for the result.
+/// The rows are first written to columns of 4-byte entries, in which the result is stored. If a
+/// value does not fit in 4 bytes, the rows are merged once more, now with 8-byte values.
 fn merged<L: Leaf>(
     n: &mut Normalizer<L>,
     unit: L,
@@ -192,7 +201,7 @@ fn merged<L: Leaf>(
     }
     match Merging::merge(&mut rows(), span, try_with_capacity("normalize", count)?) {
         Some(rows) if count > 0 => canonical(Merged(&rows), None)?.nodes(n, unit, None),
-        // A node without rows, or no rows at all: there is nothing to merge.
+        // If a node has no rows, or there are no rows at all, there is nothing to merge.
         _ => Ok(run.to_vec()),
     }
 }
@@ -213,7 +222,8 @@ impl NarrowColumns {
         Ok(NarrowColumns { at: Offsets::ZERO, columns: [column()?, column()?, column()?], overflow: 0 })
     }
 
-    /// Returns the rows as one node; `None` if a value did not fit, or if there are no rows.
+    /// Returns the rows as one node, or `None` if a value did not fit in 4 bytes or there are no
+    /// rows.
     fn node<L: Leaf>(self, unit: L) -> Option<Node<L>> {
         let NarrowColumns { at, columns, overflow } = self;
         if columns[0].is_empty() || overflow != 0 {
@@ -251,7 +261,7 @@ impl RowSink for NarrowColumns {
     }
 }
 
-/// Computes the canonical form of all rows of one node, which do not merge.
+/// Computes the canonical form of all rows of one node, of which no two neighbours merge.
 struct ToCanonical<'a>(Rows<'a>);
 
 impl RowVisitor for ToCanonical<'_> {
@@ -263,7 +273,7 @@ impl RowVisitor for ToCanonical<'_> {
 }
 
 /// Computes the canonical form of the rows of one node, or `None` if neighbours merge. The second
-/// field has the bytes of one unit.
+/// field has the number of bytes of one unit on each side.
 struct ToCanonicalUnlessMerging<'a>(Rows<'a>, Offsets);
 
 impl RowVisitor for ToCanonicalUnlessMerging<'_> {
@@ -300,8 +310,8 @@ enum CanonicalRows {
 }
 
 impl CanonicalRows {
-    /// Makes the nodes of the form. `node` is the node whose rows these are, if they are all of its
-    /// rows.
+    /// Makes the nodes of this canonical form. If the rows are all the rows of one node, `node` is
+    /// that node.
     fn nodes<L: Leaf>(self, n: &mut Normalizer<L>, unit: L, node: Option<&Node<L>>) -> Result<Vec<Node<L>>> {
         Ok(match self {
             CanonicalRows::Whole => node.cloned().into_iter().collect(),
@@ -321,8 +331,8 @@ impl CanonicalRows {
     }
 }
 
-/// Returns the canonical form of merged rows. `node` is the storage of the rows, if they are all
-/// the rows of one node.
+/// Returns the canonical form of rows that have been merged. If the rows are all the rows of one
+/// node, `node` is the storage of these rows.
 fn canonical<S: Sequence>(rows: S, node: Option<Rows<'_>>) -> Result<CanonicalRows> {
     // One row is a copy, and rows with a period are a loop over the rows of one period.
     let count = rows.count();
@@ -335,8 +345,9 @@ fn canonical<S: Sequence>(rows: S, node: Option<Rows<'_>>) -> Result<CanonicalRo
         let body = canonical(rows.part(0..p), None)?.into();
         return Ok(CanonicalRows::Loop { trip: (count / p) as u64, step, body });
     }
-    // Columns begin at zero, since the offset of the first row becomes that of the node. Where the
-    // old columns do so already, the node or its column is used as it is.
+    // The columns of the result begin at zero, because the offset of the first row becomes the
+    // offset of the node. If the old columns begin at zero already, the old node or its column is
+    // used unchanged.
     let user = match node {
         Some(Rows::Table { at: begin, .. }) if begin == at => return Ok(CanonicalRows::Whole),
         Some(Rows::Blocks { at: begin, .. }) if begin == at && rows.lengths().any(|l| l != len) => {
@@ -402,7 +413,7 @@ mod tests {
         plain(&merged)
     }
 
-    /// Chunks of rows are merged like single rows, wherever the adjacent ones are, in columns of
+    /// Chunks of rows are merged like single rows, wherever the adjacent rows are, in columns of
     /// either width, and with other rows before them.
     #[test]
     fn many_rows_at_a_time_merge_as_one_after_the_other() {

@@ -4,14 +4,15 @@
 //! There is one pass from the leaves up. A body is rewritten after the bodies inside it, so every
 //! rewrite sees normal children, and the whole is linear in the nest. [`REWRITES`] is the ordered
 //! list; each rewrite has a file with `A --> B`, its condition and its source. Normal bodies are
-//! interned: two bodies are equal exactly if they are the same run of nodes, so that the
-//! comparisons of rerolling cost O(1).
+//! interned: equal bodies are stored once, so two bodies are equal exactly if they have the same
+//! node indices, and the comparisons of rerolling cost O(1).
 //!
-//! Inlining a body next to others copies it. A budget (48 bytes per constructor argument + 64 KiB)
-//! bounds that, including rows. If it does not suffice, bodies with one use are inlined into their
-//! users before they are rewritten, which costs nothing, and unit loops over the others stay. The
-//! nest is still correct, but equal meanings may then have different nests
-//! ([`Normalized::unique`]). Time and memory are linear in the number of arguments.
+//! Inlining a body into a list with other nodes copies the body. A budget (48 bytes per constructor
+//! argument + 64 KiB) bounds the bytes that are copied, including rows. If the budget does not
+//! suffice, bodies with one use are inlined into their users before they are rewritten, which costs
+//! nothing, and unit loops over the others stay. The nest is still correct, but equal meanings may
+//! then have different nests ([`Normalized::unique`]). Time and memory are linear in the number of
+//! arguments.
 
 mod absorb;
 mod collapse;
@@ -61,7 +62,8 @@ pub struct Normalized<L = Byte, S = Stream> {
     /// Offset in bytes that was taken out on the packed side. It is zero for a stream, which starts
     /// with its first entry.
     pub packed_origin: i64,
-    /// Whether the budget for inlining sufficed. If it did, nests of equal meaning are equal.
+    /// Whether the budget for inlining sufficed. If the budget sufficed, nests of equal meaning are
+    /// equal.
     pub unique: bool,
 }
 
@@ -69,13 +71,13 @@ pub struct Normalized<L = Byte, S = Stream> {
 /// number of constructor arguments of the datatype.
 ///
 /// # Errors
-/// Class `NoMem` if there is no memory for the nest; anything else is a fault of ddtc.
+/// The class is `NoMem` if there is no memory for the nest. Any other error is a fault of ddtc.
 pub fn normalize<L: Leaf, S: Side>(
     nest: &LoopNest<Lowered, L, S>,
     arguments: u64,
 ) -> Result<Normalized<L, S>> {
-    // If the budget does not suffice, normalize once more, with the bodies that can be inlined for
-    // nothing already inlined.
+    // If the budget does not suffice, normalize once more. This time the bodies that are used only
+    // once are inlined before any rewrite, which costs nothing.
     let first = normalize_with(nest, arguments, &Bodies::default())?;
     if first.unique {
         return Ok(first);
@@ -101,7 +103,8 @@ fn normalize_with<L: Leaf, S: Side>(
     bodies.sort_unstable_by_key(|b| (b.start + b.len, b.start));
     bodies.dedup();
     let mut done: Bodies<Inner> = HashMap::default();
-    // A body ends before the node that uses it. In ascending order of ends, children come first.
+    // The bodies are in ascending order of their ends. A body ends before the node that uses it, so
+    // children come before their parents.
     for body in bodies {
         if !inlined.contains_key(&body) {
             let parts = n.gather(nest, body, inlined, &done)?;
@@ -128,7 +131,7 @@ struct Inner {
 /// State of one normalization: the nest under construction, with its interned bodies.
 pub(crate) struct Normalizer<L> {
     nodes: Vec<Node<L>>,
-    /// Prefix sums of the cost of copying rows: entry `i` is that of all nodes before node `i`.
+    /// Prefix sums of the cost of copying rows: entry `i` is the cost of all nodes before node `i`.
     copy_costs: Vec<u64>,
     interned: HashMap<Vec<Node<L>>, Body, BuildKeyHasher>,
     /// Bytes that inlining may still copy.
@@ -153,7 +156,8 @@ impl<L: Leaf> Normalizer<L> {
         self.copy_costs[range.end] - self.copy_costs[range.start]
     }
 
-    /// Takes `bytes` from the budget and returns true, if that many are left.
+    /// Takes `bytes` from the budget and returns true. If less than that is left, takes nothing and
+    /// returns false.
     fn spend(&mut self, bytes: u64) -> bool {
         let ok = bytes <= self.budget;
         self.budget -= if ok { bytes } else { 0 };
@@ -161,8 +165,8 @@ impl<L: Leaf> Normalizer<L> {
         ok
     }
 
-    /// Collects the nodes of a lowered body, whose own bodies are replaced by their rewritten
-    /// forms. The nodes of the bodies in `inlined` are put in the places of their users.
+    /// Collects the nodes of a lowered body, and replaces the bodies of these nodes by their
+    /// rewritten forms. A node whose body is in `inlined` is replaced by the nodes of that body.
     fn gather<S: Side>(
         &self,
         nest: &LoopNest<Lowered, L, S>,
@@ -214,7 +218,7 @@ impl<L: Leaf> Normalizer<L> {
         self.rewrite_parts(parts)
     }
 
-    /// Rewrites nodes that are not a repetition of a shorter list.
+    /// Rewrites a list of nodes that is not a repetition of a shorter list, and interns the result.
     fn rewrite_parts(&mut self, mut parts: Vec<Node<L>>) -> Result<Inner> {
         if let [_] = &parts[..]
             && let Some(node) = parts.pop()
@@ -257,11 +261,12 @@ impl<L: Leaf> Normalizer<L> {
         Ok(())
     }
 
-    /// Rewrites a whole list of simplified nodes.
+    /// Rewrites a list of simplified nodes as a whole: merges neighbours, and turns repetitions
+    /// into loops and tables.
     fn rewrite_list(&mut self, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
         let mut list = merge_copies::rewrite(self, list)?;
-        // A loop that rerolling made may continue or repeat its neighbours in turn, so repeat these
-        // rewrites. Every pass but the last makes the list shorter.
+        // A loop that rerolling made may itself continue or repeat its neighbours, so repeat these
+        // rewrites until the list no longer gets shorter, but at most `MAX_PASSES` times.
         for _ in 0..MAX_PASSES {
             let before = list.len();
             list = absorb::rewrite(self, list)?;
@@ -280,7 +285,7 @@ impl<L: Leaf> Normalizer<L> {
         self.loop_over_body(trip, step, inner)
     }
 
-    /// Returns the simplified loop over a body that is rewritten already.
+    /// Returns the simplified loop over a body that has been rewritten already.
     fn loop_over_body(
         &mut self,
         trip: u64,
@@ -317,8 +322,8 @@ impl<L: Leaf> Normalizer<L> {
         Ok(Inner { body, base })
     }
 
-    /// Copies the bodies that `root` reaches into a new vector, children first and each of them
-    /// once, so that equal nests become equal vectors.
+    /// Copies `root` and all bodies inside it into a new vector, children first and each body once,
+    /// so that equal nests become equal vectors.
     fn compact<S: Side>(&self, root: Body, size: i64, extent: i64) -> Result<LoopNest<Normal, L, S>> {
         let mut placed: Bodies<Body> = HashMap::default();
         let mut nodes: Vec<Node<L>> = Vec::new();

@@ -3,20 +3,21 @@
 //!
 //! `p` is the smallest period `p < n` that divides `n`, in the sequence of (shape, distance to the
 //! previous element). Constant strides (`p = 1`, as in indexed types and in structs of equal parts)
-//! and periodic tables are thus one rewrite. Elements are rows with their lengths, or nodes with
-//! their shapes.
+//! and periodic tables are thus one rewrite. An element is either a row or a node. The shape of a
+//! row is its length, and all rows of a table have one shape. The shape of a node is everything but
+//! its offset.
 //!
-//! The divisors of `n` are tried in turn. If there is no period, each of them fails at the first
-//! elements. Sequences that almost have a period go to the failure function of Knuth, Morris and
-//! Pratt, so that the time is O(n) in any case.
+//! The divisors of `n` are tried in turn. If there is no period, each divisor usually fails at the
+//! first elements. For sequences that almost have a period, the failure function of Knuth, Morris
+//! and Pratt is used instead, so that the time is O(n) in any case.
 
 use super::Normalizer;
 use crate::error::Result;
 use crate::nest::{Leaf, Node, Offsets};
 
 /// Returns the smallest proper period that divides the number of elements `n`, and the constant
-/// distance of one period. `at` returns the offset of an element, and `same_shape` whether two
-/// elements have one shape.
+/// distance from one period to the next. `at` returns the offset of an element, and `same_shape`
+/// whether two elements have one shape.
 pub(super) fn find(
     n: usize,
     at: impl Fn(usize) -> Offsets,
@@ -26,7 +27,7 @@ pub(super) fn find(
         return None;
     }
     // The letters 1..n of the sequence: letter `i` is the shape of element `i` and its distance
-    // from element `i - 1`. Element 0 has a shape only.
+    // from element `i - 1`. Element 0 has no distance, so its shape is compared separately.
     let same = |i: usize, j: usize| same_shape(i, j) && at(i) - at(i - 1) == at(j) - at(j - 1);
     let mut budget = COMPARISONS_PER_ELEMENT * n;
     for p in divisors(n) {
@@ -47,7 +48,8 @@ pub(super) fn find(
     None
 }
 
-/// Number of equal letters per element that are compared before the search by divisors is given up.
+/// Number of successful comparisons per element after which trying divisors is given up and the
+/// failure function is used.
 const COMPARISONS_PER_ELEMENT: usize = 4;
 
 /// Returns the proper divisors of `n` in ascending order.
@@ -58,15 +60,18 @@ fn divisors(n: usize) -> impl Iterator<Item = usize> {
     small.chain(large.filter(move |&d| d > root)).filter(move |&d| d < n)
 }
 
-/// Returns the smallest proper period of the letters 1..n that divides `n` and whose first element
-/// has the shape of element 0.
+/// Returns the smallest proper period `p` of the letters 1..n that divides `n` and for which
+/// `begins(p)` is true. Letter `i` is the shape of element `i` and its distance from element
+/// `i - 1`, and `same` compares two letters. `begins(p)` says whether element `p` has the shape of
+/// element 0.
 fn by_borders(
     n: usize,
     same: impl Fn(usize, usize) -> bool,
     begins: impl Fn(usize) -> bool,
 ) -> Option<usize> {
     let m = n - 1;
-    // `fail[k]` is the length of the longest proper border of the letters 1..=k.
+    // `fail[k]` is the length of the longest proper border of the letters 1..=k. A border is a
+    // prefix that is also a suffix.
     let mut fail = vec![0_u32; m + 1];
     let mut k = 0;
     for i in 2..=m {
@@ -78,7 +83,8 @@ fn by_borders(
         }
         fail[i] = k as u32;
     }
-    // The periods of the letters in ascending order are `m - border`, along the chain of borders.
+    // Each border of all `m` letters gives a period `m - border`. The chain of borders is in
+    // descending order, so the periods are in ascending order.
     let mut border = fail[m] as usize;
     loop {
         let p = m - border;
@@ -95,11 +101,12 @@ fn by_borders(
     }
 }
 
-/// Returns the period of a list of parts that are not simplified yet, if one of them is more than a
-/// run of bytes.
+/// Returns the period of a list of nodes that are not simplified yet, if one of these nodes is more
+/// than a run of bytes.
 ///
-/// Such parts are rolled before their leaves are merged with those of their neighbours, so that an
-/// array of structs becomes the same loop whether a contiguous or an indexed type made it.
+/// Such a list is turned into a loop before the leaves of its nodes are merged with the leaves of
+/// their neighbours, so that an array of structs becomes the same loop whether a contiguous or an
+/// indexed type made it.
 pub(super) fn find_in_parts<L: Leaf>(n: &Normalizer<L>, parts: &[Node<L>]) -> Option<(usize, Offsets)> {
     let composite = |node: &Node<L>| match node {
         Node::Loop { body, .. } | Node::Table { body, .. } => !matches!(n.body(*body), [Node::Copy { .. }]),
@@ -141,8 +148,8 @@ mod tests {
 
     #[test]
     fn both_ways_find_the_smallest_period() {
-        // Two distances and two shapes, in every sequence of up to 9 elements; then long sequences
-        // that almost have a period.
+        // Check every sequence of up to 9 elements with two distances and two shapes, and then long
+        // sequences that almost have a period.
         let check = |places: &[i64], shapes: &[u8]| {
             let at = |i: usize| Offsets::new(places[i], 8 * i as i64);
             let same_shape = |i: usize, j: usize| shapes[i] == shapes[j];

@@ -1,20 +1,21 @@
 //! `table [d0 d1 ..] at a B`  -->  `table [0 d1-d0 ..] at a + d0 B`, and `table [0 s 2s ..] B`  -->
 //! `loop step s B`.
 //!
-//! Rows with a period `p` become a loop over a table of `p` rows, as everywhere (see `period`). So
-//! an indexed_block type at constant distance becomes a vector, whatever its element is, and a
+//! If the rows have a period `p`, the table becomes a loop over a table of `p` rows (see `period`).
+//! So an indexed_block type at constant distance becomes a vector, whatever its element is, and a
 //! table starts at the place of its first row.
 //!
-//! Condition: none. Tables over one copy are left to `merge_copies`, which does the same to rows of
-//! leaves.
+//! This applies to all tables except those over one copy, which `merge_copies` treats in the same
+//! way as other rows of leaves.
 
 use super::{Inner, Normalizer, merge_copies, period};
 use crate::column::Column;
 use crate::error::Result;
 use crate::nest::{Leaf, Node, Offsets};
 
-/// Appends the loops that a table with a period becomes to `out`. Any other node is returned for
-/// the next rewrite; the rows of a table then begin at zero.
+/// If `node` is a table whose rows have a period, appends the loops that it becomes to `out` and
+/// returns `None`. Otherwise returns the node for the next rewrite. The rows of a returned table
+/// begin at zero, unless it is a table over one copy, which is not changed here.
 pub(super) fn rewrite<L: Leaf>(
     n: &mut Normalizer<L>,
     node: Node<L>,
