@@ -7,8 +7,9 @@
 //! members of a struct, each have a divisor of their own, and lists that repeat at another place
 //! share one table.
 //!
-//! Without such a divisor, rows of similar length are sorted to follow each other within a bucket.
-//! This changes the order, so overlap matters.
+//! If there is no such divisor, the rows within each bucket are sorted, so that rows of similar
+//! length follow each other. This changes the order of the entries, so they must not overlap where
+//! they are written.
 
 use std::ops::Range;
 
@@ -34,29 +35,30 @@ pub(super) struct Pieces {
     number: u64,
 }
 
-/// Adjacent rows that are cut into equal pieces. Lists that are members of a struct arrive as one
-/// list, in which each of them is a stretch with its own length of pieces.
+/// Consecutive rows that are cut into pieces of one length. Several lists that are members of a
+/// struct arrive as one list, in which each member is a stretch with a piece length of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) rows: Range<usize>,
     pub(super) pieces: Pieces,
-    /// User offsets in bytes of the repetitions of these rows, relative to the rows themselves.
-    /// Each repetition is as many rows long and follows in the packed stream. So one list that is
-    /// used for several arrays needs one table only.
+    /// User offsets in bytes of the repetitions of `rows`, relative to `rows`. A repetition moves
+    /// the same rows at another user offset, and its bytes follow in the packed stream. So one list
+    /// that is used for several arrays needs only one table.
     pub(super) repeats: Vec<i64>,
 }
 
 impl Stretch {
-    /// Returns the user and packed offset of every call, relative to the rows before their
-    /// repetitions.
+    /// Returns where the micro-kernel is called: once for `rows`, and then once for each
+    /// repetition. Each item is the user and packed offset of a call, relative to the first call.
     pub(super) fn calls(&self) -> impl Iterator<Item = Offsets> {
         let bytes = (self.pieces.number * self.pieces.len) as i64;
         let user = [0].into_iter().chain(self.repeats.iter().copied());
         user.zip(0..).map(move |(user, k)| Offsets::new(user, k * bytes))
     }
 
-    /// Finds repetitions of the same rows at other user offsets. It takes the largest number of
-    /// repetitions that divides the number of rows and needs at most `most` calls.
+    /// Finds out whether the stretch consists of the same rows several times, at different user
+    /// offsets. If so, keeps the rows once and lists the repetitions. Of several possible divisions
+    /// it takes the one with most repetitions, with at most `most` calls.
     fn folded(mut self, [user, len]: [&Column; 2], most: usize) -> Stretch {
         let Range { start, end } = self.rows;
         let rows = end - start;
@@ -64,12 +66,12 @@ impl Stretch {
         for times in times {
             let each = rows / times;
             let further = |i: usize| user.get(start + i + each).wrapping_sub(user.get(start + i));
-            // A comparison of a few rows rejects most candidates.
+            // A comparison of a few rows rules out most numbers of repetitions.
             if (1..4).any(|i| further(i) != further(0)) {
                 continue;
             }
             let by = |k: usize| user.get(start + k * each).wrapping_sub(user.get(start));
-            // If every row is one piece, all lengths are equal.
+            // If every row is one piece, all lengths are equal and need not be compared.
             let whole = self.pieces.number == rows as u64;
             let same = |k: usize| {
                 let [first, other] = [start, start + k * each].map(|from| from..from + each);
@@ -103,8 +105,8 @@ pub(super) fn equal_pieces([user, packed, len]: [&Column; 3]) -> Option<Vec<Stre
     Some(found.into_iter().map(fold).collect())
 }
 
-/// Returns the longest pieces that all lengths are multiples of, for layouts of which neither side
-/// is dense.
+/// Returns the longest pieces that all lengths are multiples of, if they cost less than rows of
+/// varying length. This is for layouts of which neither side is dense.
 pub(super) fn common_pieces(len: &Column) -> Option<Pieces> {
     let total = len.iter().fold(0, |sum, l| sum + l as u64);
     let divisor = len.iter().fold(0, |divisor, l| gcd(divisor, l as u64));
@@ -132,18 +134,18 @@ fn has_own_kernel(len: u64) -> bool {
 #[derive(Default)]
 struct Stretches {
     found: Vec<Stretch>,
-    /// First row of the last stretch, and the packed bytes before it.
+    /// First row of the last stretch, and the number of packed bytes before this row.
     start: usize,
     before: u64,
     /// Greatest common divisor of the lengths in the last stretch so far.
     divisor: u64,
-    /// Packed bytes of all rows so far.
+    /// Number of packed bytes of all rows so far.
     total: u64,
 }
 
 impl Stretches {
     /// Adds a chunk of rows that begins with row `first`. `bits` is the bitwise OR of their
-    /// lengths, and `same` says whether these are all equal. Returns `None` if the pieces would
+    /// lengths, and `same` says whether all lengths are equal. Returns `None` if the pieces would
     /// become too short.
     #[inline(always)]
     fn take(
@@ -177,8 +179,9 @@ impl Stretches {
     /// Adds row `i` of `len` bytes, which follows `total` packed bytes.
     #[inline(always)]
     fn row(&mut self, i: usize, len: u64, total: u64) -> Option<()> {
-        // The divisor soon stops changing and is mostly a power of two, and a mask costs less than
-        // a division.
+        // The divisor soon stops changing, so first test the cases in which it stays the same: a
+        // length that is equal to it, and a multiple of it if it is a power of two, as it mostly
+        // is. A mask finds such a multiple at less cost than a division.
         if self.divisor.is_power_of_two() && len & (self.divisor - 1) == 0 || len == self.divisor {
             return Some(());
         }
@@ -208,7 +211,8 @@ impl Stretches {
     }
 
     /// Returns all stretches if each of them costs less than rows of varying length. Otherwise all
-    /// `rows` rows become one stretch with the common divisor, if that costs less.
+    /// `rows` rows become one stretch with the common divisor, if that costs less. The result is
+    /// `None` if neither does.
     fn finish(mut self, rows: usize) -> Option<Vec<Stretch>> {
         if self.divisor == 0 {
             return None;
@@ -226,7 +230,8 @@ impl Stretches {
     }
 }
 
-/// Returns the stretches of rows with 8-byte entries; `None` if the packed side is not dense.
+/// Returns the stretches of rows whose columns have entries of any width. The result is `None` if
+/// the packed side is not dense, or if the pieces would become too short.
 fn wide(packed: &Column, len: &Column) -> Option<Stretches> {
     let mut found = Stretches::default();
     for first in (0..len.len()).step_by(rows::CHUNK_ROWS) {
@@ -243,16 +248,18 @@ fn wide(packed: &Column, len: &Column) -> Option<Stretches> {
     Some(found)
 }
 
-/// As [`wide`], for columns with 4-byte entries. Whether rows are dense, and multiples of a power
-/// of two, is decided for many rows at a time, which the compiler vectorizes.
+/// Does the same as [`wide`] for columns with 4-byte entries. It decides for many rows at a time
+/// whether rows are dense and whether lengths are multiples of a power of two, in code that the
+/// compiler vectorizes.
 fn narrow(packed: &[i32], len: &[i32]) -> Option<Stretches> {
     let mut found = Stretches::default();
     for (k, (packed, len)) in packed.chunks(rows::CHUNK_ROWS).zip(len.chunks(rows::CHUNK_ROWS)).enumerate() {
         if packed[0] as u64 != found.total {
             return None;
         }
-        // If no offset is negative, an end whose low word equals the next offset has not
-        // overflowed.
+        // The ends of rows are computed in 32 bits and may overflow. Offsets and lengths are less
+        // than 2^31, so an end that overflowed is negative. If no offset is negative, an end that
+        // equals the next offset has therefore not overflowed.
         let ends = packed.iter().zip(len).map(|(&p, &l)| p.wrapping_add(l));
         let gaps = packed[1..].iter().zip(ends).fold(0, |gaps, (&p, end)| gaps | (p ^ end));
         if gaps != 0 || packed.iter().fold(0, |signs, &p| signs | p) < 0 {
@@ -267,7 +274,8 @@ fn narrow(packed: &[i32], len: &[i32]) -> Option<Stretches> {
     Some(found)
 }
 
-/// Returns the user displacements of the pieces of some rows, in order.
+/// Returns the displacements of the pieces of some rows, in order, on the side whose row offsets
+/// are in `user`.
 ///
 /// # Errors
 /// Class `NoMem`.
@@ -295,11 +303,15 @@ pub(super) fn cut(
     Column::build(out.into_iter())
 }
 
-/// Cuts columns with 4-byte entries into `number` pieces of `piece` bytes; `pieces` returns the
-/// number of pieces in a length. The result is `None` if an offset needs more than 4 bytes.
+/// Cuts rows whose columns have 4-byte entries into `number` pieces of `piece` bytes. `pieces`
+/// returns the number of pieces in a length. The result is `None` if an offset needs more than 4
+/// bytes.
 ///
 /// Every offset is written directly to its final place, since most of the cost of 10^6 pieces is
 /// touching memory for the first time.
+///
+/// # Errors
+/// Class `NoMem`.
 #[inline(always)]
 fn cut_narrow(
     user: &[i32],
@@ -313,8 +325,8 @@ fn cut_narrow(
     let mut signs = 0;
     let steps: [i32; PIECES_PER_STORE] = std::array::from_fn(|k| piece.wrapping_mul(k as i32));
     for (user, len) in user.chunks(rows::CHUNK_ROWS).zip(len.chunks(rows::CHUNK_ROWS)) {
-        // Rows of one piece often follow each other: members of a struct that are lists of single
-        // elements.
+        // If each row of a chunk is one piece, copy the offsets of all its rows at once. This is
+        // frequent: a member of a struct may be a list of single elements.
         if len.iter().fold(0, |others, &l| others | (l ^ piece)) == 0 {
             cells.extend_from_slice(user);
             continue;
@@ -337,6 +349,9 @@ fn cut_narrow(
 
 /// Sorts the rows within every bucket of [`cost::BUCKET`] rows by the power of two that covers
 /// their length. Rows of one power keep their order.
+///
+/// # Errors
+/// Class `NoMem`.
 pub(super) fn bucketed(user: &Column, packed: &Column, len: &Column) -> Result<[Column; 3]> {
     let mut order: Vec<u32> = try_with_capacity("schedule", len.len())?;
     order.extend(0..len.len() as u32);
@@ -382,8 +397,9 @@ mod tests {
                 was.push((class(rows[2][i]), rows[0][i], rows[1][i], rows[2][i]));
                 is.push((class(len.get(i)), user.get(i), packed.get(i), len.get(i)));
             }
-            // Sorted by class, and within a class by the old order, which is that of the user
-            // offsets.
+            // The rows of a bucket must be sorted by the power of two that covers their length, and
+            // rows with the same power must be in their old order. User offsets ascend in the old
+            // order, so sorting the tuples gives the expected result.
             was.sort();
             assert_eq!(is, was);
         }
@@ -420,8 +436,8 @@ mod tests {
             let rows = starts.zip(lists).map(|(at, (n, _))| at as usize..(at + n) as usize);
             rows.zip(lists).map(|(rows, &(n, l))| (rows, l as u64, n as u64)).collect()
         };
-        // A shorter row after longer ones is found by `row`; longer rows begin a chunk, which is
-        // found by `take`.
+        // A shorter row after longer ones begins a stretch in `Stretches::row`. A chunk of longer
+        // rows begins one in `Stretches::take`.
         for lists in [
             vec![(many, 24), (many, 8)],
             vec![(many, 24), (one, 16), (many, 8)],
@@ -430,7 +446,8 @@ mod tests {
             assert_eq!(found(&lists), Some(stretches(&lists)), "{lists:?}");
         }
         assert_eq!(found(&[(many, 1 << 24), (many, 8)]), None);
-        // A list that is too short, and a length that has no micro-kernel.
+        // These lists are not cut apart, because one list is too short, or one length has no
+        // micro-kernel.
         for lists in [[(one - 1, 24), (many, 8)], [(many, 56), (many, 8)]] {
             let all: i64 = lists.iter().map(|(n, l)| n * l / 8).sum();
             let rows = lists.iter().map(|&(n, _)| n as usize).sum();
@@ -441,8 +458,8 @@ mod tests {
         let found: Vec<_> = found(&alternating).unwrap();
         assert_eq!(found.len(), MAX_STRETCH_CALLS);
     }
-    /// One list for several arrays becomes one table, wherever the arrays lie. It does not if one
-    /// row has another offset in one of the arrays, or is longer.
+    /// One list for several arrays becomes one table, wherever the arrays lie. There is no common
+    /// table if one row has another offset in one of the arrays, or is longer.
     #[test]
     fn one_list_for_several_arrays_is_one_table() {
         let n = 2 * cost::STRETCH_ROWS;
@@ -475,8 +492,8 @@ mod tests {
 
     #[test]
     fn many_pieces_and_wide_ones() {
-        // Rows of 1 to 20 pieces: fewer and more than are written at once, up to the end of the
-        // memory.
+        // Rows have 1 to 20 pieces, so both fewer and more than are written at once, up to the end
+        // of the memory.
         let lengths: Vec<i64> = (0..200).map(|i| 12 * (1 + i * 7 % 20)).collect();
         let places: Vec<i64> = (0..200).map(|i| 1000 * (i * 37 % 200) - 50_000).collect();
         for far in [0, i64::from(i32::MAX) - 149_000 - 240 + 12, i64::from(i32::MAX)] {

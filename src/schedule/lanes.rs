@@ -10,10 +10,12 @@ use super::Refusal;
 use crate::column::Column;
 use crate::nest::Offsets;
 
-/// Maximum number of sequences. Each of them goes through the memory of all of them once more.
+/// Maximum number of sequences. The call for each sequence goes through the memory of all sequences
+/// once more.
 const MAX_LANES: usize = 16;
 
-/// Minimum number of rows in a sequence, since a call costs about 5 ns.
+/// Minimum number of rows in a sequence. With fewer rows, the cost of a call (about 5 ns) would be
+/// too large.
 const MIN_LANE_ROWS: usize = 8;
 
 /// One sequence: `trip` blocks of `len` bytes, the first at `at`, at distances of `step`.
@@ -25,15 +27,16 @@ pub(super) struct Lane {
     pub(super) len: u64,
 }
 
-/// Returns the sequences that the rows consist of, with the smallest possible number of them;
-/// `None` if they are not such sequences.
+/// Returns the arithmetic sequences that the rows consist of, with the smallest possible number of
+/// sequences. The result is `None` if the rows do not consist of such sequences.
 pub(super) fn lanes(user: &Column, packed: &Column, len: &Column) -> Option<Vec<Lane>> {
     let rows = len.len();
     let place = |i: usize| Offsets::new(user.get(i), packed.get(i));
     let most = MAX_LANES.min(rows / MIN_LANE_ROWS);
     (1..=most).filter(|p| rows.is_multiple_of(*p)).find_map(|p| {
         let follows = |i: usize| {
-            // The step of a sequence is known from the two groups before.
+            // Row `i` continues its sequence if it is as far from row `i - p` as that row is from
+            // row `i - 2 * p`, and as long.
             len.get(i) == len.get(i - p) && place(i) - place(i - p) == place(i - p) - place(i - 2 * p)
         };
         let same = (p..2 * p).all(|i| len.get(i) == len.get(i - p)) && (2 * p..rows).all(follows);
@@ -47,8 +50,8 @@ pub(super) fn lanes(user: &Column, packed: &Column, len: &Column) -> Option<Vec<
     })
 }
 
-/// Returns the ranges of rows whose packed side is dense, if they are few enough for a call for
-/// each. The result is `None` if there are more, or if all rows are one range.
+/// Returns the ranges of rows whose packed side is dense, if there are so few ranges that each can
+/// have a call of its own. The result is `None` if there are more, or if all rows are one range.
 pub(super) fn dense_ranges(packed: &Column, len: &Column) -> Option<Vec<std::ops::Range<usize>>> {
     let rows = len.len();
     let breaks = |i: &usize| packed.get(*i) != packed.get(i - 1) + len.get(i - 1);

@@ -39,18 +39,19 @@ pub struct Refusal {
 }
 
 impl From<Error> for Refusal {
-    /// Planning has no other error than a lack of memory for tables.
+    /// The only error that planning can have is a lack of memory for tables.
     fn from(_: Error) -> Refusal {
         Refusal { reason: "no memory for the tables of a kernel" }
     }
 }
 
-/// Leaves for which there are plans, with packed side `S`.
+/// Types of leaves for which [`schedule`] can make plans. `S` is the type of the nest's packed
+/// side: a stream, or a second layout in memory.
 pub trait Planned<S = Stream>: Leaf {
-    /// Makes the plan, as [`schedule`] does.
+    /// Makes the plan for a nest with leaves of this type. [`schedule`] calls this.
     ///
     /// # Errors
-    /// As [`schedule`].
+    /// The errors are those of [`schedule`].
     fn plan(nest: &LoopNest<Normal, Self, S>, kind: Kind, target: Target)
     -> Result<Plan<Scheduled>, Refusal>;
 }
@@ -172,9 +173,9 @@ impl<S: Side> Scheduler<'_, S> {
     fn node(&mut self, node: &Node, at: Offsets, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
         let nest = self.nest;
         let here = at + node.at();
-        // These choices come first, because they serve loops that would otherwise be split into
-        // their parts: a permutation, another order of two loops, and moves without a loop for a
-        // small body.
+        // Three choices come first, because they take a whole node, which would otherwise be split
+        // into its parts. They are a permutation for a loop over a small body, another order for
+        // two nested loops, and moves without a loop for any node that is small enough.
         if let Some(op) = self.permuted(node, here) {
             return self.push(out, op);
         }
@@ -184,16 +185,18 @@ impl<S: Side> Scheduler<'_, S> {
         if self.straight(node, self.straight_line_limit()) {
             return self.unrolled(node, at, out);
         }
-        // Now the node is too large for the usual limit on moves, or its size depends on the
-        // instance count. Leaves become calls, and loops and tables are planned around their
-        // bodies.
+        // Now the node exceeds the usual limit on moves or what is left of it in this kernel, has a
+        // copy that is too long to be a move, is nested too deeply, or depends on the instance
+        // count. Leaves become calls, except blocks for which a higher limit holds, and loops and
+        // tables are planned around their bodies.
         match node {
             Node::Copy { n, .. } => {
                 let call = strided::any_length(self.direction, self.level, *n);
                 self.push(out, Op::Call { at: here, call })
             }
             Node::Blocks { user, packed, len, .. } => {
-                // Write the rows out if the kernel has room for it. Otherwise they become calls.
+                // Write the rows out as moves if there are at most `STRAIGHT_ROWS` of them and the
+                // kernel has room. Otherwise the rows become calls.
                 if self.straight(node, Weight { moves: cost::STRAIGHT_ROWS, bytes: u64::MAX }) {
                     return self.unrolled(node, at, out);
                 }
@@ -212,18 +215,18 @@ impl<S: Side> Scheduler<'_, S> {
                 let body = self.seal(list);
                 self.push(out, Op::Table { at: here, table, packed: *packed, body })
             }
-            // Normalization could not afford to inline this body. It is inlined here, if the kernel
-            // has room.
+            // Normalization could not afford to inline the body of this loop with one iteration.
+            // The body is inlined here, if the kernel has room.
             Node::Loop { trip, body, .. } if trip.is(1) => self.list(*body, here, depth + 1, out),
-            // Between two layouts, all iterations may move the same bytes to the same place. Once
-            // is enough.
+            // This loop has step 0 on both sides, which occurs only between two layouts. All its
+            // iterations move the same bytes to the same place, so one iteration is enough.
             Node::Loop { trip, step: Offsets::ZERO, body, .. } if !trip.per_count => {
                 self.list(*body, here, depth + 1, out)
             }
             Node::Loop { trip, step, body, .. } => {
-                // A loop over one copy is an innermost loop. Near blocks are written out for
-                // permutations, short loops become loops of moves, and all others call a
-                // micro-kernel.
+                // A loop over one copy is an innermost loop. Near blocks (short blocks at short
+                // steps) are written out for permutations, short loops become loops of moves, and
+                // all others call a micro-kernel.
                 if let [Node::Copy { n, .. }] = nest.body(*body) {
                     if self.fits_permutations(*trip, *step, *n) {
                         return self.near_blocks(here, trip.k, *step, n.k as u32, out);
@@ -273,7 +276,8 @@ impl<S: Side> Scheduler<'_, S> {
     /// Plans blocks without a pattern that a nest can express, at offset `at`.
     fn irregular(&mut self, at: Offsets, columns: [&Column; 3], out: &mut Vec<Op>) -> Result<(), Refusal> {
         let [user, packed, len] = columns;
-        // Doing one sequence after the other changes the order of the entries.
+        // If the rows interleave a few arithmetic sequences, plan a call for each sequence. This
+        // changes the order of the entries, so they must be disjoint where they are written.
         if let Some(lanes) = lanes::lanes(user, packed, len)
             && lanes.len() <= self.budget
             && self.nest.disjoint_when(self.direction).holds(1)
@@ -288,7 +292,8 @@ impl<S: Side> Scheduler<'_, S> {
         {
             return stretches.into_iter().try_for_each(|stretch| self.stretch(at, columns, &stretch, out));
         }
-        // In a stream the packed side is dense, and rows with equal pieces have been planned above.
+        // The packed side may have gaps only if it is a second layout. A stream is dense, and rows
+        // that can be cut into equal pieces have then been planned above.
         if S::NAME != Stream::NAME && self.neither_side_dense(at, columns, out)? {
             return Ok(());
         }
@@ -303,7 +308,8 @@ impl<S: Side> Scheduler<'_, S> {
         self.push(out, Op::Call { at, call })
     }
 
-    /// Plans rows that are cut into equal pieces: one table, and a call for each repetition.
+    /// Plans rows that are cut into equal pieces: one table, one call for the rows, and one call
+    /// with the same table for each repetition.
     fn stretch(
         &mut self,
         at: Offsets,
@@ -318,8 +324,8 @@ impl<S: Side> Scheduler<'_, S> {
         stretch.calls().try_for_each(|of| self.push(out, Op::Call { at: at + of, call: call.clone() }))
     }
 
-    /// Plans blocks of which neither side is dense other than row by row; returns false if it
-    /// cannot.
+    /// Plans blocks of which neither side is dense, in a better way than row by row. Returns false
+    /// if there is no better way.
     fn neither_side_dense(
         &mut self,
         at: Offsets,
@@ -349,7 +355,8 @@ impl<S: Side> Scheduler<'_, S> {
         Ok(narrow)
     }
 
-    /// Returns the weight that may still be written out in this kernel.
+    /// Returns the weight (number of moves, and their bytes) that may still be written out in this
+    /// kernel.
     fn remaining(&self) -> Weight {
         let Weight { moves, bytes } = self.written;
         Weight { moves: Weight::MAX.moves - moves, bytes: Weight::MAX.bytes - bytes }
@@ -367,7 +374,8 @@ impl<S: Side> Scheduler<'_, S> {
     }
 
     /// Returns true if irregular rows are to be sorted by length. Unpacking in another order needs
-    /// disjoint entries. Those of one instance suffice, because instances are still done in order.
+    /// disjoint entries. It suffices that the entries of one instance are disjoint, because
+    /// instances are still done in order.
     fn sorts_rows(&self, rows: usize) -> bool {
         // The overlap analysis is last, because it takes as long as sorting all rows.
         matches!(self.level, Level::Baseline | Level::Avx2)
@@ -383,8 +391,9 @@ impl<S: Side> Scheduler<'_, S> {
         short && len.k.is_multiple_of(wide) && (128..=8 * wide).contains(&len.k) && self.one_move(trip, len)
     }
 
-    /// Returns true if a loop that is `depth` loops deep is one of several rows: those of a loop
-    /// inside an instance, or of a root loop with several iterations per instance.
+    /// Returns true if a loop at nesting depth `depth` is done several times per instance, like the
+    /// rows of a matrix: because another loop lies between it and the loop over instances, or
+    /// because the root loop has several iterations per instance.
     fn in_rows(&self, depth: usize) -> bool {
         let several = |node: &Node| matches!(node, Node::Loop { trip, .. } if trip.k > 1);
         depth >= 2 || depth == 1 && self.nest.body(self.nest.root()).iter().all(several)
@@ -424,7 +433,8 @@ impl<S: Side> Scheduler<'_, S> {
             |i| Part { user: user.get(i), packed: packed.get(i) as u64, len: len.get(i) as u64, unit: 1 };
         let parts: Vec<Part> = (0..len.len()).map(row).collect();
         let permutation = Permutation::new(&parts, step.user, self.target)?;
-        // With AVX2 and NEON, plain moves are faster unless several instances share a window.
+        // With AVX2 and NEON, plain moves are faster unless one permutation moves several
+        // instances.
         let pays = self.level == Level::Avx512 || permutation.instances() > 1;
         let legal = self.direction == Direction::Pack || permutation.unpacks();
         if !pays || !legal || permutation.size() as i64 != step.packed {
@@ -435,9 +445,14 @@ impl<S: Side> Scheduler<'_, S> {
         Some(Op::Call { at, call: permute::call(self.direction, *trip, (&permutation, table)) })
     }
 
-    /// Plans two loops around one small element, if their order suits neither side or only one of
-    /// them: as a transpose, or with the loops exchanged. This needs disjoint entries where it
-    /// writes. If that depends on the instance count, the plan asks at run time.
+    /// Plans two loops around one element in another order than that of the nest. They become a
+    /// transpose if each loop runs along a different side (see [`transpose::suited`]). Otherwise
+    /// they are exchanged if the outer loop has the shorter step on both sides. Returns false if
+    /// the two loops keep their order.
+    ///
+    /// Both change the order of the entries, so the entries must be disjoint where they are
+    /// written. If they are disjoint only up to some instance count, the plan checks the count at
+    /// run time.
     fn reordered(&mut self, node: &Node, at: Offsets, out: &mut Vec<Op>) -> Result<bool, Refusal> {
         let nest = self.nest;
         let Node::Loop { trip: outer, step: o, body, .. } = node else { return Ok(false) };
@@ -459,8 +474,9 @@ impl<S: Side> Scheduler<'_, S> {
             Disjoint::UpTo(limit) => limit,
             Disjoint::No | Disjoint::Unknown => 0,
         };
-        // The new order is right for up to `limit` instances. Without a bound it is used alone.
-        // Otherwise a guard chooses at run time between it and the loops in their old order.
+        // The new order is right for up to `limit` instances. If there is no bound, the plan has
+        // only the new order. Otherwise a guard chooses at run time between the new order and the
+        // old order of the loops.
         if limit == 0 {
             return Ok(false);
         }
@@ -478,7 +494,7 @@ impl<S: Side> Scheduler<'_, S> {
         Ok(true)
     }
 
-    /// Makes the operation that replaces the two loops, at offset `at`.
+    /// Makes the operation that replaces two loops around an element, at offset `at`.
     fn ordered(&mut self, chosen: Reordered, at: Offsets) -> Op {
         match chosen {
             Reordered::Transpose(call) => Op::Call { at, call },
@@ -489,7 +505,8 @@ impl<S: Side> Scheduler<'_, S> {
         }
     }
 
-    /// Returns the transpose for two loops, if the micro-kernel takes them.
+    /// Returns the transpose that does two loops around an element, if the micro-kernel for
+    /// transposes can do them.
     fn transpose(&self, outer: Repeat, inner: Repeat, len: u64) -> Option<Reordered> {
         let [outer, inner] = transpose::suited([outer, inner], len)?;
         transpose::call(self.direction, self.level, [outer.0, inner.0], [outer.1, inner.1], len)
@@ -497,7 +514,7 @@ impl<S: Side> Scheduler<'_, S> {
     }
 
     /// Exchanges two loops between layouts if the outer one has the shorter step on both sides, so
-    /// that the new inner loop goes along both memories.
+    /// that the new inner loop advances by the shorter steps in both memories.
     fn exchange(&self, outer: Repeat, inner: Repeat, len: Quantity) -> Option<Reordered> {
         let shorter = |side: fn(Offsets) -> i64| side(outer.1).unsigned_abs() < side(inner.1).unsigned_abs();
         if !shorter(|step| step.user) || !shorter(|step| step.packed) || len.per_count {
@@ -547,15 +564,15 @@ impl<S: Side> Scheduler<'_, S> {
     }
 }
 
-/// Replacement for two loops around an element.
+/// Replacement for two loops around an element, in another order.
 enum Reordered {
     /// One call that does both loops.
     Transpose(Call),
-    /// The old inner loop around a row, which is the old outer loop.
+    /// A loop like the old inner loop, around one call that does what the old outer loop did.
     Exchanged { outer: Repeat, row: Call },
 }
 
-/// Weight of the copies that are written out.
+/// Weight of copies that are written out as moves: their number and their bytes.
 #[derive(Clone, Copy, Default, Debug)]
 struct Weight {
     /// Number of copies.
@@ -599,7 +616,8 @@ fn max_inline_bytes(level: Level) -> u64 {
 }
 
 /// Returns the weight of `node` when it is written out. The result is `None` if it exceeds `limit`,
-/// if a copy is too long to be inline, or if the node depends on the instance count.
+/// if a copy is too long to be inline, if the node is nested too deeply, or if it depends on the
+/// instance count.
 fn weight<S: Side>(
     nest: &LoopNest<Normal, Byte, S>,
     node: &Node,
@@ -647,8 +665,8 @@ fn weight<S: Side>(
     sum.fits(limit).then_some(sum)
 }
 
-/// Returns the number of iterations per turn of a loop. Only loops over straight-line moves are
-/// unrolled.
+/// Returns the number of iterations that one turn of the emitted loop does. Only loops over
+/// straight-line moves are unrolled.
 fn unroll(list: &[Op], trip: Quantity) -> u32 {
     let mut moves = 0;
     for op in list {

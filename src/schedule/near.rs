@@ -1,6 +1,6 @@
-//! Near blocks: short blocks at short steps. Permutations move 64 packed bytes of them at a time,
-//! where a call would cost more. They are written out as moves, and legalization turns the moves
-//! into permutations if the emitter has them.
+//! Near blocks: short blocks at short steps. One permutation moves 64 packed bytes of such blocks,
+//! which costs less than a call. The blocks are written out as moves, and legalization turns the
+//! moves into permutations if the emitter has them.
 
 use super::{Refusal, Scheduler, Weight};
 use crate::kind::Direction;
@@ -8,8 +8,8 @@ use crate::nest::{Offsets, Quantity, Side};
 use crate::plan::Op;
 use crate::target::{Level, cost};
 
-/// Near blocks that are written out: turns of a loop whose body makes whole permutations, and the
-/// blocks that remain after the loop.
+/// Division of near blocks into `turns` turns of a loop, whose body makes whole permutations, and
+/// `rest` blocks that remain after the loop.
 struct NearBlocks {
     turns: u64,
     rest: u64,
@@ -17,7 +17,7 @@ struct NearBlocks {
 
 impl NearBlocks {
     fn new(trip: u64) -> NearBlocks {
-        // Two turns at least, because a loop of one turn is useless.
+        // A loop must have at least two turns, because a loop of one turn is useless.
         let turns = if trip < 2 * cost::NEAR_BLOCKS { 0 } else { trip / cost::NEAR_BLOCKS };
         NearBlocks { turns, rest: trip - turns * cost::NEAR_BLOCKS }
     }
@@ -29,8 +29,8 @@ impl NearBlocks {
 }
 
 impl<S: Side> Scheduler<'_, S> {
-    /// Returns true if a loop over blocks is written out, because permutations move 64 bytes of it
-    /// at a time.
+    /// Returns true if the blocks of a loop are to be written out as moves, because permutations
+    /// can then move 64 bytes at a time.
     pub(super) fn fits_permutations(&self, trip: Quantity, step: Offsets, len: Quantity) -> bool {
         let Quantity { k: len, per_count: counted } = len;
         if self.level != Level::Avx512 || trip.per_count || counted || step.packed != len as i64 {
@@ -50,8 +50,8 @@ impl<S: Side> Scheduler<'_, S> {
         (64..=cost::near(self.direction, len, apart)).contains(&bytes) && written.fits(self.remaining())
     }
 
-    /// Plans `trip` blocks of `len` bytes as moves. The body of a loop has as many as make whole
-    /// permutations; the blocks that remain follow the loop.
+    /// Plans `trip` blocks of `len` bytes as moves. The body of a loop has as many blocks as make
+    /// whole permutations. The blocks that remain follow the loop.
     pub(super) fn near_blocks(
         &mut self,
         at: Offsets,

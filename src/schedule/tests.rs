@@ -11,8 +11,8 @@ fn normal(t: &Datatype) -> LoopNest<Normal> {
     normalize(&lower(t, Bytes).unwrap(), t.arguments()).unwrap().nest
 }
 
-/// Returns true if rows of odd lengths, at distances of `distance` bytes, are moved in another
-/// order than that of the type map.
+/// Returns true if rows of odd lengths, at distances of `distance` bytes, are moved in an order
+/// different from that of the type map.
 fn reordered(rows: usize, distance: i64, direction: Direction, level: Level) -> bool {
     let lengths: Vec<i64> = (0..rows as i64).map(|i| 1 + 2 * (i * 17 % 31)).collect();
     let places: Vec<i64> = (0..rows as i64).map(|i| distance * i).collect();
@@ -40,12 +40,13 @@ fn long_lists_are_sorted_by_length() {
             assert!(!reordered(most - 1, 64, direction, level), "{direction} {level}");
             assert!(reordered(most, 64, direction, level), "{direction} {level}");
         }
-        // Levels with masked stores have no branch on the length.
+        // At all other levels the rows are not sorted.
         for level in [Level::Avx512, Level::Neon] {
             assert!(!reordered(most, 64, direction, level), "{direction} {level}");
         }
     }
-    // Rows of up to 61 bytes overlap. The last one wins, so unpacking must keep their order.
+    // Rows of 61 bytes at a distance of 60 overlap. The row that is written last wins, so unpacking
+    // must keep their order.
     assert!(reordered(most, 60, Direction::Pack, Level::Avx2));
     assert!(!reordered(most, 60, Direction::Unpack, Level::Avx2));
     assert!(reordered(most, 62, Direction::Unpack, Level::Avx2));
@@ -56,8 +57,8 @@ fn long_lists_are_sorted_by_length() {
 #[test]
 fn patterns_have_few_rows() {
     for (rows, allowed) in [(cost::PERMUTED_ROWS, true), (cost::PERMUTED_ROWS + 1, false)] {
-        // One byte and one gap each, except for two bytes first, so that lengths vary. The last row
-        // comes first, and one row is at another place.
+        // Every row has one byte, except the first row, which has two, so that lengths vary. Row
+        // `i` is at `(19 * i + 3) % 61`, except that rows 0 and 1 have exchanged their places.
         let mut places: Vec<i64> = (0..rows as i64).map(|i| (i * 19 + 3) % 61).collect();
         places.swap(0, 1);
         let mut lengths = vec![1; rows];

@@ -1,9 +1,10 @@
-//! Plans for nests of values: the same loops as for bytes, around calls that do to the values of a
-//! block what the operation says.
+//! Plans for nests of values: the same loops as for bytes, around calls that apply the operation to
+//! the values of a block.
 //!
 //! Small bodies are not written out. A plan that has only calls has no constant in its code, so all
-//! layouts of one shape share that code. A loop over a few runs becomes a call for each run, if the
-//! order does not matter, or one permutation of small instances.
+//! layouts of one shape share that code. A loop over a few runs of values becomes one call that
+//! permutes the bytes of small instances, or, if the order of the entries does not matter, one call
+//! for each run.
 
 use std::sync::Arc;
 
@@ -92,7 +93,8 @@ impl<S: Side> Scheduler<'_, S> {
         }))
     }
 
-    /// Returns the call that does a run in each of `trip` iterations.
+    /// Returns the call that applies the operation to the values of `run` in each of `trip`
+    /// iterations.
     fn call(&self, run: &Run, trip: Quantity, step: Offsets) -> Result<Call, Refusal> {
         let Run { n, value, .. } = *run;
         if let Operation::Reduce(op) = self.kind.operation {
@@ -113,8 +115,8 @@ impl<S: Side> Scheduler<'_, S> {
         }
     }
 
-    /// Returns the call that combines the values of a run in each iteration. It does the blocks in
-    /// order, so they may overlap.
+    /// Returns the call that combines the values of a run in each iteration. The call does the
+    /// blocks in order, so the blocks may overlap.
     fn combined(&self, op: Reduction, run: &Run, trip: Quantity, step: Offsets) -> Result<Call, Refusal> {
         let Run { n, value, .. } = *run;
         if op == Reduction::Replace {
@@ -131,22 +133,22 @@ impl<S: Side> Scheduler<'_, S> {
             .ok_or(Refusal { reason: "values that no micro-kernel combines" })
     }
 
-    /// Returns true if a run needs a loop over its values: a block of a call that finds the
-    /// location of a minimum or maximum is one pair.
+    /// Returns true if the call for a run needs a block for each value. This is so for several
+    /// pairs under MINLOC and MAXLOC, because a block of these calls is exactly one pair.
     fn needs_loop(&self, run: &Run) -> bool {
         let reduced = matches!(self.kind.operation, Operation::Reduce(op) if op.is_location());
         reduced && matches!(run.value.class(), Class::Pair(_)) && !run.n.is(1)
     }
 
-    /// Plans a run as a loop over its values.
+    /// Plans a run as one call that has a block for each value.
     fn loop_over_values(&mut self, run: &Run, out: &mut Vec<Op>) -> Result<(), Refusal> {
         let one = Run { n: Quantity::fixed(1), ..*run };
         let call = self.call(&one, run.n, run.value.span(1))?;
         self.push(out, Op::Call { at: run.at, call })
     }
 
-    /// Plans a loop over a few runs of small values as one call, which swaps the bytes of one or
-    /// more instances by one permutation.
+    /// Plans a loop over a few runs of small values as one call. Each of its permutations swaps the
+    /// bytes of one or more iterations.
     fn permuted(&mut self, runs: &[Run], trip: Quantity, step: Offsets) -> Option<Call> {
         let small = runs.len() < 2 || !trip.per_count && trip.k < cost::PERMUTED_TRIP;
         if small || runs.iter().any(|run| run.n.per_count || run.value.class() != Class::Swap) {
@@ -170,7 +172,8 @@ impl<S: Side> Scheduler<'_, S> {
         Some(permute::call(self.kind.direction, trip, (&permutation, table)))
     }
 
-    /// Returns the runs of a body, if it has few of them and nothing else.
+    /// Returns the runs of values that a body consists of, or `None` if it has many runs or
+    /// anything else.
     fn runs(&self, body: Body) -> Option<Vec<Run>> {
         let mut runs = Vec::new();
         for node in self.nest.body(body) {
@@ -236,15 +239,16 @@ impl<S: Side> Scheduler<'_, S> {
                 let body = self.seal(list);
                 self.push(out, Op::Table { at, table, packed: *packed, body })
             }
-            // Only between two layouts can a loop move on neither side. Compiled loops end when an
-            // address is reached, so this one would never end.
+            // Only between two layouts can a loop have step 0 on both sides. A compiled loop ends
+            // when an address is reached, so such a loop would never end.
             Node::Loop { trip, step: Offsets::ZERO, .. } if !trip.is(1) => {
                 Err(Refusal { reason: "values combined again and again in one place" })
             }
             Node::Loop { trip, step, body, .. } => {
-                // A loop over a few runs needs no loop operation: one permutation does it, or each
-                // run is one call that repeats it for every iteration. The latter changes the order
-                // if there are several runs.
+                // A loop over a few runs needs no loop operation. Either one call with a
+                // permutation does it, or each run becomes one call that repeats the run for every
+                // iteration. A call for each run changes the order of the entries if there are
+                // several runs.
                 let runs = self.runs(*body);
                 if let Some(call) = runs.as_ref().and_then(|runs| self.permuted(runs, *trip, *step)) {
                     return self.push(out, Op::Call { at, call });
