@@ -22,18 +22,19 @@ pub use joint::{Joint, JointNest};
 /// The way in which calls of one direction are served.
 #[derive(Clone, Debug)]
 pub enum Tier {
-    /// By compiled code.
+    /// Calls are served by compiled code.
     Kernel {
         /// The code.
         kernel: Arc<Kernel>,
         /// Summary of the plan in one line.
         schedule: Arc<str>,
     },
-    /// By interpreting the nest, because the schedule refused it (by design) or a stage failed.
+    /// Calls are served by interpreting the nest, because the schedule refused the nest (by design)
+    /// or a stage failed.
     Walk {
         /// The reason, for reports.
         reason: Arc<str>,
-        /// Whether this is a fallback, because a stage failed that should not.
+        /// Whether a stage failed that should not fail, so that interpreting is only a fallback.
         fallback: bool,
     },
 }
@@ -52,9 +53,9 @@ impl Tier {
 /// stream contains them.
 #[derive(Debug)]
 pub enum Part {
-    /// The layout itself: an iteration of the node is one of its instances.
+    /// The layout itself, because an iteration of the node is an instance of the layout.
     Own,
-    /// The layout of one iteration, whose instances are the iterations.
+    /// The layout of one iteration of the node. The instances of that layout are the iterations.
     Iterations(Arc<CompiledLayout>),
     /// All rows of blocks as equal pieces, in the tables of the layout's plan.
     Pieces(Vec<EqualPieces>),
@@ -79,11 +80,13 @@ impl Part {
     }
 }
 
-/// A part of a layout, which is made once ranges of it have moved enough bytes.
+/// A place for the part of a layout that belongs to one node. The part is made when ranges have
+/// moved enough bytes of this node.
 #[derive(Debug)]
 pub struct PartSlot {
     descent: Descent,
-    /// Kernels whose instance is an iteration of the node, one per direction, once they are known.
+    /// Kernels that move iterations of the node as instances, one for each direction. A kernel is
+    /// set once it is known.
     kernels: [Once<Arc<Kernel>>; 2],
     /// Packed bytes of the node that the interpreter of nests has moved.
     moved: AtomicU64,
@@ -96,7 +99,7 @@ impl PartSlot {
         PartSlot { descent: Descent::new(nest, i), kernels, moved, part }
     }
 
-    /// Returns the facts that ranges need to descend at the node.
+    /// Returns the facts about the node that are needed to find a packed byte inside it.
     #[inline(always)]
     pub fn descent(&self) -> &Descent {
         &self.descent
@@ -108,8 +111,8 @@ impl PartSlot {
         self.kernels[direction as usize].get()
     }
 
-    /// Stores the kernel for iterations, which does not change any more, and returns the stored
-    /// one.
+    /// Stores the kernel for iterations, unless one is stored already, and returns the stored
+    /// kernel.
     pub fn keep_kernel(&self, direction: Direction, kernel: &Arc<Kernel>) -> &Arc<Kernel> {
         self.kernels[direction as usize].get_or_init(|| Arc::clone(kernel))
     }
@@ -119,8 +122,9 @@ impl PartSlot {
         self.part.get()
     }
 
-    /// Returns the part, if there is one. The call that brings the bytes to `threshold` makes it by
-    /// `make`; other calls need not wait.
+    /// Returns the part, if it has been made. Otherwise adds `bytes` to the number of bytes moved
+    /// so far. The call that brings this number to `threshold` makes the part by `make`; the other
+    /// calls get `None` and need not wait.
     pub fn get(&self, bytes: u64, threshold: u64, make: impl FnOnce() -> Part) -> Option<&Part> {
         if let Some(part) = self.part.get() {
             return Some(part);
@@ -149,17 +153,20 @@ pub struct CompiledLayout<L = Byte> {
     served: [Awaited<Tier>; 2],
     /// Bytes moved so far in mode `Lazy`, per direction.
     moved: [AtomicU64; 2],
-    /// One slot for each node, made when a range is first asked for.
+    /// One slot for each node of the nest. The slots are made when a range of the packed stream is
+    /// first asked for.
     parts: Once<Box<[PartSlot]>>,
-    /// Whether the nest has a loop over a single copy.
+    /// Whether the nest has a loop whose body is a single copy.
     strips: bool,
-    /// Places where segments begin, made when segments are first asked for.
+    /// Runs of the nest, from which segments are found. They are made when segments are first asked
+    /// for.
     runs: Once<Box<Runs>>,
     /// Hash of the nest, kept because hashing 10^6 rows takes a millisecond.
     hash: u64,
-    /// Hash of the nest without far distances ([`LoopNest::near_hash`]); 0 if there is none.
+    /// Hash of the nest in which far distances count as equal ([`LoopNest::near_hash`]). It is 0 if
+    /// the nest has no such hash.
     near: u64,
-    /// Bytes of the nest and of this object.
+    /// Number of bytes that the nest and this object occupy.
     bytes: usize,
 }
 
@@ -190,7 +197,8 @@ impl<L: Leaf> CompiledLayout<L> {
         (self.near != 0).then_some(self.near)
     }
 
-    /// Returns true if the nest has a loop over a single copy, so that a range may lie in one.
+    /// Returns true if the nest has a loop whose body is a single copy, so that a range may lie
+    /// inside such a loop.
     #[inline]
     pub(crate) fn has_strips(&self) -> bool {
         self.strips
@@ -206,22 +214,23 @@ impl<L: Leaf> CompiledLayout<L> {
         self.served[direction as usize].get()
     }
 
-    /// Returns how calls of `direction` are served; `compile` decides if that is still open.
-    /// Concurrent callers wait for the one result. A child process does not wait for a compile of
-    /// its parent.
+    /// Returns how calls of `direction` are served. If this is not decided yet, `compile` decides
+    /// it. Concurrent callers wait for the one result. A child process does not wait for a compile
+    /// of its parent.
     pub fn serve(&self, direction: Direction, compile: impl FnOnce() -> Tier) -> &Tier {
         self.served[direction as usize].get_or_init(compile)
     }
 
     /// Counts `bytes` bytes of a call and returns true if this call is the one that reaches
-    /// `threshold`. Only one call is, so the others need not wait.
+    /// `threshold`. Only one call reaches it, so the other calls need not wait.
     pub(crate) fn reaches_threshold(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
         reaches_threshold(&self.moved[direction as usize], bytes, threshold)
     }
 
-    /// Counts `bytes` bytes that a range of another layout moves by this one, and returns true if
-    /// it is time to compile: for the first call at all, or for the one that reaches `threshold`.
-    /// The layout's own calls count in the same number, so either kind may reach it.
+    /// Counts `bytes` bytes that a range of another layout moves by means of this layout. Returns
+    /// true if it is time to compile: if nothing has been counted before, or if this call is the
+    /// one that reaches `threshold`. Calls of the layout itself count in the same number, so either
+    /// kind of call may reach the threshold.
     pub(crate) fn begins_or_reaches_threshold(
         &self,
         direction: Direction,
@@ -232,13 +241,14 @@ impl<L: Leaf> CompiledLayout<L> {
         before == 0 || (before < threshold && before.saturating_add(bytes) >= threshold)
     }
 
-    /// Returns the kernels that there are, of either direction.
+    /// Returns the kernels that have been compiled so far, for both directions.
     pub fn kernels(&self) -> impl Iterator<Item = &Arc<Kernel>> + Clone {
         Direction::BOTH.into_iter().filter_map(|d| self.served(d)?.kernel())
     }
 
-    /// Returns the bytes of the nest, code, tables, and of what serves parts. The layouts of
-    /// iterations are separate layouts, so they are not included.
+    /// Returns the number of bytes that the layout occupies: its nest, its code and tables, and the
+    /// slots and columns of its parts. The layouts of iterations are separate layouts, so they are
+    /// not included.
     pub(crate) fn bytes(&self) -> usize {
         let kernels = self.kernels().map(|k| k.code().len() + k.context_bytes()).sum::<usize>();
         let slots = self.parts.get().map_or(&[][..], |slots| slots);
@@ -252,7 +262,7 @@ impl<L: Leaf> CompiledLayout<L> {
 
 impl CompiledLayout {
     /// Returns one slot for each node of the nest, and makes the slots if there are none yet. A
-    /// nest with more than `MAX_PARTS` nodes has none.
+    /// nest with more than `MAX_PARTS` nodes has no slots.
     #[inline]
     pub fn slots(&self) -> &[PartSlot] {
         let nodes = self.nest.nodes();
@@ -266,14 +276,14 @@ impl CompiledLayout {
         self.parts.get().map_or(&[], |slots| slots)
     }
 
-    /// Returns the places where segments begin, if [`CompiledLayout::keep_runs`] has been called.
+    /// Returns the runs of the nest, from which segments are found, if
+    /// [`CompiledLayout::keep_runs`] has been called.
     #[inline]
     pub(crate) fn runs(&self) -> Option<&Runs> {
         self.runs.get().map(Box::as_ref)
     }
 
-    /// Stores the places where segments begin, unless they are stored already, and returns the
-    /// stored ones.
+    /// Stores the runs of the nest, unless runs are stored already, and returns the stored runs.
     pub(crate) fn keep_runs(&self, runs: Runs) -> &Runs {
         let runs = Box::new(runs);
         self.runs.get_or_init(|| runs)

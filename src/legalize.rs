@@ -6,8 +6,8 @@
 //! block stay untouched. An access of 64 bytes, a whole cache line, is not used for a tail in this
 //! way: it would be misaligned and cross two lines.
 //!
-//! If the emitter has permutations, 64 packed bytes whose words lie near each other become one
-//! permutation, if it replaces enough stores. This is the only choice by cost.
+//! If the emitter has permutations, 64 packed bytes whose words lie near each other in user memory
+//! become one permutation, if it replaces enough stores. This is the only choice by cost.
 
 use smallvec::SmallVec;
 
@@ -19,12 +19,12 @@ use crate::target::{Accesses, cost};
 /// Splits the moves of `plan` into `accesses`, and joins moves into permutations.
 ///
 /// # Errors
-/// None but faults of ddtc.
+/// Any error is a fault of ddtc.
 pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result<Plan<Legal>> {
     let accesses = accesses.into();
     let mut ops: Vec<Op> = Vec::with_capacity(plan.ops().len() + 8);
-    // Maps the index of an operation to the index of the first operation that it becomes. Bodies
-    // remain runs of operations, because the order is kept.
+    // Maps the index of each old operation to the index of the first new operation that it becomes.
+    // The order is kept, so the operations of a body remain consecutive.
     let mut starts: Vec<u32> = Vec::with_capacity(plan.ops().len() + 1);
     let moved = |body: Body, starts: &[u32], end: u32| {
         let range = body.range();
@@ -35,7 +35,7 @@ pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result
     let BodyFacts { is_boundary, repeated } = BodyFacts::new(plan);
     let mut run: Vec<Move> = Vec::new();
     // Moves that follow each other in one body are collected and legalized together. All other
-    // operations are copied, with the new places of their bodies.
+    // operations are copied, and the indices of their bodies are updated.
     for (i, op) in plan.ops().iter().enumerate() {
         if let Op::Move { at, len } = op {
             starts.push(ops.len() as u32);
@@ -76,9 +76,9 @@ pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result
     Ok(Plan::new(ops, root, plan.tables().to_vec(), plan.kind(), plan.target()))
 }
 
-/// Facts about the operations of a plan that follow from the bodies that contain them.
+/// Facts about each operation of a plan that depend on which body contains the operation.
 struct BodyFacts {
-    /// Whether a body begins at the operation or ends before it.
+    /// Whether a body begins with the operation or ends just before it.
     is_boundary: Vec<bool>,
     /// Whether the operation is repeated by a loop with a constant trip, whatever the instance
     /// count is.
@@ -114,7 +114,7 @@ impl BodyFacts {
     }
 }
 
-/// A move of the scheduled plan, or the rest of one.
+/// A move of the scheduled plan, or what is left of such a move.
 #[derive(Clone, Copy)]
 struct Move {
     at: Offsets,
@@ -128,20 +128,20 @@ impl Move {
     }
 }
 
-/// Facts about a run of moves that decide what it becomes.
+/// Facts about consecutive moves that decide which operations they become.
 #[derive(Clone, Copy)]
 struct RunContext {
     accesses: Accesses,
     direction: Direction,
-    /// Whether the run is repeated by a loop, so that indices and masks that are made for a
+    /// Whether the moves are repeated by a loop, so that indices and masks that are made for a
     /// permutation are used several times.
     repeated: bool,
 }
 
-/// Writes a run of moves as legal operations, in the order of the moves.
+/// Appends the legal operations for consecutive moves to `ops`, in the order of the moves.
 fn legalize_run(moves: &[Move], context: RunContext, ops: &mut Vec<Op>) {
     let mut rest = moves;
-    // Bytes of the first move that are part of an operation written before.
+    // Number of bytes of the first remaining move that a permutation before it already moves.
     let mut consumed = 0;
     let mut last = None;
     while let [first, others @ ..] = rest {
@@ -164,8 +164,8 @@ fn legalize_run(moves: &[Move], context: RunContext, ops: &mut Vec<Op>) {
     }
 }
 
-/// A permutation, with the number of whole moves that it does and the number of bytes that it does
-/// of the next one.
+/// A permutation that replaces moves: `moves` is the number of moves that it replaces completely,
+/// and `bytes` the number of bytes that it does of the move after them.
 struct Permuted {
     at: Offsets,
     words: Words,
@@ -174,8 +174,8 @@ struct Permuted {
 }
 
 /// Returns the first 64 packed bytes of `first` and `others` as one permutation, of words that are
-/// as long as possible, if it replaces enough stores. `last` has the words of the permutation
-/// before.
+/// as long as possible, if it replaces enough stores. `last` has the words of the last permutation
+/// that was made for these moves, if any.
 fn permutation(first: Move, others: &[Move], context: RunContext, last: Option<Words>) -> Option<Permuted> {
     if !context.accesses.permutes || !within_span(first, others) {
         return None;
@@ -185,8 +185,8 @@ fn permutation(first: Move, others: &[Move], context: RunContext, last: Option<W
         let mut left = Words::BYTES;
         let mut stores = Stores { direction: context.direction, number: 0, single: false };
         let mut done = (0, 0);
-        // Collect the user offsets of the words of 64 packed bytes, and count the stores that their
-        // moves take.
+        // Collect the user offsets of the words of 64 packed bytes, and count the stores that these
+        // bytes take as plain moves.
         for (i, part) in [first].iter().chain(others).enumerate() {
             let taken = part.len.min(left);
             if !taken.is_multiple_of(unit) {
@@ -202,8 +202,8 @@ fn permutation(first: Move, others: &[Move], context: RunContext, last: Option<W
             }
         }
         let (lowest, words) = Words::new(unit, &offsets)?;
-        // Unpacking words of 4 bytes needs indices and masks. They pay only if they are used again,
-        // or if the permutation replaces more stores.
+        // Unpacking words of 4 bytes needs indices and masks. If they are used for this permutation
+        // alone, it must replace more stores to pay.
         let min_stores = match context.direction {
             Direction::Pack => cost::PERMUTED_PACK,
             Direction::Unpack if unit == 8 || context.repeated || last == Some(words) => {
@@ -217,8 +217,8 @@ fn permutation(first: Move, others: &[Move], context: RunContext, last: Option<W
     gathered(8).or_else(|| gathered(4))
 }
 
-/// Returns true if there are 64 more packed bytes, and all of them lie within the span of a
-/// permutation in user memory. This check does not depend on the length of the words.
+/// Returns true if the moves have 64 adjacent packed bytes, and all of these lie within the span of
+/// a permutation in user memory. This check does not depend on the length of the words.
 fn within_span(first: Move, others: &[Move]) -> bool {
     let (mut left, mut low, mut high) = (Words::BYTES, 0, 0);
     for part in [first].iter().chain(others) {
@@ -241,7 +241,8 @@ fn within_span(first: Move, others: &[Move]) -> bool {
 struct Stores {
     direction: Direction,
     number: u32,
-    /// Whether the last store was one word, with which another word can be combined.
+    /// Whether the last store has a single word of 8 bytes, so that the next such word can be
+    /// combined with it.
     single: bool,
 }
 
@@ -257,7 +258,8 @@ impl Stores {
     }
 }
 
-/// Calls `f(offset, width)` for the accesses that cover `len` bytes.
+/// Splits `len` bytes into accesses of at most `widest` bytes, and calls `f(offset, width)` for
+/// each access.
 fn accesses(len: u32, widest: u32, mut f: impl FnMut(u32, u32)) {
     let mut offset = 0;
     while offset < len {

@@ -10,15 +10,18 @@ use crate::process::Awaited;
 /// The nest that copies from one layout to another.
 #[derive(Debug)]
 pub struct JointNest<L = Byte> {
-    /// The nest, in which one instance is a joint period of both layouts.
+    /// The nest, in which one instance is a joint period: the shortest stretch of the packed stream
+    /// that consists of whole root iterations of both layouts.
     pub nest: LoopNest<Normal, L, nest::MemorySide>,
-    /// Pack if the source is the user side, unpack if the target is.
+    /// Direction of the copy: pack if the source is the user side of the nest, unpack if the target
+    /// is the user side.
     pub direction: Direction,
     /// Offsets in bytes that normalization took out of the source and of the target.
     pub origins: [i64; 2],
-    /// Bytes of the packed stream in one joint period, not 0.
+    /// Number of packed bytes in one joint period. It is never 0.
     pub period: u64,
-    /// Whether every period moves the same bytes between the same places, so that one suffices.
+    /// Whether every period moves the same bytes between the same places, so that doing one period
+    /// suffices.
     pub still: bool,
 }
 
@@ -31,7 +34,8 @@ pub struct Joint<L = Byte> {
 }
 
 impl<L: Leaf> Joint<L> {
-    /// Makes a pair from its joint nest, or from the reason why its bytes go through a buffer.
+    /// Makes a pair from its joint nest, or from the reason why there is no joint nest and the
+    /// bytes go through a buffer.
     pub fn new(nest: Result<JointNest<L>, &'static str>) -> Joint<L> {
         Joint { nest, served: Awaited::default(), moved: AtomicU64::new(0) }
     }
@@ -46,7 +50,7 @@ impl<L: Leaf> Joint<L> {
         self.served.get()
     }
 
-    /// Returns how the pair is served; `compile` decides if that is still open.
+    /// Returns how the pair is served. If this is not decided yet, `compile` decides it.
     pub fn serve(&self, compile: impl FnOnce() -> Tier) -> &Tier {
         self.served.get_or_init(compile)
     }
@@ -57,7 +61,7 @@ impl<L: Leaf> Joint<L> {
         reaches_threshold(&self.moved, bytes, threshold)
     }
 
-    /// Returns the bytes of the nest, code and tables.
+    /// Returns the number of bytes that the nest of the pair, its code and its tables occupy.
     pub(crate) fn bytes(&self) -> usize {
         let nest = self.nest.as_ref().map_or(0, |joint| joint.nest.bytes_stored());
         let kernel = self.served().and_then(Tier::kernel);

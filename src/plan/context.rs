@@ -1,11 +1,11 @@
 //! The context of the kernel for a plan: where code finds each constant, table and callee.
 //!
 //! A plan without straight-line moves consists of loops around calls, and nothing in its code
-//! depends on the values of trips, steps and offsets. These are words of the context, in the order
-//! of the operations, so that layouts of one [`super::Shape`] share code. A plan with moves has its
-//! constants in the code, as displacements of the accesses. If it moves parts of objects that may
-//! lie anywhere ([`Plan::is_parametric`]), the user offset of a move is a word too. Tables and
-//! callees are always words, because code has no address in it.
+//! depends on the values of trips, steps and offsets. Trips, steps and offsets are then words of
+//! the context, in the order of the operations, so that layouts of one [`super::Shape`] share code.
+//! A plan with moves has its constants in the code, as displacements of the accesses. If it moves
+//! parts of objects that may lie anywhere ([`Plan::is_parametric`]), the user offset of a move is a
+//! word too. Tables and callees are always words, because code has no address in it.
 //!
 //! Invariant: the words of a call are its offsets, its callee, and its arguments in the order of
 //! the callee's parameters. Precompiled code relies on this.
@@ -29,8 +29,9 @@ pub enum Field {
     UserStep,
     /// Packed step of a loop or table loop.
     PackedStep,
-    /// Bytes of all iterations of a loop on the side that moves ([`Moving`]). If the trip carries
-    /// the instance count, the bytes of one instance.
+    /// Number of bytes by which all iterations of a loop together advance on the side whose address
+    /// ends the loop ([`Moving`]). If the trip carries the instance count, this is the number for
+    /// one instance.
     Bytes,
     /// Address of the column of a table loop.
     Rows,
@@ -53,8 +54,8 @@ pub enum Word {
     Callee(Micro),
 }
 
-/// A context whose addresses are not known yet. It is plain data, which an object writer could turn
-/// into relocations.
+/// A context whose addresses are not known yet. A template is plain data, so a program that writes
+/// object files could turn the addresses into relocations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     /// The words in order.
@@ -81,7 +82,8 @@ fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
         f(Field::PackedOffset, Word::Constant(op.at().packed));
     }
     match op {
-        // The packed offset of a move follows from lengths, which the code depends on anyway.
+        // The packed offset of a move is not a word. It follows from lengths, on which the code
+        // depends anyway.
         Op::Move { .. } | Op::Permute { .. } => {}
         Op::Guard { limit, .. } => f(Field::Limit, Word::Constant(*limit as i64)),
         Op::Loop { trip, step, .. } => {
@@ -109,23 +111,27 @@ fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
     }
 }
 
-/// Maximum number of words for an operation, which a call with eight parameters has.
+/// Maximum number of context words of an operation. A call with eight parameters has this number.
 const MAX_WORDS: usize = 9;
 
-/// Places of all constants of a plan.
+/// Locations of the constants of a plan: for each constant, whether it is in the code or in which
+/// context word.
 #[derive(Clone, Debug)]
 pub struct Operands<'p> {
     plan: &'p Plan<Legal>,
-    /// Index of the first word of every operation, if constants are words.
+    /// Index of the first context word of every operation. It is `None` if constants are in the
+    /// code.
     starts: Option<Vec<u32>>,
-    /// The words, if only tables and callees are words.
+    /// Context words of a plan that has its constants in the code: the addresses of its tables and
+    /// of its callees. It is empty if all constants are context words.
     words: Vec<Word>,
 }
 
 impl Plan<Legal> {
-    /// Returns true if the constants of the plan are context words. This is so if it has no moves,
-    /// or if the parts of some body are so far apart, at irregular distances, that they belong to
-    /// several objects. Layouts of the same objects at other addresses then share the code.
+    /// Returns true if the constants of the plan are context words. This is so if the plan has no
+    /// moves, or if the operations of some body are so far apart, at irregular distances, that they
+    /// seem to belong to several objects. Layouts of the same objects at other addresses then share
+    /// the code.
     pub fn is_parametric(&self) -> bool {
         let moves = self.ops.iter().any(|op| matches!(op, Op::Move { .. } | Op::Permute { .. }));
         let scattered = |op: &Op| match op {
@@ -137,7 +143,8 @@ impl Plan<Legal> {
     }
 
     /// Returns true if operations of `body` lie at far distances that are irregular. Several far
-    /// distances that are all equal are regular, as between the rows of a matrix.
+    /// distances that are all equal are regular, as between the rows of a matrix. A single far
+    /// distance is irregular.
     fn is_scattered(&self, body: Body) -> bool {
         let ops = self.body(body);
         let distances =
@@ -161,7 +168,8 @@ impl Plan<Legal> {
         Template { words, tables: self.tables.clone() }
     }
 
-    /// Returns the words of a plan with constants in its code, which are tables and callees.
+    /// Returns the context words of a plan that has its constants in the code. These words are the
+    /// addresses of tables and callees.
     fn addresses(&self) -> Vec<Word> {
         let mut words: Vec<Word> =
             (0..self.tables.len()).map(|place| Word::Table(TableIndex::new(place))).collect();
@@ -175,7 +183,7 @@ impl Plan<Legal> {
         words
     }
 
-    /// Returns the places of all constants.
+    /// Returns where code finds each constant of the plan.
     pub fn operands(&self) -> Operands<'_> {
         if !self.is_parametric() {
             return Operands { plan: self, starts: None, words: self.addresses() };

@@ -1,11 +1,11 @@
-//! Reference evaluation of a plan: every operation in order, with micro-kernels by their
-//! definition.
+//! Reference evaluation of a plan: it does every operation in order, and a call of a micro-kernel
+//! as the micro-kernel is defined.
 //!
-//! The tests compare the results of schedule and legalize with it. It shares no code with the
-//! emitters or with the micro-kernels themselves: the family of a call says which blocks it moves,
-//! by the roles of its arguments and never by their order. If a plan for unpacking writes a gap, or
-//! one for packing reads outside the user's data, the bounds of the slices or the comparison by the
-//! caller shows it.
+//! The tests use this evaluation to check the results of schedule and legalize. It shares no code
+//! with the emitters or with the micro-kernels themselves: the family of a call says which blocks
+//! it moves, by the roles of its arguments and never by their order. If a plan for unpacking writes
+//! a gap, or one for packing reads outside the user's data, the bounds of the slices or the
+//! comparison by the caller shows it.
 
 use super::{Offsets, Op, Phase, Plan};
 use crate::kind::{self, Direction};
@@ -80,11 +80,11 @@ impl<P: Phase> Plan<P> {
         self.eval_between(count, (user, origin as i64), (packed, 0));
     }
 
-    /// Runs the plan between two slices, given the index of offset 0 in each, which may lie
-    /// outside.
+    /// Runs the plan between two slices. Each is given with the index of its offset 0, which may
+    /// lie outside the slice.
     ///
     /// # Panics
-    /// As [`Plan::eval`].
+    /// Panics under the same condition as [`Plan::eval`].
     pub fn eval_between(
         &self,
         count: u64,
@@ -127,8 +127,10 @@ impl<P: Phase> Plan<P> {
                     }
                 }
                 Pending::Iterate { op, i, at } => {
-                    // After the last iteration of a table there is no row left to read, and the
-                    // entry is removed below.
+                    // Find the number of iterations, `trip`, and the offset `here` at which
+                    // iteration `i` begins. If the last iteration of a table is done, row `i` does
+                    // not exist and must not be read; the table is then popped from the stack
+                    // below.
                     let (trip, here) = match op {
                         Op::Loop { trip, step, .. } => (trip.at(count), at.step(*step, *i as i64)),
                         Op::Table { table, packed, .. } => {
@@ -201,8 +203,9 @@ mod tests {
         user
     }
 
-    /// A transpose is not evaluated in type-map order, so that a wrong choice of one shows: of two
-    /// entries at one place, the first is written last.
+    /// A transpose is evaluated in an order different from the type map, so that tests notice a
+    /// transpose that was chosen although entries overlap: of two entries at one place, the first
+    /// is written last.
     #[test]
     fn a_transpose_shows_overlap() {
         let transpose = |outer: i64, inner: i64| {
@@ -217,7 +220,8 @@ mod tests {
 
     #[test]
     fn a_permutation_moves_each_word_to_its_place() {
-        // First every other word backwards, then the words between them forwards.
+        // The first permutation moves every other word, backwards. The second moves the words
+        // between them, forwards.
         let words = |first: i64, by: i64| {
             let offsets: Vec<i64> = (0..8).map(|i| first + i * by).collect();
             Words::new(8, &offsets).unwrap()

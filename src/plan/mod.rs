@@ -80,7 +80,7 @@ pub enum Op {
     Table {
         /// Offset added to every iteration.
         at: Offsets,
-        /// Index of the table that is the column.
+        /// Index of the column among the tables of the plan.
         table: TableIndex,
         /// Packed stride in bytes.
         packed: i64,
@@ -111,8 +111,9 @@ pub enum Op {
         /// Micro-kernel and arguments.
         call: Call,
     },
-    /// Does `then` for at most `limit` instances and `otherwise` for more. This serves orders that
-    /// need disjoint entries.
+    /// Does `then` if there are at most `limit` instances, and `otherwise` if there are more. The
+    /// operations in `then` do not follow type-map order, which is right only if no two entries
+    /// overlap.
     Guard {
         /// Maximum instance count for `then`.
         limit: u64,
@@ -148,19 +149,21 @@ impl Op {
 /// Side whose address decides when a loop ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Moving {
-    /// The packed side, which always moves in a stream.
+    /// The packed side. In a stream, every loop advances on this side.
     Packed,
-    /// The user's side, if a second layout has all iterations at one packed place.
+    /// The user's side. It ends a loop whose iterations are all at one packed place, which occurs
+    /// only if the packed side is a second layout.
     User,
 }
 
 impl Moving {
-    /// Returns the side for a loop of step `step`, or `None` if neither side moves.
+    /// Returns the side whose address ends a loop with step `step`: the packed side if its step is
+    /// not 0, and otherwise the user's side. The result is `None` if both steps are 0.
     pub fn from_step(step: Offsets) -> Option<Moving> {
         if step.packed != 0 { Some(Moving::Packed) } else { (step.user != 0).then_some(Moving::User) }
     }
 
-    /// Returns the step or address of this side, out of those for both.
+    /// Returns `user` or `packed`, whichever belongs to this side.
     pub fn choose<T>(self, user: T, packed: T) -> T {
         match self {
             Moving::Packed => packed,
@@ -181,8 +184,8 @@ pub struct Plan<P> {
 }
 
 impl<P: Phase> Plan<P> {
-    /// Makes a plan of its parts, in which calls and table loops name `tables` by index.
-    /// [`Plan::verify`] checks it.
+    /// Makes a plan of its parts, in which calls and table loops name `tables` by index. Nothing is
+    /// checked here; [`Plan::verify`] does that.
     pub fn new(ops: Vec<Op>, root: Body, tables: Vec<Table>, kind: impl Into<Kind>, target: Target) -> Self {
         Self { ops, root, tables, kind: kind.into(), target, phase: PhantomData }
     }

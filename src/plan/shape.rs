@@ -1,13 +1,13 @@
-//! Shapes: the properties on which the code of a parametric plan depends. Plans of equal shape
-//! share code.
+//! Shapes: the properties on which the code of a parametric plan depends. A plan is parametric if
+//! its constants are not in its code. Plans of equal shape share code.
 
 use super::{Body, Legal, Moving, Offsets, Op, Plan, Words};
 use crate::kind::Direction;
 use crate::micro::Role;
 use crate::target::Target;
 
-/// Maximum number of operations in a plan with moves that shares its code, so that kept shapes stay
-/// small.
+/// Maximum number of operations in a plan with moves. Larger plans do not share code, so that the
+/// shapes that are kept stay small.
 const MAX_SHARED_OPS: usize = 64;
 
 /// Properties on which the code of a parametric plan depends. Callees are context words, so the

@@ -11,8 +11,8 @@ impl<P: Phase> fmt::Display for Plan<P> {
         for (i, table) in self.tables().iter().enumerate() {
             writeln!(f, "table {i} = {table}")?;
         }
-        // Operations that are still to be printed, and the `else` branch that follows them, if
-        // there is one.
+        // Each entry has the operations of a body that are still to be printed, and the `else`
+        // branch that follows this body, if there is one.
         let mut stack: Vec<(&[Op], Option<&[Op]>)> = vec![(self.body(self.root()), None)];
         if self.root().len == 0 {
             writeln!(f, "nothing")?;

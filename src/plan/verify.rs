@@ -3,8 +3,8 @@
 //! 1. a body lies before the operation that uses it, inside the vector;
 //! 2. table loops name columns;
 //! 3. unroll factors and trips are at least 1, and a loop moves on at least one side;
-//! 4. straight-line moves are of bytes; the whole plan has at most [`MAX_MOVES`] of them, and in
-//!    phase `Legal` at most as many as these can become;
+//! 4. straight-line moves are of bytes; a plan in phase `Scheduled` has at most [`MAX_MOVES`] of
+//!    them, and a plan in phase `Legal` has at most as many as these can be split into;
 //! 5. phase `Legal`: every move is a power of two of at most 64 bytes; permutations are in this
 //!    phase only, for targets with AVX-512;
 //! 6. a call has the plan's direction, and copies or does to values what the plan's operation says.
@@ -19,10 +19,10 @@ use crate::kind::Operation;
 use crate::target::Level;
 
 impl<P: Phase> Plan<P> {
-    /// Checks the invariants above.
+    /// Checks the invariants that are listed at the top of this file.
     ///
     /// # Errors
-    /// The first broken invariant, with the operation's index.
+    /// The error names the first broken invariant and the index of the operation.
     pub fn verify(&self) -> Result<()> {
         let fail =
             |i: usize, what: &str| Err(Error::internal("verify plan", format!("operation {i}: {what}")));
@@ -89,7 +89,8 @@ impl<P: Phase> Plan<P> {
                 }
             }
         }
-        // A move becomes at most one access per 8 bytes, and three more for the rest of it.
+        // Legalization splits a move into at most one access for each 8 bytes and three more for
+        // the remaining bytes.
         if moves > if legal { MAX_MOVED as usize / 8 + 3 * MAX_MOVES } else { MAX_MOVES } {
             return fail(self.ops().len(), "too many straight-line moves");
         }

@@ -1,7 +1,7 @@
 //! Words of a permutation: the places in user memory of the words of 64 packed bytes.
 
-/// The words of 64 packed bytes. Each lies somewhere within 128 bytes of user memory, no two of
-/// them at one place.
+/// The words of 64 packed bytes. All words lie within 128 bytes of user memory, and no two of them
+/// are at one place.
 ///
 /// Places are counted in words from the lowest word, which has place 0. The lowest 64 bytes of the
 /// span begin with a word and the highest 64 bytes end with one, so that code that reads both
@@ -18,8 +18,8 @@ impl Words {
     /// Maximum number of user bytes from the start of the lowest word to the end of the highest.
     pub const MAX_SPAN: u32 = 2 * Words::BYTES;
 
-    /// Makes the words of `unit` bytes, 4 or 8, from their user offsets in packed order, which may
-    /// be relative to any place. Also returns the smallest offset.
+    /// Makes the words of `unit` bytes, 4 or 8, from their user offsets in packed order. The
+    /// offsets may be relative to any place. Also returns the smallest offset.
     ///
     /// The result is `None` if the words do not make up 64 bytes, if their distances are not
     /// multiples of `unit`, if they span more than [`Words::MAX_SPAN`] bytes, or if two of them are
@@ -53,7 +53,8 @@ impl Words {
         &self.places[..(Words::BYTES / self.unit()) as usize]
     }
 
-    /// Returns the bytes from the start of the lowest word to the end of the highest: 64 to 128.
+    /// Returns the number of user bytes from the start of the lowest word to the end of the
+    /// highest: 64 to 128.
     pub fn span(&self) -> u32 {
         (u32::from(self.places().iter().copied().max().unwrap_or(0)) + 1) * self.unit()
     }
@@ -69,7 +70,7 @@ mod tests {
         let (lowest, words) = Words::new(8, &every(8, 16)).unwrap();
         assert_eq!((lowest, words.unit(), words.span()), (0, 8, 120));
         assert_eq!(words.places(), [0, 2, 4, 6, 8, 10, 12, 14]);
-        // Backwards, so that the last word is the lowest.
+        // These offsets descend, so the last word is the lowest.
         let (lowest, words) = Words::new(4, &every(4, -8)).unwrap();
         assert_eq!((lowest, words.unit(), words.span()), (-120, 4, 124));
         assert_eq!(words.places()[..3], [30, 28, 26]);
