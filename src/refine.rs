@@ -24,15 +24,17 @@ use crate::interval::gcd;
 use crate::nest::{Body, Leaf, LoopNest, Lowered, MemorySide, Node, Normal, Offsets, Quantity};
 use item::{Item, Key};
 
-/// Maximum number of nested loops that are joined. A kernel may have fewer.
+/// Maximum number of nested loops that are joined. The schedule allows fewer in a kernel.
 const MAX_DEPTH: usize = 64;
 
-/// Steps that two small nests may take. Large ones may also take [`STEPS_PER_ROW`] for each of
-/// their rows and nodes.
+/// Number of steps that joining any two nests may take. A step joins the next pieces of both sides,
+/// or makes a row of the result. For each row and node of the two nests, [`STEPS_PER_ROW`] further
+/// steps are allowed.
 const BASE_STEPS: u64 = 1 << 14;
 
-/// Additional steps for each row or node of both nests. Cutting makes as many rows as both sides
-/// have together, and each node that is unfolded counts once more.
+/// Number of further steps that are allowed for each row and each node of the two nests. Cutting
+/// both sides makes as many rows as they have together, and each node that is unfolded takes one
+/// more step.
 const STEPS_PER_ROW: u64 = 4;
 
 /// Two nests that have been joined into one.
@@ -41,9 +43,10 @@ pub struct Refined<L> {
     /// The nest from the memory of the first nest, which is its user side, to the memory of the
     /// second, which is its packed side. One instance is a joint period.
     pub nest: LoopNest<Lowered, L, MemorySide>,
-    /// Bytes of the stream in a joint period; 0 if nothing is moved.
+    /// Number of packed bytes in a joint period; 0 if nothing is moved.
     pub period: u64,
-    /// Whether every period moves the same bytes between the same places, so that one suffices.
+    /// Whether every period moves the same bytes between the same places, so that doing one period
+    /// suffices.
     pub still: bool,
 }
 
@@ -85,7 +88,8 @@ impl From<Error> for Stop {
     }
 }
 
-/// State of a join: the nest under construction, and the bodies made so far for pairs of chunks.
+/// State of a join: the nest under construction, and the bodies made so far. A body is made for a
+/// pair of chunks, which are equally long pieces of the two sides.
 struct Join<'n, L> {
     nests: [&'n LoopNest<Normal, L>; 2],
     nodes: Vec<Node<L>>,
@@ -93,7 +97,7 @@ struct Join<'n, L> {
     steps_left: u64,
 }
 
-/// The rest of one side as a stack of items, with the next item on top.
+/// What is still to be joined of one side, as a stack of items with the next item on top.
 type Stack<'n, L> = Vec<Item<'n, L>>;
 
 impl<'n, L: Leaf> Join<'n, L> {
@@ -117,7 +121,8 @@ impl<'n, L: Leaf> Join<'n, L> {
         } else {
             let body = self.chunk(&roots, common, 0)?;
             let still = (user_step, packed_step) == (0, 0);
-            // A loop must move on some side. Only a single iteration of this one is ever done.
+            // A loop must have a step on some side. If this loop stays in place, it gets a packed
+            // step, which has no effect because only a single iteration is ever done.
             let step = Offsets::new(user_step, if still { common as i64 } else { packed_step });
             Node::Loop { at: Offsets::ZERO, trip: Quantity::counted(1), step, body }
         };
@@ -145,7 +150,8 @@ impl<'n, L: Leaf> Join<'n, L> {
         sizes[root.range()].iter().sum()
     }
 
-    /// Returns the smallest number of bytes that is a multiple of both granules.
+    /// Returns the smallest number of bytes that is a multiple of the granules of both items, which
+    /// are the lengths at whose multiples an item can be cut.
     fn common(&self, user: &Item<'n, L>, packed: &Item<'n, L>) -> std::result::Result<u64, Stop> {
         let (a, b) = (user.granule(), packed.granule());
         (a / gcd(a, b))
@@ -167,8 +173,8 @@ impl<'n, L: Leaf> Join<'n, L> {
         Ok(body)
     }
 
-    /// Joins the first `common` bytes of both sides, moved to offset 0 on both. Equal chunks are
-    /// joined once.
+    /// Joins the first `common` bytes of both items in `heads` as a body that begins at offset 0 on
+    /// both sides. If an equal pair has been joined before, its body is returned.
     fn chunk(
         &mut self,
         heads: &[Item<'n, L>; 2],
@@ -216,8 +222,9 @@ impl<'n, L: Leaf> Join<'n, L> {
                 _ => return Err(Error::internal("refine", "streams of different length").into()),
             };
             self.spend(1)?;
-            // Two runs are a copy of the shorter one. Blocks have no regular structure, so their
-            // first row is taken off. All other pairs are cut into common periods.
+            // Two runs become a copy that is as long as the shorter run. Blocks have no regular
+            // structure, so only their first row is taken. All other pairs are cut into common
+            // periods.
             match (x, y) {
                 (Item::Run { at, n, unit }, Item::Run { at: to, n: m, unit: other }) => {
                     require_same_class(unit, other)?;
@@ -270,7 +277,8 @@ impl<'n, L: Leaf> Join<'n, L> {
         }
     }
 
-    /// Unfolds the first iteration of the side that has the longer pieces.
+    /// Puts both items on their stacks. The item that has the longer pieces is put there with its
+    /// first iteration or row unfolded.
     fn unfold_longer(&self, [x, y]: [Item<'n, L>; 2], [user, packed]: [&mut Stack<'n, L>; 2]) {
         if x.granule() >= y.granule() {
             x.unfold_first(self.nests[0], user);
@@ -281,7 +289,8 @@ impl<'n, L: Leaf> Join<'n, L> {
         }
     }
 
-    /// Joins `k` periods of `common` bytes.
+    /// Joins the two items in `heads`, one of each side, which both consist of `k` periods of
+    /// `common` bytes of the stream.
     fn periods(
         &mut self,
         heads: [Item<'n, L>; 2],
@@ -289,8 +298,8 @@ impl<'n, L: Leaf> Join<'n, L> {
         depth: usize,
         out: &mut List<L>,
     ) -> std::result::Result<(), Stop> {
-        // If a period has several rows of a table, periods differ from each other. Join them one by
-        // one.
+        // If a period consists of several rows of a table, the periods differ from each other. Join
+        // each period of one side with the same period of the other side.
         if heads.iter().any(|head| head.step().is_none() && head.granule() != common) {
             let [mut user, mut packed] = heads;
             for _ in 0..k {
@@ -304,14 +313,15 @@ impl<'n, L: Leaf> Join<'n, L> {
             }
             return Ok(());
         }
-        // All periods are equal apart from their places. Join the first one, and repeat it as a
+        // The periods of an item in `heads` are equal except for their offsets. Join the first
+        // period of one side with the first period of the other side, and repeat the result as a
         // loop or a table.
         let body = self.chunk(&heads, common, depth)?;
         let steps = heads.each_ref().map(|head| stride(head, common));
         let at = Offsets::new(heads[0].at(), heads[1].at());
         match (&heads, steps) {
-            // All periods move the same bytes between the same places. Once is enough, unless
-            // values are combined.
+            // All periods move the same bytes between the same places. One iteration is enough,
+            // unless values are combined.
             (_, [Some(0), Some(0)]) => {
                 let trip = if L::IDEMPOTENT { 1 } else { k };
                 out.node(Node::Loop { at, trip: Quantity::fixed(trip), step: Offsets::ZERO, body })
@@ -329,7 +339,8 @@ impl<'n, L: Leaf> Join<'n, L> {
         }
     }
 
-    /// Appends the rows one by one, for a table on the packed side.
+    /// Appends the periods one by one, each at its row. This is for a table on the packed side,
+    /// because a table of a nest has displacements only on the user side.
     fn scattered(
         &mut self,
         heads: &[Item<'n, L>; 2],
@@ -359,7 +370,8 @@ impl<'n, L: Leaf> Join<'n, L> {
     }
 }
 
-/// Puts one period of `head` on the stack: its body, if the period is one iteration.
+/// Puts one period of `head` on the stack. If the period is one iteration, the items inside the
+/// iteration are put there instead.
 fn unfold_single<'n, L: Leaf>(
     head: Item<'n, L>,
     nest: &'n LoopNest<Normal, L>,
@@ -373,8 +385,8 @@ fn is_run<L>(item: &Item<'_, L>) -> bool {
     matches!(item, Item::Run { .. })
 }
 
-/// Returns the root of `nest` without its count, which stands for any number of iterations or
-/// units. The result is `None` if the nest moves nothing.
+/// Returns the root of `nest` as an item with a practically unlimited number of iterations or
+/// units, because the instance count is not known. The result is `None` if the nest moves nothing.
 fn root<L: Leaf>(nest: &LoopNest<Normal, L>) -> Option<Item<'_, L>> {
     nest.body(nest.root())
         .first()
@@ -382,12 +394,14 @@ fn root<L: Leaf>(nest: &LoopNest<Normal, L>) -> Option<Item<'_, L>> {
         .filter(|item| item.granule() > 0)
 }
 
-/// Checks that two values have one class; those of different classes cannot be one run.
+/// Checks that two values have the same class. One mismatch anywhere refuses the whole joint nest,
+/// even if the values before it match.
 fn require_same_class<L: Leaf>(unit: L, other: L) -> std::result::Result<(), Stop> {
     if unit == other { Ok(()) } else { Err(Stop::Refused("values of different classes")) }
 }
 
-/// Returns the distance in memory from one period of `common` bytes to the next; `None` for rows.
+/// Returns the distance in memory from one period of `common` bytes to the next, or `None` if
+/// `head` consists of rows, which have no constant distance.
 fn stride<L: Leaf>(head: &Item<'_, L>, common: u64) -> Option<i64> {
     let granules = (common / head.granule()) as i64;
     head.step().map(|step| step.wrapping_mul(granules))
@@ -404,7 +418,8 @@ fn column_part(column: &Column, rows: std::ops::Range<usize>) -> Result<Column> 
 /// A body under construction, in which runs that follow each other become columns.
 struct List<L> {
     nodes: Vec<Node<L>>,
-    /// Runs of `unit` that are not a node yet: user offset, packed offset, and number of units.
+    /// Runs of `unit` that are not yet part of a node. Each has a user offset, a packed offset, and
+    /// a number of units.
     runs: Vec<[i64; 3]>,
     unit: Option<L>,
 }

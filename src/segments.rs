@@ -3,14 +3,14 @@
 //!
 //! This is what a runtime passes to `writev` or to a network card. Neighbours in the stream that
 //! touch in user memory are one segment, across blocks, iterations and instances. Neighbours in
-//! descending order of addresses never touch, because a piece has to end where the next one begins.
-//! Overlapping entries are listed as often as the type map has them. Every segment has at least one
-//! byte.
+//! descending order of addresses never touch, because two pieces touch only if the first ends where
+//! the second begins. A byte that several entries share is listed once for each of these entries.
+//! Every segment has at least one byte.
 //!
 //! Segments cut the packed stream as they cut user memory, so each has a first packed byte.
-//! Everything that depends on neither the count nor the address is in [`Runs`], which is made once
-//! in O(nodes + rows). After that any question is answered in O(depth + log rows), and nothing is
-//! kept from one question to the next.
+//! Everything that depends on neither the instance count nor the address is in [`Runs`], which is
+//! made once for a layout in O(nodes + rows). After that, any question about segments is answered
+//! in O(depth + log rows), without state that is kept between questions.
 
 mod list;
 mod runs;
@@ -92,7 +92,7 @@ impl<'l> Segments<'l> {
     ///
     /// # Errors
     /// Class `Count` if the packed bytes do not fit in 63 bits. There are no more segments than
-    /// packed bytes.
+    /// packed bytes, so the number of segments then fits too.
     pub(crate) fn new(
         nest: &'l LoopNest<Normal>,
         runs: &'l Runs,
@@ -127,7 +127,7 @@ impl<'l> Segments<'l> {
         Segments { base: self.base.wrapping_add(address), ..self }
     }
 
-    /// Returns the prepared facts about the layout.
+    /// Returns the runs of the layout, from which its segments are found.
     pub(crate) fn runs(&self) -> &'l Runs {
         self.runs
     }
@@ -198,7 +198,7 @@ impl<'l> Segments<'l> {
     /// returns them.
     ///
     /// # Errors
-    /// As [`Segments::fill`].
+    /// The errors are those of [`Segments::fill`].
     pub(crate) fn fill_uninit<'o>(
         &self,
         index: u64,
@@ -222,7 +222,8 @@ impl<'l> Segments<'l> {
     /// byte.
     ///
     /// # Errors
-    /// As [`Segments::fill`], for an offset past [`Segments::bytes`].
+    /// The errors are those of [`Segments::fill`]; class `Arg` is for an offset past
+    /// [`Segments::bytes`].
     pub(crate) fn fill_from(&self, offset: u64, out: &mut [Segment]) -> Result<usize> {
         self.list_from(offset, Filled::over(out)).map(|segments| segments.len())
     }
@@ -231,7 +232,7 @@ impl<'l> Segments<'l> {
     /// and returns them.
     ///
     /// # Errors
-    /// As [`Segments::fill_from`].
+    /// The errors are those of [`Segments::fill_from`].
     pub(crate) fn fill_from_uninit<'o>(
         &self,
         offset: u64,
@@ -309,8 +310,9 @@ impl<'l> Segments<'l> {
             return end.ok_or_else(|| past_end("index", index, self.len, "segments"));
         }
         let (mut body, mut packed, mut run) = (self.nest.root(), 0, index);
-        // Descend to the node and the iteration in which run `run` begins. `run` becomes the number
-        // within that node or iteration, and 0 means that it begins with it.
+        // Descend to the node and the iteration in which segment `index` begins. At each level,
+        // `run` is the number of that segment, counted from the start of the node or iteration. If
+        // it is 0, the segment begins where the node or iteration begins.
         while run > 0 {
             let i = self.runs.first_node(self.nest, body, run);
             let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
@@ -338,13 +340,14 @@ impl<'l> Segments<'l> {
         Ok(packed as u64)
     }
 
-    /// Returns the segment that contains a packed byte, which is the number of gaps up to that
-    /// byte.
+    /// Returns the index of the segment that contains packed byte `offset`. This is the number of
+    /// gaps before that byte, including a gap directly before it.
     fn index(&self, offset: u64) -> u64 {
         let (mut body, mut rest, mut index) = (self.nest.root(), offset as i64, 0);
         loop {
-            // At each level, find the node that contains the byte, and its iteration or row. Add
-            // the gaps before them, and continue inside with the rest of the offset.
+            // At each level, find the node that contains the byte, and the iteration or row of that
+            // node. Add the number of gaps before this iteration or row, and continue inside it
+            // with the rest of the offset.
             let start = body.start as usize;
             let k = match body.len {
                 1 => 0,
@@ -371,8 +374,8 @@ impl<'l> Segments<'l> {
         }
     }
 
-    /// Returns an iterator over the segments from `index` on, which is cheaper than a search for
-    /// each of them. It is empty for an index past [`Segments::len`].
+    /// Returns an iterator over the segments from `index` on. Using it is cheaper than searching
+    /// for each segment. The iterator is empty if `index` is past [`Segments::len`].
     pub(crate) fn cursor(&self, index: u64) -> Cursor<'l> {
         let left = self.len.saturating_sub(index);
         Cursor {
@@ -392,7 +395,7 @@ const LISTED: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Cursor<'l> {
     segments: Segments<'l>,
-    /// The first segment after those that are listed.
+    /// Index of the first segment after those in `listed`.
     next: u64,
     listed: [Segment; LISTED],
     /// Range of the entries of `listed` that are still to be returned: `given` up to `end`.

@@ -1,25 +1,28 @@
-//! Items: the nodes and parts of nodes that remain of a stream, each at an address of its own side.
+//! Items: the nodes and parts of nodes of one side that are still to be joined. Each item has an
+//! offset in the memory of its side.
 
 use std::ops::Range;
 
 use crate::column::Column;
 use crate::nest::{Body, Leaf, LoopNest, Node, Normal};
 
-/// A node of a normal nest over a stream, or whole iterations, rows or units of one.
+/// A node of a normal nest over a stream, or some whole iterations, rows or units of such a node.
 #[derive(Clone, Debug)]
 pub(super) enum Item<'n, L> {
     /// `n` adjacent units at `at`.
     Run { at: i64, n: u64, unit: L },
-    /// `trip` iterations of `body`, at distances of `step` bytes in memory; each is `bytes` of the
-    /// stream.
+    /// `trip` iterations of `body`, at distances of `step` bytes in memory. Each iteration is
+    /// `bytes` bytes of the stream.
     Loop { at: i64, trip: u64, step: i64, bytes: u64, body: Body },
-    /// `body` at `at` plus each of the displacements of `rows`; each is `bytes` of the stream.
+    /// `body` once for each row in `rows`, at `at` plus the displacement of the row. Each row is
+    /// `bytes` bytes of the stream.
     Table { at: i64, displacements: &'n Column, rows: Range<usize>, bytes: u64, body: Body },
     /// The rows of blocks with indices `rows`.
     Blocks { at: i64, columns: [&'n Column; 3], rows: Range<usize>, unit: L },
 }
 
-/// Identity of a chunk of one side, wherever it lies, for finding the body that was made for it.
+/// Identity of a chunk of one side, independent of its offset. It is used to find the body that was
+/// made for an equal chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key<L> {
     Body(Body),
@@ -28,8 +31,8 @@ pub(super) enum Key<L> {
 }
 
 impl<'n, L: Leaf> Item<'n, L> {
-    /// Makes the item for `node`, in a body at `base`, with `n` iterations of its loop or units of
-    /// its copy.
+    /// Makes the item for `node`, in a body at offset `base`. A loop gets `n` iterations, and a
+    /// copy `n` units.
     pub(super) fn from_node(node: &'n Node<L>, base: i64, n: u64) -> Item<'n, L> {
         let at = base.wrapping_add(node.at().user);
         match node {
@@ -50,7 +53,7 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// Returns the nodes of `body` at `base`, the last one first.
+    /// Returns the nodes of `body` as items, in a body at offset `base`. The last node comes first.
     pub(super) fn body(nest: &'n LoopNest<Normal, L>, body: Body, base: i64) -> Vec<Item<'n, L>> {
         let whole = |node: &Node<L>| match node {
             Node::Copy { n, .. } => n.k,
@@ -60,7 +63,7 @@ impl<'n, L: Leaf> Item<'n, L> {
         nest.body(body).iter().rev().map(|node| Item::from_node(node, base, whole(node))).collect()
     }
 
-    /// Returns the number of bytes of the stream that the item is.
+    /// Returns the number of bytes of the stream that the item covers.
     pub(super) fn bytes(&self) -> u64 {
         match self {
             Item::Run { n, unit, .. } => n * unit.packed() as u64,
@@ -87,7 +90,8 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// Returns the distance in memory from one granule to the next; `None` for rows.
+    /// Returns the distance in memory from one granule to the next, or `None` for rows, which have
+    /// no constant distance.
     pub(super) fn step(&self) -> Option<i64> {
         match self {
             Item::Run { unit, .. } => Some(unit.user()),
@@ -119,8 +123,8 @@ impl<'n, L: Leaf> Item<'n, L> {
         (head, rest)
     }
 
-    /// Puts the item on `stack`, with its first iteration or row replaced by the items inside it. A
-    /// run is put there as it is.
+    /// Puts the item on `stack`, with its first iteration or row replaced by the items inside that
+    /// iteration or row. A run is put there unchanged.
     pub(super) fn unfold_first(self, nest: &'n LoopNest<Normal, L>, stack: &mut Vec<Item<'n, L>>) {
         if let Item::Run { .. } = self {
             return stack.push(self);
@@ -140,7 +144,8 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// Returns the user offset at which the item begins, without a displacement of its own rows.
+    /// Returns the offset of the item in memory. For rows, this is the offset that their
+    /// displacements are relative to.
     pub(super) fn at(&self) -> i64 {
         match self {
             Item::Run { at, .. }

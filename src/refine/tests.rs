@@ -199,7 +199,7 @@ fn values_of_other_classes_are_refused() {
 /// A nest of loops has no rows. Joining it costs steps for its nodes.
 #[test]
 fn nodes_are_paid_for() {
-    // More pairs of loops than two small nests may take steps for.
+    // This is a larger number of pairs of loops than `BASE_STEPS` allows.
     const LOOPS: i64 = BASE_STEPS as i64 + 100;
     let loops = |step: i64| {
         let members: Vec<Datatype> =

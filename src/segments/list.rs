@@ -1,10 +1,11 @@
-//! Listing of segments: writes the runs `[lo, hi)` of a nest to an array of the caller, by one
-//! descent to the first and the last of them.
+//! Listing of segments: writes the runs `[lo, hi)` of a nest, which are its segments, to an array
+//! of the caller. The nest is descended once, to the first and to the last of these runs.
 //!
-//! At every node, the runs consist of a head, whole iterations, and a tail. Whole iterations of a
-//! loop have the same runs at a constant distance, so only two of them are listed, and the others
-//! are copied from these. The end of the array need not be checked on the way, since the number of
-//! runs is known in advance; `Filled` cannot be written past its end.
+//! At every node, the runs to list are the end of one iteration (the head), then whole iterations,
+//! then the beginning of one iteration (the tail). Whole iterations of a loop have the same runs at
+//! a constant distance, so only two of these iterations are listed, and the others are copied from
+//! these two. The end of the array need not be checked on the way, since the number of runs is
+//! known in advance; `Filled` cannot be written past its end.
 
 use std::ops::Range;
 
@@ -17,18 +18,20 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::filled::Filled;
 use crate::nest::{Body, LoopNest, Node, Normal};
 
-/// Number of steps that are kept without allocating memory.
+/// Number of entries on the stack of steps for which no memory is allocated.
 const INLINE_STEPS: usize = 16;
 
-/// A part that is still to be listed. The stack of steps has the last part first.
+/// A part that is still to be listed. On the stack of steps, the part that is listed next is on
+/// top.
 #[derive(Clone, Copy)]
 enum Step {
     /// Runs `[lo, hi)` of one iteration of `body`, which is at user offset `at`.
     Part { body: Body, at: i64, lo: u64, hi: u64 },
     /// Whole iterations `[from, to)` of node `i`, whose iteration 0 is at user offset `at`.
     Whole { i: usize, at: i64, from: u64, to: u64 },
-    /// `times` more iterations like the last two that are listed, with `runs` segments each, at
-    /// distances of `step` bytes.
+    /// `times` more iterations after two that have been listed. Each adds `runs` segments, `step`
+    /// bytes after those of the iteration before. `touching` says whether an iteration begins where
+    /// the one before ends.
     Repeat { times: u64, runs: u64, step: i64, touching: bool },
 }
 
@@ -37,7 +40,7 @@ struct List<'a, 'o> {
     nest: &'a LoopNest<Normal>,
     runs: &'a Runs,
     count: u64,
-    /// The segments so far. The last one may still grow.
+    /// The segments listed so far. The last segment may still grow.
     out: &'a mut Filled<'o, Segment>,
     steps: SmallVec<[Step; INLINE_STEPS]>,
 }
@@ -77,13 +80,13 @@ impl List<'_, '_> {
     #[inline]
     fn part(&mut self, mut body: Body, mut at: i64, mut lo: u64, mut hi: u64) -> Result<()> {
         loop {
-            // Find the first node with a part of these runs.
+            // Find the first node that has a part of run `lo`.
             let i = self.runs.first_node(self.nest, body, lo);
             let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
             let n = iterations(node, self.count);
             let (before, gaps) = (self.runs.before(body, i), runs.gaps(n));
-            // Split off the runs that belong to later nodes. They begin at the first run of those
-            // nodes.
+            // Split off the runs that belong to later nodes of the body, if there are any. In these
+            // nodes they begin at run 0.
             let mut rest = None;
             if i + 1 < body.range().end {
                 let first = self.runs.before(body, i + 1);
@@ -95,8 +98,9 @@ impl List<'_, '_> {
             }
             (lo, hi) = (lo - before, hi - before);
             at = at.wrapping_add(node.at().user);
-            // A node without gaps is one piece, and rows without gaps inside are listed in one
-            // loop. The list then continues with the later nodes.
+            // If the node has no gap at all, it is one piece. If only its iterations or rows have
+            // no gap inside, they are listed in one loop. In both cases, continue with the later
+            // nodes.
             if gaps == 0 {
                 self.push(at, node.packed_bytes(self.count) as u64);
             } else if runs.inner == 0 {
@@ -107,8 +111,8 @@ impl List<'_, '_> {
                 (body, at, lo, hi) = rest;
                 continue;
             }
-            // This node has gaps inside its iterations. Leave the later nodes for later, and find
-            // the iteration in which the first run begins.
+            // This node has gaps inside its iterations. Put the later nodes on the stack, and find
+            // the first iteration that has a part of run `lo`.
             if let Some((body, at, lo, hi)) = rest {
                 self.defer(Step::Part { body, at, lo, hi })?;
             }
@@ -116,9 +120,9 @@ impl List<'_, '_> {
             let a = runs.first_iteration(n, lo);
             let before = runs.before(a);
             (lo, hi) = (lo - before, hi - before);
-            // If the runs reach into the next iteration, they end with a tail, after whole
-            // iterations. Leave both for later. If the head is a whole iteration too, all is left
-            // for later.
+            // If the runs reach beyond iteration `a`, there may be whole iterations and a tail
+            // after it. Put both on the stack. If iteration `a` is needed as a whole too, it is put
+            // on the stack with the whole iterations, and there is nothing to do now.
             let all = runs.inner + 1;
             if a + 1 < n && hi > runs.before(a + 1) - before {
                 let b = runs.last_iteration(n, hi + before);
@@ -167,7 +171,8 @@ impl List<'_, '_> {
         }
     }
 
-    /// Lists the whole iterations `[from, to)` of a node that has gaps inside its iterations.
+    /// Lists the iterations `[from, to)` of a node, all of them completely. The node has gaps
+    /// inside its iterations.
     fn whole(&mut self, i: usize, at: i64, from: u64, to: u64) -> Result<()> {
         let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
         let Some(body) = node.body() else { return Ok(()) };
@@ -185,10 +190,14 @@ impl List<'_, '_> {
         self.part(body, iteration(node, at, from), 0, runs.inner + 1)
     }
 
-    /// Lists more iterations like the last of two that are listed: each segment equals the one
-    /// `runs` before it, moved by `step` bytes. If iterations touch, the last segment of an
-    /// iteration continues in the next iteration, so it is as long as the same segment of the
-    /// iteration before.
+    /// Lists `times` more iterations of a loop after two that have been listed. Each iteration adds
+    /// `runs` segments. Each new segment is a copy of the segment `runs` places before it in the
+    /// list, moved by `step` bytes.
+    ///
+    /// If iterations touch, the last segment of each iteration but the very last continues in the
+    /// next iteration. The last segment of the list then has to grow: it gets the length of the
+    /// same segment of the iteration before. The very last iteration is continued by nothing, so
+    /// its last segment keeps the length that the last segment of the list had.
     fn repeat_last(&mut self, times: u64, runs: u64, step: i64, touching: bool) {
         let (n, runs) = (self.out.count(), runs as usize);
         let Some(open) = n.checked_sub(1).filter(|_| n > runs) else { return };
@@ -214,7 +223,8 @@ impl List<'_, '_> {
         }
     }
 
-    /// Adds a piece, which continues the last segment if they touch.
+    /// Adds a piece of memory to the list. If the piece begins where the last segment ends, that
+    /// segment grows.
     #[inline]
     fn push(&mut self, at: i64, len: u64) {
         if let Some(last) = self.out.entries().last_mut()
@@ -232,7 +242,8 @@ impl List<'_, '_> {
         self.out.extend(usize::try_from(n).unwrap_or(usize::MAX), pieces);
     }
 
-    /// Adds `n` pieces of `len` bytes, at least one, that do not touch each other.
+    /// Adds `n` pieces of `len` bytes, at distances of `step`. The pieces must not touch each
+    /// other, and `n` must be at least 1.
     #[inline]
     fn strided(&mut self, first: i64, step: i64, len: u64, n: u64) {
         self.push(first, len);
@@ -240,7 +251,7 @@ impl List<'_, '_> {
         self.extend(n - 1, pieces);
     }
 
-    /// Adds the rows in `range`, at least one, that do not touch each other.
+    /// Adds the rows in `range`, which must not be empty. The rows must not touch each other.
     #[inline]
     fn rows(&mut self, at: i64, rows: &Column, len: impl Fn(usize) -> u64, range: Range<u64>) {
         let (from, n) = (range.start as usize, range.end - range.start);
@@ -261,9 +272,9 @@ impl List<'_, '_> {
     }
 }
 
-/// Repeats the last `N` segments until there are `n` more, moved by `step` bytes each time. The
-/// group is in registers. If it were read from memory, each segment would wait for the store of the
-/// one `N` before it.
+/// Repeats the last `N` segments until the list has `n` more, moved by `step` bytes each time. The
+/// group of `N` segments is kept in registers. If the group were read from the list, each segment
+/// would have to wait until the segment `N` places before it has been stored.
 fn repeat_group<const N: usize>(list: &mut Filled<'_, Segment>, n: usize, step: i64) {
     let Some(&last) = list.entries().last_chunk::<N>() else { return };
     let mut group = last;

@@ -2,19 +2,19 @@
 //!
 //! A **gap** lies before a packed byte that does not directly follow the byte before it in user
 //! memory, so that a new segment begins with it. Neighbours at descending addresses have a gap
-//! between them too. Whether two neighbours of the stream have a gap between them depends on these
-//! two alone, so gaps add up over the nodes of a body, the iterations of a loop, and the rows of a
-//! table. The **runs** of a node are the pieces into which its gaps cut it, one more than it has
-//! gaps. Its first run may continue what is before the node, and what is after the node may
-//! continue its last run.
+//! between them too. Whether there is a gap between two neighbours of the stream depends on these
+//! two neighbours alone, so the numbers of gaps add up over the nodes of a body, the iterations of
+//! a loop, and the rows of a table. The **runs** of a node are the pieces into which its gaps cut
+//! it, one more than it has gaps. The first run of a node may continue the memory before the node,
+//! and the memory after the node may continue its last run.
 
 use super::partition_point;
 use crate::column::{Column, try_with_capacity};
 use crate::error::Result;
 use crate::nest::{Body, LoopNest, Node, Normal};
 
-/// Classification of the boundaries between neighbouring iterations or rows of a node, which may
-/// have a gap or not.
+/// Classification of the boundaries between neighbouring iterations or rows of a node. A boundary
+/// has a gap or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Boundaries {
     /// There is a gap at every boundary.
@@ -42,9 +42,9 @@ impl Boundaries {
 /// columns of normal nests begin at offset 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NodeRuns {
-    /// Prefix sum over the nodes of the nest: the number of gaps before the first byte of the
-    /// node. Only differences within one body have a meaning. The sums may wrap, because they also
-    /// cover bodies that never occur together.
+    /// Prefix sum over the nodes of the nest: the number of gaps before the first byte of the node.
+    /// Only the difference between two nodes of one body has a meaning. The sums may wrap, because
+    /// they also cover bodies that never occur together.
     before: u64,
     /// Number of gaps inside one iteration or row.
     pub(super) inner: u64,
@@ -61,15 +61,16 @@ struct End {
 }
 
 impl NodeRuns {
-    /// Returns the number of gaps before iteration `i`, including a gap at its beginning.
+    /// Returns the number of gaps from the start of the node to the start of iteration `i`,
+    /// including a gap directly before iteration `i`.
     #[inline]
     pub(super) fn before(&self, i: u64) -> u64 {
         // The result is smaller than the number of bytes in the stream, so it does not wrap.
         i.wrapping_mul(self.inner).wrapping_add(self.boundaries.before(i))
     }
 
-    /// Returns the number of gaps inside all of `n` iterations, which is the number of the last
-    /// run.
+    /// Returns the number of gaps inside the node if it has `n` iterations. This is also the index
+    /// of its last run.
     #[inline]
     pub(super) fn gaps(&self, n: u64) -> u64 {
         self.before(n.wrapping_sub(1)).wrapping_add(self.inner)
@@ -81,15 +82,16 @@ impl NodeRuns {
         match &self.boundaries {
             Boundaries::Apart if self.inner == 0 => run,
             Boundaries::Apart => run / (self.inner + 1),
-            // A node without a gap has only run 0.
+            // Run 0 begins in iteration 0. This case is separate because a node without gaps has
+            // only run 0 and has `inner == 0`, by which the next case would divide.
             Boundaries::Touching if run == 0 => 0,
             Boundaries::Touching => (run - 1) / self.inner,
             Boundaries::Mixed(_) => partition_point(n, |i| self.before(i) + self.inner < run),
         }
     }
 
-    /// Returns the last of `n` iterations that has a part of a run before `run`. `run` must be at
-    /// least 1.
+    /// Returns the last of `n` iterations that has a part of one of the runs `0..run`. `run` must
+    /// be at least 1.
     #[inline]
     pub(super) fn last_iteration(&self, n: u64, run: u64) -> u64 {
         match &self.boundaries {
@@ -101,8 +103,8 @@ impl NodeRuns {
     }
 }
 
-/// Runs of all nodes of a nest. They depend neither on the number of instances nor on their
-/// address.
+/// Runs of all nodes of a nest. The runs depend neither on the number of instances nor on the
+/// address of the instances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runs(Vec<NodeRuns>);
 
@@ -116,15 +118,15 @@ impl Runs {
         let (mut runs, mut ends): (_, Vec<End>) =
             (Runs(try_with_capacity("segments", n)?), try_with_capacity("segments", n)?);
         for node in nest.nodes() {
-            // There is a gap before a node if it does not begin where the node before it ends. At
-            // the first node of a body this counts too, but is never used: only differences within
-            // a body are.
+            // There is a gap before a node if it does not begin where the node before it ends. The
+            // sum also counts a gap before the first node of a body, but this gap has no effect,
+            // because only differences within a body are used.
             let at = node.at().user;
             let before = ends.last().map_or(0, |left| left.last.wrapping_add((left.at != at).into()));
-            // Now find what the node itself adds: the gaps inside one iteration, the boundaries,
-            // the number of iterations, and the end of the last one. For a node that carries the
-            // instance count, it is one iteration. Sums that are not displacements of a byte may
-            // wrap.
+            // Now find what the node itself adds: the number of gaps inside one iteration, the
+            // boundaries, the number of iterations, and the end of the last iteration. For a node
+            // that carries the instance count, the number of iterations is taken as 1. Sums that
+            // are not the displacement of any byte may wrap.
             let (inner, boundaries, n, end) = match node {
                 Node::Copy { n, .. } => (0, Boundaries::Apart, 1, n.k as i64),
                 Node::Loop { trip, step, body, .. } => {
@@ -198,7 +200,8 @@ impl Runs {
         let i = start
             + partition_point(body.len.into(), |k| self.before(body, start + k as usize) < run) as usize
             - 1;
-        // In a body of several nodes, none carries the instance count.
+        // In a body of several nodes, no node carries the instance count, so any count will do
+        // here.
         let last = self.before(body, i) + self.node(i).gaps(iterations(&nest.nodes()[i], 1));
         i + usize::from(last < run)
     }
@@ -215,12 +218,13 @@ pub(super) fn iterations(node: &Node, count: u64) -> u64 {
     }
 }
 
-/// Classifies the boundaries of rows that all end `end` bytes after their displacement.
+/// Classifies the boundaries between neighbouring rows, each of which ends `end` bytes after its
+/// displacement in `rows`.
 fn equal_rows<T: Copy + Into<i64>>(rows: &[T], end: i64) -> Result<Boundaries> {
     classify(rows.windows(2).map(|pair| pair[0].into().wrapping_add(end) != pair[1].into()))
 }
 
-/// Classifies the boundaries of rows that have separate lengths.
+/// Classifies the boundaries between neighbouring rows, where row `i` has `len[i]` bytes.
 fn rows_with_lengths<T: Copy + Into<i64>, L: Copy + Into<i64>>(rows: &[T], len: &[L]) -> Result<Boundaries> {
     classify(
         rows.windows(2)
@@ -229,9 +233,9 @@ fn rows_with_lengths<T: Copy + Into<i64>, L: Copy + Into<i64>>(rows: &[T], len: 
     )
 }
 
-/// Classifies the boundaries between neighbouring runs, of which `gaps` says in order whether they
-/// have a gap: all do, none does, or some do. In the last case the result has the number of
-/// gaps before each row.
+/// Classifies the boundaries between neighbouring rows: all have a gap, none has one, or some have
+/// one. `gaps` has an item for each boundary in order, which is true if there is a gap. If only
+/// some boundaries have a gap, the result has the number of gaps before each row.
 fn classify(gaps: impl ExactSizeIterator<Item = bool> + Clone) -> Result<Boundaries> {
     let n = gaps.len();
     let number: usize = gaps.clone().map(usize::from).sum();

@@ -20,7 +20,7 @@ fn all(segments: &Segments<'_>) -> Vec<(i64, u64)> {
     list[..n].iter().map(|s| (s.at, s.len)).collect()
 }
 
-/// Offsets and lengths.
+/// Expected segments, each with its offset and its length.
 type List = &'static [(i64, u64)];
 
 #[test]
@@ -33,7 +33,7 @@ fn by_hand() {
         // The last block of an instance and the first block of the next one are one segment.
         ("vector(3, 1, 2, int)", 2, &[(0, 4), (8, 4), (16, 8), (28, 4), (36, 4)]),
         ("vector(2, 1, 2, int)", 4, &[(0, 4), (8, 8), (20, 8), (32, 8), (44, 4)]),
-        // Instances that are apart, so that nothing touches.
+        // There is a gap between instances, so that nothing touches.
         ("resized(0, 16, vector(2, 1, 2, int))", 2, &[(0, 4), (8, 4), (16, 4), (24, 4)]),
         // A struct with one gap at its end and one inside.
         (
@@ -41,21 +41,22 @@ fn by_hand() {
             2,
             &[(0, 4), (8, 20), (32, 4), (40, 20)],
         ),
-        // A gap inside only: the last member of an instance and the first one of the next are one
-        // segment.
+        // The only gap is inside the struct, so the last member of an instance and the first member
+        // of the next instance are one segment.
         ("struct([1, 1], [0, 8], [int, double])", 3, &[(0, 4), (8, 12), (24, 12), (40, 8)]),
         // In descending order nothing touches, though the bytes are next to each other.
         ("hvector(3, 1, -4, int)", 1, &[(0, 4), (-4, 4), (-8, 4)]),
         ("resized(0, -8, double)", 3, &[(0, 8), (-8, 8), (-16, 8)]),
-        // Overlap, and one place several times, in the order of the type map.
+        // Entries that overlap, and several entries at one place, are listed in the order of the
+        // type map.
         ("hvector(3, 1, 2, int)", 1, &[(0, 4), (2, 4), (4, 4)]),
         ("hindexed([1, 1, 1, 1], [0, 0, 4, 0], int)", 1, &[(0, 4), (0, 8), (0, 4)]),
         // The order is that of the type map, not of addresses.
         ("indexed([1, 2, 1], [4, 1, 3], int)", 1, &[(16, 4), (4, 12)]),
-        // A loop whose first run touches what is before it, and whose last run touches what
-        // follows.
+        // The first run of the loop touches the member before the loop, and its last run touches
+        // the member after it.
         ("struct([1, 1, 1], [0, 4, 24], [int, vector(3, 1, 2, int), int])", 1, &[(0, 8), (12, 4), (20, 8)]),
-        // Iterations of two runs each, which touch each other.
+        // Iterations with several runs each, where each iteration touches the next.
         ("hvector(3, 1, 12, hindexed([1, 1], [0, 8], int))", 1, &[(0, 4), (8, 8), (20, 8), (32, 4)]),
         (
             "hvector(5, 1, 16, hindexed([1, 1, 1], [0, 8, 14], short))",
@@ -74,13 +75,13 @@ fn by_hand() {
                 (78, 2),
             ],
         ),
-        // Rows of two runs each, of which some touch each other.
+        // Rows with two runs each, where some rows touch the next row.
         (
             "hindexed_block(1, [0, 12, 100, 112, 124, 50], hindexed([1, 1], [0, 8], int))",
             1,
             &[(0, 4), (8, 8), (20, 4), (100, 4), (108, 8), (120, 8), (132, 4), (50, 4), (58, 4)],
         ),
-        // A darray that owns nothing.
+        // A darray of which this process owns nothing.
         ("darray(4, 3, [2], [block], [default], [4], C, int)", 2, &[]),
         // Absolute displacements.
         ("hindexed([1, 2], [4096, 8192], int)", 1, &[(4096, 4), (8192, 8)]),
@@ -95,7 +96,7 @@ fn by_hand() {
 
 /// Checks the answer to every question about a layout whose segments are listed in `expected`.
 fn check(segments: &Segments<'_>, expected: &[(i64, u64)], name: &str) {
-    // The expected `n` segments from segment `from` on, without the first `skip` bytes.
+    // Returns the `n` expected segments from segment `from` on, without the first `skip` bytes.
     let listed = |from: usize, skip: u64, n: usize| -> Vec<Segment> {
         let mut list: Vec<Segment> =
             expected[from..from + n].iter().map(|&(at, len)| Segment { at, len }).collect();
@@ -106,12 +107,13 @@ fn check(segments: &Segments<'_>, expected: &[(i64, u64)], name: &str) {
     };
     assert_eq!(segments.len(), expected.len() as u64, "{name}");
     assert_eq!(segments.is_empty(), expected.is_empty(), "{name}");
-    // The first packed byte of each segment, and the end of the stream.
+    // Compute the first packed byte of each segment, and the end of the stream.
     let mut starts = vec![0];
     expected.iter().for_each(|s| starts.push(starts[starts.len() - 1] + s.1));
     let start = starts[expected.len()];
     let unwritten = Segment { at: -7, len: 7 };
-    // From each segment on: lists of several lengths, its start, the cursor, and limits in bytes.
+    // For each segment, check lists from it on that have several lengths, its first packed byte,
+    // the cursor, and limits in bytes.
     for i in 0..=expected.len() {
         for room in [1, 2, 3, 7, expected.len() + 1] {
             let mut list = vec![unwritten; room];
@@ -129,7 +131,8 @@ fn check(segments: &Segments<'_>, expected: &[(i64, u64)], name: &str) {
             assert_eq!(found, Ok((n as u64, starts[i + n] - starts[i])), "{name}: {budget} bytes from {i}");
         }
     }
-    // From each byte on: the segment that contains it, and a list that begins there.
+    // For each packed byte, check the segment that contains it, and a list that begins at this
+    // byte.
     for byte in 0..start {
         let i = starts.partition_point(|&s| s <= byte) - 1;
         assert_eq!(segments.find(byte), Ok((i as u64, byte - starts[i])), "{name}: byte {byte}");
@@ -174,7 +177,7 @@ fn every_place_of_small_layouts() {
 #[test]
 fn nests_of_any_shape() {
     for (text, count) in [
-        // Rows of which all touch each other, then some, then none.
+        // Nests in which all rows touch the next row, and nests in which only some rows do.
         ("nest normal size 12 extent 40\nloop count step 40 12 {\ntable [0 4 8] packed 4 {\ncopy 4\n}\n}", 2),
         (
             "nest normal size 20 extent 40\nloop count step 40 20 {\ntable [0 4 20 24 36] packed 4 {\ncopy 4\n}\n}",
@@ -223,13 +226,15 @@ fn nests_of_any_shape() {
 
 #[test]
 fn large_counts() {
-    // A DAG that unfolds to 2^40 nodes: each level is two instances of the level below.
+    // A DAG that unfolds to 2^40 nodes: each level is two instances of the level below. All bytes
+    // of the type lie 3 bytes apart.
     let mut text = "char".to_owned();
     for level in 0..40 {
         text = format!("hvector(2, 1, {}, {text})", 3_i64 << level);
     }
     with(&text, 1 << 21, |s| {
-        // The extent of an instance ends with its last byte, so the next instance touches it.
+        // The extent of an instance ends with its last byte, so the next instance begins directly
+        // after that byte.
         assert_eq!((s.len(), s.bytes()), ((1 << 61) - ((1 << 21) - 1), 1 << 61));
         let (byte, index) = ((1 << 60) + 12_345, (1 << 60) + 12_345 - (1 << 20));
         assert_eq!((s.start(index), s.find(byte)), (Ok(byte), Ok((index, 0))));
