@@ -1,7 +1,9 @@
-//! The central object: a normal nest under one leaf operation, with the kernels, parts and segments that it gets in its life.
+//! The central object: a normal nest under one leaf operation, with the kernels, parts and segments
+//! that are added to it over time.
 //!
-//! A layout is made once and shared by all datatypes of one meaning. It holds; it decides nothing: the engine compiles what it asks for, and the cache
-//! finds it again and lets it go. Everything in it that is made later is made once, by whoever comes first.
+//! A layout is made once and shared by all datatypes with one meaning. It only stores and takes no
+//! decisions: the engine compiles what a call needs, and the cache finds layouts and evicts them.
+//! Everything that is added later is made once, by the first caller that needs it.
 
 mod joint;
 
@@ -17,21 +19,22 @@ use crate::segments::Runs;
 
 pub use joint::{Joint, JointNest};
 
-/// How calls of one direction are served.
+/// The way in which calls of one direction are served.
 #[derive(Clone, Debug)]
 pub enum Tier {
-    /// Compiled.
+    /// Calls are served by compiled code.
     Kernel {
         /// The code.
         kernel: Arc<Kernel>,
-        /// One line on what was chosen.
+        /// Summary of the plan in one line.
         schedule: Arc<str>,
     },
-    /// Walked, because the schedule refused the nest (by design) or a stage failed (a fallback).
+    /// Calls are served by interpreting the nest, because the schedule refused the nest (by design)
+    /// or a stage failed.
     Walk {
-        /// Why.
+        /// The reason, for reports.
         reason: Arc<str>,
-        /// Whether this is a fallback: something failed that should not.
+        /// Whether a stage failed that should not fail, so that interpreting is only a fallback.
         fallback: bool,
     },
 }
@@ -46,42 +49,46 @@ impl Tier {
     }
 }
 
-/// Serves a part of a layout: whole iterations of a loop, or whole rows, that a range of the packed stream has.
+/// The means by which whole iterations or rows of a node are moved, when a range of the packed
+/// stream contains them.
 #[derive(Debug)]
 pub enum Part {
-    /// The layout itself, an iteration as an instance.
+    /// The layout itself, because an iteration of the node is an instance of the layout.
     Own,
-    /// The layout of one iteration, which is its instance.
+    /// The layout of one iteration of the node. The instances of that layout are the iterations.
     Iterations(Arc<CompiledLayout>),
-    /// Rows of blocks as equal pieces, all of them: the tables that the layout's plan has.
+    /// All rows of blocks as equal pieces, in the tables of the layout's plan.
     Pieces(Vec<EqualPieces>),
-    /// Rows of blocks sorted by length within buckets, as the layout's plan has them: user offsets, packed offsets, lengths.
+    /// Rows of blocks, sorted by length within buckets as in the layout's plan: columns for user
+    /// offsets, packed offsets and lengths.
     Buckets([Column; 3]),
-    /// Nothing but the walker.
+    /// Nothing: the interpreter of nests moves the bytes of the node.
     Walked,
 }
 
 impl Part {
-    /// The columns that it reads.
+    /// Returns the columns that the part reads.
     fn columns(&self) -> impl Iterator<Item = &Column> {
         let (pieces, columns): (&[EqualPieces], &[Column]) = match self {
             Part::Pieces(pieces) => (pieces, &[]),
             Part::Buckets(columns) => (&[], columns),
             Part::Own | Part::Iterations(_) | Part::Walked => (&[], &[]),
         };
-        // Several may go by one table.
+        // Neighbouring pieces may share one table, which counts once.
         let tables = pieces.chunk_by(|a, b| a.user.as_ptr() == b.user.as_ptr()).map(|of_one| &of_one[0].user);
         tables.chain(columns)
     }
 }
 
-/// A part while nobody has asked for it often enough to be made, and after.
+/// A place for the part of a layout that belongs to one node. The part is made when ranges have
+/// moved enough bytes of this node.
 #[derive(Debug)]
 pub struct PartSlot {
     descent: Descent,
-    /// Kernels of which an iteration is an instance, found through the part.
+    /// Kernels that move iterations of the node as instances, one for each direction. A kernel is
+    /// set once it is known.
     kernels: [Once<Arc<Kernel>>; 2],
-    /// Packed bytes that were walked in it.
+    /// Packed bytes of the node that the interpreter of nests has moved.
     moved: AtomicU64,
     part: Awaited<Part>,
 }
@@ -92,29 +99,32 @@ impl PartSlot {
         PartSlot { descent: Descent::new(nest, i), kernels, moved, part }
     }
 
-    /// Returns how ranges descend at its node.
+    /// Returns the facts about the node that are needed to find a packed byte inside it.
     #[inline(always)]
     pub fn descent(&self) -> &Descent {
         &self.descent
     }
 
-    /// Returns the kernel of iterations, if [`PartSlot::keep_kernel`] was told.
+    /// Returns the kernel for iterations, if [`PartSlot::keep_kernel`] has been called.
     #[inline]
     pub fn kernel(&self, direction: Direction) -> Option<&Arc<Kernel>> {
         self.kernels[direction as usize].get()
     }
 
-    /// Keeps the kernel that the layout of iterations has decided on for good.
+    /// Stores the kernel for iterations, unless one is stored already, and returns the stored
+    /// kernel.
     pub fn keep_kernel(&self, direction: Direction, kernel: &Arc<Kernel>) -> &Arc<Kernel> {
         self.kernels[direction as usize].get_or_init(|| Arc::clone(kernel))
     }
 
-    /// Returns the part, if somebody has made it.
+    /// Returns the part, if it has been made.
     pub fn made(&self) -> Option<&Part> {
         self.part.get()
     }
 
-    /// Returns the part; the call that reaches `threshold` bytes makes it by `make`, and others need not wait.
+    /// Returns the part, if it has been made. Otherwise adds `bytes` to the number of bytes moved
+    /// so far. The call that brings this number to `threshold` makes the part by `make`; the other
+    /// calls get `None` and need not wait.
     pub fn get(&self, bytes: u64, threshold: u64, make: impl FnOnce() -> Part) -> Option<&Part> {
         if let Some(part) = self.part.get() {
             return Some(part);
@@ -123,16 +133,19 @@ impl PartSlot {
     }
 }
 
-/// Adds `bytes` to `moved`; whether that is what reaches `threshold`. A threshold of 0 is reached by the first byte.
+/// Adds `bytes` to `moved` and returns true if this brings the sum to `threshold`. With a threshold
+/// of 0, it returns true as long as nothing has been counted before.
 fn reaches_threshold(moved: &AtomicU64, bytes: u64, threshold: u64) -> bool {
     let before = moved.fetch_add(bytes, Relaxed);
     before < threshold.max(1) && before.saturating_add(bytes) >= threshold
 }
 
-/// Most nodes of a nest whose parts are served apart: a slot takes the room of four.
+/// Maximum number of nodes in a nest whose parts have slots. A slot takes as much memory as four
+/// nodes.
 const MAX_PARTS: usize = 4096;
 
-/// A normal nest at origin 0 under one leaf operation, with its kernels: what equal layouts share.
+/// A normal nest at origin 0 under one leaf operation, with its kernels. All equal layouts share
+/// it.
 #[derive(Debug)]
 pub struct CompiledLayout<L = Byte> {
     nest: LoopNest<Normal, L>,
@@ -140,22 +153,25 @@ pub struct CompiledLayout<L = Byte> {
     served: [Awaited<Tier>; 2],
     /// Bytes moved so far in mode `Lazy`, per direction.
     moved: [AtomicU64; 2],
-    /// A slot for each node, once a range was asked for.
+    /// One slot for each node of the nest. The slots are made when a range of the packed stream is
+    /// first asked for.
     parts: Once<Box<[PartSlot]>>,
-    /// Whether there are loops of copies.
+    /// Whether the nest has a loop whose body is a single copy.
     strips: bool,
-    /// Where segments begin, once they were asked for.
+    /// Runs of the nest, from which segments are found. They are made when segments are first asked
+    /// for.
     runs: Once<Box<Runs>>,
     /// Hash of the nest, kept because hashing 10^6 rows takes a millisecond.
     hash: u64,
-    /// Hash of the nest but for far distances; 0 if it has none.
+    /// Hash of the nest in which far distances count as equal ([`LoopNest::near_hash`]). It is 0 if
+    /// the nest has no such hash.
     near: u64,
-    /// Bytes of the nest.
+    /// Number of bytes that the nest and this object occupy.
     bytes: usize,
 }
 
 impl<L: Leaf> CompiledLayout<L> {
-    /// Returns a layout that nothing serves yet; `hash` is that of its nest.
+    /// Makes a layout without kernels; `hash` is the hash of its nest.
     pub(crate) fn new(nest: LoopNest<Normal, L>, operation: Operation, hash: u64) -> CompiledLayout<L> {
         let bytes = nest.bytes_stored() + size_of::<CompiledLayout<L>>();
         let near = nest.near_hash().unwrap_or(0);
@@ -170,45 +186,51 @@ impl<L: Leaf> CompiledLayout<L> {
         &self.nest
     }
 
-    /// Returns the hash of its nest.
+    /// Returns the hash of the nest.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// Returns [`LoopNest::near_hash`] of its nest: what it has in common with layouts of the same objects elsewhere.
+    /// Returns [`LoopNest::near_hash`] of the nest, which layouts of the same objects at other
+    /// addresses share.
     pub(crate) fn near_hash(&self) -> Option<u64> {
         (self.near != 0).then_some(self.near)
     }
 
-    /// Says whether a range of it may lie in a loop of copies.
+    /// Returns true if the nest has a loop whose body is a single copy, so that a range may lie
+    /// inside such a loop.
     #[inline]
     pub(crate) fn has_strips(&self) -> bool {
         self.strips
     }
 
-    /// Returns the operation on its leaves.
+    /// Returns the operation on the leaves.
     pub fn operation(&self) -> Operation {
         self.operation
     }
 
-    /// Returns how calls of `direction` are served, once that is decided.
+    /// Returns how calls of `direction` are served, once this is decided.
     pub fn served(&self, direction: Direction) -> Option<&Tier> {
         self.served[direction as usize].get()
     }
 
-    /// Returns the tier, which `compile` decides if nobody has: concurrent callers wait and get the one result. A child does not wait for a
-    /// compile of its parent's.
+    /// Returns how calls of `direction` are served. If this is not decided yet, `compile` decides
+    /// it. Concurrent callers wait for the one result. A child process does not wait for a compile
+    /// of its parent.
     pub fn serve(&self, direction: Direction, compile: impl FnOnce() -> Tier) -> &Tier {
         self.served[direction as usize].get_or_init(compile)
     }
 
-    /// Counts a call of `bytes` bytes; whether it is the one that reaches `threshold`. Exactly one is: the others need not wait.
+    /// Counts `bytes` bytes of a call and returns true if this call is the one that reaches
+    /// `threshold`. Only one call reaches it, so the other calls need not wait.
     pub(crate) fn reaches_threshold(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
         reaches_threshold(&self.moved[direction as usize], bytes, threshold)
     }
 
-    /// Says whether a part of a range of another layout has moved enough to gain by a kernel: whether it is the first call at all, or reaches
-    /// `threshold`. The layout's own calls count in the same number, so either may be the one that reaches it.
+    /// Counts `bytes` bytes that a range of another layout moves by means of this layout. Returns
+    /// true if it is time to compile: if nothing has been counted before, or if this call is the
+    /// one that reaches `threshold`. Calls of the layout itself count in the same number, so either
+    /// kind of call may reach the threshold.
     pub(crate) fn begins_or_reaches_threshold(
         &self,
         direction: Direction,
@@ -219,12 +241,14 @@ impl<L: Leaf> CompiledLayout<L> {
         before == 0 || (before < threshold && before.saturating_add(bytes) >= threshold)
     }
 
-    /// Returns its kernels, as far as there are any.
+    /// Returns the kernels that have been compiled so far, for both directions.
     pub fn kernels(&self) -> impl Iterator<Item = &Arc<Kernel>> + Clone {
         Direction::BOTH.into_iter().filter_map(|d| self.served(d)?.kernel())
     }
 
-    /// Returns the bytes of nest, code, tables, and what serves parts. Layouts of iterations are layouts of their own.
+    /// Returns the number of bytes that the layout occupies: its nest, its code and tables, and the
+    /// slots and columns of its parts. The layouts of iterations are separate layouts, so they are
+    /// not included.
     pub(crate) fn bytes(&self) -> usize {
         let kernels = self.kernels().map(|k| k.code().len() + k.context_bytes()).sum::<usize>();
         let slots = self.parts.get().map_or(&[][..], |slots| slots);
@@ -237,7 +261,8 @@ impl<L: Leaf> CompiledLayout<L> {
 }
 
 impl CompiledLayout {
-    /// Returns the slots of the parts that its nodes are; none in nests of very many nodes.
+    /// Returns one slot for each node of the nest, and makes the slots if there are none yet. A
+    /// nest with more than `MAX_PARTS` nodes has no slots.
     #[inline]
     pub fn slots(&self) -> &[PartSlot] {
         let nodes = self.nest.nodes();
@@ -245,31 +270,32 @@ impl CompiledLayout {
         if nodes.len() <= MAX_PARTS { self.parts.get_or_init(make) } else { &[] }
     }
 
-    /// Returns the slots of the parts that its nodes are, if somebody has made them.
+    /// Returns the slots, if they have been made.
     #[inline]
     pub fn made_slots(&self) -> &[PartSlot] {
         self.parts.get().map_or(&[], |slots| slots)
     }
 
-    /// Returns where its segments begin, if [`CompiledLayout::keep_runs`] was told.
+    /// Returns the runs of the nest, from which segments are found, if
+    /// [`CompiledLayout::keep_runs`] has been called.
     #[inline]
     pub(crate) fn runs(&self) -> Option<&Runs> {
         self.runs.get().map(Box::as_ref)
     }
 
-    /// Keeps where its segments begin, unless somebody else has.
+    /// Stores the runs of the nest, unless runs are stored already, and returns the stored runs.
     pub(crate) fn keep_runs(&self, runs: Runs) -> &Runs {
         let runs = Box::new(runs);
         self.runs.get_or_init(|| runs)
     }
 }
 
-/// A layout and the user offset in bytes of its datatype.
+/// A layout, with the user offset in bytes at which a datatype has it.
 #[derive(Debug)]
 pub struct PlacedLayout<L = Byte> {
     /// The shared layout.
     pub layout: Arc<CompiledLayout<L>>,
-    /// Offset in bytes that is the datatype's own.
+    /// User offset in bytes that the datatype adds to every address of the layout.
     pub origin: i64,
 }
 

@@ -1,10 +1,13 @@
 //! Legalization: every move becomes loads and stores that the target has.
 //!
-//! A move of `len` bytes becomes accesses of 64, 32, 16, 8, 4, 2, 1 bytes. Its tail is covered by one access that overlaps the one
-//! before it: the overlapped bytes belong to the same block and are written twice with the same value, so gaps and the
-//! neighbours of the block stay untouched. A whole cache line never overlaps: misaligned, it would cross two.
+//! A move of `len` bytes becomes accesses of 64, 32, 16, 8, 4, 2, 1 bytes. Where possible, one
+//! access covers the whole tail and overlaps the access before it. The overlapped bytes belong to
+//! the same block and are written twice with the same value, so gaps and the neighbours of the
+//! block stay untouched. An access of 64 bytes, a whole cache line, is not used for a tail in this
+//! way: it would be misaligned and cross two lines.
 //!
-//! Where the emitter permutes, 64 packed bytes whose words lie near each other are one permutation, if it replaces enough stores: the only choice by cost.
+//! If the emitter has permutations, 64 packed bytes whose words lie near each other in user memory
+//! become one permutation, if it replaces enough stores. This is the only choice by cost.
 
 use smallvec::SmallVec;
 
@@ -13,14 +16,15 @@ use crate::kind::Direction;
 use crate::plan::{Body, Legal, Offsets, Op, Plan, Scheduled, Words};
 use crate::target::{Accesses, cost};
 
-/// Splits the moves of `plan` into `accesses`, and joins them to permutations.
+/// Splits the moves of `plan` into `accesses`, and joins moves into permutations.
 ///
 /// # Errors
-/// Only faults of ddtc.
+/// Any error is a fault of ddtc.
 pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result<Plan<Legal>> {
     let accesses = accesses.into();
     let mut ops: Vec<Op> = Vec::with_capacity(plan.ops().len() + 8);
-    // Old index -> new index of the first access; bodies stay runs because order is kept.
+    // Maps the index of each old operation to the index of the first new operation that it becomes.
+    // The order is kept, so the operations of a body remain consecutive.
     let mut starts: Vec<u32> = Vec::with_capacity(plan.ops().len() + 1);
     let moved = |body: Body, starts: &[u32], end: u32| {
         let range = body.range();
@@ -28,8 +32,10 @@ pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result
         let stop = starts.get(range.end).copied().unwrap_or(end);
         Body { start, len: stop - start }
     };
-    let Bodies { ends, repeated } = Bodies::of(plan);
+    let BodyFacts { is_boundary, repeated } = BodyFacts::new(plan);
     let mut run: Vec<Move> = Vec::new();
+    // Moves that follow each other in one body are collected and legalized together. All other
+    // operations are copied, and the indices of their bodies are updated.
     for (i, op) in plan.ops().iter().enumerate() {
         if let Op::Move { at, len } = op {
             starts.push(ops.len() as u32);
@@ -37,11 +43,11 @@ pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result
                 run.reserve(plan.ops().len() - i);
             }
             run.push(Move { at: *at, len: *len });
-            let goes_on = matches!(plan.ops().get(i + 1), Some(Op::Move { .. })) && !ends[i + 1];
+            let goes_on = matches!(plan.ops().get(i + 1), Some(Op::Move { .. })) && !is_boundary[i + 1];
             if !goes_on {
-                straight(
+                legalize_run(
                     &run,
-                    Forms { accesses, direction: plan.direction(), repeated: repeated[i] },
+                    RunContext { accesses, direction: plan.direction(), repeated: repeated[i] },
                     &mut ops,
                 );
                 run.clear();
@@ -70,24 +76,25 @@ pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result
     Ok(Plan::new(ops, root, plan.tables().to_vec(), plan.kind(), plan.target()))
 }
 
-/// What is known of the operations of a plan by the bodies that they are in.
-struct Bodies {
-    /// Whether another body begins with an operation.
-    ends: Vec<bool>,
-    /// Whether an operation is done several times in a row, however many instances there are.
+/// Facts about each operation of a plan that depend on which body contains the operation.
+struct BodyFacts {
+    /// Whether a body begins with the operation or ends just before it.
+    is_boundary: Vec<bool>,
+    /// Whether the operation is repeated by a loop with a constant trip, whatever the instance
+    /// count is.
     repeated: Vec<bool>,
 }
 
-impl Bodies {
-    fn of(plan: &Plan<Scheduled>) -> Bodies {
+impl BodyFacts {
+    fn new(plan: &Plan<Scheduled>) -> BodyFacts {
         let none = vec![false; plan.ops().len() + 1];
-        let mut bodies = Bodies { ends: none.clone(), repeated: none };
+        let mut bodies = BodyFacts { is_boundary: none.clone(), repeated: none };
         for op in plan.ops() {
             match op {
                 Op::Guard { then, otherwise, .. } => {
-                    [then, otherwise].into_iter().for_each(|body| bodies.end(*body))
+                    [then, otherwise].into_iter().for_each(|body| bodies.mark_ends(*body))
                 }
-                op => op.body().into_iter().for_each(|body| bodies.end(body)),
+                op => op.body().into_iter().for_each(|body| bodies.mark_ends(body)),
             }
             if let Op::Loop { trip, body, .. } = op
                 && !trip.per_count
@@ -96,18 +103,18 @@ impl Bodies {
                 bodies.repeated[body.range()].fill(true);
             }
         }
-        bodies.end(plan.root());
+        bodies.mark_ends(plan.root());
         bodies
     }
 
-    fn end(&mut self, body: Body) {
+    fn mark_ends(&mut self, body: Body) {
         let range = body.range();
-        self.ends[range.start] = true;
-        self.ends[range.end] = true;
+        self.is_boundary[range.start] = true;
+        self.is_boundary[range.end] = true;
     }
 }
 
-/// A move of the scheduled plan, or what is left of it.
+/// A move of the scheduled plan, or what is left of such a move.
 #[derive(Clone, Copy)]
 struct Move {
     at: Offsets,
@@ -115,48 +122,50 @@ struct Move {
 }
 
 impl Move {
-    /// Returns the part of it behind its first `bytes`.
+    /// Returns the part of the move after its first `bytes` bytes.
     fn rest(self, bytes: u32) -> Move {
         Move { at: self.at + Offsets::new(bytes.into(), bytes.into()), len: self.len - bytes }
     }
 }
 
-/// What a run of moves may become.
+/// Facts about consecutive moves that decide which operations they become.
 #[derive(Clone, Copy)]
-struct Forms {
+struct RunContext {
     accesses: Accesses,
     direction: Direction,
-    /// Whether the run is done several times in a row, so that what is made for a permutation serves several.
+    /// Whether the moves are repeated by a loop, so that indices and masks that are made for a
+    /// permutation are used several times.
     repeated: bool,
 }
 
-/// Writes moves that follow each other as legal operations, in their order.
-fn straight(moves: &[Move], forms: Forms, ops: &mut Vec<Op>) {
+/// Appends the legal operations for consecutive moves to `ops`, in the order of the moves.
+fn legalize_run(moves: &[Move], context: RunContext, ops: &mut Vec<Op>) {
     let mut rest = moves;
-    // Bytes of the first move that went with those before it.
-    let mut gone = 0;
+    // Number of bytes of the first remaining move that a permutation before it already moves.
+    let mut consumed = 0;
     let mut last = None;
     while let [first, others @ ..] = rest {
-        let first = first.rest(gone);
-        match permutation(first, others, forms, last) {
+        let first = first.rest(consumed);
+        match permutation(first, others, context, last) {
             Some(Permuted { at, words, moves, bytes }) => {
                 ops.push(Op::Permute { at, words });
                 last = Some(words);
                 rest = &rest[moves..];
-                gone = if moves == 0 { gone + bytes } else { bytes };
+                consumed = if moves == 0 { consumed + bytes } else { bytes };
             }
             None => {
-                accesses(first.len, forms.accesses.widest, |offset, len| {
+                accesses(first.len, context.accesses.widest, |offset, len| {
                     ops.push(Op::Move { at: first.at + Offsets::new(offset.into(), offset.into()), len })
                 });
                 rest = others;
-                gone = 0;
+                consumed = 0;
             }
         }
     }
 }
 
-/// A permutation, how many moves it does, and how many bytes of the next.
+/// A permutation that replaces moves: `moves` is the number of moves that it replaces completely,
+/// and `bytes` the number of bytes that it does of the move after them.
 struct Permuted {
     at: Offsets,
     words: Words,
@@ -164,17 +173,20 @@ struct Permuted {
     bytes: u32,
 }
 
-/// The first 64 packed bytes of `first` and `others` as one permutation, of the longest words that will do, if it replaces enough stores; `last` is
-/// the form of the permutation before.
-fn permutation(first: Move, others: &[Move], forms: Forms, last: Option<Words>) -> Option<Permuted> {
-    if !forms.accesses.permutes || !near(first, others) {
+/// Returns the first 64 packed bytes of `first` and `others` as one permutation, of words that are
+/// as long as possible, if it replaces enough stores. `last` has the words of the last permutation
+/// that was made for these moves, if any.
+fn permutation(first: Move, others: &[Move], context: RunContext, last: Option<Words>) -> Option<Permuted> {
+    if !context.accesses.permutes || !within_span(first, others) {
         return None;
     }
     let gathered = |unit| {
         let mut offsets: SmallVec<[i64; 16]> = SmallVec::new();
         let mut left = Words::BYTES;
-        let mut stores = Stores { direction: forms.direction, number: 0, single: false };
+        let mut stores = Stores { direction: context.direction, number: 0, single: false };
         let mut done = (0, 0);
+        // Collect the user offsets of the words of 64 packed bytes, and count the stores that these
+        // bytes take as plain moves.
         for (i, part) in [first].iter().chain(others).enumerate() {
             let taken = part.len.min(left);
             if !taken.is_multiple_of(unit) {
@@ -190,19 +202,24 @@ fn permutation(first: Move, others: &[Move], forms: Forms, last: Option<Words>) 
             }
         }
         let (lowest, words) = Words::new(unit, &offsets)?;
-        let fewest = match forms.direction {
+        // Unpacking words of 4 bytes needs indices and masks. If they are used for this permutation
+        // alone, it must replace more stores to pay.
+        let min_stores = match context.direction {
             Direction::Pack => cost::PERMUTED_PACK,
-            Direction::Unpack if unit == 8 || forms.repeated || last == Some(words) => cost::PERMUTED_UNPACK,
+            Direction::Unpack if unit == 8 || context.repeated || last == Some(words) => {
+                cost::PERMUTED_UNPACK
+            }
             Direction::Unpack => cost::PERMUTED_UNPACK + cost::PERMUTED_FORM,
         };
         let at = first.at + Offsets::new(lowest, 0);
-        (stores.number >= fewest).then_some(Permuted { at, words, moves: done.0, bytes: done.1 })
+        (stores.number >= min_stores).then_some(Permuted { at, words, moves: done.0, bytes: done.1 })
     };
     gathered(8).or_else(|| gathered(4))
 }
 
-/// Whether the next 64 packed bytes are there, and none of them too far from another in user memory for a permutation, of whatever words.
-fn near(first: Move, others: &[Move]) -> bool {
+/// Returns true if the moves have 64 adjacent packed bytes, and all of these lie within the span of
+/// a permutation in user memory. This check does not depend on the length of the words.
+fn within_span(first: Move, others: &[Move]) -> bool {
     let (mut left, mut low, mut high) = (Words::BYTES, 0, 0);
     for part in [first].iter().chain(others) {
         let taken = part.len.min(left);
@@ -220,16 +237,18 @@ fn near(first: Move, others: &[Move]) -> bool {
     false
 }
 
-/// Counts the stores that moves take.
+/// Counter for the stores that moves take.
 struct Stores {
     direction: Direction,
     number: u32,
-    /// Whether the last one was of a word alone.
+    /// Whether the last store has a single word of 8 bytes, so that the next such word can be
+    /// combined with it.
     single: bool,
 }
 
 impl Stores {
-    /// Adds those of a move of `len` bytes. Packing, two words go out by one store.
+    /// Adds the stores for a move of `len` bytes. Packing combines two words of 8 bytes into one
+    /// store.
     fn add(&mut self, len: u32) {
         let joined = self.direction == Direction::Pack && len == 8 && self.single;
         self.single = len == 8 && !joined;
@@ -239,13 +258,15 @@ impl Stores {
     }
 }
 
-/// Calls `f(offset, width)` for the accesses that cover `len` bytes.
+/// Splits `len` bytes into accesses of at most `widest` bytes, and calls `f(offset, width)` for
+/// each access.
 fn accesses(len: u32, widest: u32, mut f: impl FnMut(u32, u32)) {
     let mut offset = 0;
     while offset < len {
         let rest = len - offset;
         let width = (1 << rest.ilog2()).min(widest);
-        // The smallest access that covers the rest, if it may reach back over bytes of this block.
+        // Use the smallest access that covers the rest, if it reaches back only over bytes of this
+        // block.
         let cover = rest.next_power_of_two();
         if cover <= widest.min(32) && cover != rest && offset + rest >= cover {
             f(len - cover, cover);

@@ -1,8 +1,10 @@
-//! Lowering: the combiner tree becomes loops and tables over copies.
+//! Lowering: turns the constructor tree of a datatype into loops and tables over copies.
 //!
-//! Every datatype node is lowered once to a body that describes one instance at origin zero; users of a shared child, or of
-//! equal children, share its body, so the nest is at most as large as the DAG. Nothing is simplified here, with one exception:
-//! an indexed type over a gapless child goes straight to columns, because 10^6 nodes would cost more than everything after them.
+//! Every datatype node is lowered once, to a body that describes one instance at origin zero. All
+//! users of a shared child, or of equal children, share that body, so the nest is at most as large
+//! as the DAG of the datatype. Lowering simplifies nothing, with one exception: an indexed type
+//! over a gapless child becomes a single node, whose columns list all blocks. A separate node for
+//! each of 10^6 blocks would cost more than all later stages together.
 //!
 //! Source: the definitions of the constructors, MPI 5.0, section 5.1.2.
 
@@ -14,50 +16,53 @@ use crate::column::{Column, try_reserve, try_with_capacity};
 use crate::datatype::{Combiner, Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kind::{Op, Operation};
-use crate::nest::keys::Keys;
+use crate::nest::keys::BuildKeyHasher;
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Value};
 
-/// Unit of a nest's leaves, by the leaf operation that it is lowered for.
+/// Mapping from basic types to the leaves of a nest, for one leaf operation.
 pub trait Leaves: Copy {
-    /// The type of the leaves.
+    /// Type of the leaves: [`Byte`], or [`Value`] for operations on values.
     type Leaf: Leaf;
 
-    /// Most packed bytes of a basic type for each of its bytes.
+    /// Maximum number of packed bytes that a basic type has for each byte of its own size.
     const GROWTH: i64 = 1;
 
-    /// The leaves of a basic type: offsets in bytes of the first unit on both sides, number, unit.
-    fn of(self, named: Named) -> BasicLeaves<Self::Leaf>;
+    /// Returns the leaves of a basic type, at most two. Each leaf consists of the byte offsets of
+    /// its first unit in user memory and in the packed stream, the number of units, and the unit.
+    fn basic_leaves(self, named: Named) -> BasicLeaves<Self::Leaf>;
 
-    /// The leaf of an unnamed pair of a value and an index so many bytes behind it, where the two are one.
+    /// Returns the leaf for an unnamed pair type (a value and an index, for MINLOC and MAXLOC), or
+    /// `None` if the operation treats the pair as two leaves. The arguments are the type of the
+    /// value, and the type of the index with its byte offset from the start of the value.
     fn pair(self, _value: Named, _index: (Named, i64)) -> Option<Self::Leaf> {
         None
     }
 
-    /// Whether there is something to be done with every element of `t`.
+    /// Checks that the operation is defined for every element of `t`.
     ///
     /// # Errors
-    /// The first element for which there is not.
+    /// Fails with the error for the first element for which the operation is not defined.
     fn check(self, _t: &Datatype) -> Result<()> {
         Ok(())
     }
 }
 
-/// Result of [`Leaves::of`]: two leaves at most.
+/// Leaves of one basic type, at most two. [`Leaves::basic_leaves`] returns them.
 pub type BasicLeaves<L> = SmallVec<[(Offsets, u64, L); 2]>;
 
-/// Bytes, moved as they are.
+/// Lowering to bytes, which are moved unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes;
 
-/// Values as they are in memory, for operations that combine them.
+/// Lowering to values in the representation of this machine, for operations that combine them.
 #[derive(Clone, Copy, Debug)]
 pub struct Native;
 
-/// Values that are in external32 representation on the packed side (MPI 5.0, 14.5.2).
+/// Lowering to values that are in external32 representation on the packed side (MPI 5.0, 14.5.2).
 #[derive(Clone, Copy, Debug)]
 pub struct External32;
 
-/// The values that an operation is about.
+/// Lowering to the values that the given operation works on.
 #[derive(Clone, Copy, Debug)]
 pub struct Values(pub Operation);
 
@@ -65,11 +70,11 @@ impl Leaves for Values {
     type Leaf = Value;
     const GROWTH: i64 = External32::GROWTH;
 
-    fn of(self, named: Named) -> BasicLeaves<Value> {
+    fn basic_leaves(self, named: Named) -> BasicLeaves<Value> {
         match self.0 {
-            Operation::Bytes => Native.of(named),
-            Operation::External32 => External32.of(named),
-            Operation::Reduce(op) => Reduced(op).of(named),
+            Operation::Bytes => Native.basic_leaves(named),
+            Operation::External32 => External32.basic_leaves(named),
+            Operation::Reduce(op) => Reduced(op).basic_leaves(named),
         }
     }
 
@@ -88,16 +93,16 @@ impl Leaves for Values {
     }
 }
 
-/// Values as they are in memory, combined by an operation (MPI 5.0, 6.9.2 to 6.9.4).
+/// Lowering to values in memory that an operation combines (MPI 5.0, 6.9.2 to 6.9.4).
 #[derive(Clone, Copy, Debug)]
 pub struct Reduced(pub Op);
 
 impl Leaves for Reduced {
     type Leaf = Value;
 
-    fn of(self, named: Named) -> BasicLeaves<Value> {
+    fn basic_leaves(self, named: Named) -> BasicLeaves<Value> {
         if self.0.is_location() {
-            return Native.of(named);
+            return Native.basic_leaves(named);
         }
         let parts = named.parts().iter().scan(0, |packed, &(part, offset)| {
             let (value, n) = Value::reduced(self.0, part);
@@ -120,7 +125,7 @@ impl Leaves for Reduced {
 impl Leaves for Bytes {
     type Leaf = Byte;
 
-    fn of(self, named: Named) -> BasicLeaves<Byte> {
+    fn basic_leaves(self, named: Named) -> BasicLeaves<Byte> {
         let pieces = named.pieces().iter().scan(0, |packed, &(offset, size)| {
             let at = Offsets::new(offset, *packed);
             *packed += size;
@@ -133,7 +138,7 @@ impl Leaves for Bytes {
 impl Leaves for Native {
     type Leaf = Value;
 
-    fn of(self, named: Named) -> BasicLeaves<Value> {
+    fn basic_leaves(self, named: Named) -> BasicLeaves<Value> {
         let whole = (!named.is_marker()).then(|| (Offsets::ZERO, 1, Value::native(named)));
         whole.into_iter().collect()
     }
@@ -142,10 +147,11 @@ impl Leaves for Native {
 impl Leaves for External32 {
     type Leaf = Value;
 
-    /// That of long double, where C's has 8 bytes.
+    /// This is the growth of `long double`: 16 bytes in external32, and 8 bytes in C on some
+    /// machines.
     const GROWTH: i64 = 2;
 
-    fn of(self, named: Named) -> BasicLeaves<Value> {
+    fn basic_leaves(self, named: Named) -> BasicLeaves<Value> {
         let parts = named.parts().iter().scan(0, |packed, &(part, offset)| {
             let (value, n) = Value::external32(part);
             let at = Offsets::new(offset, *packed);
@@ -156,33 +162,41 @@ impl Leaves for External32 {
     }
 }
 
-/// One lowered datatype: its body, its packed bytes, and its units where one instance is a gapless run of them from
-/// displacement 0.
+/// One lowered datatype: its body, and `size`, the number of packed bytes of one instance. If one
+/// instance is known to be a gapless run from displacement 0, `run` has the unit of that run and
+/// the number of units.
 #[derive(Clone, Copy)]
-struct Done<L> {
+struct LoweredType<L> {
     body: Body,
     size: i64,
     run: Option<(L, i64)>,
 }
 
-/// Lowers `t` for a run-time number of instances.
+/// Lowers `t` to a nest. The number of instances is a parameter of the nest: it is known only when
+/// the nest is used.
 ///
 /// # Errors
-/// A size in external32 that does not fit in 64 bits; of [`Leaves::check`]; otherwise only faults of ddtc: a datatype that was built has a nest.
+/// Fails if the size in external32 does not fit in 64 bits, if [`Leaves::check`] fails, or if there
+/// is no memory. Any other error is a fault of ddtc, because every datatype that could be built has
+/// a nest.
 pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::Leaf>> {
     if t.size() > i64::MAX / V::GROWTH {
         let rule = "the size in external32 must fit in 64 bits";
         return Err(Error::new(ErrorClass::ValueTooLarge, "lower", "size", t.size(), rule));
     }
     leaves.check(t)?;
-    let mut l = Lowering { nodes: Vec::new(), done: HashMap::default(), alike: HashMap::default(), leaves };
+    // Lower the children of a node before the node itself, on an explicit stack, so that the depth
+    // of a datatype is limited by memory only. When a node is popped for the first time, it is
+    // pushed again with `children_done` set, and its children are pushed on top of it. When it is
+    // popped again, its children are done, and it is lowered.
+    let mut l = Lowering { nodes: Vec::new(), done: HashMap::default(), by_hash: HashMap::default(), leaves };
     let mut stack = vec![(t, false)];
     while let Some((t, children_done)) = stack.pop() {
         if l.done.contains_key(&t.id()) {
             continue;
         }
         if !children_done {
-            if let Some(done) = l.equal(t) {
+            if let Some(done) = l.lowered_equal(t) {
                 l.done.insert(t.id(), done);
                 continue;
             }
@@ -197,11 +211,13 @@ pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::
             }
             continue;
         }
-        let done = l.one(t)?;
+        let done = l.lower_node(t)?;
         l.done.insert(t.id(), done);
-        l.alike.insert(t.structural_hash(), t);
+        l.by_hash.insert(t.structural_hash(), t);
     }
-    let inner = l.of(t)?;
+    // The body of `t` describes one instance. The root loop repeats it for every instance of the
+    // call; a datatype without bytes has an empty root.
+    let inner = l.lowered(t)?;
     let step = Offsets::new(t.extent(), inner.size);
     let root = if inner.size == 0 {
         Body::default()
@@ -213,20 +229,22 @@ pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::
 
 struct Lowering<'t, V: Leaves> {
     nodes: Vec<Node<V::Leaf>>,
-    done: HashMap<usize, Done<V::Leaf>, Keys>,
-    /// Datatypes that are done, by structural hash: hosts hand out equal members of a struct as types of their own.
-    alike: HashMap<u128, &'t Datatype, Keys>,
+    done: HashMap<usize, LoweredType<V::Leaf>, BuildKeyHasher>,
+    /// Lowered datatypes by structural hash. MPI libraries return equal members of a struct as
+    /// separate datatypes; this map finds the equal one that has been lowered already.
+    by_hash: HashMap<u128, &'t Datatype, BuildKeyHasher>,
     leaves: V,
 }
 
 impl<V: Leaves> Lowering<'_, V> {
-    /// Returns the body that an equal datatype became.
-    fn equal(&self, t: &Datatype) -> Option<Done<V::Leaf>> {
-        let known = self.alike.get(&t.structural_hash()).filter(|&&known| known == t)?;
+    /// Returns the lowered form of a datatype that is equal to `t`, if such a datatype has been
+    /// lowered before.
+    fn lowered_equal(&self, t: &Datatype) -> Option<LoweredType<V::Leaf>> {
+        let known = self.by_hash.get(&t.structural_hash()).filter(|&&known| known == t)?;
         self.done.get(&known.id()).copied()
     }
 
-    fn of(&self, t: &Datatype) -> Result<Done<V::Leaf>> {
+    fn lowered(&self, t: &Datatype) -> Result<LoweredType<V::Leaf>> {
         self.done.get(&t.id()).copied().ok_or_else(|| Error::internal("lower", "child not lowered"))
     }
 
@@ -237,29 +255,40 @@ impl<V: Leaves> Lowering<'_, V> {
         Ok(body)
     }
 
-    fn done(&mut self, list: Vec<Node<V::Leaf>>, run: Option<(V::Leaf, i64)>) -> Result<Done<V::Leaf>> {
+    fn finish(
+        &mut self,
+        list: Vec<Node<V::Leaf>>,
+        run: Option<(V::Leaf, i64)>,
+    ) -> Result<LoweredType<V::Leaf>> {
         let size = list.iter().map(|node| node.packed_bytes(1)).fold(0, i64::wrapping_add);
-        Ok(Done { body: self.seal(list)?, size, run })
+        Ok(LoweredType { body: self.seal(list)?, size, run })
     }
 
-    fn one(&mut self, t: &Datatype) -> Result<Done<V::Leaf>> {
+    fn lower_node(&mut self, t: &Datatype) -> Result<LoweredType<V::Leaf>> {
+        // A pair that the operation treats as one value is one leaf. All other types that have an
+        // expansion (an equivalent tree of simpler constructors, as a subarray has) share the body
+        // of that expansion.
         if let Some((value, index)) = t.value_index_parts()
             && let Some(unit) = self.leaves.pair(value, index)
         {
-            return self.done(vec![Node::units(Offsets::ZERO, 1, unit)], None);
+            return self.finish(vec![Node::units(Offsets::ZERO, 1, unit)], None);
         }
         if let Some(e) = t.expansion() {
-            return self.of(e);
+            return self.lowered(e);
         }
+        // For all other types, the body follows from the definition of the constructor. One
+        // instance is known to be a gapless run only for named types, for contiguous copies of such
+        // a run, and for types that share the body of such a type. A vector, indexed type or struct
+        // has `run` set to `None`, even if it has no gap.
         match t.combiner() {
             Combiner::Dup { oldtype }
             | Combiner::Resized { oldtype, .. }
-            | Combiner::Bounds { oldtype, .. } => self.of(oldtype),
+            | Combiner::Bounds { oldtype, .. } => self.lowered(oldtype),
             Combiner::Contiguous { count, oldtype } => {
                 let run = self.run_of(oldtype)?;
                 let run = run.and_then(|(unit, n)| Some((unit, n.checked_mul(*count)?)));
                 let node = self.block(oldtype, Offsets::ZERO, *count)?;
-                self.done(vec![node], run)
+                self.finish(vec![node], run)
             }
             Combiner::Vector { count, blocklength, stride, oldtype } => {
                 self.vector(oldtype, *count, *blocklength, stride.wrapping_mul(oldtype.extent()))
@@ -284,17 +313,17 @@ impl<V: Leaves> Lowering<'_, V> {
                 let mut packed = 0_i64;
                 for ((t, &n), &d) in types.iter().zip(blocklengths.iter()).zip(displacements.iter()) {
                     list.push(self.block(t, Offsets::new(d, packed), n)?);
-                    packed = packed.wrapping_add(self.of(t)?.size.wrapping_mul(n));
+                    packed = packed.wrapping_add(self.lowered(t)?.size.wrapping_mul(n));
                 }
-                self.done(list, None)
+                self.finish(list, None)
             }
             Combiner::Named(named) => {
-                let leaves = self.leaves.of(*named);
+                let leaves = self.leaves.basic_leaves(*named);
                 let run = match leaves[..] {
                     [(_, n, unit)] if unit.user() * n as i64 == t.extent() => Some((unit, n as i64)),
                     _ => None,
                 };
-                self.done(leaves.into_iter().map(|(at, n, unit)| Node::units(at, n, unit)).collect(), run)
+                self.finish(leaves.into_iter().map(|(at, n, unit)| Node::units(at, n, unit)).collect(), run)
             }
             Combiner::Subarray { .. }
             | Combiner::Darray { .. }
@@ -305,61 +334,71 @@ impl<V: Leaves> Lowering<'_, V> {
         }
     }
 
-    /// The units of one instance of `t` if `n` instances in a row are one gapless run of them.
+    /// Returns the unit of one instance of `t` and the number of units, if several instances in a
+    /// row are known to be one gapless run.
     fn run_of(&self, t: &Datatype) -> Result<Option<(V::Leaf, i64)>> {
-        Ok(self.of(t)?.run.filter(|&(unit, n)| unit.user().checked_mul(n) == Some(t.extent())))
+        Ok(self.lowered(t)?.run.filter(|&(unit, n)| unit.user().checked_mul(n) == Some(t.extent())))
     }
 
-    /// `n` instances of `t` in a row, the first at `at`.
+    /// Returns the node for `n` instances of `t` in a row, the first of them at offset `at`.
     fn block(&self, t: &Datatype, at: Offsets, n: i64) -> Result<Node<V::Leaf>> {
-        let Done { body, size, .. } = self.of(t)?;
+        let LoweredType { body, size, .. } = self.lowered(t)?;
         Ok(Node::Loop { at, trip: Quantity::fixed(n as u64), step: Offsets::new(t.extent(), size), body })
     }
 
-    fn vector(&mut self, t: &Datatype, count: i64, blocklength: i64, stride: i64) -> Result<Done<V::Leaf>> {
+    fn vector(
+        &mut self,
+        t: &Datatype,
+        count: i64,
+        blocklength: i64,
+        stride: i64,
+    ) -> Result<LoweredType<V::Leaf>> {
         let block = self.block(t, Offsets::ZERO, blocklength)?;
         let body = self.seal(vec![block])?;
-        let step = Offsets::new(stride, blocklength.wrapping_mul(self.of(t)?.size));
+        let step = Offsets::new(stride, blocklength.wrapping_mul(self.lowered(t)?.size));
         let outer = Node::Loop { at: Offsets::ZERO, trip: Quantity::fixed(count as u64), step, body };
-        self.done(vec![outer], None)
+        self.finish(vec![outer], None)
     }
 
-    /// Blocks of one length at `displacements * scale` bytes.
+    /// Lowers blocks of `blocklength` instances of `t` each. Block `i` is at
+    /// `displacements[i] * scale` bytes.
     fn table(
         &mut self,
         t: &Datatype,
         blocklength: i64,
         displacements: &[i64],
         scale: i64,
-    ) -> Result<Done<V::Leaf>> {
+    ) -> Result<LoweredType<V::Leaf>> {
         let block = self.block(t, Offsets::ZERO, blocklength)?;
         let body = self.seal(vec![block])?;
-        let packed = blocklength.wrapping_mul(self.of(t)?.size);
-        // Vectors shift words of 64 bits in an instruction, and multiply them in ten.
+        let packed = blocklength.wrapping_mul(self.lowered(t)?.size);
+        // SIMD code shifts 64-bit words by one instruction, but needs about ten to multiply them.
         let displacements = if (scale as u64).is_power_of_two() {
             Column::build(displacements.iter().map(|d| d << scale.trailing_zeros()))
         } else {
             Column::build(displacements.iter().map(|d| d.wrapping_mul(scale)))
         }?;
         let table = Node::Table { at: Offsets::ZERO, displacements, packed, body };
-        self.done(vec![table], None)
+        self.finish(vec![table], None)
     }
 
-    /// Blocks of their own lengths (in instances of `t`) at `displacements * scale` bytes.
+    /// Lowers blocks that each have a length of their own: block `i` has `lengths[i]` instances of
+    /// `t`, and is at `displacements[i] * scale` bytes.
     fn indexed(
         &mut self,
         t: &Datatype,
         lengths: &[i64],
         displacements: &[i64],
         scale: i64,
-    ) -> Result<Done<V::Leaf>> {
-        // Blocks of one length are a table: one column instead of three.
+    ) -> Result<LoweredType<V::Leaf>> {
+        // Blocks of one length become a table, which needs one column instead of three.
         if let [first, rest @ ..] = lengths
             && rest.iter().all(|n| n == first)
         {
             return self.table(t, *first, displacements, scale);
         }
-        // Empty blocks are rare and dropped first, so that columns are built from slices.
+        // Empty blocks are rare. Remove them first, so that the columns below are built from
+        // slices.
         let (mut kept_lengths, mut kept_displacements);
         let (lengths, displacements) = if lengths.contains(&0) {
             let kept = || lengths.iter().zip(displacements).filter(|&(&n, _)| n > 0);
@@ -372,9 +411,11 @@ impl<V: Leaves> Lowering<'_, V> {
         } else {
             (lengths, displacements)
         };
-        let size = self.of(t)?.size;
+        let size = self.lowered(t)?.size;
         let list = if let Some((unit, run)) = self.run_of(t)? {
-            // Gone through by the column rather than kept: touching memory for the first time costs more than the sums.
+            // `Column::build` computes these prefix sums while it writes the column. Storing them
+            // first would cost more, because most of the time goes into touching memory for the
+            // first time.
             let mut next = 0_i64;
             let starts = lengths.iter().map(move |n| {
                 let start = next;
@@ -389,6 +430,8 @@ impl<V: Leaves> Lowering<'_, V> {
                 vec![Node::Blocks { at: Offsets::ZERO, user, packed: Column::build(starts)?, len, unit }]
             }
         } else {
+            // The child is not known to be a gapless run, so every block is a loop over its
+            // instances, at the block's displacement.
             let mut list = try_with_capacity("lower", lengths.len())?;
             let mut packed = 0_i64;
             for (&n, &d) in lengths.iter().zip(displacements) {
@@ -397,7 +440,7 @@ impl<V: Leaves> Lowering<'_, V> {
             }
             list
         };
-        self.done(list, None)
+        self.finish(list, None)
     }
 }
 
@@ -405,7 +448,7 @@ impl<V: Leaves> Lowering<'_, V> {
 mod tests {
     use super::*;
 
-    /// Members that are equal without being one, as hosts hand them out, are lowered once.
+    /// Members that are equal but separate objects, as MPI libraries return them, are lowered once.
     #[test]
     fn equal_members_are_lowered_once() {
         let member = || {

@@ -1,11 +1,14 @@
-//! Refinement: two nests over one packed stream become one nest from memory to memory.
+//! Refinement: joins two nests over one packed stream into one nest from memory to memory.
 //!
-//! Both streams are cut where either is cut, and structure is kept: loops whose iterations are equal pieces of the stream, or become equal when
-//! several of them are taken together, stay loops; rows of a table stay rows. What has no common structure is unfolded row by row.
-//! One instance of the nest made is the **joint period**: the least common multiple of the bytes that one iteration of either root moves. So its count is known
-//! at run time, as that of any nest.
+//! The stream is cut where either nest cuts it, and structure is kept. Loops whose iterations are
+//! equal pieces of the stream, or become equal if several are taken together, remain loops, and
+//! rows of a table remain rows. What has no common structure is unfolded row by row. One instance
+//! of the new nest is the **joint period**: the least common multiple of the bytes that one
+//! iteration of either root moves. So the instance count is known only at run time, as for any
+//! nest.
 //!
-//! Every copy made and every node taken apart is paid for from a budget: where the joint nest would explode it is refused, and the bytes go through a buffer.
+//! Every copy that is made and every node that is unfolded is paid for from a budget. A joint nest
+//! that would explode is refused, and the bytes go through a buffer.
 //!
 //! Source: docs/IR.md, "Other kinds"; common refinement of two partitions of an interval.
 
@@ -21,44 +24,51 @@ use crate::interval::gcd;
 use crate::nest::{Body, Leaf, LoopNest, Lowered, MemorySide, Node, Normal, Offsets, Quantity};
 use item::{Item, Key};
 
-/// Most levels of loops that are joined; a kernel has fewer.
+/// Maximum number of nested loops that are joined. The schedule allows fewer in a kernel.
 const MAX_DEPTH: usize = 64;
 
-/// Steps that two small nests may take. Large ones may take [`STEPS_A_ROW`] for each of their rows more.
-const STEPS: u64 = 1 << 14;
+/// Number of steps that joining any two nests may take. A step joins the next pieces of both sides,
+/// or makes a row of the result. For each row and node of the two nests, [`STEPS_PER_ROW`] further
+/// steps are allowed.
+const BASE_STEPS: u64 = 1 << 14;
 
-/// Copies and nodes for each row or node of both nests: cuts add as many rows as there are on both sides, and what is taken apart counts once more.
-const STEPS_A_ROW: u64 = 4;
+/// Number of further steps that are allowed for each row and each node of the two nests. Cutting
+/// both sides makes as many rows as they have together, and each node that is unfolded takes one
+/// more step.
+const STEPS_PER_ROW: u64 = 4;
 
-/// Two nests as one.
+/// Two nests that have been joined into one.
 #[derive(Clone, Debug)]
 pub struct Refined<L> {
-    /// From the memory of the first, its user side, to that of the second, its packed side. One instance is a joint period.
+    /// The nest from the memory of the first nest, which is its user side, to the memory of the
+    /// second, which is its packed side. One instance is a joint period.
     pub nest: LoopNest<Lowered, L, MemorySide>,
-    /// Bytes of the stream in a joint period; 0 where nothing is moved.
+    /// Number of packed bytes in a joint period; 0 if nothing is moved.
     pub period: u64,
-    /// Whether every period moves the same bytes between the same places, so that one does what any number does.
+    /// Whether every period moves the same bytes between the same places, so that doing one period
+    /// suffices.
     pub still: bool,
 }
 
-/// Why two nests are not joined. Not a failure: the bytes go through a buffer by design.
+/// Reason why two nests are not joined. This is not a failure: the bytes go through a buffer by
+/// design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Reason, for reports.
     pub reason: &'static str,
 }
 
-/// Joins `user` and `packed`, which is to be the packed side: `Ok(Err(_))` is a refusal by design.
+/// Joins two nests, of which `packed` becomes the packed side. `Ok(Err(_))` is a refusal by design.
 ///
 /// # Errors
-/// Class `NoMem` where there is no memory for rows.
+/// Class `NoMem` if there is no memory for rows.
 pub fn refine<L: Leaf>(
     user: &LoopNest<Normal, L>,
     packed: &LoopNest<Normal, L>,
 ) -> Result<std::result::Result<Refined<L>, Refusal>> {
     let entries = |nest: &LoopNest<Normal, L>| nest.nodes().iter().map(|n| 1 + n.rows() as u64).sum::<u64>();
-    let left = STEPS + STEPS_A_ROW * (entries(user) + entries(packed));
-    let mut join = Join { nests: [user, packed], nodes: Vec::new(), known: HashMap::default(), left };
+    let steps_left = BASE_STEPS + STEPS_PER_ROW * (entries(user) + entries(packed));
+    let mut join = Join { nests: [user, packed], nodes: Vec::new(), known: HashMap::default(), steps_left };
     match join.roots() {
         Ok(refined) => Ok(Ok(refined)),
         Err(Stop::Refused(reason)) => Ok(Err(Refusal { reason })),
@@ -66,7 +76,7 @@ pub fn refine<L: Leaf>(
     }
 }
 
-/// Why joining ends early.
+/// Reason why joining ends early.
 enum Stop {
     Refused(&'static str),
     Failed(Error),
@@ -78,15 +88,16 @@ impl From<Error> for Stop {
     }
 }
 
-/// State of a join: the nest under construction, and what was made of pairs of chunks.
+/// State of a join: the nest under construction, and the bodies made so far. A body is made for a
+/// pair of chunks, which are equally long pieces of the two sides.
 struct Join<'n, L> {
     nests: [&'n LoopNest<Normal, L>; 2],
     nodes: Vec<Node<L>>,
     known: HashMap<[Key<L>; 2], Body, Xxh3DefaultBuilder>,
-    left: u64,
+    steps_left: u64,
 }
 
-/// The items of a side, the next one last.
+/// What is still to be joined of one side, as a stack of items with the next item on top.
 type Stack<'n, L> = Vec<Item<'n, L>>;
 
 impl<'n, L: Leaf> Join<'n, L> {
@@ -105,12 +116,13 @@ impl<'n, L: Leaf> Join<'n, L> {
             return Err(Error::internal("refine", "a root of rows").into());
         };
         let node = if let [Item::Run { unit, .. }, Item::Run { unit: other, .. }] = &roots {
-            same(*unit, *other)?;
+            require_same_class(*unit, *other)?;
             Node::Copy { at: Offsets::ZERO, n: Quantity::counted(1), unit: unit.in_memory() }
         } else {
             let body = self.chunk(&roots, common, 0)?;
             let still = (user_step, packed_step) == (0, 0);
-            // A loop must move, and of this one a single iteration is ever done.
+            // A loop must have a step on some side. If this loop stays in place, it gets a packed
+            // step, which has no effect because only a single iteration is ever done.
             let step = Offsets::new(user_step, if still { common as i64 } else { packed_step });
             Node::Loop { at: Offsets::ZERO, trip: Quantity::counted(1), step, body }
         };
@@ -120,7 +132,7 @@ impl<'n, L: Leaf> Join<'n, L> {
         Ok(Refined { nest, period: common, still: (user_step, packed_step) == (0, 0) })
     }
 
-    /// Bytes that one instance of the root moves.
+    /// Returns the number of bytes that one instance of the root moves.
     fn moved(&self, root: Body) -> i64 {
         let mut sizes: Vec<i64> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
@@ -138,7 +150,8 @@ impl<'n, L: Leaf> Join<'n, L> {
         sizes[root.range()].iter().sum()
     }
 
-    /// The least number of bytes that is whole granules of both.
+    /// Returns the smallest number of bytes that is a multiple of the granules of both items, which
+    /// are the lengths at whose multiples an item can be cut.
     fn common(&self, user: &Item<'n, L>, packed: &Item<'n, L>) -> std::result::Result<u64, Stop> {
         let (a, b) = (user.granule(), packed.granule());
         (a / gcd(a, b))
@@ -148,7 +161,8 @@ impl<'n, L: Leaf> Join<'n, L> {
     }
 
     fn spend(&mut self, steps: u64) -> std::result::Result<(), Stop> {
-        self.left = self.left.checked_sub(steps).ok_or(Stop::Refused("the joint nest has too many rows"))?;
+        self.steps_left =
+            self.steps_left.checked_sub(steps).ok_or(Stop::Refused("the joint nest has too many rows"))?;
         Ok(())
     }
 
@@ -159,7 +173,8 @@ impl<'n, L: Leaf> Join<'n, L> {
         Ok(body)
     }
 
-    /// Joins the first `common` bytes of both, at 0 on both sides; made once of equal ones.
+    /// Joins the first `common` bytes of both items in `heads` as a body that begins at offset 0 on
+    /// both sides. If an equal pair has been joined before, its body is returned.
     fn chunk(
         &mut self,
         heads: &[Item<'n, L>; 2],
@@ -190,7 +205,7 @@ impl<'n, L: Leaf> Join<'n, L> {
         Ok(body)
     }
 
-    /// Joins equally long streams.
+    /// Joins two streams of equal length and appends the result to `out`.
     fn stacks(
         &mut self,
         [mut user, mut packed]: [Stack<'n, L>; 2],
@@ -207,9 +222,12 @@ impl<'n, L: Leaf> Join<'n, L> {
                 _ => return Err(Error::internal("refine", "streams of different length").into()),
             };
             self.spend(1)?;
+            // Two runs become a copy that is as long as the shorter run. Blocks have no regular
+            // structure, so only their first row is taken. All other pairs are cut into common
+            // periods.
             match (x, y) {
                 (Item::Run { at, n, unit }, Item::Run { at: to, n: m, unit: other }) => {
-                    same(unit, other)?;
+                    require_same_class(unit, other)?;
                     let both = n.min(m);
                     out.run(Offsets::new(at, to), both, unit.in_memory())?;
                     let rest = |at: i64, n: u64| {
@@ -220,21 +238,23 @@ impl<'n, L: Leaf> Join<'n, L> {
                     packed.extend(rest(to, m));
                 }
                 (x @ Item::Blocks { .. }, y) => {
-                    x.open(self.nests[0], &mut user);
+                    x.unfold_first(self.nests[0], &mut user);
                     packed.push(y);
                 }
                 (x, y @ Item::Blocks { .. }) => {
                     user.push(x);
-                    y.open(self.nests[1], &mut packed);
+                    y.unfold_first(self.nests[1], &mut packed);
                 }
                 (x, y) => {
                     let common = self.common(&x, &y)?;
                     let k = x.bytes().min(y.bytes()) / common;
                     if k == 0 {
-                        // No whole period fits.
-                        self.open_longer([x, y], [&mut user, &mut packed]);
+                        // Not even one period fits, so unfold the side with the longer pieces.
+                        self.unfold_longer([x, y], [&mut user, &mut packed]);
                         continue;
                     }
+                    // Take `k` whole periods off both sides. What remains of an item stays on its
+                    // stack.
                     let cut = |item: Item<'n, L>, stack: &mut Stack<'n, L>| {
                         let (head, rest) = item.clone().cut(k * (common / item.granule()));
                         stack.extend((rest.bytes() > 0).then_some(rest));
@@ -242,12 +262,13 @@ impl<'n, L: Leaf> Join<'n, L> {
                     };
                     let heads = [cut(x, &mut user), cut(y, &mut packed)];
                     if k == 1 && !heads.iter().any(|head| head.granule() == common && !is_run(head)) {
-                        // One period of several iterations on both sides, which share no smaller one.
-                        self.open_longer(heads, [&mut user, &mut packed]);
+                        // This is one period with several iterations on both sides, which have no
+                        // smaller common period.
+                        self.unfold_longer(heads, [&mut user, &mut packed]);
                     } else if k == 1 {
                         let [x, y] = heads;
-                        open_single(x, self.nests[0], common, &mut user);
-                        open_single(y, self.nests[1], common, &mut packed);
+                        unfold_single(x, self.nests[0], common, &mut user);
+                        unfold_single(y, self.nests[1], common, &mut packed);
                     } else {
                         self.periods(heads, (k, common), depth, out)?;
                     }
@@ -256,18 +277,20 @@ impl<'n, L: Leaf> Join<'n, L> {
         }
     }
 
-    /// Takes the side of the longer pieces apart.
-    fn open_longer(&self, [x, y]: [Item<'n, L>; 2], [user, packed]: [&mut Stack<'n, L>; 2]) {
+    /// Puts both items on their stacks. The item that has the longer pieces is put there with its
+    /// first iteration or row unfolded.
+    fn unfold_longer(&self, [x, y]: [Item<'n, L>; 2], [user, packed]: [&mut Stack<'n, L>; 2]) {
         if x.granule() >= y.granule() {
-            x.open(self.nests[0], user);
+            x.unfold_first(self.nests[0], user);
             packed.push(y);
         } else {
             user.push(x);
-            y.open(self.nests[1], packed);
+            y.unfold_first(self.nests[1], packed);
         }
     }
 
-    /// `k` periods of `common` bytes.
+    /// Joins the two items in `heads`, one of each side, which both consist of `k` periods of
+    /// `common` bytes of the stream.
     fn periods(
         &mut self,
         heads: [Item<'n, L>; 2],
@@ -275,25 +298,30 @@ impl<'n, L: Leaf> Join<'n, L> {
         depth: usize,
         out: &mut List<L>,
     ) -> std::result::Result<(), Stop> {
-        // Several rows a period differ from period to period.
+        // If a period consists of several rows of a table, the periods differ from each other. Join
+        // each period of one side with the same period of the other side.
         if heads.iter().any(|head| head.step().is_none() && head.granule() != common) {
             let [mut user, mut packed] = heads;
             for _ in 0..k {
                 let (x, rest) = user.clone().cut(common / user.granule());
                 let (y, other) = packed.clone().cut(common / packed.granule());
                 let (mut xs, mut ys) = (Vec::new(), Vec::new());
-                open_single(x, self.nests[0], common, &mut xs);
-                open_single(y, self.nests[1], common, &mut ys);
+                unfold_single(x, self.nests[0], common, &mut xs);
+                unfold_single(y, self.nests[1], common, &mut ys);
                 self.stacks([xs, ys], depth + 1, out)?;
                 (user, packed) = (rest, other);
             }
             return Ok(());
         }
+        // The periods of an item in `heads` are equal except for their offsets. Join the first
+        // period of one side with the first period of the other side, and repeat the result as a
+        // loop or a table.
         let body = self.chunk(&heads, common, depth)?;
         let steps = heads.each_ref().map(|head| stride(head, common));
         let at = Offsets::new(heads[0].at(), heads[1].at());
         match (&heads, steps) {
-            // The same bytes between the same places: once is enough.
+            // All periods move the same bytes between the same places. One iteration is enough,
+            // unless values are combined.
             (_, [Some(0), Some(0)]) => {
                 let trip = if L::IDEMPOTENT { 1 } else { k };
                 out.node(Node::Loop { at, trip: Quantity::fixed(trip), step: Offsets::ZERO, body })
@@ -304,14 +332,15 @@ impl<'n, L: Leaf> Join<'n, L> {
             }
             ([Item::Table { displacements, rows, .. }, _], [None, Some(packed)]) => {
                 self.spend(rows.len() as u64)?;
-                let displacements = part(displacements, rows.clone())?;
+                let displacements = column_part(displacements, rows.clone())?;
                 out.node(Node::Table { at, displacements, packed, body })
             }
             _ => self.scattered(&heads, steps, body, out),
         }
     }
 
-    /// Rows on the packed side: every one by itself.
+    /// Appends the periods one by one, each at its row. This is for a table on the packed side,
+    /// because a table of a nest has displacements only on the user side.
     fn scattered(
         &mut self,
         heads: &[Item<'n, L>; 2],
@@ -341,51 +370,56 @@ impl<'n, L: Leaf> Join<'n, L> {
     }
 }
 
-/// One period of `head`: where that is one iteration, its body.
-fn open_single<'n, L: Leaf>(
+/// Puts one period of `head` on the stack. If the period is one iteration, the items inside the
+/// iteration are put there instead.
+fn unfold_single<'n, L: Leaf>(
     head: Item<'n, L>,
     nest: &'n LoopNest<Normal, L>,
     common: u64,
     stack: &mut Stack<'n, L>,
 ) {
-    if head.granule() == common { head.open(nest, stack) } else { stack.push(head) }
+    if head.granule() == common { head.unfold_first(nest, stack) } else { stack.push(head) }
 }
 
 fn is_run<L>(item: &Item<'_, L>) -> bool {
     matches!(item, Item::Run { .. })
 }
 
-/// The root of `nest`, cut to no count: as many iterations or units as anybody asks for.
+/// Returns the root of `nest` as an item with a practically unlimited number of iterations or
+/// units, because the instance count is not known. The result is `None` if the nest moves nothing.
 fn root<L: Leaf>(nest: &LoopNest<Normal, L>) -> Option<Item<'_, L>> {
     nest.body(nest.root())
         .first()
-        .map(|node| Item::of(node, 0, u64::MAX / 2))
+        .map(|node| Item::from_node(node, 0, u64::MAX / 2))
         .filter(|item| item.granule() > 0)
 }
 
-/// Values of two classes have no joint run. A beginning of both streams may still be alike.
-fn same<L: Leaf>(unit: L, other: L) -> std::result::Result<(), Stop> {
+/// Checks that two values have the same class. One mismatch anywhere refuses the whole joint nest,
+/// even if the values before it match.
+fn require_same_class<L: Leaf>(unit: L, other: L) -> std::result::Result<(), Stop> {
     if unit == other { Ok(()) } else { Err(Stop::Refused("values of different classes")) }
 }
 
-/// Bytes in memory from one period of `common` bytes to the next; none of rows.
+/// Returns the distance in memory from one period of `common` bytes to the next, or `None` if
+/// `head` consists of rows, which have no constant distance.
 fn stride<L: Leaf>(head: &Item<'_, L>, common: u64) -> Option<i64> {
     let granules = (common / head.granule()) as i64;
     head.step().map(|step| step.wrapping_mul(granules))
 }
 
-/// Some rows of a column.
-fn part(column: &Column, rows: std::ops::Range<usize>) -> Result<Column> {
+/// Returns some rows of a column.
+fn column_part(column: &Column, rows: std::ops::Range<usize>) -> Result<Column> {
     if rows == (0..column.len()) {
         return Ok(column.clone());
     }
     Column::build(rows.map(|i| column.get(i)))
 }
 
-/// A body under construction: runs that follow each other become columns.
+/// A body under construction, in which runs that follow each other become columns.
 struct List<L> {
     nodes: Vec<Node<L>>,
-    /// User offset, packed offset and units of runs of `unit`.
+    /// Runs of `unit` that are not yet part of a node. Each has a user offset, a packed offset, and
+    /// a number of units.
     runs: Vec<[i64; 3]>,
     unit: Option<L>,
 }
@@ -419,7 +453,7 @@ impl<L: Leaf> List<L> {
         Ok(())
     }
 
-    /// Ends the node that was put last.
+    /// Makes a node of the runs collected so far.
     fn flush(&mut self) -> Result<()> {
         let (Some(unit), Some(first)) = (self.unit.take(), self.runs.first()) else { return Ok(()) };
         let node = if self.runs.len() == 1 {

@@ -1,11 +1,16 @@
-//! Segments: the contiguous pieces of user memory that some instances of a layout consist of, in type-map order.
+//! Segments: the contiguous pieces of user memory that some instances of a layout consist of, in
+//! type-map order.
 //!
-//! What a runtime hands to `writev` or to a network card. Neighbours of the stream that touch in user memory are one segment, across blocks,
-//! iterations and instances; what lies in descending order never touches, since a piece has to end where the next one begins. Overlapping
-//! entries are listed as often as the type map has them. There is no segment without a byte.
+//! This is what a runtime passes to `writev` or to a network card. Neighbours in the stream that
+//! touch in user memory are one segment, across blocks, iterations and instances. Neighbours in
+//! descending order of addresses never touch, because two pieces touch only if the first ends where
+//! the second begins. A byte that several entries share is listed once for each of these entries.
+//! Every segment has at least one byte.
 //!
-//! Segments cut the packed stream as they cut user memory, so each has a first packed byte. All that depends on neither count nor address is
-//! in [`Runs`], made once in O(nodes + rows); after that any question is answered in O(depth + log rows), and nothing is kept between two.
+//! Segments cut the packed stream as they cut user memory, so each has a first packed byte.
+//! Everything that depends on neither the instance count nor the address is in [`Runs`], which is
+//! made once for a layout in O(nodes + rows). After that, any question about segments is answered
+//! in O(depth + log rows), without state that is kept between questions.
 
 mod list;
 mod runs;
@@ -73,19 +78,21 @@ pub struct Segments<'l> {
     nest: &'l LoopNest<Normal>,
     runs: &'l Runs,
     count: u64,
-    /// User offset or address of offset 0 of the nest.
+    /// User offset, or address, of offset 0 of the nest.
     base: i64,
-    /// Segments, and packed bytes.
+    /// Number of segments, and number of packed bytes.
     len: u64,
     bytes: u64,
 }
 
 impl<'l> Segments<'l> {
-    /// Returns those of `count` instances of `nest`, whose `runs` they are, with offset 0 of the nest at user offset `origin`. All user offsets fit 64 bits,
-    /// which is the caller's to know.
+    /// Returns the segments of `count` instances of `nest`. `runs` are the runs of that nest, and
+    /// `origin` is the user offset of offset 0 of the nest. The caller must know that all user
+    /// offsets fit in 64 bits.
     ///
     /// # Errors
-    /// Class `Count` if the packed bytes do not fit 63 bits; segments are no more than these.
+    /// Class `Count` if the packed bytes do not fit in 63 bits. There are no more segments than
+    /// packed bytes, so the number of segments then fits too.
     pub(crate) fn new(
         nest: &'l LoopNest<Normal>,
         runs: &'l Runs,
@@ -98,7 +105,7 @@ impl<'l> Segments<'l> {
             return Err(Error::new(ErrorClass::Count, "segments", "count", count, rule));
         };
         let len = match nest.body(nest.root()) {
-            [root] if bytes > 0 => runs.of(nest.root().start as usize).breaks(iterations(root, count)) + 1,
+            [root] if bytes > 0 => runs.node(nest.root().start as usize).gaps(iterations(root, count)) + 1,
             _ => 0,
         };
         Ok(Segments { nest, runs, count, base: origin, len, bytes })
@@ -120,7 +127,7 @@ impl<'l> Segments<'l> {
         Segments { base: self.base.wrapping_add(address), ..self }
     }
 
-    /// Returns the prepared knowledge about the layout.
+    /// Returns the runs of the layout, from which its segments are found.
     pub(crate) fn runs(&self) -> &'l Runs {
         self.runs
     }
@@ -187,10 +194,11 @@ impl<'l> Segments<'l> {
         self.list(index, Filled::over(out)).map(|segments| segments.len())
     }
 
-    /// As [`Segments::fill`], into memory that need not be initialized. Returns the segments.
+    /// Writes the segments as [`Segments::fill`] does, to memory that need not be initialized, and
+    /// returns them.
     ///
     /// # Errors
-    /// As [`Segments::fill`].
+    /// The errors are those of [`Segments::fill`].
     pub(crate) fn fill_uninit<'o>(
         &self,
         index: u64,
@@ -201,7 +209,7 @@ impl<'l> Segments<'l> {
 
     fn list<'o>(&self, index: u64, out: Filled<'o, Segment>) -> Result<&'o mut [Segment]> {
         if index > self.len {
-            return Err(past("index", index, self.len, "segments"));
+            return Err(past_end("index", index, self.len, "segments"));
         }
         let mut out = out.limited(usize::try_from(self.len - index).unwrap_or(usize::MAX));
         if out.room() > 0 {
@@ -210,18 +218,21 @@ impl<'l> Segments<'l> {
         Ok(out.into_entries())
     }
 
-    /// Fills `out` with the segments from packed byte `offset` on: the first one without its bytes before that.
+    /// Fills `out` with the segments from packed byte `offset` on. The first segment begins at that
+    /// byte.
     ///
     /// # Errors
-    /// As [`Segments::fill`], for an offset past [`Segments::bytes`].
+    /// The errors are those of [`Segments::fill`]; class `Arg` is for an offset past
+    /// [`Segments::bytes`].
     pub(crate) fn fill_from(&self, offset: u64, out: &mut [Segment]) -> Result<usize> {
         self.list_from(offset, Filled::over(out)).map(|segments| segments.len())
     }
 
-    /// As [`Segments::fill_from`], into memory that need not be initialized. Returns the segments.
+    /// Writes the segments as [`Segments::fill_from`] does, to memory that need not be initialized,
+    /// and returns them.
     ///
     /// # Errors
-    /// As [`Segments::fill_from`].
+    /// The errors are those of [`Segments::fill_from`].
     pub(crate) fn fill_from_uninit<'o>(
         &self,
         offset: u64,
@@ -259,7 +270,7 @@ impl<'l> Segments<'l> {
         if limit >= self.bytes {
             return Ok((self.len - index, self.bytes - start));
         }
-        // The segment of the first byte that is too many is not whole.
+        // The segment that contains the first byte beyond the limit is not whole.
         let end = self.index(limit);
         Ok((end - index, self.start(end)? - start))
     }
@@ -282,25 +293,29 @@ impl<'l> Segments<'l> {
     pub fn find(&self, offset: u64) -> Result<(u64, u64)> {
         if offset >= self.bytes {
             let end = (offset == self.bytes).then_some((self.len, 0));
-            return end.ok_or_else(|| past("offset", offset, self.bytes, "packed bytes"));
+            return end.ok_or_else(|| past_end("offset", offset, self.bytes, "packed bytes"));
         }
         let index = self.index(offset);
         Ok((index, offset - self.start(index)?))
     }
 
-    /// Returns the first packed byte of segment `index`; for [`Segments::len`], the end of the stream.
+    /// Returns the first packed byte of segment `index`; for [`Segments::len`] this is the end of
+    /// the stream.
     ///
     /// # Errors
     /// Class `Arg` for an index past [`Segments::len`].
     pub(crate) fn start(&self, index: u64) -> Result<u64> {
         if index >= self.len {
             let end = (index == self.len).then_some(self.bytes);
-            return end.ok_or_else(|| past("index", index, self.len, "segments"));
+            return end.ok_or_else(|| past_end("index", index, self.len, "segments"));
         }
         let (mut body, mut packed, mut run) = (self.nest.root(), 0, index);
+        // Descend to the node and the iteration in which segment `index` begins. At each level,
+        // `run` is the number of that segment, counted from the start of the node or iteration. If
+        // it is 0, the segment begins where the node or iteration begins.
         while run > 0 {
             let i = self.runs.first_node(self.nest, body, run);
-            let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
+            let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
             run -= self.runs.before(body, i);
             packed += node.at().packed;
             if run == 0 {
@@ -325,17 +340,24 @@ impl<'l> Segments<'l> {
         Ok(packed as u64)
     }
 
-    /// The segment of a packed byte of the stream: the number of breaks up to it.
+    /// Returns the index of the segment that contains packed byte `offset`. This is the number of
+    /// gaps before that byte, including a gap directly before it.
     fn index(&self, offset: u64) -> u64 {
         let (mut body, mut rest, mut index) = (self.nest.root(), offset as i64, 0);
         loop {
+            // At each level, find the node that contains the byte, and the iteration or row of that
+            // node. Add the number of gaps before this iteration or row, and continue inside it
+            // with the rest of the offset.
             let start = body.start as usize;
             let k = match body.len {
                 1 => 0,
-                n => partition(n.into(), |k| self.nest.nodes()[start + k as usize].at().packed <= rest) - 1,
+                n => {
+                    partition_point(n.into(), |k| self.nest.nodes()[start + k as usize].at().packed <= rest)
+                        - 1
+                }
             };
             let i = start + k as usize;
-            let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
+            let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
             index += self.runs.before(body, i);
             rest -= node.at().packed;
             let (k, piece, inner) = match node {
@@ -352,7 +374,8 @@ impl<'l> Segments<'l> {
         }
     }
 
-    /// Returns all segments from `index` on, one after the other, for less than starting again for each costs. An index past [`Segments::len`] has none.
+    /// Returns an iterator over the segments from `index` on. Using it is cheaper than searching
+    /// for each segment. The iterator is empty if `index` is past [`Segments::len`].
     pub(crate) fn cursor(&self, index: u64) -> Cursor<'l> {
         let left = self.len.saturating_sub(index);
         Cursor {
@@ -365,23 +388,24 @@ impl<'l> Segments<'l> {
     }
 }
 
-/// Segments that a [`Cursor`] lists at once.
+/// Number of segments that a [`Cursor`] lists at once.
 const LISTED: usize = 64;
 
-/// Segments in order: `Segments::cursor`.
+/// An iterator over segments in order, from `Segments::cursor`.
 #[derive(Clone, Debug)]
 pub struct Cursor<'l> {
     segments: Segments<'l>,
-    /// The segment after those listed.
+    /// Index of the first segment after those in `listed`.
     next: u64,
     listed: [Segment; LISTED],
-    /// Those of `listed` that are still to be given.
+    /// Range of the entries of `listed` that are still to be returned: `given` up to `end`.
     given: usize,
     end: usize,
 }
 
 impl Iterator for Cursor<'_> {
-    /// An error is one of memory, for a very deep datatype; the cursor stays where it is.
+    /// The only error is a lack of memory for a very deep datatype. The cursor then stays where it
+    /// is.
     type Item = Result<Segment>;
 
     #[inline]
@@ -398,9 +422,9 @@ impl Iterator for Cursor<'_> {
     }
 }
 
-/// The number of leading indices below `n` for which `before` holds.
+/// Returns the number of leading indices below `n` for which `before` is true.
 #[inline]
-fn partition(n: u64, before: impl Fn(u64) -> bool) -> u64 {
+fn partition_point(n: u64, before: impl Fn(u64) -> bool) -> u64 {
     let (mut from, mut n) = (0, n);
     while n > 0 {
         let half = n / 2;
@@ -415,7 +439,7 @@ fn partition(n: u64, before: impl Fn(u64) -> bool) -> u64 {
 }
 
 #[cold]
-fn past(argument: &'static str, value: u64, end: u64, of: &str) -> Error {
+fn past_end(argument: &'static str, value: u64, end: u64, of: &str) -> Error {
     let rule = format!("must not lie past the {end} {of}");
     Error::new(ErrorClass::Arg, "segments", argument, value, rule)
 }

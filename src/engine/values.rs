@@ -99,7 +99,7 @@ fn refused(t: &Datatype, size: i64, kind: Kind, Unfit { at, rule }: Unfit) -> Er
     let (instance, mut left) = (at.packed / size, at.packed % size);
     // Of one instance, and no more of it than was converted.
     let before = t.type_map().take_while(|&(basic, _)| {
-        let values = Values(kind.operation).of(basic);
+        let values = Values(kind.operation).basic_leaves(basic);
         left -= values.iter().map(|(_, n, value)| value.packed() * *n as i64).sum::<i64>();
         left >= 0
     });

@@ -1,4 +1,4 @@
-//! Pairs of layouts: the nest from the one to the other, and what serves it.
+//! Fused copies: pairs of layouts, with the nest from one to the other and the kernel for it.
 
 use std::sync::atomic::AtomicU64;
 
@@ -7,22 +7,25 @@ use crate::kind::Direction;
 use crate::nest::{self, Byte, Leaf, LoopNest, Normal};
 use crate::process::Awaited;
 
-/// The nest from one layout to another.
+/// The nest that copies from one layout to another.
 #[derive(Debug)]
 pub struct JointNest<L = Byte> {
-    /// One instance is a joint period.
+    /// The nest, in which one instance is a joint period: the shortest stretch of the packed stream
+    /// that consists of whole root iterations of both layouts.
     pub nest: LoopNest<Normal, L, nest::MemorySide>,
-    /// Pack where the source is the user side, unpack where the target is.
+    /// Direction of the copy: pack if the source is the user side of the nest, unpack if the target
+    /// is the user side.
     pub direction: Direction,
-    /// Offsets in bytes that its normalization took out: of the source, of the target.
+    /// Offsets in bytes that normalization took out of the source and of the target.
     pub origins: [i64; 2],
-    /// Bytes of the stream in a joint period, not 0.
+    /// Number of packed bytes in one joint period. It is never 0.
     pub period: u64,
-    /// Whether one period does what any number does.
+    /// Whether every period moves the same bytes between the same places, so that doing one period
+    /// suffices.
     pub still: bool,
 }
 
-/// A pair of layouts, and how bytes get from the first to the second.
+/// A pair of layouts, and the way in which bytes get from the first to the second.
 #[derive(Debug)]
 pub struct Joint<L = Byte> {
     nest: Result<JointNest<L>, &'static str>,
@@ -31,32 +34,34 @@ pub struct Joint<L = Byte> {
 }
 
 impl<L: Leaf> Joint<L> {
-    /// Returns a pair whose joint nest is `nest`, or that goes through a buffer for a reason.
+    /// Makes a pair from its joint nest, or from the reason why there is no joint nest and the
+    /// bytes go through a buffer.
     pub fn new(nest: Result<JointNest<L>, &'static str>) -> Joint<L> {
         Joint { nest, served: Awaited::default(), moved: AtomicU64::new(0) }
     }
 
-    /// Returns the joint nest, or why there is none.
+    /// Returns the joint nest, or the reason why there is none.
     pub fn nest(&self) -> Result<&JointNest<L>, &'static str> {
         self.nest.as_ref().map_err(|reason| *reason)
     }
 
-    /// Returns how it is served, once that is decided.
+    /// Returns how the pair is served, once this is decided.
     pub fn served(&self) -> Option<&Tier> {
         self.served.get()
     }
 
-    /// Returns the tier, which `compile` decides if nobody has.
+    /// Returns how the pair is served. If this is not decided yet, `compile` decides it.
     pub fn serve(&self, compile: impl FnOnce() -> Tier) -> &Tier {
         self.served.get_or_init(compile)
     }
 
-    /// Counts a call of `bytes` bytes; whether it is the one that reaches_threshold `threshold`.
+    /// Counts `bytes` bytes of a call and returns true if this call is the one that reaches
+    /// `threshold`.
     pub(crate) fn reaches_threshold(&self, bytes: u64, threshold: u64) -> bool {
         reaches_threshold(&self.moved, bytes, threshold)
     }
 
-    /// Returns the bytes of nest, code and tables.
+    /// Returns the number of bytes that the nest of the pair, its code and its tables occupy.
     pub(crate) fn bytes(&self) -> usize {
         let nest = self.nest.as_ref().map_or(0, |joint| joint.nest.bytes_stored());
         let kernel = self.served().and_then(Tier::kernel);

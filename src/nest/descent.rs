@@ -1,34 +1,38 @@
-//! Descents: what finding a packed byte below a node needs, in one place, with the division by its packed step made ahead.
+//! Descents: for each node, the facts that are needed to find a given packed byte inside it. They
+//! are stored together, and the division by the node's packed step is prepared in advance.
 
 use super::divisor::Divisor;
 use super::{Body, Byte, LoopNest, Node, Normal, Offsets};
 
-/// Most blocks of which all are looked at, which is sooner done than a search.
-pub const FEW: usize = 8;
+/// Maximum number of blocks among which a packed byte is looked for one by one. More blocks are
+/// searched. For this few blocks, a scan is faster than a search.
+pub const MAX_SCANNED_BLOCKS: usize = 8;
 
-/// Says what a descent does at a node.
+/// Kind of a node, which decides how the search for a packed byte continues below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// A loop over anything but one copy.
+    /// A loop over anything except a single copy or a single `Blocks` node of few rows.
     Loop,
-    /// A loop over one copy, which is as long as the packed step: the packed side is one run.
+    /// A loop over one copy whose length is the packed step, so that the packed bytes of all
+    /// iterations are contiguous.
     Strips,
-    /// A loop over one node of few blocks, as a structure is.
+    /// A loop over one `Blocks` node with at most [`MAX_SCANNED_BLOCKS`] rows, as a structure has.
     Structures,
-    /// A table.
+    /// A table, whatever its body is.
     Table,
-    /// Blocks or a copy: nothing is below.
+    /// Blocks or a copy: there is no node below.
     Leaf,
 }
 
-/// A node as a descent reads it: in one cache line.
+/// The facts about one node that are read when a packed byte is looked for inside it. They fit in
+/// one cache line of 64 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Descent {
-    /// Kind of the node.
+    /// Kind of the node, which decides how the search continues below it.
     pub level: Level,
     /// Offset of iteration 0, or of a leaf, in bytes.
     pub at: Offsets,
-    /// Step of a loop in bytes; a table steps on the packed side.
+    /// Step of a loop in bytes; for a table only the packed side is set.
     pub step: Offsets,
     /// Body of one iteration.
     pub body: Body,
@@ -38,14 +42,14 @@ pub struct Descent {
 const _: () = assert!(size_of::<Descent>() <= 64);
 
 impl Descent {
-    /// Returns that of node `i` of `nest`.
+    /// Returns the descent for node `i` of `nest`.
     pub fn new(nest: &LoopNest<Normal, Byte>, i: usize) -> Descent {
         let node = &nest.nodes()[i];
         let (level, step, body) = match node {
             Node::Loop { step, body, .. } => {
                 let level = match nest.body(*body) {
                     [Node::Copy { .. }] => Level::Strips,
-                    [Node::Blocks { len, .. }] if len.len() <= FEW => Level::Structures,
+                    [Node::Blocks { len, .. }] if len.len() <= MAX_SCANNED_BLOCKS => Level::Structures,
                     _ => Level::Loop,
                 };
                 (level, *step, *body)
@@ -57,7 +61,8 @@ impl Descent {
         Descent { level, at: node.at(), step, body, piece }
     }
 
-    /// Returns how many whole iterations `bytes` packed bytes are, which are not negative.
+    /// Returns the number of whole iterations in `bytes` packed bytes; `bytes` must not be
+    /// negative.
     #[inline(always)]
     pub fn iterations(&self, bytes: i64) -> i64 {
         self.piece.quotient(bytes as u64) as i64

@@ -1,44 +1,51 @@
-//! Is any byte of a side written twice? Asked by schedules that want another order than that of the type map.
+//! Overlap analysis: whether a transfer writes any byte of a side twice. The schedule asks this
+//! before it chooses an order different from that of the type map.
 //!
-//! Source: interval nesting by sorted stride. A set of byte ranges repeated at a stride no smaller than the set's width does
-//! not overlap itself; applied from the smallest stride to the largest it decides perfectly nested loops in any order.
+//! Method: interval nesting by sorted stride. A set of byte ranges that is repeated at a stride no
+//! smaller than the width of the set does not overlap itself. Applied from the smallest stride to
+//! the largest, this decides perfectly nested loops, whatever their order is.
 
 use super::{Leaf, LoopNest, Node, Offsets, Phase, Quantity, Side, Stream};
 use crate::column::try_with_capacity;
 use crate::error::Result;
 use crate::kind::Direction;
 
-/// Knowledge about overlap of the bytes of a nest on one side.
+/// Result of the overlap analysis of a nest, for one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disjoint {
-    /// No two entries share a byte, for every instance count up to this one.
+    /// No two entries share a byte, for any instance count up to this one.
     UpTo(u64),
-    /// Some byte certainly belongs to two entries (already at one instance, or at two).
+    /// Some byte certainly belongs to two entries if there are two instances, or even if there is
+    /// one.
     No,
-    /// Neither could be shown.
+    /// It could be shown neither that entries overlap nor that they do not.
     Unknown,
 }
 
 impl Disjoint {
-    /// Says whether disjointness holds for `count` instances.
+    /// Returns true if the entries of `count` instances are known to be disjoint.
     pub fn holds(self, count: u64) -> bool {
         matches!(self, Disjoint::UpTo(max) if count <= max)
     }
 }
 
-/// Bytes that one iteration of a node or body touches: `[lo, hi)`, at least one, and the loops above it whose order is still free.
+/// The range of bytes `[lo, hi)`, never empty, that one iteration of a node or body touches, and
+/// the loops around this range. The loops are kept in a list instead of being folded into the
+/// range, because they may still be sorted by stride.
 #[derive(Clone, Debug)]
 struct Shape {
     lo: i128,
     hi: i128,
-    /// Whether the entries inside `[lo, hi)` are known disjoint (`Some(false)`: known to overlap).
+    /// `Some(true)` if the entries inside `[lo, hi)` are known to be disjoint, `Some(false)` if
+    /// they are known to overlap, and `None` if neither is known.
     inner: Option<bool>,
-    /// Perfectly nested loops around them: stride, and trip of at least 2, or none where the instance count is a factor.
+    /// Perfectly nested loops around the range. Each has a stride and a trip count of at least 2;
+    /// the trip count is `None` if the instance count is a factor of it.
     loops: Vec<(i128, Option<u64>)>,
 }
 
 impl Shape {
-    /// The shape of a loop at `at` around it.
+    /// Puts the shape into a loop whose iteration 0 is at `at`.
     fn repeat(&mut self, at: i128, step: i64, trip: Quantity) {
         self.lo += at;
         self.hi += at;
@@ -48,58 +55,63 @@ impl Shape {
     }
 }
 
-/// The side that is asked about.
+/// Address space that the analysis looks at.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Face {
+enum AddressSpace {
     User,
     Packed,
 }
 
-impl Face {
-    fn of(self, at: Offsets) -> i64 {
+impl AddressSpace {
+    fn select(self, at: Offsets) -> i64 {
         match self {
-            Face::User => at.user,
-            Face::Packed => at.packed,
+            AddressSpace::User => at.user,
+            AddressSpace::Packed => at.packed,
         }
     }
 }
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
-    /// Says whether the user bytes of `count` instances are pairwise disjoint, and up to which count.
+    /// Returns whether the user bytes of all entries are pairwise disjoint, and up to which
+    /// instance count.
     ///
-    /// Cost: O(nodes), O(rows log rows) for tables. Unknown where there is no memory for sorting rows.
+    /// The cost is O(nodes), plus O(rows log rows) for tables and blocks. The result is `Unknown`
+    /// if there is no memory for sorting the rows.
     pub fn disjoint(&self) -> Disjoint {
-        self.disjoint_on(Face::User)
+        self.disjoint_on(AddressSpace::User)
     }
 
-    /// Says whether the bytes that a transfer in `direction` writes are disjoint. A stream has every byte once.
+    /// Returns whether the bytes that a transfer in `direction` writes are disjoint. Packing into a
+    /// stream writes every byte once.
     pub fn disjoint_when(&self, direction: Direction) -> Disjoint {
         match direction {
             Direction::Unpack => self.disjoint(),
             Direction::Pack if S::NAME == Stream::NAME => Disjoint::UpTo(u64::MAX),
-            Direction::Pack => self.disjoint_on(Face::Packed),
+            Direction::Pack => self.disjoint_on(AddressSpace::Packed),
         }
     }
 
-    fn disjoint_on(&self, face: Face) -> Disjoint {
-        self.shapes(face).map_or(Disjoint::Unknown, |shapes| self.judged(&shapes))
+    fn disjoint_on(&self, space: AddressSpace) -> Disjoint {
+        self.shapes(space).map_or(Disjoint::Unknown, |shapes| self.decide_root(&shapes))
     }
 
-    /// The shape of every node. What moves nothing has none: it overlaps nothing, wherever it lies and however often it is repeated.
-    fn shapes(&self, face: Face) -> Result<Vec<Option<Shape>>> {
+    /// Computes the shape of every node. A node that moves nothing has no shape: it overlaps
+    /// nothing, wherever it lies and however often it is repeated.
+    fn shapes(&self, space: AddressSpace) -> Result<Vec<Option<Shape>>> {
         let mut shapes = try_with_capacity("disjoint", self.nodes().len())?;
         for node in self.nodes() {
-            let shape = self.node_shape(face, node, &shapes)?;
+            let shape = self.node_shape(space, node, &shapes)?;
             shapes.push(shape);
         }
         Ok(shapes)
     }
 
-    /// Judges by the shapes of all nodes.
-    fn judged(&self, shapes: &[Option<Shape>]) -> Disjoint {
+    /// Decides whether the entries of the whole nest are disjoint, from the shapes of all nodes.
+    fn decide_root(&self, shapes: &[Option<Shape>]) -> Disjoint {
         let Some(shape) = body_shape(&shapes[self.root().range()]) else { return Disjoint::UpTo(u64::MAX) };
-        match (close(&shape), self.body(self.root())) {
-            // `k * count` iterations: the limit is one on iterations.
+        match (decide(&shape), self.body(self.root())) {
+            // The root loop has `k * count` iterations. `max` limits these iterations, so it limits
+            // the instance count to `max / k`.
             (Disjoint::UpTo(max), [Node::Loop { trip, .. }]) if max < u64::MAX => {
                 Disjoint::UpTo(max / trip.k)
             }
@@ -107,22 +119,31 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         }
     }
 
-    fn node_shape(&self, face: Face, node: &Node<L>, shapes: &[Option<Shape>]) -> Result<Option<Shape>> {
-        let at = i128::from(face.of(node.at()));
+    fn node_shape(
+        &self,
+        space: AddressSpace,
+        node: &Node<L>,
+        shapes: &[Option<Shape>],
+    ) -> Result<Option<Shape>> {
+        // A leaf gives the byte ranges of its rows. A loop adds its stride to the loops of its
+        // body's shape, and so does a table in the packed space. The rows of a table in user space
+        // have no stride, so they are compared one by one.
+        let at = i128::from(space.select(node.at()));
         Ok(match node {
             Node::Copy { n, unit, .. } => {
-                // A dense run of any count never overlaps itself: the count is inside the run.
-                let width = i128::from(n.k) * i128::from(face.of(unit.span(1)));
+                // A copy is a dense run of bytes, which never overlaps itself. If the instance
+                // count is a factor of the length, it only makes the run longer.
+                let width = i128::from(n.k) * i128::from(space.select(unit.span(1)));
                 (width > 0).then(|| Shape { lo: at, hi: at + width, inner: Some(true), loops: Vec::new() })
             }
             Node::Blocks { user, packed, len, unit, .. } => {
-                let width = i128::from(face.of(unit.span(1)));
+                let width = i128::from(space.select(unit.span(1)));
                 let end = |u: i64, l: i64| i128::from(u) + i128::from(l) * width;
-                let places = if face == Face::User { user } else { packed };
+                let places = if space == AddressSpace::User { user } else { packed };
                 let rows = places.iter().zip(len.iter()).map(|(u, l)| (i128::from(u), end(u, l)));
                 ranges(at, rows)?
             }
-            Node::Table { displacements, packed, body, .. } if face == Face::Packed => {
+            Node::Table { displacements, packed, body, .. } if space == AddressSpace::Packed => {
                 let Some(mut b) = body_shape(&shapes[body.range()]).filter(|_| !displacements.is_empty())
                 else {
                     return Ok(None);
@@ -131,12 +152,13 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                 Some(b)
             }
             Node::Table { displacements, body, .. } => {
-                let Some(leaf) = body_shape(&shapes[body.range()]).as_ref().map(fold) else {
+                let Some(leaf) = body_shape(&shapes[body.range()]).as_ref().map(hull) else {
                     return Ok(None);
                 };
                 let rows = displacements.iter().map(|d| (i128::from(d) + leaf.lo, i128::from(d) + leaf.hi));
                 let Some(mut s) = ranges(at, rows)? else { return Ok(None) };
-                // Overlapping hulls prove overlap only when the body fills its hull.
+                // If the ranges of two rows overlap, it is certain that the rows share a byte only
+                // if the body has no gap, which is known for a single copy.
                 let filled = matches!(self.body(*body), [Node::Copy { .. }]);
                 s.inner = match (s.inner, leaf.inner) {
                     (Some(true), Some(true)) => Some(true),
@@ -150,22 +172,25 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                 let Some(mut b) = body_shape(&shapes[body.range()]).filter(|_| trip.k > 0) else {
                     return Ok(None);
                 };
-                b.repeat(at, face.of(*step), *trip);
+                b.repeat(at, space.select(*step), *trip);
                 Some(b)
             }
         })
     }
 }
 
-/// The nodes of a body as one shape: one node keeps its loops free, several are apart or unknown.
+/// Combines the shapes of the nodes of a body into one. A single node keeps its loops. The loops of
+/// several nodes are folded into their ranges `[lo, hi)`, and these ranges are compared: if they
+/// are apart, and each node is disjoint in itself, the body is disjoint. If the ranges of two nodes
+/// overlap, it is unknown whether their bytes do, because the ranges may have gaps.
 fn body_shape(shapes: &[Option<Shape>]) -> Option<Shape> {
     let mut moving = shapes.iter().flatten();
     let first = moving.next()?;
-    let mut folded: Vec<Shape> = moving.map(fold).collect();
+    let mut folded: Vec<Shape> = moving.map(hull).collect();
     if folded.is_empty() {
         return Some(first.clone());
     }
-    folded.push(fold(first));
+    folded.push(hull(first));
     folded.sort_by_key(|s| s.lo);
     let apart = folded.windows(2).all(|w| w[0].hi <= w[1].lo);
     let inner = if folded.iter().any(|s| s.inner == Some(false)) {
@@ -179,7 +204,8 @@ fn body_shape(shapes: &[Option<Shape>]) -> Option<Shape> {
     Some(Shape { lo: folded[0].lo, hi, inner, loops: Vec::new() })
 }
 
-/// Rows as one shape: disjoint exactly when sorted neighbours are.
+/// Combines the byte ranges of rows into one shape. If the rows are sorted by address, they are
+/// disjoint exactly if no row overlaps the next one.
 fn ranges(at: i128, all: impl ExactSizeIterator<Item = (i128, i128)>) -> Result<Option<Shape>> {
     let mut rows = try_with_capacity("disjoint", all.len())?;
     rows.extend(all);
@@ -194,9 +220,10 @@ fn ranges(at: i128, all: impl ExactSizeIterator<Item = (i128, i128)>) -> Result<
     }))
 }
 
-/// The shape with its (count-free) loops folded into the hull.
-fn fold(shape: &Shape) -> Shape {
-    let inner = match close(shape) {
+/// Returns the shape with its loops folded into the range `[lo, hi)`. None of the loops has the
+/// instance count as a factor.
+fn hull(shape: &Shape) -> Shape {
+    let inner = match decide(shape) {
         Disjoint::UpTo(_) => Some(true),
         Disjoint::No => Some(false),
         Disjoint::Unknown => None,
@@ -210,11 +237,13 @@ fn fold(shape: &Shape) -> Shape {
     Shape { lo, hi, inner, loops: Vec::new() }
 }
 
-/// Decides a shape: its inside, and its loops from the smallest stride up.
-fn close(shape: &Shape) -> Disjoint {
+/// Decides whether a shape is disjoint: first the inside of its range, then its loops by ascending
+/// stride.
+fn decide(shape: &Shape) -> Disjoint {
     let mut loops: Vec<(i128, Option<u64>)> = shape.loops.iter().map(|&(s, t)| (s.abs(), t)).collect();
     loops.sort_by_key(|l| l.0);
-    // Twice in one place: two iterations of a loop that stays there, or one of an inside that does so.
+    // Some byte is touched twice: either already inside the range, or by two iterations of a loop
+    // with stride 0.
     if shape.inner == Some(false) || loops.first().is_some_and(|l| l.0 == 0) {
         return Disjoint::No;
     }
@@ -228,7 +257,9 @@ fn close(shape: &Shape) -> Disjoint {
             return Disjoint::Unknown;
         }
         let trip = trip.unwrap_or_else(|| {
-            // The count: the largest one whose span still fits below the next larger stride: span + stride * (count - 1) <= next.
+            // Only the trip count of this loop has the instance count as a factor. Take the largest
+            // trip count whose span still fits below the next larger stride:
+            // `span + stride * (trip - 1) <= next`.
             if let Some(&(next, _)) = loops.get(i + 1) {
                 limit = u64::try_from((next - span) / stride + 1).unwrap_or(u64::MAX);
             }

@@ -1,9 +1,11 @@
-//! Division by a number that is known long before: a multiplication and a shift.
+//! Division by a number that is known long before the dividend. It is done by a multiplication and
+//! a shift.
 //!
-//! Granlund and Montgomery, Division by Invariant Integers using Multiplication (PLDI 1994), theorem 4.2: with `2^l >= d`, dividends of 63 bits
-//! and `m` the least integer at or above `2^(63 + l) / d`, the quotient is `floor(n * m / 2^(63 + l))`.
+//! Granlund and Montgomery, Division by Invariant Integers using Multiplication (PLDI 1994),
+//! theorem 4.2: if `2^l >= d`, dividends have 63 bits, and `m` is the smallest integer that is at
+//! least `2^(63 + l) / d`, then the quotient is `floor(n * m / 2^(63 + l))`.
 
-/// A divisor of numbers below 2^63.
+/// A divisor for dividends below 2^63.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Divisor {
     /// `2^(63 + shift) / d`, rounded up.
@@ -12,14 +14,15 @@ pub(super) struct Divisor {
 }
 
 impl Divisor {
-    /// Divides by `d`.
+    /// Prepares the division by `d`.
     ///
     /// # Panics
-    /// If `d` is 0 or above 2^63.
+    /// If `d` is 0 or larger than 2^63.
     pub(super) fn new(d: u64) -> Divisor {
         assert!(d > 0 && d <= 1 << 63, "no divisor of 63-bit numbers");
         let shift = d.next_power_of_two().trailing_zeros();
-        // At most 2^63 where d is a power of two; otherwise less than 2^64, since then d > 2^(shift - 1).
+        // The factor fits in 64 bits. If `d` is a power of two, the factor is 2^63. Otherwise
+        // `d > 2^(shift - 1)`, so the factor is less than 2^64.
         let factor = (1_u128 << (63 + shift)).div_ceil(d.into()) as u64;
         Divisor { factor, shift }
     }

@@ -1,23 +1,24 @@
-//! Evaluation of a nest: one copy at a time, in type-map order, on an explicit stack.
+//! Reference evaluation of a nest: one copy at a time, in type-map order, on an explicit stack.
 //!
-//! An oracle: it decides nothing, skips only what moves nothing, and shares no code with the walker or the emitter.
+//! The tests compare other stages with this evaluation. It takes no decisions, skips only nodes
+//! that move nothing, and shares no code with the interpreter of nests or the emitters.
 
 use super::{Body, Byte, Leaf, LoopNest, Node, Offsets, Phase, Side};
 use crate::kind::Direction;
 
-/// One leaf copy: offsets of both sides, number of units, unit.
+/// One leaf copy: offsets on both sides, number of units, and unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visit<L = Byte> {
     /// Offsets in bytes.
     pub at: Offsets,
     /// Number of units.
     pub n: u64,
-    /// Unit that is counted.
+    /// Unit that `n` counts.
     pub unit: L,
 }
 
 enum Pending<'a, L> {
-    /// Nodes `[next, end)`.
+    /// Nodes `[next, end)` of the nest are still to be visited, in an iteration at `at`.
     Nodes {
         next: usize,
         end: usize,
@@ -38,7 +39,8 @@ impl<L> Pending<'_, L> {
 }
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
-    /// For every node, whether it has a leaf that moves something: a loop over nothing may have 2^60 iterations.
+    /// Returns for every node whether it has a leaf that moves something. The evaluation skips all
+    /// other nodes, because a loop over nothing may have 2^60 iterations.
     fn moving(&self) -> Vec<bool> {
         let mut moving: Vec<bool> = Vec::with_capacity(self.nodes().len());
         for node in self.nodes() {
@@ -55,6 +57,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
 
     /// Calls `f` for every leaf copy of `count` instances, in type-map order.
     pub fn visit(&self, count: u64, mut f: impl FnMut(Visit<L>)) {
+        // The stack holds what is still to be visited, the innermost part last: the rest of a body,
+        // or the next iteration of a loop or table.
         let moving = self.moving();
         let mut stack = vec![Pending::nodes(self.root(), Offsets::ZERO)];
         while let Some(top) = stack.last_mut() {
@@ -85,6 +89,10 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                     }
                 }
                 Pending::Loop { node, i, at } => {
+                    // Find the number of iterations, `trip`, and the offset `step` at which
+                    // iteration `i` begins. If the last iteration of a table is done, row `i` does
+                    // not exist and must not be read; the table is then popped from the stack
+                    // below.
                     let (trip, step) = match node {
                         Node::Loop { trip, step, .. } => (trip.at(count), at.step(*step, *i as i64)),
                         Node::Table { displacements, packed, .. } => {
@@ -114,13 +122,15 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
 }
 
 impl<P: Phase, S: Side> LoopNest<P, Byte, S> {
-    /// Moves the bytes of `count` instances, one leaf copy at a time; `origin` is the index in `user` of user offset 0.
+    /// Moves the bytes of `count` instances, one leaf copy at a time; `origin` is the index in
+    /// `user` of user offset 0.
     ///
     /// # Panics
-    /// If an offset lies outside a slice: the caller has sized both by the datatype's true bounds.
+    /// If an offset lies outside a slice. The caller must size both by the true bounds of the
+    /// datatype.
     pub fn eval(&self, direction: Direction, count: u64, user: &mut [u8], origin: usize, packed: &mut [u8]) {
         self.visit(count, |v| {
-            // Nothing of nothing: the place need not exist.
+            // An empty copy may lie outside the slices, so do not index them for it.
             if v.n == 0 {
                 return;
             }

@@ -1,23 +1,27 @@
-//! Hashes of keys that are few words, as bodies, addresses, nodes and hashes are: a product a word, where a hash of bytes prepares for long input.
+//! A hash for keys of a few words, such as bodies, addresses, nodes and hashes. It takes one
+//! multiplication per word. General hash functions have a set-up cost that pays off only for long
+//! input.
 //!
-//! They are for maps within one pass over one datatype, which nobody sees. They withstand accidents, not attacks.
+//! It is meant for maps that live within one pass over one datatype and are not visible outside. It
+//! spreads ordinary keys well, but does not withstand keys that are chosen to collide.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Makes a map's hashers.
-pub(crate) type Keys = BuildHasherDefault<KeyHasher>;
+/// Hasher factory for the maps of a pass.
+pub(crate) type BuildKeyHasher = BuildHasherDefault<KeyHasher>;
 
-/// Odd, of digits without structure: those of the golden ratio.
+/// An odd multiplier without structure in its bits: the digits of the golden ratio.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A hash of a few words.
+/// Hash state for a key of a few words.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyHasher(u64);
 
 impl Hasher for KeyHasher {
     #[inline(always)]
     fn write_u64(&mut self, word: u64) {
-        // Both halves of the product: maps go by the lowest bits and the highest.
+        // Combine both halves of the product, because hash maps use both the lowest and the highest
+        // bits.
         let product = u128::from(self.0.rotate_left(32) ^ word) * u128::from(FACTOR);
         self.0 = product as u64 ^ (product >> 64) as u64;
     }
@@ -53,10 +57,10 @@ mod tests {
     use std::collections::HashSet;
     use std::hash::BuildHasher;
 
-    use super::Keys;
+    use super::BuildKeyHasher;
     use crate::nest::Body;
 
-    /// Bodies as nests have them, and addresses of nodes that lie in a row, differ in the bits that maps go by.
+    /// Bodies of nests, and addresses at regular distances, differ in the bits that hash maps use.
     #[test]
     fn keys_spread() {
         let spread = |hashes: &[u64]| {
@@ -65,7 +69,7 @@ mod tests {
             let high: HashSet<u64> = hashes.iter().map(|hash| hash >> 57).collect();
             assert!(low.len() > n / 2 && high.len() > 100, "{} and {} of {n}", low.len(), high.len());
         };
-        let of = Keys::default();
+        let of = BuildKeyHasher::default();
         for len in [1, 2, 3, 16] {
             let bodies: Vec<u64> = (0..4096).map(|i| of.hash_one(Body { start: i * len, len })).collect();
             spread(&bodies);

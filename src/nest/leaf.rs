@@ -1,7 +1,10 @@
-//! Leaves of a nest, which move bytes or values of a class, and its packed side.
+//! Leaves of a nest, which move bytes or values of a class, and the packed side of a nest, which is
+//! a stream or a second layout in memory.
 //!
-//! Both are types. Whoever takes a `LoopNest<P>` takes bytes and a stream, and cannot be given anything else. A value carries a class rather than a
-//! basic type: `int` and `float` have one class where they behave alike, so their runs merge.
+//! The leaf and the packed side are type parameters of a nest. Code that takes a `LoopNest<P>` gets
+//! bytes and a stream, and cannot be given anything else. A value has a class instead of a basic
+//! type, so that runs of basic types that an operation treats in the same way merge: `int` and
+//! `float` are one class in external32.
 
 use std::fmt;
 use std::hash::Hash;
@@ -14,36 +17,40 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Unit that a leaf counts.
+/// Unit in which a leaf counts its length.
 pub trait Leaf: sealed::Sealed + Copy + Eq + Hash + fmt::Debug + fmt::Display + 'static {
-    /// Whether moving a unit twice is moving it once.
+    /// Whether moving a unit a second time changes nothing. This is false for values, because an
+    /// operation may add them.
     const IDEMPOTENT: bool;
 
-    /// Returns the unit where the packed side is memory too.
+    /// Returns the unit for a nest whose packed side is memory too, where the unit has its user
+    /// size on both sides.
     fn in_memory(self) -> Self;
 
-    /// Bytes of one unit in user memory.
+    /// Returns the number of bytes of one unit in user memory.
     fn user(self) -> i64;
 
-    /// Bytes of one unit on the packed side.
+    /// Returns the number of bytes of one unit on the packed side.
     fn packed(self) -> i64;
 
-    /// The leaf of a text; the empty one is the byte's.
+    /// Parses the unit from its text form; the empty text is a byte.
     fn from_text(text: &str) -> Option<Self>;
 
-    /// Bytes of `k` units on both sides; none past 63 bits.
+    /// Returns the number of bytes of `k` units on each side, or `None` if one of these numbers
+    /// does not fit in 63 bits.
     fn bytes(self, k: u64) -> Option<Offsets> {
         let k = i64::try_from(k).ok()?;
         Some(Offsets { user: self.user().checked_mul(k)?, packed: self.packed().checked_mul(k)? })
     }
 
-    /// Returns the span of `k` units where it is known to fit: of a length that a nest holds.
+    /// Returns the number of bytes of `k` units on each side. The caller must know that both
+    /// numbers fit in 63 bits, as for the lengths in a nest.
     fn span(self, k: i64) -> Offsets {
         Offsets { user: self.user().wrapping_mul(k), packed: self.packed().wrapping_mul(k) }
     }
 }
 
-/// One byte on both sides.
+/// One byte on both sides, without an interpretation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Byte;
 
@@ -77,24 +84,24 @@ impl Leaf for Byte {
     }
 }
 
-/// A number as a machine holds it: what an operation on it depends on, besides its size.
+/// Kind of number. With the size of the value, it determines what an operation does to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Number {
     /// Signed integer.
     Int,
     /// Unsigned integer.
     Uint,
-    /// IEEE binary floating point of its size.
+    /// IEEE binary floating point, in the format that the size of the value determines.
     Float,
-    /// C's `long double` where that is x87's: 10 bytes and padding.
+    /// C's `long double` where it is the x87 format: 10 bytes and padding.
     Extended,
-    /// Two [`Number::Float`]s of half its size.
+    /// Complex number: two [`Number::Float`]s, each of half the size of the value.
     Complex,
-    /// Two [`Number::Extended`].
+    /// Complex number: two [`Number::Extended`] numbers.
     ExtendedComplex,
     /// Truth value.
     Logical,
-    /// Character: no arithmetic.
+    /// Character, for which no arithmetic is defined.
     Character,
     /// Bits without a meaning.
     Bits,
@@ -117,9 +124,10 @@ impl Number {
         Number::ALL.iter().find(|n| n.0 == self).map_or("", |n| n.1)
     }
 
-    /// Returns the kind of number that a basic type holds, which is no pair.
-    fn of(named: Named) -> Number {
-        // x87 has 80 bits of its 16 bytes; elsewhere C's long double is binary64 or binary128.
+    /// Returns the kind of number that a basic type holds. The type must not be a pair.
+    fn from_named(named: Named) -> Number {
+        // On x86-64, except with Windows, `long double` is x87's format, which uses 80 bits of its
+        // 16 bytes. Elsewhere it is binary64 or binary128.
         let x87 = cfg!(target_arch = "x86_64") && cfg!(not(windows));
         match (named.class(), named) {
             (Basic::Float, Named::LongDouble) if x87 => Number::Extended,
@@ -137,20 +145,21 @@ impl Number {
     }
 }
 
-/// Facts of a value that an operation needs.
+/// Properties of a value that determine how an operation treats it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// The value itself: for operations that combine values.
+    /// The value in the representation of the machine, for operations that combine values.
     Native(Number),
-    /// A value and an index with their sizes in bytes, in one unit: for MINLOC and MAXLOC.
+    /// A value and an index with their sizes in bytes, as one unit, for MINLOC and MAXLOC.
     Pair([(Number, u8); 2]),
-    /// external32 of the same size: the bytes reversed on machines that are little-endian.
+    /// external32 representation of the same size: bytes are reversed on little-endian machines.
     Swap,
-    /// external32 of another size (MPI 5.0, 14.5.2), by the conversion of this kind of number.
+    /// external32 representation that must be converted from this kind of number (MPI 5.0, 14.5.2).
+    /// It mostly has a different size.
     Resize(Number),
 }
 
-/// A value of a class.
+/// A value of a class, with its sizes in bytes on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Value {
     class: Class,
@@ -159,35 +168,40 @@ pub struct Value {
 }
 
 impl Value {
-    /// Returns the value that a basic type is natively; a pair is one value, its padding inside included.
+    /// Returns the value that a basic type is in memory. A pair is one value, which includes the
+    /// padding between the value and the index, but no padding after the index.
     pub fn native(named: Named) -> Value {
         match *named.parts() {
             [(value, _), (index, at)] => Value::pair(value, index, at),
-            _ => Value::number(Number::of(named), named.size() as u8),
+            _ => Value::number(Number::from_named(named), named.size() as u8),
         }
     }
 
-    /// Returns a number of so many bytes on both sides.
+    /// Returns a number that has `bytes` bytes on both sides.
     pub fn number(number: Number, bytes: u8) -> Value {
         Value { class: Class::Native(number), user: bytes, packed: bytes }
     }
 
-    /// Returns a value with an index `at` bytes behind its first byte; gapless on the packed side.
+    /// Returns a pair whose index begins `at` bytes after the first byte of the value. On the
+    /// packed side the pair has no gap.
     pub fn pair(value: Named, index: Named, at: i64) -> Value {
-        let number = |n: Named| (Number::of(n), n.size() as u8);
+        let number = |n: Named| (Number::from_named(n), n.size() as u8);
         let class = Class::Pair([number(value), number(index)]);
         Value { class, user: (at + index.size()) as u8, packed: (value.size() + index.size()) as u8 }
     }
 
-    /// Returns the class of a basic type that is no pair to `op`, and how many of them: types that `op` treats alike are one class, so their runs merge. The sum
-    /// of complex numbers is that of their parts.
+    /// Returns the value that a reduction by `op` sees in a basic type, and how many such values
+    /// one element of that type has. Types that `op` treats in the same way have equal values, so
+    /// that their runs merge: for a sum, a complex number is two real numbers. The type must not be
+    /// a pair.
     pub fn reduced(op: Op, named: Named) -> (Value, u64) {
-        let number = Number::of(named);
+        let number = Number::from_named(named);
         let (number, n) = match (op, number) {
             (Op::Replace | Op::NoOp, _) => (Number::Bits, 1),
             (Op::Sum, Number::Complex) => (Number::Float, 2),
             (Op::Sum, Number::ExtendedComplex) => (Number::Extended, 2),
-            // What is no number is refused before it is lowered.
+            // Only MIN and MAX distinguish signed from unsigned integers. `Leaves::check` has
+            // refused types for which `op` is not defined.
             (Op::Min | Op::Max, number) => (number, 1),
             (_, Number::Uint | Number::Logical | Number::Character | Number::Bits) => (Number::Int, 1),
             (_, number) => (number, 1),
@@ -195,9 +209,10 @@ impl Value {
         (Value::number(number, (named.size() / n) as u8), n as u64)
     }
 
-    /// Returns the class of a basic type that is no pair in external32, and how many of them: a complex number is two.
+    /// Returns the external32 value of a basic type, and how many such values one element of that
+    /// type has: a complex number is two. The type must not be a pair.
     pub fn external32(named: Named) -> (Value, u64) {
-        let number = Number::of(named);
+        let number = Number::from_named(named);
         let (number, n) = match number {
             Number::Complex => (Number::Float, 2),
             Number::ExtendedComplex => (Number::Extended, 2),
@@ -209,7 +224,7 @@ impl Value {
         (Value { class, user, packed }, n as u64)
     }
 
-    /// Returns the facts of it that an operation needs.
+    /// Returns the properties that determine how an operation treats the value.
     pub fn class(self) -> Class {
         self.class
     }
@@ -233,7 +248,7 @@ impl fmt::Display for Value {
 }
 
 impl Leaf for Value {
-    /// It may be added.
+    /// A reduction may add values, so doing it twice is not the same as doing it once.
     const IDEMPOTENT: bool = false;
 
     fn in_memory(self) -> Value {
@@ -248,7 +263,7 @@ impl Leaf for Value {
         self.packed.into()
     }
 
-    /// Values are few: those of the basic types.
+    /// Searches all values that basic types can have, of which there are few.
     fn from_text(text: &str) -> Option<Value> {
         let all = Named::ALL.iter().filter(|named| !named.is_marker());
         let found = |value: &Value| value.to_string() == text;
@@ -258,29 +273,29 @@ impl Leaf for Value {
             parts.chain([Value::native(named)]).chain(reduced)
         });
         let pair = || {
-            let behind = |value: Named, index: Named| {
+            let aligned_pair = |value: Named, index: Named| {
                 let align = index.alignment();
                 Value::pair(value, index, (value.size() + align - 1) / align * align)
             };
             let mut pairs =
-                all.clone().flat_map(|&value| all.clone().map(move |&index| behind(value, index)));
+                all.clone().flat_map(|&value| all.clone().map(move |&index| aligned_pair(value, index)));
             pairs.find(found)
         };
         values.find(found).or_else(|| text.starts_with("pair_").then(pair).flatten())
     }
 }
 
-/// Space of the packed offsets of a nest.
+/// Address space of the packed offsets of a nest: a stream, or memory.
 pub trait Side: sealed::Sealed + Copy + fmt::Debug + 'static {
-    /// The word of the text form; empty for a stream.
+    /// Word in the text form that marks this side; empty for a stream.
     const NAME: &'static str;
 }
 
-/// The packed stream: gapless, in type-map order.
+/// Packed side that is a stream, without gaps and in type-map order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stream;
 
-/// A second layout in user memory, with gaps and in any order.
+/// Packed side that is a second layout in user memory, with gaps and in any order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MemorySide;
 
@@ -304,7 +319,7 @@ mod tests {
         assert_eq!(Value::external32(Named::DoubleComplex), (swapped(Named::Double), 2));
         assert_ne!(Value::native(Named::Int), Value::native(Named::Float));
         assert_eq!(Value::native(Named::LongLong), Value::native(Named::Int64));
-        // Another representation, though the sizes are equal.
+        // The sizes are equal, but the representations differ.
         #[cfg(target_arch = "x86_64")]
         assert_ne!(swapped(Named::LongDouble), swapped(Named::Real16));
     }
@@ -318,13 +333,13 @@ mod tests {
 
     #[test]
     fn operations_tell_types_apart_where_they_must() {
-        let of = |op, named| Value::reduced(op, named);
-        assert_eq!(of(Op::Sum, Named::Int), of(Op::Sum, Named::Unsigned));
-        assert_ne!(of(Op::Min, Named::Int), of(Op::Min, Named::Unsigned));
-        assert_ne!(of(Op::Sum, Named::Int), of(Op::Sum, Named::Float));
-        assert_eq!(of(Op::Replace, Named::Int), of(Op::Replace, Named::Float));
-        assert_eq!(of(Op::Sum, Named::DoubleComplex), (Value::native(Named::Double), 2));
-        assert_eq!(of(Op::Prod, Named::DoubleComplex), (Value::native(Named::DoubleComplex), 1));
+        let reduced = |op, named| Value::reduced(op, named);
+        assert_eq!(reduced(Op::Sum, Named::Int), reduced(Op::Sum, Named::Unsigned));
+        assert_ne!(reduced(Op::Min, Named::Int), reduced(Op::Min, Named::Unsigned));
+        assert_ne!(reduced(Op::Sum, Named::Int), reduced(Op::Sum, Named::Float));
+        assert_eq!(reduced(Op::Replace, Named::Int), reduced(Op::Replace, Named::Float));
+        assert_eq!(reduced(Op::Sum, Named::DoubleComplex), (Value::native(Named::Double), 2));
+        assert_eq!(reduced(Op::Prod, Named::DoubleComplex), (Value::native(Named::DoubleComplex), 1));
     }
 
     #[test]

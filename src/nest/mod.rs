@@ -1,15 +1,18 @@
-//! The loop-nest IR: what moves. Loops and tables over copies; every node has two addresses, user and packed.
+//! The loop-nest IR, which says what a datatype moves: loops and tables over copies. Every node has
+//! two addresses, user and packed.
 //!
-//! A nest is a flat vector of nodes. A node's body is a run of consecutive nodes that stand *before* it, so the vector is a
-//! DAG in topological order: bodies may be shared, cycles cannot be written, and no pass recurses. Every node carries the
-//! offset [`Offsets`] of its first iteration relative to the iteration that contains it.
+//! A nest is a flat vector of nodes. The body of a node is a run of consecutive nodes *before* it,
+//! so the vector is a DAG in topological order: bodies can be shared, cycles cannot be written, and
+//! no pass recurses. Every node has the offset ([`Offsets`]) of its first iteration, relative to
+//! the iteration that contains the node.
 //!
-//! The instance count is the trip of the outermost loop and takes part in every rewrite: the root body has at most one
-//! node, and that node alone has a trip (or length) that is a multiple of `count`.
+//! The instance count is the trip of the outermost loop and takes part in every rewrite: the root
+//! body has at most one node, and no other node has a trip or length that is a multiple of `count`.
 //!
-//! Phases are sealed marker types: [`Lowered`] (straight from the constructors) and [`Normal`] (canonical; the cache key). So are the two axes of what moves: the
-//! leaf ([`Byte`], or a [`Value`] of a class) and the packed side (a [`Stream`], or a second [`MemorySide`]).
-//! Source: docs/IR.md, section "Nest".
+//! Phases are sealed marker types: [`Lowered`] (straight from the constructors) and [`Normal`]
+//! (canonical; the cache key). The two other type parameters are sealed marker types as well: the
+//! leaf ([`Byte`], or a [`Value`] of a class) and the packed side (a [`Stream`], or a second
+//! [`MemorySide`]). Source: docs/IR.md, section "Nest".
 
 mod descent;
 mod disjoint;
@@ -28,27 +31,27 @@ use std::marker::PhantomData;
 
 use crate::column::Column;
 
-pub use descent::{Descent, FEW, Level};
+pub use descent::{Descent, Level, MAX_SCANNED_BLOCKS};
 pub use disjoint::Disjoint;
 pub use eval::Visit;
 pub use leaf::{Byte, Class, Leaf, MemorySide, Number, Side, Stream, Value};
-pub use near::FAR;
+pub use near::MIN_OBJECT_DISTANCE;
 pub use part::EqualPieces;
 
 mod sealed {
     pub trait Sealed {}
 }
 
-/// Phase of a nest.
+/// Phase of a nest, as a marker type.
 pub trait Phase: sealed::Sealed + Copy + fmt::Debug + 'static {
-    /// The name used in the text form.
+    /// Name of the phase in the text form.
     const NAME: &'static str;
 }
 
 /// The phase that `lower` produces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lowered;
-/// The phase that `normalize` produces: canonical.
+/// The phase that `normalize` produces, in which nests are canonical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Normal;
 
@@ -74,12 +77,13 @@ impl Offsets {
     /// Offset zero on both sides.
     pub const ZERO: Offsets = Offsets { user: 0, packed: 0 };
 
-    /// `user` bytes in user memory, `packed` bytes in the packed stream.
+    /// Returns the offset of `user` bytes in user memory and `packed` bytes in the packed stream.
     pub fn new(user: i64, packed: i64) -> Offsets {
         Offsets { user, packed }
     }
 
-    /// This offset moved `i` steps of `step`. Wraps on overflow: constructors have checked every reachable displacement.
+    /// Returns this offset advanced by `i` steps. The sum wraps on overflow, which cannot happen
+    /// for an offset that is reached: the constructors have checked every reachable displacement.
     pub fn step(self, step: Offsets, i: i64) -> Offsets {
         Offsets {
             user: self.user.wrapping_add(step.user.wrapping_mul(i)),
@@ -102,7 +106,8 @@ impl std::ops::Sub for Offsets {
     }
 }
 
-/// A trip or a length: `k`, or `k * count` with the run-time instance count.
+/// A trip count or a length: the constant `k`, or `k * count`, where `count` is the instance count
+/// at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Quantity {
     /// The constant factor.
@@ -117,17 +122,19 @@ impl Quantity {
         Quantity { k, per_count: false }
     }
 
-    /// `k` times the instance count.
+    /// Returns `k` times the instance count.
     pub const fn counted(k: u64) -> Quantity {
         Quantity { k, per_count: true }
     }
 
-    /// Returns the value for `count` instances (saturating: a stream that long has no memory to live in).
+    /// Returns the value for `count` instances. The product saturates, because no memory holds a
+    /// stream that long.
     pub fn at(self, count: u64) -> u64 {
         if self.per_count { self.k.saturating_mul(count) } else { self.k }
     }
 
-    /// This trip taken `factor` times, if that fits 63 bits and at most one of both carries the count.
+    /// Returns the product of two quantities, or `None` if it does not fit in 63 bits or both carry
+    /// the instance count.
     pub fn times(self, factor: Quantity) -> Option<Quantity> {
         if self.per_count && factor.per_count {
             return None;
@@ -136,7 +143,7 @@ impl Quantity {
         Some(Quantity { k, per_count: self.per_count || factor.per_count })
     }
 
-    /// Says whether this is the constant `k`.
+    /// Returns true if this is the constant `k`.
     pub fn is(self, k: u64) -> bool {
         self == Quantity::fixed(k)
     }
@@ -168,10 +175,10 @@ impl Body {
     }
 }
 
-/// One node of a nest.
+/// One node of a nest, with leaves that count in units of type `L`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Node<L = Byte> {
-    /// `trip` iterations of `body`, iteration `i` at `at + i * step`.
+    /// Repeats `body` `trip` times; iteration `i` is at `at + i * step`.
     Loop {
         /// Offset of iteration 0.
         at: Offsets,
@@ -182,8 +189,8 @@ pub enum Node<L = Byte> {
         /// Body of one iteration.
         body: Body,
     },
-    /// `body` once per displacement: iteration `i` at user offset `at.user + displacements[i]` and packed offset
-    /// `at.packed + i * packed`.
+    /// Does `body` once for each displacement: iteration `i` is at user offset `at.user +
+    /// displacements[i]` and at packed offset `at.packed + i * packed`.
     Table {
         /// Offset added to every iteration.
         at: Offsets,
@@ -194,7 +201,8 @@ pub enum Node<L = Byte> {
         /// Body of one iteration.
         body: Body,
     },
-    /// Irregular copies, in order: row `i` moves `len[i]` units between `at.user + user[i]` and `at.packed + packed[i]`.
+    /// Copies rows of separate lengths in order: row `i` moves `len[i]` units between user offset
+    /// `at.user + user[i]` and packed offset `at.packed + packed[i]`.
     Blocks {
         /// Offset added to every row.
         at: Offsets,
@@ -204,16 +212,16 @@ pub enum Node<L = Byte> {
         packed: Column,
         /// Lengths in units, all positive.
         len: Column,
-        /// Unit that is counted.
+        /// Unit in which the lengths count.
         unit: L,
     },
-    /// `n` units that are adjacent on both sides.
+    /// Copies `n` units that are adjacent on both sides.
     Copy {
         /// Offset of the first unit.
         at: Offsets,
         /// Number of units.
         n: Quantity,
-        /// Unit that is counted.
+        /// Unit in which `n` counts.
         unit: L,
     },
 }
@@ -241,7 +249,7 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Mutable access to [`Node::at`].
+    /// Returns a mutable reference to the offset that [`Node::at`] returns.
     pub fn at_mut(&mut self) -> &mut Offsets {
         match self {
             Node::Loop { at, .. }
@@ -258,8 +266,8 @@ impl<L: Leaf> Node<L> {
         node
     }
 
-    /// Says whether this is the same node but for its offset.
-    pub fn alike(&self, other: &Node<L>) -> bool {
+    /// Returns true if the nodes are equal apart from their offsets.
+    pub fn equal_except_offset(&self, other: &Node<L>) -> bool {
         match (self, other) {
             (
                 Node::Loop { trip, step, body, .. },
@@ -278,7 +286,9 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Returns the offset of iteration `i`, where that of iteration 0 of a loop, or that which the rows of a table are relative to, is `at`.
+    /// Returns the offset of iteration `i`. For a loop, `at` is the offset of iteration 0; for a
+    /// table, it is the offset that the displacements are relative to. For other nodes the result
+    /// is `at`.
     #[inline]
     pub fn iteration(&self, at: Offsets, i: u64) -> Offsets {
         match self {
@@ -290,7 +300,7 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Packed bytes of the whole node for `count` instances.
+    /// Returns the number of packed bytes of the whole node for `count` instances.
     #[inline]
     pub fn packed_bytes(&self, count: u64) -> i64 {
         match self {
@@ -304,7 +314,7 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Rows of the node's own columns.
+    /// Returns the number of rows in the node's own columns.
     pub fn rows(&self) -> usize {
         match self {
             Node::Table { displacements, .. } => displacements.len(),
@@ -321,7 +331,7 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Says whether the node's trip or length is a multiple of the instance count.
+    /// Returns true if the trip or length of the node is a multiple of the instance count.
     pub fn carries_count(&self) -> bool {
         match self {
             Node::Loop { trip, .. } => trip.per_count,
@@ -330,7 +340,7 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Returns the bytes that the node occupies in the nest, its columns included.
+    /// Returns the number of bytes that the node occupies in the nest, including its columns.
     pub fn bytes_stored(&self) -> usize {
         size_of::<Node<L>>()
             + match self {
@@ -341,7 +351,7 @@ impl<L: Leaf> Node<L> {
     }
 }
 
-/// A loop nest in phase `P`, of leaves `L`, onto a packed side `S`.
+/// A loop nest in phase `P`, with leaves of type `L` and packed side `S`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LoopNest<P, L = Byte, S = Stream> {
     nodes: Vec<Node<L>>,
@@ -352,7 +362,8 @@ pub struct LoopNest<P, L = Byte, S = Stream> {
 }
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
-    /// Returns a nest from its parts: `size` packed bytes and `extent` user bytes per instance. Check it with [`LoopNest::verify`].
+    /// Makes a nest of its parts, with `size` packed bytes and `extent` user bytes per instance.
+    /// Nothing is checked here; [`LoopNest::verify`] does that.
     pub fn new(nodes: Vec<Node<L>>, root: Body, size: i64, extent: i64) -> Self {
         Self { nodes, root, size, extent, phase: PhantomData }
     }
@@ -362,7 +373,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         &self.nodes
     }
 
-    /// Returns the outermost body: empty, or one node that carries the instance count.
+    /// Returns the outermost body: empty, or the one node that carries the instance count.
     pub fn root(&self) -> Body {
         self.root
     }
@@ -372,17 +383,18 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         &self.nodes[body.range()]
     }
 
-    /// Packed bytes of one instance.
+    /// Returns the number of packed bytes of one instance.
     pub fn size(&self) -> i64 {
         self.size
     }
 
-    /// User bytes between consecutive instances.
+    /// Returns the distance in user bytes from one instance to the next.
     pub fn extent(&self) -> i64 {
         self.extent
     }
 
-    /// Returns the bytes that the nest occupies, columns included (a shared column counts once per node).
+    /// Returns the number of bytes that the nest occupies, including its columns. A shared column
+    /// counts once for every node that has it.
     pub fn bytes_stored(&self) -> usize {
         self.nodes.iter().map(Node::bytes_stored).sum()
     }
@@ -392,7 +404,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
 mod tests {
     use super::*;
 
-    /// A layout is charged with every node, and with the rows of its own.
+    /// The size of a nest counts every node, and the rows of its own columns.
     #[test]
     fn rows_are_stored_bytes() {
         let stored = |text: &str| text.parse::<LoopNest<Normal>>().unwrap().bytes_stored();

@@ -1,7 +1,8 @@
-//! Hashes of what layouts have in common that differ only in how far objects lie from each other.
+//! A hash that is equal for layouts that differ only in the distances between objects.
 //!
-//! A datatype of absolute addresses (`MPI_BOTTOM`; MPI 5.0, 5.1.12) has in its displacements where the program's objects happen to lie: another allocation, or
-//! another run, gives another layout. What moves is the same.
+//! A datatype of absolute addresses (`MPI_BOTTOM`; MPI 5.0, 5.1.12) contains the places where the
+//! objects of the program happen to lie. Another allocation or another run of the program gives
+//! another layout, although the same members of the same objects move.
 
 use std::hash::{Hash, Hasher};
 
@@ -10,53 +11,62 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::{Leaf, LoopNest, Node, Phase, Side};
 use crate::column::Column;
 
-/// Bytes from which a distance is one between objects: what is nearer may be within one.
-pub const FAR: i64 = 64 << 10;
+/// Distance in bytes from which two places are taken to be in different objects. Places at a
+/// smaller distance may be in one object.
+pub const MIN_OBJECT_DISTANCE: i64 = 64 << 10;
 
-/// Rows of columns up to which a nest is looked at: types of addresses have one for an object.
-const MAX_ROWS: usize = 4096;
+/// Maximum number of rows of a nest that is hashed. A datatype of addresses has one row per object.
+const MAX_HASHED_ROWS: usize = 4096;
 
-/// Returns true if a distance is one between objects.
+/// Returns true if a distance is so large that its two ends are taken to lie in different objects.
 fn is_far(distance: i64) -> bool {
-    distance.unsigned_abs() >= FAR.unsigned_abs()
+    distance.unsigned_abs() >= MIN_OBJECT_DISTANCE.unsigned_abs()
 }
 
-/// Returns a distance if it is one within an object.
-fn near(distance: i64) -> Option<i64> {
+/// Returns the distance if it may lie within an object.
+fn within_object(distance: i64) -> Option<i64> {
     (!is_far(distance)).then_some(distance)
 }
 
-/// Returns how far each row is from the one before, the first from 0.
+/// Returns the distance of each row from the row before it. For the first row it is the distance
+/// from 0.
 fn distances(rows: &Column) -> impl Iterator<Item = i64> + '_ {
     rows.iter().scan(0, |row, next| Some(next.wrapping_sub(std::mem::replace(row, next))))
 }
 
-/// Returns true if one of [`distances`] is far.
+/// Returns true if one of the [`distances`] is far, as [`is_far`] defines it.
 fn has_far(rows: &Column) -> bool {
-    // Without an early end, which would keep the loop from being vectorized.
-    fn any<T: Copy + Into<i64>>(rows: &[T]) -> bool {
+    // The loop has no early exit, so that the compiler can vectorize it.
+    fn any_far<T: Copy + Into<i64>>(rows: &[T]) -> bool {
         let pairs = rows.iter().zip(rows.iter().skip(1));
         pairs.fold(false, |far, (&a, &b)| far | is_far(b.into().wrapping_sub(a.into())))
     }
     let first = rows.iter().next().is_some_and(is_far);
     first
         || match rows {
-            Column::I32(rows) => any(rows),
-            Column::I64(rows) => any(rows),
+            Column::I32(rows) => any_far(rows),
+            Column::I64(rows) => any_far(rows),
         }
 }
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
-    /// Returns a hash of all but the distances of [`FAR`] bytes and more in user memory; none where there is no such distance, or there are too many rows
-    /// to look at. It selects nothing: nests that have it in common may differ in what moves.
+    /// Returns a hash of the nest in which all user distances of at least [`MIN_OBJECT_DISTANCE`]
+    /// bytes count as equal; `None` if there is no such distance, or if there are too many rows.
+    ///
+    /// Nests with equal hashes may move different bytes, so the hash must not select a layout. The
+    /// engine adds up the bytes that layouts with equal hashes have moved, and compiles a layout
+    /// when the sum is large enough.
     pub fn near_hash(&self) -> Option<u64> {
-        if self.nodes.iter().map(Node::rows).sum::<usize>() > MAX_ROWS || !self.has_far_distance() {
+        if self.nodes.iter().map(Node::rows).sum::<usize>() > MAX_HASHED_ROWS || !self.has_far_distance() {
             return None;
         }
+        // For each node, hash its user distance from the node before it, then the distances within
+        // the node, each together with the packed offsets that belong to it. Then hash what decides
+        // the structure of the node: trips, bodies and units.
         let mut hash = Xxh3Default::new();
         let mut before = 0;
         for node in &self.nodes {
-            let mut put = |distance: i64, rest: (i64, i64)| (near(distance), rest).hash(&mut hash);
+            let mut put = |distance: i64, rest: (i64, i64)| (within_object(distance), rest).hash(&mut hash);
             put(node.at().user.wrapping_sub(before), (node.at().packed, node.rows() as i64));
             before = node.at().user;
             match node {
@@ -80,7 +90,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         Some(hash.finish())
     }
 
-    /// Returns true if a distance in user memory is one between objects. Most nests have none, and are not hashed.
+    /// Returns true if a distance in user memory is far. Most nests have no far distance, and are
+    /// not hashed.
     fn has_far_distance(&self) -> bool {
         let mut before = 0;
         self.nodes.iter().any(|node| {
@@ -115,12 +126,12 @@ mod tests {
         let one = objects(0x5555_0000_0000, 0x5555_0100_0000, 5);
         assert_eq!(one, objects(0x7fff_0000_0010, 0x5555_0700_0000, 5));
         assert_ne!(one, objects(0x5555_0000_0000, 0x5555_0100_0000, 6));
-        // Rows of a table.
+        // The rows of a table at other far distances have the same hash too.
         let rows = |a: i64, b: i64, c: i64| {
             near_hash(&format!("hindexed_block(3,[{a},{b},{c},{}],int)", c + 100)).expect("far apart")
         };
         assert_eq!(rows(1 << 40, 3 << 40, 5 << 30), rows(7 << 20, 9 << 30, 1 << 50));
-        // What lies within an object counts.
+        // A distance that may lie within one object is hashed, so a change of it changes the hash.
         assert_ne!(
             objects(1 << 40, 3 << 40, 5),
             near_hash("struct([1,1,5],[0,24,1000000],[double,int,float])").unwrap()

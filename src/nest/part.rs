@@ -1,36 +1,39 @@
-//! Parts of a nest: what some iterations of a loop do, as a nest of its own.
+//! Parts of a nest: the iterations of one of its loops, as a nest of its own.
 
 use super::{Body, LoopNest, Lowered, Node, Normal, Offsets, Quantity};
 use crate::column::{Column, try_reserve, try_with_capacity};
 use crate::error::Result;
 
-/// Rows of blocks, one behind the other on the packed side, as equal pieces.
+/// Rows of blocks that are adjacent on the packed side, cut into equal pieces.
 #[derive(Clone, Debug)]
 pub struct EqualPieces {
-    /// Offset that their displacements are relative to, and packed offset of the first one.
+    /// User offset that the displacements are relative to, and packed offset of the first piece.
     pub at: Offsets,
-    /// Their displacements in bytes.
+    /// User displacements of the pieces in bytes.
     pub user: Column,
-    /// Bytes of each.
+    /// Bytes of each piece.
     pub len: u64,
 }
 
 impl EqualPieces {
-    /// Returns the packed offset in bytes behind the last one.
+    /// Returns the packed offset in bytes after the last piece.
     pub fn end(&self) -> i64 {
         self.at.packed + self.user.len() as i64 * self.len as i64
     }
 }
 
 impl LoopNest<Normal> {
-    /// `loop count step s {B}` for a loop `i` with stride `s` and body `B`: of `count` of its iterations. For a table it is one row at
-    /// a time, at offset 0; for a leaf, the leaf, its instances apart from each other.
+    /// Returns the nest that does iterations of node `i`: for a loop with stride `s` and body `B`
+    /// it is `loop count step s {B}`. For a table, an instance is one row at user offset 0. For a
+    /// leaf, an instance is the whole leaf. Instances of blocks lie so far apart that they share no
+    /// user byte, and all instances of a copy are at the same user offset.
     ///
     /// # Errors
     /// Class `NoMem`.
     pub fn part(&self, i: usize) -> Result<LoopNest<Lowered>> {
         let nodes = self.nodes();
-        // What the node reaches, from it downwards: bodies lie before their users.
+        // Mark the nodes that node `i` reaches. Bodies lie before their users, so one pass from `i`
+        // down to the start of the vector finds all of them.
         let mut reached: Vec<bool> = try_with_capacity("part", i)?;
         reached.resize(i, false);
         for j in (0..=i).rev() {
@@ -39,34 +42,38 @@ impl LoopNest<Normal> {
             }
         }
         let mut kept: Vec<Node> = Vec::new();
-        // Where each node went. Bodies are kept whole, so they stay runs.
-        let mut place: Vec<u32> = try_with_capacity("part", i)?;
+        // Copy the marked nodes. `new_index` has the new index of each node. All nodes of a body
+        // are copied, so a body remains a run of consecutive nodes.
+        let mut new_index: Vec<u32> = try_with_capacity("part", i)?;
         for (node, reached) in nodes.iter().zip(reached) {
-            place.push(kept.len() as u32);
+            new_index.push(kept.len() as u32);
             if reached {
                 let mut node = node.clone();
                 if let Node::Loop { body, .. } | Node::Table { body, .. } = &mut node {
-                    body.start = place[body.start as usize];
+                    body.start = new_index[body.start as usize];
                 }
                 try_reserve("part", &mut kept, 1)?;
                 kept.push(node);
             }
         }
+        // Add the loop over the iterations, which completes the nest. A leaf has no body, so the
+        // leaf itself is added and the loop goes around it.
         let (step, body) = match &nodes[i] {
             Node::Loop { step, body, .. } => (*step, *body),
             Node::Table { packed, body, .. } => (Offsets::new(0, *packed), *body),
             leaf => {
                 kept.push(leaf.placed(Offsets::ZERO));
                 let size = leaf.packed_bytes(1);
-                return Ok(whole(kept, Offsets::new(span(leaf), size), None));
+                return Ok(loop_over_instances(kept, Offsets::new(span(leaf), size), None));
             }
         };
-        let body = Body { start: place[body.start as usize], ..body };
-        Ok(whole(kept, step, Some(body)))
+        let body = Body { start: new_index[body.start as usize], ..body };
+        Ok(loop_over_instances(kept, step, Some(body)))
     }
 }
 
-/// User bytes from the lowest to the end of the highest entry of a leaf: instances that far apart share no byte.
+/// Returns the number of user bytes from the lowest entry of blocks to the end of the highest one,
+/// so that instances at this distance share no byte. For any other leaf the result is 0.
 fn span(leaf: &Node) -> i64 {
     let Node::Blocks { user, len, .. } = leaf else { return 0 };
     let low = user.iter().fold(i64::MAX, i64::min);
@@ -74,8 +81,9 @@ fn span(leaf: &Node) -> i64 {
     high.saturating_sub(low)
 }
 
-/// `loop count` over `body`, or over the last node.
-fn whole(mut nodes: Vec<Node>, step: Offsets, body: Option<Body>) -> LoopNest<Lowered> {
+/// Completes a nest with a loop over `body` whose trip is the instance count. If `body` is `None`,
+/// the loop is over the last node.
+fn loop_over_instances(mut nodes: Vec<Node>, step: Offsets, body: Option<Body>) -> LoopNest<Lowered> {
     let end = nodes.len() as u32;
     let body = body.unwrap_or(Body { start: end - 1, len: 1 });
     nodes.push(Node::Loop { at: Offsets::ZERO, trip: Quantity::counted(1), step, body });
@@ -89,7 +97,7 @@ mod tests {
     use crate::nest::{Node, Offsets};
     use crate::normalize::normalize;
 
-    /// The visits of `count` instances of a part, and how many make one iteration.
+    /// Returns the copies that `count` instances of a part visit.
     fn visits(text: &str, part: impl Fn(&Node) -> bool, count: u64) -> Vec<(Offsets, u64)> {
         let t: Datatype = text.parse().unwrap();
         let nest = normalize(&lower(&t, Bytes).unwrap(), t.arguments()).unwrap().nest;
@@ -121,7 +129,7 @@ mod tests {
             visits(text, blocks, 1),
             [(Offsets::ZERO, 3), (Offsets::new(15, 3), 1), (Offsets::new(35, 4), 2)]
         );
-        // The second instance begins where the first one ends: they share no byte.
+        // The second instance begins where the first one ends, so they share no byte.
         assert_eq!(visits(text, blocks, 2)[3], (Offsets::new(37, 6), 3));
     }
 }

@@ -1,92 +1,103 @@
-//! Rows of leaves where a nest stores them: copies, tables over one copy, blocks.
+//! Rows of leaves in the form in which a nest stores them: copies, tables over one copy, and
+//! blocks.
 //!
-//! Whoever goes through 10^6 rows takes a [`Sequence`], of which each kind of storage has its own, so that each gets its own loop; what is asked of many
-//! rows at once is written for vectors.
+//! Code that looks at 10^6 rows is generic over [`Sequence`], which each kind of storage
+//! implements, so that each gets a loop of its own. Tests of many rows at once are written so that
+//! the compiler vectorizes them.
 
 use std::ops::Range;
 
 use super::{Leaf, Node, Offsets};
 use crate::column::Column;
 
-/// Rows that are looked at together: where none of them merges, they are kept column by column.
-pub(crate) const TOGETHER: usize = 64;
+/// Number of rows that are examined together. If no two neighbours among them merge, all of them
+/// are appended column by column instead of row by row.
+pub(crate) const CHUNK_ROWS: usize = 64;
 
-/// A row: offsets in bytes, length in units.
+/// A row: offsets in bytes on both sides, and a length in units.
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) at: Offsets,
     pub(crate) len: i64,
 }
 
-/// Cuts rows into parts of at most [`TOGETHER`], each with so many of the rows before it.
-pub(crate) fn parts<S: Sequence>(rows: S, before: usize) -> impl Iterator<Item = S> {
+/// Splits rows into chunks of at most [`CHUNK_ROWS`]. Each chunk also has up to `before` of the
+/// rows that precede it.
+pub(crate) fn chunks<S: Sequence>(rows: S, before: usize) -> impl Iterator<Item = S> {
     let count = rows.count();
-    let begins = (0..count).step_by(TOGETHER);
-    begins.map(move |i| rows.part(i.saturating_sub(before)..count.min(i + TOGETHER)))
+    let begins = (0..count).step_by(CHUNK_ROWS);
+    begins.map(move |i| rows.part(i.saturating_sub(before)..count.min(i + CHUNK_ROWS)))
 }
 
 impl Row {
-    /// Returns the offset behind it; `unit` is the span of one unit.
+    /// Returns the offset of the first byte after the row, on both sides. `unit` has the number of
+    /// bytes of one unit on each side.
     pub(crate) fn end(self, unit: Offsets) -> Offsets {
         self.at.step(unit, self.len)
     }
 }
 
-/// A sequence of rows where it is stored. Generic, so that each kind of storage gets its own loop over 10^6 rows.
+/// A sequence of rows in its storage. Code is generic over this trait, so that each kind of storage
+/// gets a loop of its own over 10^6 rows.
 pub(crate) trait Sequence: Copy {
     fn count(self) -> usize;
     fn at(self, i: usize) -> Offsets;
     fn len(self, i: usize) -> i64;
-    /// Some of the rows.
+    /// Returns the rows in a range of indices.
     fn part(self, rows: Range<usize>) -> Self;
 
     fn row(self, i: usize) -> Row {
         Row { at: self.at(i), len: self.len(i) }
     }
 
-    /// Appends rows to columns of such that are relative to `base`; returns bits of values that do not fit.
+    /// Appends the rows to columns whose offsets are relative to `base`. The result is not zero if
+    /// a value did not fit in 32 bits.
     fn append(self, base: Offsets, [user, packed, len]: &mut [Vec<i32>; 3]) -> i64 {
-        append(user, self.users().map(|place| place.wrapping_sub(base.user)))
-            | append(packed, self.packeds().map(|place| place.wrapping_sub(base.packed)))
-            | append(len, self.lens())
+        append(user, self.user_offsets().map(|place| place.wrapping_sub(base.user)))
+            | append(packed, self.packed_offsets().map(|place| place.wrapping_sub(base.packed)))
+            | append(len, self.lengths())
     }
 
-    /// Where they begin in user memory.
-    fn users(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+    /// Returns the user offset of every row.
+    fn user_offsets(self) -> impl ExactSizeIterator<Item = i64> + Clone {
         (0..self.count()).map(move |i| self.at(i).user)
     }
 
-    /// Where they begin on the packed side.
-    fn packeds(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+    /// Returns the packed offset of every row.
+    fn packed_offsets(self) -> impl ExactSizeIterator<Item = i64> + Clone {
         (0..self.count()).map(move |i| self.at(i).packed)
     }
 
-    /// Their lengths.
-    fn lens(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+    /// Returns the length of every row in units.
+    fn lengths(self) -> impl ExactSizeIterator<Item = i64> + Clone {
         (0..self.count()).map(move |i| self.len(i))
     }
 
-    /// Whether two neighbours are adjacent on both sides; of few rows it may say so where only the low words of their places are, which vectors tell.
+    /// Returns true if two neighbouring rows are adjacent on both sides. Some implementations
+    /// compare only the low 32 bits of the offsets, for the sake of SIMD, so the result may also be
+    /// true for rows that are not adjacent. The caller then has to examine every row, so it should
+    /// ask about few rows at a time.
     fn may_merge(self, unit: Offsets) -> bool {
         (1..self.count()).any(|i| self.row(i - 1).end(unit) == self.at(i))
     }
 
-    /// Whether two neighbours are adjacent on both sides.
+    /// Returns true if two neighbouring rows are adjacent on both sides.
     fn merges(self, unit: Offsets) -> bool {
         let adjacent = |part: Self| (1..part.count()).any(|i| part.row(i - 1).end(unit) == part.at(i));
-        parts(self, 1).any(|part| part.may_merge(unit) && adjacent(part))
+        chunks(self, 1).any(|part| part.may_merge(unit) && adjacent(part))
     }
 }
 
-/// The low word of a place, a span or a length.
+/// Returns the low 32 bits of an offset or length.
 #[inline(always)]
 fn low(value: impl Into<i64>) -> i32 {
     value.into() as i32
 }
 
-/// An entry of a column, of which many are moved at once.
+/// Type of the entries of a column, with an operation on many entries at once.
 pub(crate) trait Entry: Copy + Into<i64> {
-    /// Appends `entries`, each moved `by` bytes, to `column`; returns bits of values that do not fit, negative or not.
+    /// Appends `entries` to `column`, each with `by` bytes added. The result is not zero if a sum
+    /// did not fit in 32 bits. It may be positive or negative.
     fn append(column: &mut Vec<i32>, entries: &[Self], by: i64) -> i64 {
         append(column, entries.iter().map(|&entry| by.wrapping_add(entry.into())))
     }
@@ -99,7 +110,8 @@ impl Entry for i32 {
         let Ok(by) = i32::try_from(by) else {
             return append(column, entries.iter().map(|&entry| by.wrapping_add(entry.into())));
         };
-        // In words of their own size, of which a vector has twice as many: the sum of two of one sign has the other where it does not fit.
+        // Add in 32 bits, because a vector register holds twice as many words of 32 bits as of 64.
+        // If two numbers have the same sign and their sum has the other sign, the sum did not fit.
         let mut signs = 0;
         column.extend(entries.iter().map(|&entry| {
             let sum = entry.wrapping_add(by);
@@ -110,7 +122,7 @@ impl Entry for i32 {
     }
 }
 
-/// A merged run.
+/// Rows in a slice, for example the rows that result from merging neighbours.
 #[derive(Clone, Copy)]
 pub(crate) struct Merged<'a>(pub(crate) &'a [Row]);
 
@@ -129,7 +141,7 @@ impl Sequence for Merged<'_> {
     }
 }
 
-/// A table over one copy.
+/// Rows of a table over one copy.
 #[derive(Clone, Copy)]
 pub(crate) struct Displaced<'a, T> {
     at: Offsets,
@@ -153,13 +165,13 @@ impl<T: Entry> Sequence for Displaced<'_, T> {
         self.displacements = &self.displacements[rows];
         self
     }
-    fn users(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+    fn user_offsets(self) -> impl ExactSizeIterator<Item = i64> + Clone {
         self.displacements.iter().map(move |&d| self.at.user.wrapping_add(d.into()))
     }
     fn append(self, base: Offsets, [user, packed, len]: &mut [Vec<i32>; 3]) -> i64 {
         T::append(user, self.displacements, self.at.user.wrapping_sub(base.user))
-            | append(packed, self.packeds().map(|place| place.wrapping_sub(base.packed)))
-            | append(len, self.lens())
+            | append(packed, self.packed_offsets().map(|place| place.wrapping_sub(base.packed)))
+            | append(len, self.lengths())
     }
     fn may_merge(self, unit: Offsets) -> bool {
         let span = Offsets::ZERO.step(unit, self.len);
@@ -172,7 +184,7 @@ impl<T: Entry> Sequence for Displaced<'_, T> {
     }
 }
 
-/// Blocks, columns of one width.
+/// Rows of blocks whose three columns have entries of one width.
 #[derive(Clone, Copy)]
 pub(crate) struct Listed<'a, T> {
     at: Offsets,
@@ -192,13 +204,13 @@ impl<T: Entry> Sequence for Listed<'_, T> {
     fn part(self, rows: Range<usize>) -> Self {
         Listed { at: self.at, columns: self.columns.map(|c| &c[rows.clone()]) }
     }
-    fn users(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+    fn user_offsets(self) -> impl ExactSizeIterator<Item = i64> + Clone {
         self.columns[0].iter().map(move |&u| self.at.user.wrapping_add(u.into()))
     }
-    fn packeds(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+    fn packed_offsets(self) -> impl ExactSizeIterator<Item = i64> + Clone {
         self.columns[1].iter().map(move |&p| self.at.packed.wrapping_add(p.into()))
     }
-    fn lens(self) -> impl ExactSizeIterator<Item = i64> + Clone {
+    fn lengths(self) -> impl ExactSizeIterator<Item = i64> + Clone {
         self.columns[2].iter().map(|&l| l.into())
     }
     fn append(self, base: Offsets, [user, packed, len]: &mut [Vec<i32>; 3]) -> i64 {
@@ -208,16 +220,18 @@ impl<T: Entry> Sequence for Listed<'_, T> {
     }
     fn may_merge(self, unit: Offsets) -> bool {
         if unit == Offsets::new(1, 1) {
-            return self.neighbours(|len| [len; 2]);
+            return self.may_have_adjacent(|len| [len; 2]);
         }
-        self.neighbours(|len| [unit.user, unit.packed].map(|each| len.wrapping_mul(low(each))))
+        self.may_have_adjacent(|len| [unit.user, unit.packed].map(|each| len.wrapping_mul(low(each))))
     }
 }
 
 impl<T: Entry> Listed<'_, T> {
-    /// Whether of two neighbours the low words are adjacent on both sides, where a row of so many units spans as much as `spans` says.
+    /// Returns true if two neighbouring rows seem to be adjacent on both sides, according to the
+    /// low 32 bits of their offsets. `spans` returns the number of user and packed bytes of a row,
+    /// given its length in units.
     #[inline(always)]
-    fn neighbours(self, spans: impl Fn(i32) -> [i32; 2]) -> bool {
+    fn may_have_adjacent(self, spans: impl Fn(i32) -> [i32; 2]) -> bool {
         let [user, packed, len] = self.columns;
         let Some(pairs) = len.len().checked_sub(1) else { return false };
         let (user, next_user) = (&user[..pairs], &user[1..=pairs]);
@@ -232,7 +246,8 @@ impl<T: Entry> Listed<'_, T> {
     }
 }
 
-/// Blocks whose columns differ in width: looked up entry by entry.
+/// Rows of blocks whose columns have entries of different widths. The entries are looked up one by
+/// one.
 #[derive(Clone, Copy)]
 pub(crate) struct Mixed<'a> {
     at: Offsets,
@@ -257,28 +272,30 @@ impl Sequence for Mixed<'_> {
     }
 }
 
-/// Visits rows where they are stored.
-pub(crate) trait Visit {
+/// A function over rows, which is compiled separately for each kind of storage.
+pub(crate) trait RowVisitor {
     type Out;
     fn rows<S: Sequence>(self, rows: S) -> Self::Out;
 }
 
-/// The rows of a leaf, or of a table over one copy, as their node stores them, whatever their unit is.
+/// Rows of a leaf, or of a table over one copy, as their node stores them. The unit in which
+/// lengths count is not part of this type.
 #[derive(Clone, Copy)]
 pub(crate) enum Rows<'a> {
-    /// A copy's.
-    One(Row),
-    /// A table's.
+    /// The only row of a copy.
+    Single(Row),
+    /// Rows of a table over one copy of `len` units.
     Table { at: Offsets, displacements: &'a Column, packed: i64, len: i64 },
-    /// Those of blocks: user offsets, packed offsets, lengths.
+    /// Rows of blocks, with columns for user offsets, packed offsets and lengths.
     Blocks { at: Offsets, columns: [&'a Column; 3] },
 }
 
 impl<'a> Rows<'a> {
-    /// Returns the rows of a leaf, or of a table over one copy of `element` units; nothing else has rows.
-    pub(crate) fn of<L: Leaf>(node: &'a Node<L>, element: Option<i64>) -> Option<Rows<'a>> {
+    /// Returns the rows of a leaf, or of a table over one copy of `element` units. A loop has no
+    /// rows, nor does a table if `element` is `None`.
+    pub(crate) fn from_node<L: Leaf>(node: &'a Node<L>, element: Option<i64>) -> Option<Rows<'a>> {
         Some(match node {
-            Node::Copy { at, n, .. } => Rows::One(Row { at: *at, len: n.k as i64 }),
+            Node::Copy { at, n, .. } => Rows::Single(Row { at: *at, len: n.k as i64 }),
             Node::Table { at, displacements, packed, .. } => {
                 Rows::Table { at: *at, displacements, packed: *packed, len: element? }
             }
@@ -289,19 +306,19 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub(crate) fn count(self) -> usize {
         match self {
-            Rows::One(_) => 1,
+            Rows::Single(_) => 1,
             Rows::Table { displacements, .. } => displacements.len(),
             Rows::Blocks { columns, .. } => columns[2].len(),
         }
     }
 
-    /// Visits them.
-    pub(crate) fn visit<V: Visit>(self, visit: V) -> V::Out {
+    /// Calls `visit` with the rows as the [`Sequence`] that fits their storage.
+    pub(crate) fn visit<V: RowVisitor>(self, visit: V) -> V::Out {
         match self {
-            Rows::One(row) => visit.rows(Merged(&[row])),
+            Rows::Single(row) => visit.rows(Merged(&[row])),
             Rows::Table { at, displacements, packed, len } => match displacements {
                 Column::I32(d) => visit.rows(Displaced { at, displacements: d, packed, len }),
                 Column::I64(d) => visit.rows(Displaced { at, displacements: d, packed, len }),
@@ -319,7 +336,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Appends `values`; returns bits of those that do not fit.
+/// Appends `values` to `column`. The result is not zero if a value did not fit in 32 bits.
 fn append(column: &mut Vec<i32>, values: impl Iterator<Item = i64>) -> i64 {
     let mut lost = 0;
     column.extend(values.map(|value| {

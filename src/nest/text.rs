@@ -1,7 +1,9 @@
-//! Text form of nests (grammar in docs/IR.md): printed by `ddtc explain`, read back by filetests.
+//! Text form of nests, printed by `ddtc explain` and read back by filetests. docs/IR.md has the
+//! grammar.
 //!
-//! A body that several nodes share is written once as `let bN = { .. }`, so the text is as small as the nest. Columns of more
-//! than 40 rows are elided when displayed; such a text cannot be read back.
+//! A body that several nodes share is written once as `let bN = { .. }`, so the text is as small as
+//! the nest. `Display` leaves out the rest of a column after 40 rows; such a text cannot be read
+//! back.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,21 +14,22 @@ use crate::column::Column;
 use crate::error::{Error, Result};
 use crate::lexer::{Lexer, Notation, Token};
 
-/// Rows of a column that `Display` shows in full.
+/// Maximum number of rows of a column that `Display` shows. It leaves out all further rows.
 const SHOWN_ROWS: usize = 40;
 
 impl<P: Phase, L: Leaf, S: Side> fmt::Display for LoopNest<P, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = if S::NAME.is_empty() { "" } else { " " };
         writeln!(f, "nest {}{side}{} size {} extent {}", P::NAME, S::NAME, self.size(), self.extent())?;
-        // Bodies used more than once get a name, in the order they stand.
+        // A body that is used more than once gets a name, numbered in the order of the nest's
+        // vector of nodes.
         let mut uses: HashMap<Body, u32> = HashMap::new();
         for body in self.nodes().iter().filter_map(Node::body) {
             *uses.entry(body).or_default() += 1;
         }
         let mut shared: Vec<Body> =
             uses.into_iter().filter(|&(b, n)| n > 1 && b.len > 0).map(|(b, _)| b).collect();
-        // A lone leaf is shorter than its name.
+        // A body of a single leaf gets no name, because the leaf is shorter than a name would be.
         shared.retain(|&b| b.len > 1 || self.body(b)[0].body().is_some());
         shared.sort();
         let names: HashMap<Body, usize> = shared.iter().enumerate().map(|(i, &b)| (b, i)).collect();
@@ -74,7 +77,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     }
 }
 
-/// A node without its body.
+/// A node as it is printed before its body.
 struct Head<'a, L>(&'a Node<L>);
 
 impl<L: Leaf> fmt::Display for Head<'_, L> {
@@ -83,18 +86,20 @@ impl<L: Leaf> fmt::Display for Head<'_, L> {
             Node::Loop { trip, step, .. } => write!(f, "loop {trip} step {} {}", step.user, step.packed)?,
             Node::Table { displacements, packed, .. } => {
                 f.write_str("table [")?;
-                rows(f, displacements.len(), |f, i| write!(f, "{}", displacements.get(i)))?;
+                write_rows(f, displacements.len(), |f, i| write!(f, "{}", displacements.get(i)))?;
                 write!(f, "] packed {packed}")?;
             }
             Node::Blocks { user, packed, len, unit, .. } => {
                 f.write_str("blocks [")?;
-                rows(f, len.len(), |f, i| write!(f, "{}:{}:{}", user.get(i), packed.get(i), len.get(i)))?;
+                write_rows(f, len.len(), |f, i| {
+                    write!(f, "{}:{}:{}", user.get(i), packed.get(i), len.get(i))
+                })?;
                 f.write_str("]")?;
-                counted(f, *unit)?;
+                write_unit(f, *unit)?;
             }
             Node::Copy { n, unit, .. } => {
                 write!(f, "copy {n}")?;
-                counted(f, *unit)?;
+                write_unit(f, *unit)?;
             }
         }
         let at = self.0.at();
@@ -103,12 +108,12 @@ impl<L: Leaf> fmt::Display for Head<'_, L> {
 }
 
 /// Writes the unit of a leaf, unless it is bytes.
-fn counted(f: &mut fmt::Formatter<'_>, unit: impl Leaf) -> fmt::Result {
+fn write_unit(f: &mut fmt::Formatter<'_>, unit: impl Leaf) -> fmt::Result {
     let unit = unit.to_string();
     if unit.is_empty() { Ok(()) } else { write!(f, " of {unit}") }
 }
 
-fn rows(
+fn write_rows(
     f: &mut fmt::Formatter<'_>,
     n: usize,
     row: impl Fn(&mut fmt::Formatter<'_>, usize) -> fmt::Result,
@@ -182,12 +187,16 @@ impl<L: Leaf> Parser<'_, L> {
         Ok(LoopNest::new(std::mem::take(&mut self.nodes), root, size, extent))
     }
 
-    /// Nodes up to `close`, or to the end of the text if that is empty; nested bodies on an explicit stack.
+    /// Parses nodes up to `close`, or up to the end of the text if `close` is empty. Nested bodies
+    /// are on an explicit stack.
     fn body(&mut self, close: &str) -> Result<Body> {
-        // Lists under construction; all but the last wait for the body of their last node.
+        // Lists under construction. The last node of every list but the innermost waits for its
+        // body.
         let mut lists: Vec<Vec<Node<L>>> = vec![Vec::new()];
         loop {
             let close = if lists.len() > 1 { "}" } else { close };
+            // At the end of a list, its nodes move to the vector, and the list becomes the body of
+            // the node that waits for it. The outermost list is the result.
             let end = self.lexer.token() == Token::End;
             if end && !close.is_empty() {
                 return self.lexer.wanted("`}`");
@@ -203,6 +212,8 @@ impl<L: Leaf> Parser<'_, L> {
                 }
                 continue;
             }
+            // Otherwise a node follows. A loop or table names a shared body, or `{` begins a list
+            // for its body.
             let mut node = self.head()?;
             let mut open = false;
             if let Node::Loop { body, .. } | Node::Table { body, .. } = &mut node {
@@ -224,7 +235,7 @@ impl<L: Leaf> Parser<'_, L> {
         }
     }
 
-    /// Reads the unit of a leaf.
+    /// Parses the unit of a leaf, which is a byte if nothing is written.
     fn unit(&mut self) -> Result<L> {
         let of = self.lexer.eat("of");
         match L::from_text(if of { self.lexer.token().text() } else { "" }) {
@@ -279,7 +290,8 @@ impl<L: Leaf> Parser<'_, L> {
     }
 }
 
-/// A list of nodes is pushed only behind the node that it becomes the body of.
+/// Returns the error for a list of nodes that is not the body of any node. This cannot happen: a
+/// list is begun only after its node has been added.
 fn unbalanced() -> Error {
     Error::internal("nest text", "a list of nodes belongs to no node")
 }

@@ -2,10 +2,13 @@
 //!
 //! 1. a body lies before the node that uses it, inside the vector;
 //! 2. the root body is empty or has one node, and that node alone carries the instance count;
-//! 3. trips, lengths and tables are not negative; columns of one `Blocks` have one length; rows are not empty;
+//! 3. trips, lengths and tables are not negative; the columns of a `Blocks` node are equally long;
+//!    rows are not empty;
 //! 4. the packed bytes of one instance add up to `size`;
-//! 5. phase `Normal`: no empty node, no unit loop alone in a body, no foldable copy, bodies and rows start at offset (0, 0);
-//! 6. phase `Normal`: a unit loop (left where inlining would cost too much) covers in a packed stream what its body does.
+//! 5. phase `Normal`: no empty node, no unit loop (a loop with the constant trip 1) alone in a
+//!    body, no loop over a copy that could be folded; bodies and rows start at offset (0, 0);
+//! 6. phase `Normal`: the packed step of a unit loop (left where inlining would cost too much) is
+//!    the number of packed bytes of its body, if the packed side is a stream.
 //!
 //! A verifier error is always a fault of ddtc.
 
@@ -14,10 +17,11 @@ use crate::column::{Column, try_with_capacity};
 use crate::error::{Error, Result};
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
-    /// Checks invariants 1 to 4, and 5 and 6 for normal nests.
+    /// Checks invariants 1 to 4 of the list at the top of this file, and for normal nests also 5
+    /// and 6.
     ///
     /// # Errors
-    /// The first broken invariant, with the node's index.
+    /// The error names the first broken invariant and the index of the node.
     pub fn verify(&self) -> Result<()> {
         let (root, end) = (self.root(), self.nodes().len());
         if root.range().end > end {
@@ -26,7 +30,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         if root.len > 1 {
             return broken(root.start as usize, "the root body has more than one node");
         }
-        // Packed bytes of each node for one iteration of what contains it (and one instance).
+        // Number of packed bytes of each node, in one iteration of the node that contains it and
+        // for one instance.
         let mut sizes: Vec<i128> = try_with_capacity("verify nest", end)?;
         for (i, node) in self.nodes().iter().enumerate() {
             if node.carries_count() != root.range().contains(&i) {
@@ -48,7 +53,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         Ok(())
     }
 
-    /// The body of node `i`.
+    /// Verifies the body of node `i`.
     fn verify_body(&self, i: usize, body: Body) -> Result<()> {
         let normal = P::NAME == Normal::NAME;
         if body.range().end > i {
@@ -66,7 +71,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         Ok(())
     }
 
-    /// Verifies node `i` for phase `Normal`; the nodes of its body have `sizes`.
+    /// Verifies node `i` for phase `Normal`. `sizes` has the number of packed bytes of each node
+    /// before node `i`.
     fn verify_normal(&self, i: usize, node: &Node<L>, sizes: &[i128]) -> Result<()> {
         let moved = |column: &Column| column.iter().next().is_some_and(|first| first != 0);
         match node {
@@ -104,12 +110,13 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     }
 }
 
-/// The error for node `i`.
+/// Returns the error for node `i`.
 fn broken<T>(i: usize, what: &str) -> Result<T> {
     Err(Error::internal("verify nest", format!("node {i}: {what}")))
 }
 
-/// Packed bytes of node `i` for one iteration of what contains it, its columns checked; the nodes before it have `sizes`.
+/// Checks the columns of node `i`, and returns the number of its packed bytes in one iteration of
+/// the node that contains it. `sizes` has the number of packed bytes of each node before node `i`.
 fn verified_size<L: Leaf>(i: usize, node: &Node<L>, sizes: &[i128]) -> Result<i128> {
     let inner = |body: &Body| sizes[body.range()].iter().sum::<i128>();
     Ok(match node {

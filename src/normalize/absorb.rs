@@ -1,15 +1,17 @@
-//! `loop k step s at a B; X`  -->  `loop k+1 step s at a B`, where `X` is `B` at the place of iteration `k`; the same for an `X`
-//! before the loop, and for two loops that continue each other.
+//! `loop k step s at a B; X`  -->  `loop k+1 step s at a B`, where `X` equals `B` and is at the
+//! offset that iteration `k` would have. The same is done for an `X` before the loop, and for two
+//! loops of which the second continues the first.
 //!
-//! Condition: constant trips; `B` is one node, or both neighbours are loops over the same body; equal strides; the place fits
-//! on both sides. This merges across loop boundaries without peeling.
+//! Condition: the trips are constant, the strides are equal, and `X` has the required offset on
+//! both sides. `B` is one node, or both neighbours are loops over the same body. In this way copies
+//! merge across the boundary of a loop without peeling an iteration.
 
 use super::Normalizer;
 use crate::column::try_with_capacity;
 use crate::error::Result;
 use crate::nest::{Leaf, Node, Offsets, Quantity};
 
-/// Absorbs neighbours into loops, from left to right.
+/// Absorbs neighbours into loops, going through the list from left to right.
 pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
     if list.len() < 2 || !list.iter().any(|node| matches!(node, Node::Loop { .. })) {
         return Ok(list);
@@ -27,7 +29,7 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
     Ok(out)
 }
 
-/// The one loop that does `a` and then `b`.
+/// Returns one loop that does `a` and then `b`, or `None` if there is no such loop.
 fn joined<L: Leaf>(n: &Normalizer<L>, a: &Node<L>, b: &Node<L>) -> Option<Node<L>> {
     match (a, b) {
         (
@@ -37,11 +39,11 @@ fn joined<L: Leaf>(n: &Normalizer<L>, a: &Node<L>, b: &Node<L>) -> Option<Node<L
             (*at2 == at.step(*step, trip.k as i64)).then(|| extended(*at, trip.k + trip2.k, *step, *body))
         }
         (Node::Loop { at, trip, step, body }, x) if !trip.per_count => {
-            let one = lone(n, *body, x)?;
+            let one = only_node(n, *body, x)?;
             (x.at() == at.step(*step, trip.k as i64) + one).then(|| extended(*at, trip.k + 1, *step, *body))
         }
         (x, Node::Loop { at, trip, step, body }) if !trip.per_count => {
-            let one = lone(n, *body, x)?;
+            let one = only_node(n, *body, x)?;
             let before = at.step(*step, -1);
             (x.at() == before + one).then(|| extended(before, trip.k + 1, *step, *body))
         }
@@ -53,10 +55,10 @@ fn extended<L: Leaf>(at: Offsets, k: u64, step: Offsets, body: crate::nest::Body
     Node::Loop { at, trip: Quantity::fixed(k), step, body }
 }
 
-/// The offset of the body's only node, if that node is `x` but for its place.
-fn lone<L: Leaf>(n: &Normalizer<L>, body: crate::nest::Body, x: &Node<L>) -> Option<Offsets> {
+/// Returns the offset of the only node of `body`, if that node equals `x` apart from its offset.
+fn only_node<L: Leaf>(n: &Normalizer<L>, body: crate::nest::Body, x: &Node<L>) -> Option<Offsets> {
     match n.body(body) {
-        [only] if only.alike(x) => Some(only.at()),
+        [only] if only.equal_except_offset(x) => Some(only.at()),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::nest::{Leaf, Node};
 
-/// Says whether the node moves nothing whatever the count is.
+/// Returns true if the node moves nothing, whatever the instance count is.
 pub(super) fn applies<L: Leaf>(node: &Node<L>) -> bool {
     match node {
         Node::Loop { trip, body, .. } => trip.k == 0 || body.len == 0,

@@ -1,11 +1,12 @@
 //! `loop k step (u, p) at a { copy n }`  -->  `copy k*n at a`.
 //!
-//! Condition: the copy is `u` bytes long in user memory and `p` bytes in the packed stream; the trip may be `k * count`.
+//! Condition: the copy is `u` bytes long in user memory and `p` bytes in the packed stream. The
+//! trip may be `k * count`.
 
 use super::Normalizer;
 use crate::nest::{Leaf, Node, Quantity};
 
-/// Folds a dense copy loop into one copy.
+/// Folds a loop over a dense copy into one copy.
 pub(super) fn rewrite<L: Leaf>(n: &Normalizer<L>, node: Node<L>) -> Node<L> {
     if let Node::Loop { at, trip, step, body } = &node
         && let [Node::Copy { n: Quantity { k, per_count: false }, unit, .. }] = n.body(*body)

@@ -1,13 +1,18 @@
-//! `loop 1 step _ at a { B }`  -->  `B` moved by `a`;  `table [d] at a { B }`  -->  `B` moved by `a + d`.
+//! `loop 1 step _ at a { B }`  -->  `B` moved by `a`;  `table [d] at a { B }`  -->  `B` moved by `a
+//! + d`.
 //!
-//! Condition: the trip is the constant 1, and the budget pays for the copy: its nodes if they are several, and its rows, which are
-//! gone through and merged again wherever they stand. A body that is shared would otherwise unfold exponentially, one node of many
-//! rows as much as many nodes. All such nodes of one list are inlined, or none that costs anything: a struct of equal members stays a table of them.
-//! Where the node is all that a body has, that body is `B`, and nothing is copied.
+//! Condition: the trip is the constant 1, and the budget pays for the copy of `B`. The copy costs
+//! the nodes of `B`, if they are several, and its rows: rows of blocks are merged with their
+//! neighbours at every place, and rows of a table are read again. Without a budget, a shared body
+//! could unfold exponentially; one node with many rows costs as much as many nodes. Either all unit
+//! loops and one-row tables of a list are inlined, or only those that cost nothing. In the second
+//! case a struct of equal members stays a table of them. If the node is the only one in its body,
+//! that body is replaced by `B`, and nothing is copied.
 //!
-//! A body with one use can also be taken apart where it is used, before it is rewritten itself; then nothing is copied twice, and
-//! nothing is to be paid. A chain of structs is linear in this way. It is done where the budget did not suffice: otherwise
-//! what is regular inside a body is found before its neighbours are seen.
+//! A body with one use can also be inlined into its user before the body is rewritten. Then nothing
+//! is copied twice and nothing has to be paid for, so that a chain of structs takes linear time.
+//! This is done only if the budget did not suffice. Rewriting the body first is better, because
+//! regularity inside the body is then found before the neighbours are seen.
 
 use super::{Bodies, Normalizer, drop_empty};
 use crate::column::try_reserve;
@@ -15,8 +20,9 @@ use crate::error::Result;
 use crate::nest::rows::Row;
 use crate::nest::{Body, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Side};
 
-/// Returns the body that `node` runs once: where, its packed stride, and the body.
-pub(super) fn once<L: Leaf>(node: &Node<L>) -> Option<(Offsets, i64, Body)> {
+/// Returns the body that `node` runs exactly once, with its offset and its packed stride; `None` if
+/// the node is not a unit loop or a table of one row.
+pub(super) fn unit_body<L: Leaf>(node: &Node<L>) -> Option<(Offsets, i64, Body)> {
     match node {
         Node::Loop { at, trip, step, body } if trip.is(1) => Some((*at, step.packed, *body)),
         Node::Table { at, displacements, packed, body } if displacements.len() == 1 => {
@@ -26,41 +32,45 @@ pub(super) fn once<L: Leaf>(node: &Node<L>) -> Option<(Offsets, i64, Body)> {
     }
 }
 
-/// Returns the cost of one more copy of `node` in bytes: rows of blocks are merged with those beside them, those of a table stay where they
-/// are and are gone through again.
-pub(super) fn weight<L: Leaf>(node: &Node<L>) -> u64 {
+/// Returns the cost in bytes of one more copy of `node`. Rows of blocks are merged with the rows
+/// next to them; rows of a table stay as they are, but are read again.
+pub(super) fn copy_cost<L: Leaf>(node: &Node<L>) -> u64 {
     let row = if matches!(node, Node::Blocks { .. }) { size_of::<Row>() } else { size_of::<i32>() };
     (node.rows() * row) as u64
 }
 
-/// Returns the cost of inlining `node` in bytes: nothing if it is no unit loop.
-fn price<L: Leaf>(n: &Normalizer<L>, node: &Node<L>) -> u64 {
-    once(node).map_or(0, |(_, _, body)| {
+/// Returns the cost in bytes of inlining `node`. It is 0 if `node` is neither a unit loop nor a
+/// table of one row.
+fn inlining_cost<L: Leaf>(n: &Normalizer<L>, node: &Node<L>) -> u64 {
+    unit_body(node).map_or(0, |(_, _, body)| {
         let nodes = if body.len > 1 { body.len as usize * size_of::<Node>() } else { 0 };
-        n.weight(body).saturating_add(nodes as u64)
+        n.body_copy_cost(body).saturating_add(nodes as u64)
     })
 }
 
-/// Inlines the unit loops of a list, if the budget pays for all; appends what each node became, or gives it back to `other`.
+/// Inlines all unit loops and one-row tables of a list if the budget pays for all of them, and
+/// otherwise only those that cost nothing. All other nodes are passed to `other`, which appends
+/// what they become.
 pub(super) fn rewrite<L: Leaf>(
     n: &mut Normalizer<L>,
     parts: Vec<Node<L>>,
     mut other: impl FnMut(&mut Normalizer<L>, Node<L>, &mut Vec<Node<L>>) -> Result<()>,
 ) -> Result<Vec<Node<L>>> {
-    let all = parts.iter().map(|node| price(n, node)).fold(0, u64::saturating_add);
+    let all = parts.iter().map(|node| inlining_cost(n, node)).fold(0, u64::saturating_add);
     let paid = n.spend(all);
     let mut out = Vec::new();
     for node in parts {
-        let Some((at, packed, body)) = once(&node) else {
+        let Some((at, packed, body)) = unit_body(&node) else {
             try_reserve("normalize", &mut out, 1)?;
             other(n, node, &mut out)?;
             continue;
         };
-        if paid || price(n, &node) == 0 {
+        if paid || inlining_cost(n, &node) == 0 {
             try_reserve("normalize", &mut out, body.len as usize)?;
             out.extend(n.body(body).iter().map(|inner| inner.placed(inner.at() + at)));
         } else {
-            // Canonical spelling of "once": a unit loop without a user stride. Its packed stride is what it covers of the stream.
+            // The canonical form of a body that runs once is a unit loop without a user stride. Its
+            // packed stride is the number of bytes of the stream that it covers.
             try_reserve("normalize", &mut out, 1)?;
             out.push(Node::Loop { at, trip: Quantity::fixed(1), step: Offsets::new(0, packed), body });
         }
@@ -75,7 +85,7 @@ pub(super) fn used_once<L: Leaf, S: Side>(nest: &LoopNest<Lowered, L, S>) -> Bod
         if let Some(body) = node.body() {
             let (n, unit) = uses.entry(body).or_insert((0, true));
             *n = n.saturating_add(1);
-            *unit &= once(node).is_some();
+            *unit &= unit_body(node).is_some();
         }
     }
     uses.into_iter().filter(|(_, used)| *used == (1, true)).map(|(body, _)| (body, ())).collect()
@@ -86,7 +96,8 @@ mod tests {
     use super::*;
     use crate::normalize::normalize;
 
-    /// A body of two loops in `places` places, of which nothing can make fewer.
+    /// Returns a nest that uses one body of two loops at `places` places. No rewrite can make that
+    /// body smaller.
     fn shared(places: usize) -> LoopNest<Lowered> {
         let each = (0..places).map(|i| format!("  loop 1 step 0 14 at {} {} b0\n", 100 * i * i, 14 * i));
         let (each, size) = (each.collect::<String>(), 14 * places);
@@ -97,11 +108,12 @@ mod tests {
         text.parse().unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// Nodes are paid for where a body is shared, though it has no rows: otherwise a body in a body in a body unfolds.
+    /// The nodes of a shared body cost something even if they have no rows. Otherwise shared bodies
+    /// inside shared bodies would unfold at no cost.
     #[test]
     fn nodes_are_paid_for() {
-        let most = (64 << 10) / (2 * size_of::<Node>());
-        for (places, paid) in [(most, true), (most + 1, false)] {
+        let affordable = (64 << 10) / (2 * size_of::<Node>());
+        for (places, paid) in [(affordable, true), (affordable + 1, false)] {
             let normal = normalize(&shared(places), 0).unwrap();
             normal.nest.verify().unwrap();
             assert_eq!(normal.unique, paid, "{places}");

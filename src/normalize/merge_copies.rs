@@ -1,39 +1,44 @@
-//! `copy n at a; copy m at a + n`  -->  `copy n+m at a`, over every run of neighbouring leaves.
+//! `copy n at a; copy m at a + n`  -->  `copy n+m at a`, over every run of leaves (neighbours in
+//! one list that have the same unit).
 //!
-//! A run is taken apart into rows (`copy`, `blocks`, and `table` over one copy), adjacent rows are merged, and what is left is
-//! written in its one canonical form: one row is a copy; rows with a period are a loop; rows of one length at constant packed
-//! distance are a table; all others are blocks. So struct, hindexed, indexed_block and their mixtures meet here.
+//! A run is split into rows (of `copy`, `blocks`, and `table` over one copy), and adjacent rows are
+//! merged. What remains is written in its one canonical form: one row is a copy; rows with a period
+//! are a loop; rows of one length at constant packed distance are a table; all others are blocks.
+//! So struct, hindexed, indexed_block and mixtures of them lead to one nest.
 //!
-//! Condition: one unit and constant lengths; adjacent means adjacent on both sides.
+//! Condition: one unit and constant lengths. Two rows are adjacent only if the second begins where
+//! the first ends on both sides.
 
 use super::{Normalizer, period};
 use crate::column::{Column, try_reserve, try_with_capacity};
 use crate::error::Result;
-use crate::nest::rows::{Merged, Row, Rows, Sequence, Visit, parts};
+use crate::nest::rows::{Merged, Row, RowVisitor, Rows, Sequence, chunks};
 use crate::nest::{Leaf, Node, Offsets, Quantity};
 
-/// Rows of a run of leaves of one unit on their way to `keep`, neighbours merged.
+/// State while the rows of neighbouring leaves are merged and appended to `sink`. All these leaves
+/// have the same unit.
 struct Merging<K> {
-    /// The row that may grow, and whether it is kept already rather than only in hand.
+    /// The last row, which may still grow, and whether `sink` contains this row already.
     last: Option<(Row, bool)>,
-    keep: K,
-    /// The span of one unit.
+    sink: K,
+    /// Bytes of one unit on both sides.
     unit: Offsets,
 }
 
-/// Where merged rows go.
-trait Keep {
-    /// A row behind the others; the first one begins where the run does.
+/// Destination of merged rows.
+trait RowSink {
+    /// Appends a row. A sink may store the other rows relative to the first row that it contains.
     fn row(&mut self, row: Row);
 
-    /// Rows behind the others, at least one.
+    /// Appends all rows of a sequence, which must not be empty.
     fn rows<S: Sequence>(&mut self, rows: S);
 
-    /// Takes the last row back, which grows.
+    /// Removes the last row, because a neighbour is about to be merged into it. The merged row is
+    /// appended later.
     fn pop(&mut self);
 }
 
-impl Keep for Vec<Row> {
+impl RowSink for Vec<Row> {
     fn row(&mut self, row: Row) {
         self.push(row);
     }
@@ -47,30 +52,34 @@ impl Keep for Vec<Row> {
     }
 }
 
-/// Rows of one node after the other; none of a node that has no rows.
+/// The rows of each node in a run of neighbouring leaves, in order. The item is `None` for a node
+/// that has no rows.
 type Run<'a, 'r> = &'a mut dyn Iterator<Item = Option<Rows<'r>>>;
 
-impl<K: Keep> Merging<K> {
-    /// All rows of `run`, merged, in `keep`; none where a node has no rows.
-    fn all(run: Run<'_, '_>, unit: Offsets, keep: K) -> Option<K> {
-        let mut merging = Merging { last: None, keep, unit };
+impl<K: RowSink> Merging<K> {
+    /// Merges all rows of `run` into `sink` and returns the sink, or `None` if a node of `run` has
+    /// no rows.
+    fn merge(run: Run<'_, '_>, unit: Offsets, sink: K) -> Option<K> {
+        let mut merging = Merging { last: None, sink, unit };
         for rows in run {
             merging = rows?.visit(merging);
         }
-        let Merging { last, mut keep, .. } = merging;
+        let Merging { last, mut sink, .. } = merging;
         if let Some((last, false)) = last {
-            keep.row(last);
+            sink.row(last);
         }
-        Some(keep)
+        Some(sink)
     }
 
-    /// A few rows, of which some merge, or the first with the last one so far. The row that may grow is in hand, so that the loop has it in registers.
+    /// Takes the rows of a chunk one by one. This is for chunks in which rows may merge, or whose
+    /// first row merges with the last row before the chunk. The row that may grow is a local
+    /// variable, so that the loop keeps it in registers.
     fn one_by_one<S: Sequence>(&mut self, rows: S) {
-        let Merging { last, keep, unit } = self;
+        let Merging { last, sink, unit } = self;
         let (mut row, begin) = match *last {
             Some((row, kept)) => {
                 if kept {
-                    keep.pop();
+                    sink.pop();
                 }
                 (row, 0)
             }
@@ -81,7 +90,7 @@ impl<K: Keep> Merging<K> {
             if row.end(*unit) == next.at {
                 row.len += next.len;
             } else {
-                keep.row(row);
+                sink.row(row);
                 row = next;
             }
         }
@@ -89,27 +98,27 @@ impl<K: Keep> Merging<K> {
     }
 }
 
-impl<K: Keep> Visit for Merging<K> {
+impl<K: RowSink> RowVisitor for Merging<K> {
     type Out = Self;
 
     fn rows<S: Sequence>(mut self, rows: S) -> Self {
-        for part in parts(rows, 0) {
+        for part in chunks(rows, 0) {
             let joins = self.last.is_some_and(|(last, _)| last.end(self.unit) == part.at(0));
             if joins || part.may_merge(self.unit) {
                 self.one_by_one(part);
                 continue;
             }
             if let Some((last, false)) = self.last {
-                self.keep.row(last);
+                self.sink.row(last);
             }
-            self.keep.rows(part);
+            self.sink.rows(part);
             self.last = Some((part.row(part.count() - 1), true));
         }
         self
     }
 }
 
-/// Returns the length and unit of a body that is one constant copy.
+/// Returns the length and the unit if the body is one copy of constant length.
 pub(super) fn copied<L: Leaf>(body: &[Node<L>]) -> Option<(i64, L)> {
     match body {
         [Node::Copy { n: Quantity { k, per_count: false }, unit, .. }] => Some((*k as i64, *unit)),
@@ -117,8 +126,9 @@ pub(super) fn copied<L: Leaf>(body: &[Node<L>]) -> Option<(i64, L)> {
     }
 }
 
-/// The unit of a leaf that joins a run of that unit whatever its length is.
-fn joins<L: Leaf>(node: &Node<L>) -> Option<L> {
+/// Returns the unit of a leaf whose rows can be merged with those of neighbouring leaves of the
+/// same unit. The result is `None` for all other nodes.
+fn leaf_unit<L: Leaf>(node: &Node<L>) -> Option<L> {
     match node {
         Node::Copy { n: Quantity { per_count: false, .. }, unit, .. } | Node::Blocks { unit, .. } => {
             Some(*unit)
@@ -127,37 +137,43 @@ fn joins<L: Leaf>(node: &Node<L>) -> Option<L> {
     }
 }
 
-/// Merges every maximal run of leaves of the list; a table over one copy is a run of its own.
+/// Merges the rows of neighbouring leaves that have the same unit, as many as follow each other in
+/// the list. A table over one copy is merged only within itself.
 pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
     let mut out = try_with_capacity("normalize", list.len())?;
     let mut nodes = list.into_iter().peekable();
     while let Some(node) = nodes.next() {
+        // Only copies, blocks and tables over one copy have rows. For a table, `element` is the
+        // length and the unit of its copy.
         let element = match &node {
             Node::Table { body, .. } => copied(n.body(*body)),
             _ => None,
         };
         let table = element.is_some();
-        let Some(unit) = element.map_or_else(|| joins(&node), |(_, unit)| Some(unit)) else {
+        let Some(unit) = element.map_or_else(|| leaf_unit(&node), |(_, unit)| Some(unit)) else {
             out.push(node);
             continue;
         };
         let element = element.map(|(len, _)| len);
-        let joins = |node: &Node<L>| joins(node) == Some(unit);
-        let lone = table || !nodes.peek().is_some_and(joins);
+        let joins_run = |node: &Node<L>| leaf_unit(node) == Some(unit);
+        let lone = table || !nodes.peek().is_some_and(joins_run);
         if lone && matches!(node, Node::Copy { .. }) {
             out.push(node);
             continue;
         }
-        // A leaf that stands alone and has nothing to merge is looked at where it is: 10^6 rows are not copied.
+        // A single leaf may have 10^6 rows. If no two of them merge, compute the canonical form
+        // without copying the rows.
         if lone
-            && let Some(rows) = Rows::of(&node, element)
-            && let Some(form) = rows.visit(InPlace(rows, unit.span(1)))
+            && let Some(rows) = Rows::from_node(&node, element)
+            && let Some(form) = rows.visit(ToCanonicalUnlessMerging(rows, unit.span(1)))
         {
             out.extend(form?.nodes(n, unit, Some(&node))?);
             continue;
         }
+        // Otherwise collect the following leaves of the same unit, and merge the rows of all of
+        // them.
         let mut run = vec![node];
-        while !table && let Some(next) = nodes.next_if(joins) {
+        while !table && let Some(next) = nodes.next_if(joins_run) {
             try_reserve("normalize", &mut run, 1)?;
             run.push(next);
         }
@@ -166,48 +182,51 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
     Ok(out)
 }
 
-/// Canonical nodes of the rows of a run, neighbours merged. They are written as the columns that they end in, which are narrow but for few.
+/// Merges the neighbouring rows of a run of leaves, and returns the canonical nodes for the result.
+/// The rows are first written to columns of 4-byte entries, in which the result is stored. If a
+/// value does not fit in 4 bytes, the rows are merged once more, now with 8-byte values.
 fn merged<L: Leaf>(
     n: &mut Normalizer<L>,
     unit: L,
     run: &[Node<L>],
     element: Option<i64>,
 ) -> Result<Vec<Node<L>>> {
-    let rows = || run.iter().map(|node| Rows::of(node, element));
+    let rows = || run.iter().map(|node| Rows::from_node(node, element));
     let (count, span) = (rows().flatten().map(Rows::count).sum(), unit.span(1));
-    if let Some(narrow) = Merging::all(&mut rows(), span, Narrow::new(count)?)
+    if let Some(narrow) = Merging::merge(&mut rows(), span, NarrowColumns::new(count)?)
         && let Some(node) = narrow.node(unit)
-        && let Some(rows) = Rows::of(&node, None)
+        && let Some(rows) = Rows::from_node(&node, None)
     {
-        return rows.visit(All(rows))?.nodes(n, unit, Some(&node));
+        return rows.visit(ToCanonical(rows))?.nodes(n, unit, Some(&node));
     }
-    match Merging::all(&mut rows(), span, try_with_capacity("normalize", count)?) {
+    match Merging::merge(&mut rows(), span, try_with_capacity("normalize", count)?) {
         Some(rows) if count > 0 => canonical(Merged(&rows), None)?.nodes(n, unit, None),
-        // Nothing to merge.
+        // If a node has no rows, or there are no rows at all, there is nothing to merge.
         _ => Ok(run.to_vec()),
     }
 }
 
-/// Rows as columns of 4 bytes an entry that begin at zero.
-struct Narrow {
-    /// Where the first row begins.
+/// Rows as columns with 4 bytes per entry, relative to the first row.
+struct NarrowColumns {
+    /// Offset of the first row, which the columns are relative to.
     at: Offsets,
     columns: [Vec<i32>; 3],
-    /// Bits of values that do not fit.
-    lost: i64,
+    /// Not zero if a value did not fit in 4 bytes.
+    overflow: i64,
 }
 
-impl Narrow {
-    /// With room for so many rows.
-    fn new(count: usize) -> Result<Narrow> {
+impl NarrowColumns {
+    /// Makes columns with room for `count` rows.
+    fn new(count: usize) -> Result<NarrowColumns> {
         let column = || try_with_capacity("normalize", count);
-        Ok(Narrow { at: Offsets::ZERO, columns: [column()?, column()?, column()?], lost: 0 })
+        Ok(NarrowColumns { at: Offsets::ZERO, columns: [column()?, column()?, column()?], overflow: 0 })
     }
 
-    /// The rows as one node; none where a value did not fit, or there is no row.
+    /// Returns the rows as one node, or `None` if a value did not fit in 4 bytes or there are no
+    /// rows.
     fn node<L: Leaf>(self, unit: L) -> Option<Node<L>> {
-        let Narrow { at, columns, lost } = self;
-        if columns[0].is_empty() || lost != 0 {
+        let NarrowColumns { at, columns, overflow } = self;
+        if columns[0].is_empty() || overflow != 0 {
             return None;
         }
         let [user, packed, len] = columns.map(Column::from);
@@ -215,7 +234,7 @@ impl Narrow {
     }
 }
 
-impl Keep for Narrow {
+impl RowSink for NarrowColumns {
     #[inline(always)]
     fn row(&mut self, row: Row) {
         if self.columns[0].is_empty() {
@@ -223,7 +242,7 @@ impl Keep for Narrow {
         }
         let at = row.at - self.at;
         for (column, value) in self.columns.iter_mut().zip([at.user, at.packed, row.len]) {
-            self.lost |= value ^ i64::from(value as i32);
+            self.overflow |= value ^ i64::from(value as i32);
             column.push(value as i32);
         }
     }
@@ -232,7 +251,7 @@ impl Keep for Narrow {
         if self.columns[0].is_empty() {
             self.at = rows.at(0);
         }
-        self.lost |= rows.append(self.at, &mut self.columns);
+        self.overflow |= rows.append(self.at, &mut self.columns);
     }
 
     fn pop(&mut self) {
@@ -242,114 +261,122 @@ impl Keep for Narrow {
     }
 }
 
-/// What all rows of one node come to, which do not merge.
-struct All<'a>(Rows<'a>);
+/// Computes the canonical form of all rows of one node, of which no two neighbours merge.
+struct ToCanonical<'a>(Rows<'a>);
 
-impl Visit for All<'_> {
-    type Out = Result<Form>;
+impl RowVisitor for ToCanonical<'_> {
+    type Out = Result<CanonicalRows>;
 
     fn rows<S: Sequence>(self, rows: S) -> Self::Out {
         canonical(rows, Some(self.0))
     }
 }
 
-/// What the rows of one node come to, unless neighbours merge; with the span of one unit.
-struct InPlace<'a>(Rows<'a>, Offsets);
+/// Computes the canonical form of the rows of one node, or `None` if neighbours merge. The second
+/// field has the number of bytes of one unit on each side.
+struct ToCanonicalUnlessMerging<'a>(Rows<'a>, Offsets);
 
-impl Visit for InPlace<'_> {
-    type Out = Option<Result<Form>>;
+impl RowVisitor for ToCanonicalUnlessMerging<'_> {
+    type Out = Option<Result<CanonicalRows>>;
 
     fn rows<S: Sequence>(self, rows: S) -> Self::Out {
         (!rows.merges(self.1)).then(|| canonical(rows, Some(self.0)))
     }
 }
 
-/// The canonical form of rows, whatever their unit is.
-enum Form {
-    /// The node that they come from.
+/// Canonical form of rows, without their unit.
+enum CanonicalRows {
+    /// The node that the rows come from, unchanged.
     Whole,
-    /// A copy.
-    One(Row),
+    /// A single row, which becomes a copy.
+    Single(Row),
     Loop {
         trip: u64,
         step: Offsets,
-        body: Box<Form>,
+        body: Box<CanonicalRows>,
     },
-    /// A table over one copy.
+    /// A table over one copy of `len` units.
     Table {
         at: Offsets,
         displacements: Column,
         packed: i64,
         len: i64,
     },
-    /// Blocks: user offsets, packed offsets, lengths.
+    /// Blocks, with columns for user offsets, packed offsets and lengths.
     Blocks {
         at: Offsets,
         columns: [Column; 3],
     },
 }
 
-impl Form {
-    /// Its nodes; `node` is what the rows come from, if they are all of it.
+impl CanonicalRows {
+    /// Makes the nodes of this canonical form. If the rows are all the rows of one node, `node` is
+    /// that node.
     fn nodes<L: Leaf>(self, n: &mut Normalizer<L>, unit: L, node: Option<&Node<L>>) -> Result<Vec<Node<L>>> {
         Ok(match self {
-            Form::Whole => node.cloned().into_iter().collect(),
-            Form::One(row) => vec![Node::units(row.at, row.len as u64, unit)],
-            Form::Loop { trip, step, body } => {
+            CanonicalRows::Whole => node.cloned().into_iter().collect(),
+            CanonicalRows::Single(row) => vec![Node::units(row.at, row.len as u64, unit)],
+            CanonicalRows::Loop { trip, step, body } => {
                 let list = body.nodes(n, unit, None)?;
-                n.looped(trip, step, list)?
+                n.loop_over_list(trip, step, list)?
             }
-            Form::Table { at, displacements, packed, len } => {
-                let body = n.close(vec![Node::units(Offsets::ZERO, len as u64, unit)])?.body;
+            CanonicalRows::Table { at, displacements, packed, len } => {
+                let body = n.intern(vec![Node::units(Offsets::ZERO, len as u64, unit)])?.body;
                 vec![Node::Table { at, displacements, packed, body }]
             }
-            Form::Blocks { at, columns: [user, packed, len] } => {
+            CanonicalRows::Blocks { at, columns: [user, packed, len] } => {
                 vec![Node::Blocks { at, user, packed, len, unit }]
             }
         })
     }
 }
 
-/// The canonical form of merged rows; `node` has what they come from, if they are all of it.
-fn canonical<S: Sequence>(rows: S, node: Option<Rows<'_>>) -> Result<Form> {
+/// Returns the canonical form of rows that have been merged. If the rows are all the rows of one
+/// node, `node` is the storage of these rows.
+fn canonical<S: Sequence>(rows: S, node: Option<Rows<'_>>) -> Result<CanonicalRows> {
+    // One row is a copy, and rows with a period are a loop over the rows of one period.
     let count = rows.count();
     let first = rows.row(0);
     let Row { at, len } = first;
     if count == 1 {
-        return Ok(Form::One(first));
+        return Ok(CanonicalRows::Single(first));
     }
-    if let Some((p, step)) = period::of(count, |i| rows.at(i), |i, j| rows.len(i) == rows.len(j)) {
+    if let Some((p, step)) = period::find(count, |i| rows.at(i), |i, j| rows.len(i) == rows.len(j)) {
         let body = canonical(rows.part(0..p), None)?.into();
-        return Ok(Form::Loop { trip: (count / p) as u64, step, body });
+        return Ok(CanonicalRows::Loop { trip: (count / p) as u64, step, body });
     }
-    // Columns start at zero: the first row's place is the node's.
+    // The columns of the result begin at zero, because the offset of the first row becomes the
+    // offset of the node. If the old columns begin at zero already, the old node or its column is
+    // used unchanged.
     let user = match node {
-        Some(Rows::Table { at: begin, .. }) if begin == at => return Ok(Form::Whole),
-        Some(Rows::Blocks { at: begin, .. }) if begin == at && rows.lens().any(|l| l != len) => {
-            return Ok(Form::Whole);
+        Some(Rows::Table { at: begin, .. }) if begin == at => return Ok(CanonicalRows::Whole),
+        Some(Rows::Blocks { at: begin, .. }) if begin == at && rows.lengths().any(|l| l != len) => {
+            return Ok(CanonicalRows::Whole);
         }
         Some(Rows::Blocks { at: begin, columns }) if begin == at => columns[0].clone(),
-        _ => Column::build(rows.users().map(|place| place.wrapping_sub(at.user)))?,
+        _ => Column::build(rows.user_offsets().map(|place| place.wrapping_sub(at.user)))?,
     };
     let stride = rows.at(1).packed - at.packed;
+    // Rows of one length at constant packed distance are a table, all others are blocks.
     let even = (1..count).all(|i| rows.len(i) == len && rows.at(i).packed - rows.at(i - 1).packed == stride);
     if even {
-        return Ok(Form::Table { at, displacements: user, packed: stride, len });
+        return Ok(CanonicalRows::Table { at, displacements: user, packed: stride, len });
     }
-    let packed = Column::build(rows.packeds().map(|place| place - at.packed))?;
-    Ok(Form::Blocks { at, columns: [user, packed, Column::build(rows.lens())?] })
+    let packed = Column::build(rows.packed_offsets().map(|place| place - at.packed))?;
+    Ok(CanonicalRows::Blocks { at, columns: [user, packed, Column::build(rows.lengths())?] })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::nest::Byte;
-    use crate::nest::rows::TOGETHER;
+    use crate::nest::rows::CHUNK_ROWS;
 
-    /// The span of a byte.
+    /// Bytes of one unit on both sides, for bytes as units.
     const BYTE: Offsets = Offsets { user: 1, packed: 1 };
 
-    /// Rows of `lens` bytes, dense on the packed side; in user memory too where `adjacent` says so of a row and the one before it.
+    /// Returns rows of `lens` bytes that are adjacent on the packed side. In user memory, row `i`
+    /// is adjacent to the row before it if `adjacent(i)` is true and `far` is 0.
     fn rows(lens: &[i64], far: i64, adjacent: impl Fn(usize) -> bool) -> Vec<Row> {
         let mut at = Offsets::ZERO;
         let each = lens.iter().enumerate().map(|(i, &len)| {
@@ -374,7 +401,7 @@ mod tests {
         rows.iter().map(|row| [row.at.user, row.at.packed, row.len]).collect()
     }
 
-    /// One row after the other, as the rule says it.
+    /// Merges one row after the other, which is the definition of this rewrite.
     fn merged_plainly(rows: &[Row]) -> Vec<[i64; 3]> {
         let mut merged: Vec<Row> = Vec::new();
         for row in rows {
@@ -386,13 +413,14 @@ mod tests {
         plain(&merged)
     }
 
-    /// Wherever rows merge, in columns of either width, alone and behind others.
+    /// Chunks of rows are merged like single rows, wherever the adjacent rows are, in columns of
+    /// either width, and with other rows before them.
     #[test]
     fn many_rows_at_a_time_merge_as_one_after_the_other() {
-        let n = 3 * TOGETHER + 7;
+        let n = 3 * CHUNK_ROWS + 7;
         let lens: Vec<i64> = (0..n as i64).map(|i| 4 + i % 5).collect();
         let at = |places: &'static [usize]| move |i: usize| places.contains(&i);
-        let t = TOGETHER;
+        let t = CHUNK_ROWS;
         let few = [vec![], vec![1], vec![t - 1, t], vec![t], vec![t, t + 1, 2 * t], vec![n - 1]];
         let cases = few.map(|places| rows(&lens, 0, at(places.leak())));
         let all = [rows(&lens, 0, |_| true), rows(&lens, 0, |i| i % 3 == 0), rows(&lens, 1 << 26, |_| false)];
@@ -405,10 +433,10 @@ mod tests {
                 let moved = |merged: &[[i64; 3]]| -> Vec<[i64; 3]> {
                     merged.iter().map(|&[user, packed, len]| [user - 3, packed, len]).collect()
                 };
-                let stored = || run.iter().map(|node| Rows::of(node, None));
-                let kept = Merging::all(&mut stored(), BYTE, Vec::new()).unwrap();
+                let stored = || run.iter().map(|node| Rows::from_node(node, None));
+                let kept = Merging::merge(&mut stored(), BYTE, Vec::new()).unwrap();
                 assert_eq!(moved(&plain(&kept)), expected, "{cut} {wide}");
-                let narrow = Merging::all(&mut stored(), BYTE, Narrow::new(n).unwrap()).unwrap();
+                let narrow = Merging::merge(&mut stored(), BYTE, NarrowColumns::new(n).unwrap()).unwrap();
                 let fits =
                     expected.iter().flatten().all(|&value| i32::try_from(value - expected[0][0]).is_ok());
                 let Some(Node::Blocks { at, user, packed, len, .. }) = narrow.node(Byte) else {

@@ -1,13 +1,18 @@
-//! Normalization: the canonical meaning of a nest. Together with the kernel kind it is the cache key.
+//! Normalization: brings a nest into its canonical form, which with the leaf operation is the key
+//! of the layout cache.
 //!
-//! One pass from the leaves up; a body is rewritten after the bodies inside it, so every rewrite sees normal children and
-//! the whole is linear in the nest. [`REWRITES`] is the ordered list; each rewrite has a file with `A --> B`, its condition
-//! and its source. Normal bodies are interned: two bodies are equal exactly when they are the same run of nodes, so the
-//! comparisons of rerolling cost O(1).
+//! There is one pass from the leaves up. A body is rewritten after the bodies inside it, so every
+//! rewrite sees normal children, and the whole is linear in the nest. [`REWRITES`] is the ordered
+//! list; each rewrite has a file with `A --> B`, its condition and its source. Normal bodies are
+//! interned: equal bodies are stored once, so two bodies are equal exactly if they have the same
+//! node indices, and the comparisons of rerolling cost O(1).
 //!
-//! Inlining a body beside others copies it; a budget (48 bytes per constructor argument + 64 KiB) bounds that, rows included.
-//! Past it bodies with one use are taken apart where they are used, which costs nothing, and unit loops over the others stay: the nest is
-//! still correct, but no longer the only one of its meaning ([`Normalized::unique`]). Time and memory are linear in the arguments.
+//! Inlining a body into a list with other nodes copies the body. A budget (48 bytes per constructor
+//! argument + 64 KiB) bounds the bytes that are copied, including rows. If the budget does not
+//! suffice, bodies with one use are inlined into their users before they are rewritten, which costs
+//! nothing, and unit loops over the others stay. The nest is still correct, but equal meanings may
+//! then have different nests ([`Normalized::unique`]). Time and memory are linear in the number of
+//! arguments.
 
 mod absorb;
 mod collapse;
@@ -25,10 +30,11 @@ use std::collections::hash_map::Entry;
 
 use crate::column::{try_reserve, try_with_capacity};
 use crate::error::{Error, Result};
-use crate::nest::keys::Keys;
+use crate::nest::keys::BuildKeyHasher;
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Normal, Offsets, Quantity, Side, Stream};
 
-/// The rewrites of one body, in order, by the names used in docs/PASSES.md.
+/// The rewrites of one body in the order in which they are applied, with the names of
+/// docs/PASSES.md.
 pub const REWRITES: [&str; 10] = [
     "drop_empty",
     "inline_unit",
@@ -42,47 +48,53 @@ pub const REWRITES: [&str; 10] = [
     "hoist",
 ];
 
-/// Most passes over one list. Each level of nesting found takes one, so layouts of programs need two or three.
+/// Maximum number of passes over one list. Each level of nesting that is found takes one pass, so
+/// the layouts of programs need two or three.
 const MAX_PASSES: usize = 16;
 
-/// A normal nest at origin 0 and the user offset that was taken out of it.
+/// A normal nest at origin 0, with the offsets that were taken out of it.
 #[derive(Clone, Debug)]
 pub struct Normalized<L = Byte, S = Stream> {
     /// The canonical nest.
     pub nest: LoopNest<Normal, L, S>,
-    /// User offset in bytes that every address of the nest must be moved by.
+    /// User offset in bytes that must be added to every address of the nest.
     pub origin: i64,
-    /// Offset that was taken out on the packed side, in bytes: zero for a stream, which starts with its first entry.
+    /// Offset in bytes that was taken out on the packed side. It is zero for a stream, which starts
+    /// with its first entry.
     pub packed_origin: i64,
-    /// Whether the budget for inlining sufficed: if so, equal meanings have equal nests.
+    /// Whether the budget for inlining sufficed. If the budget sufficed, nests of equal meaning are
+    /// equal.
     pub unique: bool,
 }
 
-/// Brings a lowered nest into normal form; `arguments` is the number of constructor arguments that the budget is measured by.
+/// Brings a lowered nest into normal form. The budget for inlining grows with `arguments`, the
+/// number of constructor arguments of the datatype.
 ///
 /// # Errors
-/// Class `NoMem` where there is no memory for the nest; otherwise only faults of ddtc.
+/// The class is `NoMem` if there is no memory for the nest. Any other error is a fault of ddtc.
 pub fn normalize<L: Leaf, S: Side>(
     nest: &LoopNest<Lowered, L, S>,
     arguments: u64,
 ) -> Result<Normalized<L, S>> {
-    let first = with(nest, arguments, &Bodies::default())?;
+    // If the budget does not suffice, normalize once more. This time the bodies that are used only
+    // once are inlined before any rewrite, which costs nothing.
+    let first = normalize_with(nest, arguments, &Bodies::default())?;
     if first.unique {
         return Ok(first);
     }
-    let once = inline_unit::used_once(nest);
-    if once.is_empty() {
+    let used_once = inline_unit::used_once(nest);
+    if used_once.is_empty() {
         return Ok(first);
     }
     drop(first);
-    Ok(Normalized { unique: false, ..with(nest, arguments, &once)? })
+    Ok(Normalized { unique: false, ..normalize_with(nest, arguments, &used_once)? })
 }
 
-/// Normalizes a nest; the bodies `apart` are taken apart where they are used.
-fn with<L: Leaf, S: Side>(
+/// Normalizes a nest, with the bodies in `inlined` inlined into their users before any rewrite.
+fn normalize_with<L: Leaf, S: Side>(
     nest: &LoopNest<Lowered, L, S>,
     arguments: u64,
-    apart: &Bodies<()>,
+    inlined: &Bodies<()>,
 ) -> Result<Normalized<L, S>> {
     let mut n = Normalizer::new(arguments);
     let mut bodies: Vec<Body> = try_with_capacity("normalize", nest.nodes().len() + 1)?;
@@ -91,10 +103,11 @@ fn with<L: Leaf, S: Side>(
     bodies.sort_unstable_by_key(|b| (b.start + b.len, b.start));
     bodies.dedup();
     let mut done: Bodies<Inner> = HashMap::default();
-    // A body ends before its user, so ascending order of ends sees children first.
+    // The bodies are in ascending order of their ends. A body ends before the node that uses it, so
+    // children come before their parents.
     for body in bodies {
-        if !apart.contains_key(&body) {
-            let parts = n.gather(nest, body, apart, &done)?;
+        if !inlined.contains_key(&body) {
+            let parts = n.gather(nest, body, inlined, &done)?;
             let inner = n.rewrite(parts)?;
             done.insert(body, inner);
         }
@@ -105,45 +118,46 @@ fn with<L: Leaf, S: Side>(
     Ok(Normalized { nest: n.compact(root.body, nest.size(), nest.extent())?, origin, packed_origin, unique })
 }
 
-/// Something about some bodies.
-type Bodies<T> = HashMap<Body, T, Keys>;
+/// Map from bodies to a property, or a set of bodies.
+type Bodies<T> = HashMap<Body, T, BuildKeyHasher>;
 
-/// A rewritten body: interned nodes and the offset hoisted out of them.
+/// A rewritten body: its interned nodes, and the offset that was hoisted out of them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Inner {
     body: Body,
     base: Offsets,
 }
 
-/// State of one normalization: the nest under construction with its interned bodies.
+/// State of one normalization: the nest under construction, with its interned bodies.
 pub(crate) struct Normalizer<L> {
     nodes: Vec<Node<L>>,
-    /// Cost of copying the nodes before each (`inline_unit::weight`), in all.
-    weights: Vec<u64>,
-    interned: HashMap<Vec<Node<L>>, Body, Keys>,
-    /// Bytes that may still be copied.
+    /// Prefix sums of the cost of copying rows: entry `i` is the cost of all nodes before node `i`.
+    copy_costs: Vec<u64>,
+    interned: HashMap<Vec<Node<L>>, Body, BuildKeyHasher>,
+    /// Bytes that inlining may still copy.
     budget: u64,
-    /// Whether the budget was once too small.
+    /// Whether the budget was too small at least once.
     refused: bool,
 }
 
 impl<L: Leaf> Normalizer<L> {
     fn new(arguments: u64) -> Self {
         let budget = arguments.saturating_mul(48).saturating_add(64 << 10);
-        Self { nodes: Vec::new(), weights: vec![0], interned: HashMap::default(), budget, refused: false }
+        Self { nodes: Vec::new(), copy_costs: vec![0], interned: HashMap::default(), budget, refused: false }
     }
 
     fn body(&self, body: Body) -> &[Node<L>] {
         &self.nodes[body.range()]
     }
 
-    /// Returns the cost of copying the nodes of a body, their number apart.
-    fn weight(&self, body: Body) -> u64 {
+    /// Returns the cost of copying the rows of a body; the nodes themselves are not included.
+    fn body_copy_cost(&self, body: Body) -> u64 {
         let range = body.range();
-        self.weights[range.end] - self.weights[range.start]
+        self.copy_costs[range.end] - self.copy_costs[range.start]
     }
 
-    /// Whether `bytes` more may be copied.
+    /// Takes `bytes` from the budget and returns true. If less than that is left, takes nothing and
+    /// returns false.
     fn spend(&mut self, bytes: u64) -> bool {
         let ok = bytes <= self.budget;
         self.budget -= if ok { bytes } else { 0 };
@@ -151,15 +165,18 @@ impl<L: Leaf> Normalizer<L> {
         ok
     }
 
-    /// The nodes of a lowered body with their own bodies done, those of the bodies `apart` in their places.
+    /// Collects the nodes of a lowered body, and replaces the bodies of these nodes by their
+    /// rewritten forms. A node whose body is in `inlined` is replaced by the nodes of that body.
     fn gather<S: Side>(
         &self,
         nest: &LoopNest<Lowered, L, S>,
         body: Body,
-        apart: &Bodies<()>,
+        inlined: &Bodies<()>,
         done: &Bodies<Inner>,
     ) -> Result<Vec<Node<L>>> {
         let mut parts = try_with_capacity("normalize", body.len as usize)?;
+        // The stack holds the remaining nodes of the body, and of each body that is being inlined
+        // into it, with their offsets.
         let mut stack = vec![(nest.body(body), Offsets::ZERO)];
         while let Some((nodes, at)) = stack.pop() {
             let Some((node, rest)) = nodes.split_first() else { continue };
@@ -169,8 +186,8 @@ impl<L: Leaf> Normalizer<L> {
             if drop_empty::applies(node) {
                 continue;
             }
-            if let Some((inner, _, body)) = inline_unit::once(node)
-                && apart.contains_key(&body)
+            if let Some((inner, _, body)) = inline_unit::unit_body(node)
+                && inlined.contains_key(&body)
             {
                 stack.push((nest.body(body), at + inner));
                 continue;
@@ -189,50 +206,50 @@ impl<L: Leaf> Normalizer<L> {
         Ok(parts)
     }
 
-    /// The rewrites of one list of nodes whose bodies are normal.
+    /// Rewrites a list of nodes whose own bodies are normal, and interns the result.
     fn rewrite(&mut self, mut parts: Vec<Node<L>>) -> Result<Inner> {
-        if let Some((p, step)) = period::of_parts(self, &parts) {
+        if let Some((p, step)) = period::find_in_parts(self, &parts) {
             let trip = (parts.len() / p) as u64;
             parts.truncate(p);
-            let inner = self.parts(parts)?;
-            let list = self.repeated(trip, step, inner)?;
-            return self.close(list);
+            let inner = self.rewrite_parts(parts)?;
+            let list = self.loop_over_body(trip, step, inner)?;
+            return self.intern(list);
         }
-        self.parts(parts)
+        self.rewrite_parts(parts)
     }
 
-    /// Normalizes nodes that do not repeat themselves.
-    fn parts(&mut self, mut parts: Vec<Node<L>>) -> Result<Inner> {
+    /// Rewrites a list of nodes that is not a repetition of a shorter list, and interns the result.
+    fn rewrite_parts(&mut self, mut parts: Vec<Node<L>>) -> Result<Inner> {
         if let [_] = &parts[..]
             && let Some(node) = parts.pop()
         {
-            return self.single(node);
+            return self.rewrite_single(node);
         }
         let list = inline_unit::rewrite(self, parts, Normalizer::simplify)?;
-        let list = self.list(list)?;
-        self.close(list)
+        let list = self.rewrite_list(list)?;
+        self.intern(list)
     }
 
-    /// The body of one node whose own body is normal.
-    fn single(&mut self, node: Node<L>) -> Result<Inner> {
-        if let Some((at, _, body)) = inline_unit::once(&node) {
+    /// Rewrites a body of one node whose own body is normal.
+    fn rewrite_single(&mut self, node: Node<L>) -> Result<Inner> {
+        if let Some((at, _, body)) = inline_unit::unit_body(&node) {
             return Ok(Inner { body, base: at });
         }
         let mut list = Vec::with_capacity(1);
         self.simplify(node, &mut list)?;
-        let list = self.list(list)?;
-        self.close(list)
+        let list = self.rewrite_list(list)?;
+        self.intern(list)
     }
 
-    /// A body of one node that is normal itself.
-    fn lone(&mut self, node: Node<L>) -> Result<Inner> {
-        match inline_unit::once(&node) {
+    /// Returns the body that consists of one normal node. A unit loop is replaced by its body.
+    fn single_normal(&mut self, node: Node<L>) -> Result<Inner> {
+        match inline_unit::unit_body(&node) {
             Some((at, _, body)) => Ok(Inner { body, base: at }),
-            None => self.close(vec![node]),
+            None => self.intern(vec![node]),
         }
     }
 
-    /// The rewrites of a single node whose body is normal; appends what is left of it.
+    /// Rewrites a single node whose body is normal, and appends what remains of it to `out`.
     fn simplify(&mut self, node: Node<L>, out: &mut Vec<Node<L>>) -> Result<()> {
         if drop_empty::applies(&node) {
             return Ok(());
@@ -244,10 +261,12 @@ impl<L: Leaf> Normalizer<L> {
         Ok(())
     }
 
-    /// The rewrites of a whole list of simplified nodes.
-    fn list(&mut self, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
+    /// Rewrites a list of simplified nodes as a whole: merges neighbours, and turns repetitions
+    /// into loops and tables.
+    fn rewrite_list(&mut self, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
         let mut list = merge_copies::rewrite(self, list)?;
-        // What was rerolled may continue or repeat its neighbours in turn. Every pass but the last shortens the list.
+        // A loop that rerolling made may itself continue or repeat its neighbours, so repeat these
+        // rewrites until the list no longer gets shorter, but at most `MAX_PASSES` times.
         for _ in 0..MAX_PASSES {
             let before = list.len();
             list = absorb::rewrite(self, list)?;
@@ -260,36 +279,42 @@ impl<L: Leaf> Normalizer<L> {
         Ok(list)
     }
 
-    /// A loop over `list`, simplified: used by the rewrites that make loops.
-    fn looped(&mut self, trip: u64, step: Offsets, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
-        let inner = self.close(list)?;
-        self.repeated(trip, step, inner)
+    /// Returns the simplified loop over `list`, for the rewrites that make loops.
+    fn loop_over_list(&mut self, trip: u64, step: Offsets, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
+        let inner = self.intern(list)?;
+        self.loop_over_body(trip, step, inner)
     }
 
-    /// A loop over a rewritten body, simplified.
-    fn repeated(&mut self, trip: u64, step: Offsets, Inner { body, base }: Inner) -> Result<Vec<Node<L>>> {
+    /// Returns the simplified loop over a body that has been rewritten already.
+    fn loop_over_body(
+        &mut self,
+        trip: u64,
+        step: Offsets,
+        Inner { body, base }: Inner,
+    ) -> Result<Vec<Node<L>>> {
         let mut out = Vec::with_capacity(1);
         let node = Node::Loop { at: base, trip: Quantity::fixed(trip), step, body };
         self.simplify(node, &mut out)?;
         Ok(out)
     }
 
-    /// Hoists the offset of the first node and interns the list.
-    fn close(&mut self, mut list: Vec<Node<L>>) -> Result<Inner> {
+    /// Hoists the offset of the first node out of the list, and interns the list.
+    fn intern(&mut self, mut list: Vec<Node<L>>) -> Result<Inner> {
         let base = hoist::rewrite(&mut list);
-        // One hash for both: that of a long column takes as long as copying it.
+        // `entry` hashes the list once for look-up and insertion. Hashing a long column takes as
+        // long as copying it.
         let body = match self.interned.entry(list) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(place) => {
                 let list = place.key();
                 let body = Body { start: self.nodes.len() as u32, len: list.len() as u32 };
                 try_reserve("normalize", &mut self.nodes, list.len())?;
-                try_reserve("normalize", &mut self.weights, list.len())?;
-                let mut weight = self.weights.last().copied().unwrap_or_default();
+                try_reserve("normalize", &mut self.copy_costs, list.len())?;
+                let mut total = self.copy_costs.last().copied().unwrap_or_default();
                 for node in list {
                     self.nodes.push(node.clone());
-                    weight = inline_unit::weight(node).saturating_add(weight);
-                    self.weights.push(weight);
+                    total = inline_unit::copy_cost(node).saturating_add(total);
+                    self.copy_costs.push(total);
                 }
                 *place.insert(body)
             }
@@ -297,7 +322,8 @@ impl<L: Leaf> Normalizer<L> {
         Ok(Inner { body, base })
     }
 
-    /// Copies what `root` reaches into a fresh vector, children first, each body once: equal nests become equal vectors.
+    /// Copies `root` and all bodies inside it into a new vector, children first and each body once,
+    /// so that equal nests become equal vectors.
     fn compact<S: Side>(&self, root: Body, size: i64, extent: i64) -> Result<LoopNest<Normal, L, S>> {
         let mut placed: Bodies<Body> = HashMap::default();
         let mut nodes: Vec<Node<L>> = Vec::new();
@@ -308,7 +334,8 @@ impl<L: Leaf> Normalizer<L> {
             }
             if !expanded {
                 stack.push((body, true));
-                // Reversed so that the first child is placed first.
+                // The children are pushed in reverse order, so that the first child is placed
+                // first.
                 stack.extend(self.body(body).iter().rev().filter_map(Node::body).map(|b| (b, false)));
                 continue;
             }

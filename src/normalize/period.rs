@@ -1,31 +1,37 @@
-//! `X0 .. Xn-1` where `X(i+p)` is `X(i)` moved by a constant `s`  -->  `loop n/p step s { X0 .. Xp-1 }`.
+//! `X0 .. Xn-1` where `X(i+p)` is `X(i)` moved by a constant `s`  -->  `loop n/p step s { X0 ..
+//! Xp-1 }`.
 //!
-//! The smallest period `p < n` that divides `n`, over the sequence of (shape, distance to the previous element): constant strides
-//! (p = 1, the reroll of indexed types and of structs of equal parts) and periodic tables are the same rewrite. Elements are rows
-//! with their lengths, or nodes with their shapes.
+//! `p` is the smallest period `p < n` that divides `n`, in the sequence of (shape, distance to the
+//! previous element). Constant strides (`p = 1`, as in indexed types and in structs of equal parts)
+//! and periodic tables are thus one rewrite. An element is either a row or a node. The shape of a
+//! row is its length, and all rows of a table have one shape. The shape of a node is everything but
+//! its offset.
 //!
-//! The divisors of `n` are tried in turn, which ends at the first elements where there is no period. Sequences that nearly have one
-//! go to the failure function of Knuth, Morris and Pratt, so that all is O(n).
+//! The divisors of `n` are tried in turn. If there is no period, each divisor usually fails at the
+//! first elements. For sequences that almost have a period, the failure function of Knuth, Morris
+//! and Pratt is used instead, so that the time is O(n) in any case.
 
 use super::Normalizer;
 use crate::error::Result;
 use crate::nest::{Leaf, Node, Offsets};
 
-/// Returns the smallest proper period of `n` elements that divides `n`, with the constant distance; elements are given by their offset
-/// and by whether two of them have one shape.
-pub(super) fn of(
+/// Returns the smallest proper period that divides the number of elements `n`, and the constant
+/// distance from one period to the next. `at` returns the offset of an element, and `same_shape`
+/// whether two elements have one shape.
+pub(super) fn find(
     n: usize,
     at: impl Fn(usize) -> Offsets,
-    alike: impl Fn(usize, usize) -> bool,
+    same_shape: impl Fn(usize, usize) -> bool,
 ) -> Option<(usize, Offsets)> {
     if n < 2 {
         return None;
     }
-    // Letters 1..n: the shape of element i and its distance to element i - 1. Element 0 has a shape only.
-    let same = |i: usize, j: usize| alike(i, j) && at(i) - at(i - 1) == at(j) - at(j - 1);
-    let mut budget = NEARLY * n;
+    // The letters 1..n of the sequence: letter `i` is the shape of element `i` and its distance
+    // from element `i - 1`. Element 0 has no distance, so its shape is compared separately.
+    let same = |i: usize, j: usize| same_shape(i, j) && at(i) - at(i - 1) == at(j) - at(j - 1);
+    let mut budget = COMPARISONS_PER_ELEMENT * n;
     for p in divisors(n) {
-        if !alike(0, p) {
+        if !same_shape(0, p) {
             continue;
         }
         let held = (1..n - p).take_while(|&i| same(i + p, i)).count();
@@ -35,17 +41,18 @@ pub(super) fn of(
         budget = match budget.checked_sub(held) {
             Some(left) => left,
             None => {
-                return by_borders(n, same, |p| alike(0, p)).map(|p| (p, at(p) - at(0)));
+                return by_borders(n, same, |p| same_shape(0, p)).map(|p| (p, at(p) - at(0)));
             }
         };
     }
     None
 }
 
-/// Comparisons per element before the divisors of the length are given up.
-const NEARLY: usize = 4;
+/// Number of successful comparisons per element after which trying divisors is given up and the
+/// failure function is used.
+const COMPARISONS_PER_ELEMENT: usize = 4;
 
-/// The proper divisors of `n`, ascending.
+/// Returns the proper divisors of `n` in ascending order.
 fn divisors(n: usize) -> impl Iterator<Item = usize> {
     let root = n.isqrt();
     let small = (1..=root).filter(move |d| n.is_multiple_of(*d));
@@ -53,14 +60,18 @@ fn divisors(n: usize) -> impl Iterator<Item = usize> {
     small.chain(large.filter(move |&d| d > root)).filter(move |&d| d < n)
 }
 
-/// The smallest proper period of the letters 1..n that divides `n` and begins as element 0 does.
+/// Returns the smallest proper period `p` of the letters 1..n that divides `n` and for which
+/// `begins(p)` is true. Letter `i` is the shape of element `i` and its distance from element
+/// `i - 1`, and `same` compares two letters. `begins(p)` says whether element `p` has the shape of
+/// element 0.
 fn by_borders(
     n: usize,
     same: impl Fn(usize, usize) -> bool,
     begins: impl Fn(usize) -> bool,
 ) -> Option<usize> {
     let m = n - 1;
-    // fail[k] = length of the longest proper border of letters 1..=k.
+    // `fail[k]` is the length of the longest proper border of the letters 1..=k. A border is a
+    // prefix that is also a suffix.
     let mut fail = vec![0_u32; m + 1];
     let mut k = 0;
     for i in 2..=m {
@@ -72,7 +83,8 @@ fn by_borders(
         }
         fail[i] = k as u32;
     }
-    // Periods of the letters in ascending order are m - border, along the chain of borders.
+    // Each border of all `m` letters gives a period `m - border`. The chain of borders is in
+    // descending order, so the periods are in ascending order.
     let mut border = fail[m] as usize;
     loop {
         let p = m - border;
@@ -89,11 +101,13 @@ fn by_borders(
     }
 }
 
-/// Returns the period of a list of parts that are not simplified yet, if one of them is more than a run of bytes.
+/// Returns the period of a list of nodes that are not simplified yet, if one of these nodes is more
+/// than a run of bytes.
 ///
-/// Such parts are rolled before their leaves are merged with those of their neighbours: an array of structs is the same loop
-/// whether a contiguous or an indexed type made it.
-pub(super) fn of_parts<L: Leaf>(n: &Normalizer<L>, parts: &[Node<L>]) -> Option<(usize, Offsets)> {
+/// Such a list is turned into a loop before the leaves of its nodes are merged with the leaves of
+/// their neighbours, so that an array of structs becomes the same loop whether a contiguous or an
+/// indexed type made it.
+pub(super) fn find_in_parts<L: Leaf>(n: &Normalizer<L>, parts: &[Node<L>]) -> Option<(usize, Offsets)> {
     let composite = |node: &Node<L>| match node {
         Node::Loop { body, .. } | Node::Table { body, .. } => !matches!(n.body(*body), [Node::Copy { .. }]),
         Node::Blocks { .. } | Node::Copy { .. } => false,
@@ -101,22 +115,23 @@ pub(super) fn of_parts<L: Leaf>(n: &Normalizer<L>, parts: &[Node<L>]) -> Option<
     if parts.len() < 2 || !parts.iter().any(composite) {
         return None;
     }
-    of(parts.len(), |i| parts[i].at(), |i, j| parts[i].alike(&parts[j]))
+    find(parts.len(), |i| parts[i].at(), |i, j| parts[i].equal_except_offset(&parts[j]))
 }
 
-/// Turns a list of nodes that repeats itself as a whole into one loop.
+/// Turns a list of nodes that is a repetition of a shorter list into one loop.
 pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
     if list.len() < 2 || list.iter().any(Node::carries_count) {
         return Ok(list);
     }
-    let Some((p, step)) = of(list.len(), |i| list[i].at(), |i, j| list[i].alike(&list[j])) else {
+    let Some((p, step)) = find(list.len(), |i| list[i].at(), |i, j| list[i].equal_except_offset(&list[j]))
+    else {
         return Ok(list);
     };
     let trip = (list.len() / p) as u64;
     let mut list = list;
     list.truncate(p);
-    let list = n.list(list)?;
-    n.looped(trip, step, list)
+    let list = n.rewrite_list(list)?;
+    n.loop_over_list(trip, step, list)
 }
 
 #[cfg(test)]
@@ -133,18 +148,24 @@ mod tests {
 
     #[test]
     fn both_ways_find_the_smallest_period() {
-        // Distances and shapes of two kinds, of every sequence up to 9 elements; then long ones that nearly have a period.
+        // Check every sequence of up to 9 elements with two distances and two shapes, and then long
+        // sequences that almost have a period.
         let check = |places: &[i64], shapes: &[u8]| {
             let at = |i: usize| Offsets::new(places[i], 8 * i as i64);
-            let alike = |i: usize, j: usize| shapes[i] == shapes[j];
-            let same = |i: usize, j: usize| alike(i, j) && at(i) - at(i - 1) == at(j) - at(j - 1);
+            let same_shape = |i: usize, j: usize| shapes[i] == shapes[j];
+            let same = |i: usize, j: usize| same_shape(i, j) && at(i) - at(i - 1) == at(j) - at(j - 1);
             let n = places.len();
-            let period = |p: usize| {
-                n.is_multiple_of(p) && (p..n).all(|i| alike(i, i - p) && at(i) - at(i - p) == at(p) - at(0))
+            let is_period = |p: usize| {
+                n.is_multiple_of(p)
+                    && (p..n).all(|i| same_shape(i, i - p) && at(i) - at(i - p) == at(p) - at(0))
             };
-            let smallest = (1..n).find(|&p| period(p));
-            assert_eq!(of(n, at, alike), smallest.map(|p| (p, at(p) - at(0))), "{places:?} {shapes:?}");
-            assert_eq!(by_borders(n, same, |p| alike(0, p)), smallest, "{places:?} {shapes:?}");
+            let smallest = (1..n).find(|&p| is_period(p));
+            assert_eq!(
+                find(n, at, same_shape),
+                smallest.map(|p| (p, at(p) - at(0))),
+                "{places:?} {shapes:?}"
+            );
+            assert_eq!(by_borders(n, same, |p| same_shape(0, p)), smallest, "{places:?} {shapes:?}");
         };
         let places = |steps: &mut dyn Iterator<Item = i64>| -> Vec<i64> {
             steps.scan(0, |at, step| Some(std::mem::replace(at, *at + step))).collect()

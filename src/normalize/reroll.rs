@@ -1,14 +1,16 @@
-//! `X at a; X at b; X at c ..` (equal loops or tables)  -->  `loop`, or `table [0, b-a, c-a ..] { X }`.
+//! `X at a; X at b; X at c ..` (equal loops or tables)  -->  `loop`, or `table [0, b-a, c-a ..] { X
+//! }`.
 //!
-//! Condition: a run of at least two equal non-leaf nodes at constant packed distance. At constant user distance, or with a
-//! period, the run is a loop; otherwise a table. Leaves have been merged before and are left alone.
+//! Condition: a run of at least two equal nodes that are not leaves, at constant packed distance.
+//! If the user distance is constant too, or has a period, the run becomes a loop, otherwise a
+//! table. Leaves have been merged before and are left alone.
 
 use super::{Inner, Normalizer, period};
 use crate::column::{Column, try_with_capacity};
 use crate::error::Result;
 use crate::nest::{Leaf, Node, Offsets};
 
-/// Rerolls every maximal run of equal non-leaf nodes.
+/// Rerolls every maximal run of equal nodes that are not leaves.
 pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
     if list.len() < 2 {
         return Ok(list);
@@ -20,14 +22,14 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
         let mut j = i + 1;
         if first.body().is_some() && !first.carries_count() {
             let distance = |j: usize| list[j].at().packed - list[j - 1].at().packed;
-            while j < list.len() && list[j].alike(first) && distance(j) == distance(i + 1) {
+            while j < list.len() && list[j].equal_except_offset(first) && distance(j) == distance(i + 1) {
                 j += 1;
             }
         }
         if j - i < 2 {
             out.push(first.clone());
         } else {
-            let inner = n.lone(first.placed(Offsets::ZERO))?;
+            let inner = n.single_normal(first.placed(Offsets::ZERO))?;
             out.extend(run(n, inner, &list[i..j])?);
         }
         i = j;
@@ -35,14 +37,15 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
     Ok(out)
 }
 
-/// The body `inner` at each of the offsets of `list`, which have one packed distance.
+/// Returns the nodes that repeat the body `inner` at the offsets of `list`, which have a constant
+/// packed distance.
 fn run<L: Leaf>(n: &mut Normalizer<L>, inner: Inner, list: &[Node<L>]) -> Result<Vec<Node<L>>> {
     let at = |i: usize| list[i].at() + inner.base;
-    match period::of(list.len(), at, |_, _| true) {
-        Some((1, step)) => n.repeated(list.len() as u64, step, Inner { body: inner.body, base: at(0) }),
+    match period::find(list.len(), at, |_, _| true) {
+        Some((1, step)) => n.loop_over_body(list.len() as u64, step, Inner { body: inner.body, base: at(0) }),
         Some((p, step)) => {
             let table = run(n, inner, &list[..p])?;
-            n.looped((list.len() / p) as u64, step, table)
+            n.loop_over_list((list.len() / p) as u64, step, table)
         }
         None => {
             let displacements = Column::build((0..list.len()).map(|i| at(i).user.wrapping_sub(at(0).user)))?;

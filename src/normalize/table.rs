@@ -1,16 +1,21 @@
-//! `table [d0 d1 ..] at a B`  -->  `table [0 d1-d0 ..] at a + d0 B`, and `table [0 s 2s ..] B`  -->  `loop step s B`.
+//! `table [d0 d1 ..] at a B`  -->  `table [0 d1-d0 ..] at a + d0 B`, and `table [0 s 2s ..] B`  -->
+//! `loop step s B`.
 //!
-//! Rows with a period `p` become a loop over a table of `p` rows, as everywhere (`period`). So an indexed_block type at
-//! constant distance is a vector, whatever its element is, and a table starts where its first row does.
+//! If the rows have a period `p`, the table becomes a loop over a table of `p` rows (see `period`).
+//! So an indexed_block type at constant distance becomes a vector, whatever its element is, and a
+//! table starts at the place of its first row.
 //!
-//! Condition: none. Tables over one copy are left to `merge_copies`, which does the same to rows of leaves.
+//! This applies to all tables except those over one copy, which `merge_copies` treats in the same
+//! way as other rows of leaves.
 
 use super::{Inner, Normalizer, merge_copies, period};
 use crate::column::Column;
 use crate::error::Result;
 use crate::nest::{Leaf, Node, Offsets};
 
-/// Appends what `node` becomes to `out`, or gives a node of another kind back.
+/// If `node` is a table whose rows have a period, appends the loops that it becomes to `out` and
+/// returns `None`. Otherwise returns the node for the next rewrite. The rows of a returned table
+/// begin at zero, unless it is a table over one copy, which is not changed here.
 pub(super) fn rewrite<L: Leaf>(
     n: &mut Normalizer<L>,
     node: Node<L>,
@@ -23,15 +28,15 @@ pub(super) fn rewrite<L: Leaf>(
     let n_rows = displacements.len();
     let row = |i: usize| Offsets::new(displacements.get(i), packed.wrapping_mul(i as i64));
     let first = row(0);
-    if let Some((p, step)) = period::of(n_rows, row, |_, _| true) {
+    if let Some((p, step)) = period::find(n_rows, row, |_, _| true) {
         let trip = (n_rows / p) as u64;
         if p == 1 {
-            out.extend(n.repeated(trip, step, Inner { body, base: at + first })?);
+            out.extend(n.loop_over_body(trip, step, Inner { body, base: at + first })?);
         } else {
             let mut few = Vec::with_capacity(1);
             let displacements = Column::build((0..p).map(|i| displacements.get(i)))?;
             n.simplify(Node::Table { at, displacements, packed, body }, &mut few)?;
-            out.extend(n.looped(trip, step, few)?);
+            out.extend(n.loop_over_list(trip, step, few)?);
         }
         return Ok(None);
     }

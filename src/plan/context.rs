@@ -1,74 +1,79 @@
-//! The context of a plan's kernel: where each constant, table and callee of an operation stands.
+//! The context of the kernel for a plan: where code finds each constant, table and callee.
 //!
-//! A plan without straight-line moves is loops around calls; nothing in its code depends on the values of its trips, steps and offsets. Those are words
-//! of the context, one after the other, operation by operation; so layouts of one [`super::Shape`] share code. A plan with moves keeps
-//! its constants in the code, where they are displacements of the accesses, unless it moves parts of objects that lie anywhere
-//! ([`Plan::is_parametric`]): then the user offset of a move is a word too. Tables and callees are words in either case: code has no address.
+//! A plan without straight-line moves consists of loops around calls, and nothing in its code
+//! depends on the values of trips, steps and offsets. Trips, steps and offsets are then words of
+//! the context, in the order of the operations, so that layouts of one [`super::Shape`] share code.
+//! A plan with moves has its constants in the code, as displacements of the accesses. If it moves
+//! parts of objects that may lie anywhere ([`Plan::is_parametric`]), the user offset of a move is a
+//! word too. Tables and callees are always words, because code has no address in it.
 //!
-//! Invariant: the words of a call are its offsets, its callee, and its arguments in the order of the callee's parameters. Precompiled code
-//! relies on it.
+//! Invariant: the words of a call are its offsets, its callee, and its arguments in the order of
+//! the callee's parameters. Precompiled code relies on this.
 
 use super::{Body, Legal, Moving, Op, Plan};
 use crate::micro::{Argument, Micro, Role, Table, TableIndex};
-use crate::nest::FAR;
+use crate::nest::MIN_OBJECT_DISTANCE;
 
-/// A constant of an operation.
+/// Name of a constant of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// The user offset of the operation.
+    /// User offset of the operation.
     UserOffset,
-    /// Its packed offset.
+    /// Packed offset of the operation.
     PackedOffset,
-    /// Micro-kernel that it calls.
+    /// Micro-kernel that the operation calls.
     Callee,
-    /// An argument of a call.
+    /// Argument of a call, by its role.
     Argument(Role),
     /// User step of a loop.
     UserStep,
     /// Packed step of a loop or table loop.
     PackedStep,
-    /// Bytes of all iterations of a loop on the side that moves ([`Moving`]); of one instance, where the trip carries the count.
+    /// Number of bytes by which all iterations of a loop together advance on the side whose address
+    /// ends the loop ([`Moving`]). If the trip carries the instance count, this is the number for
+    /// one instance.
     Bytes,
     /// Address of the column of a table loop.
     Rows,
-    /// Address behind it.
+    /// Address after the column of a table loop.
     RowsEnd,
-    /// Most instances for the first side of a guard.
+    /// Maximum instance count for the first body of a guard.
     Limit,
 }
 
-/// Content of a context word.
+/// Contents of a context word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// A number.
+    /// A number that is known when the plan is made.
     Constant(i64),
     /// The address of a table.
     Table(TableIndex),
-    /// The address behind a table.
+    /// Address after the end of a table.
     TableEnd(TableIndex),
     /// The address of a micro-kernel.
     Callee(Micro),
 }
 
-/// A context before its addresses are known: plain data, which an object writer could turn into relocations.
+/// A context whose addresses are not known yet. A template is plain data, so a program that writes
+/// object files could turn the addresses into relocations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     /// The words in order.
     pub words: Vec<Word>,
-    /// Tables that [`Word::Table`] names.
+    /// Tables that [`Word::Table`] and [`Word::TableEnd`] name by index.
     pub tables: Vec<Table>,
 }
 
-/// Where code finds a constant.
+/// Place where code finds a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand {
-    /// In itself.
+    /// The constant is in the code.
     Immediate(i64),
-    /// In a context word.
+    /// The constant is the context word with this index.
     Word(u32),
 }
 
-/// Calls `f` for the constants of `op` in the order of their words.
+/// Calls `f` for every constant of `op`, in the order of their context words.
 fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
     if !matches!(op, Op::Guard { .. }) {
         f(Field::UserOffset, Word::Constant(op.at().user));
@@ -77,13 +82,14 @@ fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
         f(Field::PackedOffset, Word::Constant(op.at().packed));
     }
     match op {
-        // Where it goes in the stream is a matter of lengths, which the code depends on anyway.
+        // The packed offset of a move is not a word. It follows from lengths, on which the code
+        // depends anyway.
         Op::Move { .. } | Op::Permute { .. } => {}
         Op::Guard { limit, .. } => f(Field::Limit, Word::Constant(*limit as i64)),
         Op::Loop { trip, step, .. } => {
             f(Field::UserStep, Word::Constant(step.user));
             f(Field::PackedStep, Word::Constant(step.packed));
-            let moved = Moving::of(*step).map_or(0, |moving| moving.choose(step.user, step.packed));
+            let moved = Moving::from_step(*step).map_or(0, |moving| moving.choose(step.user, step.packed));
             f(Field::Bytes, Word::Constant(moved.wrapping_mul(trip.k as i64)));
         }
         Op::Table { table, packed, .. } => {
@@ -105,22 +111,27 @@ fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
     }
 }
 
-/// Most words of an operation: those of a call of eight parameters.
-const MOST_WORDS: usize = 9;
+/// Maximum number of context words of an operation. A call with eight parameters has this number.
+const MAX_WORDS: usize = 9;
 
-/// Where the constants of a plan stand.
+/// Locations of the constants of a plan: for each constant, whether it is in the code or in which
+/// context word.
 #[derive(Clone, Debug)]
 pub struct Operands<'p> {
     plan: &'p Plan<Legal>,
-    /// The first word of every operation, where constants are words.
+    /// Index of the first context word of every operation. It is `None` if constants are in the
+    /// code.
     starts: Option<Vec<u32>>,
-    /// The words, where they are tables and callees only.
+    /// Context words of a plan that has its constants in the code: the addresses of its tables and
+    /// of its callees. It is empty if all constants are context words.
     words: Vec<Word>,
 }
 
 impl Plan<Legal> {
-    /// Says whether the constants of the plan are context words: if it has no moves, or some body has parts so far from each other, and in no regular
-    /// distance, that they are of several objects. Other layouts of the same objects then share its code.
+    /// Returns true if the constants of the plan are context words. This is so if the plan has no
+    /// moves, or if the operations of some body are so far apart, at irregular distances, that they
+    /// seem to belong to several objects. Layouts of the same objects at other addresses then share
+    /// the code.
     pub fn is_parametric(&self) -> bool {
         let moves = self.ops.iter().any(|op| matches!(op, Op::Move { .. } | Op::Permute { .. }));
         let scattered = |op: &Op| match op {
@@ -131,22 +142,25 @@ impl Plan<Legal> {
         !moves || self.is_scattered(self.root) || self.ops.iter().any(scattered)
     }
 
-    /// Whether the operations of `body` lie at far distances that are not all the same, as rows of a matrix would.
+    /// Returns true if operations of `body` lie at far distances that are irregular. Several far
+    /// distances that are all equal are regular, as between the rows of a matrix. A single far
+    /// distance is irregular.
     fn is_scattered(&self, body: Body) -> bool {
         let ops = self.body(body);
         let distances =
             ops.iter().zip(ops.iter().skip(1)).map(|(op, next)| next.at().user.wrapping_sub(op.at().user));
-        let mut far = distances.filter(|distance| distance.unsigned_abs() >= FAR.unsigned_abs());
+        let mut far =
+            distances.filter(|distance| distance.unsigned_abs() >= MIN_OBJECT_DISTANCE.unsigned_abs());
         far.next().is_some_and(|first| {
             far.next().is_none_or(|next| next != first || far.any(|other| other != first))
         })
     }
 
-    /// Returns the context that its code reads.
+    /// Returns the template of the context that the code reads.
     pub fn template(&self) -> Template {
         let mut words = Vec::new();
         if self.is_parametric() {
-            words.reserve(self.ops.len() * MOST_WORDS);
+            words.reserve(self.ops.len() * MAX_WORDS);
             self.ops.iter().for_each(|op| fields(op, |_, word| words.push(word)));
         } else {
             words = self.addresses();
@@ -154,7 +168,8 @@ impl Plan<Legal> {
         Template { words, tables: self.tables.clone() }
     }
 
-    /// The words of a plan whose constants stand in the code: tables and callees.
+    /// Returns the context words of a plan that has its constants in the code. These words are the
+    /// addresses of tables and callees.
     fn addresses(&self) -> Vec<Word> {
         let mut words: Vec<Word> =
             (0..self.tables.len()).map(|place| Word::Table(TableIndex::new(place))).collect();
@@ -168,7 +183,7 @@ impl Plan<Legal> {
         words
     }
 
-    /// Returns where its constants stand.
+    /// Returns where code finds each constant of the plan.
     pub fn operands(&self) -> Operands<'_> {
         if !self.is_parametric() {
             return Operands { plan: self, starts: None, words: self.addresses() };
@@ -183,12 +198,13 @@ impl Plan<Legal> {
 }
 
 impl Operands<'_> {
-    /// Says whether constants are words.
+    /// Returns true if constants are context words.
     pub fn parametric(&self) -> bool {
         self.starts.is_some()
     }
 
-    /// Returns where constant `field` of operation `i` stands; none if it has no such constant.
+    /// Returns the place of the constant `field` of operation `i`, or `None` if the operation has
+    /// no such constant.
     pub fn get(&self, i: usize, field: Field) -> Option<Operand> {
         let (mut next, mut found) = (0, None);
         fields(self.plan.ops.get(i)?, |own, word| {
@@ -199,7 +215,7 @@ impl Operands<'_> {
         });
         let (at, word) = found?;
         Some(match (&self.starts, word) {
-            // An offset of zero costs no code.
+            // An offset of zero needs no code, so it is not read from the context.
             (_, Word::Constant(0)) if matches!(field, Field::UserOffset | Field::PackedOffset) => {
                 Operand::Immediate(0)
             }

@@ -1,9 +1,11 @@
-//! Evaluation of a plan: every operation in order, one byte at a time, micro-kernels by their meaning.
+//! Reference evaluation of a plan: it does every operation in order, and a call of a micro-kernel
+//! as the micro-kernel is defined.
 //!
-//! An oracle for schedule and legalize; it shares no code with emission or with the micro-kernels themselves: what a call moves is asked of its
-//! family by the roles of its arguments, never by their order. A plan for
-//! unpack that writes a gap byte, or for pack that reads outside the span, is caught here by the slices' bounds and by the
-//! caller's comparison.
+//! The tests use this evaluation to check the results of schedule and legalize. It shares no code
+//! with the emitters or with the micro-kernels themselves: the family of a call says which blocks
+//! it moves, by the roles of its arguments and never by their order. If a plan for unpacking writes
+//! a gap, or one for packing reads outside the user's data, the bounds of the slices or the
+//! comparison by the caller shows it.
 
 use super::{Offsets, Op, Phase, Plan};
 use crate::kind::{self, Direction};
@@ -20,9 +22,10 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Moves `len` bytes as one access: all loads before all stores.
+    /// Moves `len` bytes as one access, so that all of them are loaded before the first one is
+    /// stored.
     fn block(&mut self, at: Offsets, len: u64, transform: Transform) {
-        // Nothing of nothing: the place need not exist.
+        // An empty block may lie outside the slices, so do not index them for it.
         if len == 0 {
             return;
         }
@@ -38,7 +41,7 @@ impl Machine<'_> {
         };
         to.copy_from_slice(from);
         match transform {
-            // A combination was dealt with above.
+            // Combinations have returned above.
             Transform::Copied | Transform::Combined(..) => {}
             Transform::Reversed(unit) => to.chunks_exact_mut(unit.into()).for_each(<[u8]>::reverse),
             Transform::Mirrored => to.reverse(),
@@ -47,9 +50,10 @@ impl Machine<'_> {
 }
 
 impl Machine<'_> {
-    /// Combines `len` packed bytes of values with those in user memory, one after the other.
+    /// Combines `len` packed bytes of values with the values in user memory, one after the other.
     fn combine(&mut self, at: Offsets, len: u64, op: kind::Op, value: Value) {
-        // A pair comes alone, with its padding from a second layout.
+        // A block of pairs is one pair. Its length includes the padding if the packed side is a
+        // second layout.
         let unit = if matches!(value.class(), Class::Pair(_)) { len as i64 } else { value.packed() };
         for k in 0..len as i64 / unit {
             let at = at + value.span(k);
@@ -71,15 +75,16 @@ impl<P: Phase> Plan<P> {
     /// Runs the plan for `count` instances; `origin` is the index in `user` of user offset 0.
     ///
     /// # Panics
-    /// If the plan touches a byte outside the slices.
+    /// If the plan reads or writes a byte outside the slices.
     pub fn eval(&self, count: u64, user: &mut [u8], origin: usize, packed: &mut [u8]) {
         self.eval_between(count, (user, origin as i64), (packed, 0));
     }
 
-    /// Evaluates between two slices with the indices of user and packed offset 0, which may lie outside them.
+    /// Runs the plan between two slices. Each is given with the index of its offset 0, which may
+    /// lie outside the slice.
     ///
     /// # Panics
-    /// As [`Plan::eval`].
+    /// Panics under the same condition as [`Plan::eval`].
     pub fn eval_between(
         &self,
         count: u64,
@@ -88,6 +93,8 @@ impl<P: Phase> Plan<P> {
     ) {
         let mut machine = Machine { direction: self.direction(), user, origin, packed, packed_origin };
         let mut stack = vec![Pending::Ops { ops: self.body(self.root()), at: Offsets::ZERO }];
+        // The stack holds what is still to be done, the innermost part last: the rest of a body, or
+        // the next iteration of a loop or table.
         while let Some(top) = stack.last_mut() {
             match top {
                 Pending::Ops { ops, at } => {
@@ -120,6 +127,10 @@ impl<P: Phase> Plan<P> {
                     }
                 }
                 Pending::Iterate { op, i, at } => {
+                    // Find the number of iterations, `trip`, and the offset `here` at which
+                    // iteration `i` begins. If the last iteration of a table is done, row `i` does
+                    // not exist and must not be read; the table is then popped from the stack
+                    // below.
                     let (trip, here) = match op {
                         Op::Loop { trip, step, .. } => (trip.at(count), at.step(*step, *i as i64)),
                         Op::Table { table, packed, .. } => {
@@ -151,7 +162,7 @@ mod tests {
     use crate::plan::{Legal, Quantity, Scheduled, Words};
     use crate::target::{Level, Target};
 
-    /// Packs byte 0 behind the guard and byte 1 beside it, two bytes further on than an operation outside.
+    /// Returns a plan that packs byte 0, and then byte 2 or 3 as a guard inside a loop decides.
     fn guarded(limit: u64) -> Plan<Scheduled> {
         let moved = |user, packed| Op::Move { at: Offsets::new(user, packed), len: 1 };
         let body = |start| Body { start, len: 1 };
@@ -181,7 +192,7 @@ mod tests {
         }
     }
 
-    /// One operation, unpacked from packed bytes `0, 1, 2 ..` into eight bytes of 99.
+    /// Runs one operation that unpacks from packed bytes `0, 1, 2 ..` into eight bytes of value 99.
     fn unpacked(op: Op, tables: Vec<Table>, count: u64) -> [u8; 8] {
         let root = Body { start: 0, len: 1 };
         let plan: Plan<Scheduled> =
@@ -192,7 +203,9 @@ mod tests {
         user
     }
 
-    /// Not in type-map order, so that a transpose that should not have been chosen shows: the first of entries in one place is the last.
+    /// A transpose is evaluated in an order different from the type map, so that tests notice a
+    /// transpose that was chosen although entries overlap: of two entries at one place, the first
+    /// is written last.
     #[test]
     fn a_transpose_shows_overlap() {
         let transpose = |outer: i64, inner: i64| {
@@ -207,7 +220,8 @@ mod tests {
 
     #[test]
     fn a_permutation_moves_each_word_to_its_place() {
-        // Backwards, every other word; then forwards the words between.
+        // The first permutation moves every other word, backwards. The second moves the words
+        // between them, forwards.
         let words = |first: i64, by: i64| {
             let offsets: Vec<i64> = (0..8).map(|i| first + i * by).collect();
             Words::new(8, &offsets).unwrap()
@@ -231,7 +245,8 @@ mod tests {
         assert_eq!([0, 2, 14].map(word), [56, 48, 0]);
         assert_eq!([1, 3, 15].map(word), [64, 72, 120]);
         assert_eq!(user[24..32], [72, 73, 74, 75, 76, 77, 78, 79]);
-        // Only late, only where the instructions are, only bytes.
+        // Permutations are valid only in the legal phase, for targets that have them, and for
+        // bytes.
         let fails = |plan: Plan<Legal>| plan.verify().is_err();
         let ops = || plan.ops().to_vec();
         let early: Plan<Scheduled> = Plan::new(ops(), plan.root(), vec![], plan.kind(), plan.target());
@@ -258,7 +273,7 @@ mod tests {
         };
         let counted = call(Quantity::counted(1), Quantity::fixed(2), 1);
         assert_eq!(unpacked(counted, vec![], 2), [99, 0, 1, 99, 2, 3, 99, 99]);
-        // Nothing of nothing, wherever that is.
+        // An empty block is not moved, wherever it lies.
         for far in [-100, 100] {
             assert_eq!(unpacked(call(Quantity::fixed(1), Quantity::counted(4), far), vec![], 0), [99; 8]);
         }

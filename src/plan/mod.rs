@@ -1,8 +1,10 @@
-//! The plan IR: how the bytes of a nest are moved. Order, units, unrolling and micro-kernels are explicit.
+//! The plan IR, which says how the bytes of a nest are moved. Order, units, unrolling and
+//! micro-kernels are explicit.
 //!
-//! A plan is a flat vector of operations with bodies as in [`crate::nest`]. Moves are straight-line; loops advance two
-//! pointers; calls hand a whole innermost loop to a precompiled micro-kernel. Phases: [`Scheduled`] (moves of any length) and
-//! [`Legal`] (every move is one load and one store that the target has). Source: docs/IR.md, section "Plan".
+//! A plan is a flat vector of operations, with bodies as in [`crate::nest`]. Moves are
+//! straight-line code, loops advance two pointers, and calls hand a whole innermost loop to a
+//! precompiled micro-kernel. Phases: [`Scheduled`] (moves of any length) and [`Legal`] (every move
+//! is one load and one store that the target has). Source: docs/IR.md, section "Plan".
 
 mod context;
 mod eval;
@@ -27,16 +29,16 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Phase of a plan.
+/// Phase of a plan, as a marker type.
 pub trait Phase: sealed::Sealed + Copy + fmt::Debug + 'static {
-    /// The name used in the text form.
+    /// Name of the phase in the text form.
     const NAME: &'static str;
 }
 
 /// The phase that `schedule` produces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scheduled;
-/// The phase that `legalize` produces: ready for emission.
+/// The phase that `legalize` produces, which is ready for emission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Legal;
 
@@ -49,15 +51,18 @@ impl Phase for Legal {
     const NAME: &'static str = "legal";
 }
 
-/// Most straight-line moves in one kernel (prototype on AMD Zen 4: 64 copies cost 257 us and 1.7 KB of code, 2,300 cost 5.5 ms).
+/// Maximum number of straight-line moves in one kernel (a prototype on AMD Zen 4 took 257 us and
+/// 1.7 KB of code for 64 copies, and 5.5 ms for 2,300).
 pub const MAX_MOVES: usize = 64;
-/// Most bytes that the straight-line moves of one kernel move, in whole vectors: [`MAX_MOVES`] of 96.
+/// Maximum number of bytes that the straight-line moves of one kernel move, each rounded up to
+/// whole vectors: [`MAX_MOVES`] moves of 96 bytes.
 pub const MAX_MOVED: u64 = 6 << 10;
 
-/// One operation. Offsets are relative to the iteration that contains it; a call's block `i` is at `at + i * strides`.
+/// One operation. Offsets are relative to the iteration that contains it. Block `i` of a call is at
+/// `at + i * strides`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// `trip` iterations of `body`, `unroll` of them per trip through the loop.
+    /// Repeats `body` `trip` times, with `unroll` iterations per turn of the emitted loop.
     Loop {
         /// Offset of iteration 0.
         at: Offsets,
@@ -65,48 +70,52 @@ pub enum Op {
         trip: Quantity,
         /// Strides in bytes.
         step: Offsets,
-        /// Iterations per trip through the emitted loop, at least 1.
+        /// Iterations per turn of the emitted loop, at least 1.
         unroll: u32,
         /// Body of one iteration.
         body: Body,
     },
-    /// `body` once per row of a column: user offset `at.user + row`, packed offset `at.packed + i * packed`.
+    /// Does `body` once for each row of a column, at user offset `at.user + row` and at packed
+    /// offset `at.packed + i * packed`.
     Table {
         /// Offset added to every iteration.
         at: Offsets,
-        /// The table that is the column.
+        /// Index of the column among the tables of the plan.
         table: TableIndex,
         /// Packed stride in bytes.
         packed: i64,
         /// Body of one iteration.
         body: Body,
     },
-    /// Copies `len` bytes (straight-line). In the legal phase `len` is a power of two of at most 64. A pack may read past the mapped
-    /// bytes of one block into a gap; a later move of the same iteration then writes the right bytes over it.
+    /// Copies `len` bytes by straight-line code. In the legal phase `len` is a power of two of at
+    /// most 64.
     Move {
         /// Offsets of both sides.
         at: Offsets,
-        /// Bytes.
+        /// Number of bytes.
         len: u32,
     },
-    /// Copies 64 packed bytes whose words lie near each other on the user's side, all of them before what follows. In the legal phase only, for
-    /// emitters that permute. A pack reads the bytes between the lowest word and the highest too.
+    /// Copies 64 packed bytes whose words lie near each other on the user's side, and completes
+    /// before the next operation. It exists in the legal phase only, for emitters that have
+    /// permutations. Packing also reads the bytes between the lowest and the highest word.
     Permute {
         /// Offset of the lowest word, and of the packed bytes.
         at: Offsets,
-        /// Places of the words.
+        /// Places of the words on the user's side.
         words: Words,
     },
-    /// Hands a whole innermost loop to a micro-kernel.
+    /// Calls a micro-kernel for a whole innermost loop.
     Call {
         /// Offset that the arguments are relative to.
         at: Offsets,
-        /// Callee and arguments.
+        /// Micro-kernel and arguments.
         call: Call,
     },
-    /// `then` for at most `limit` instances, `otherwise` for more: for orders that need disjoint entries.
+    /// Does `then` if there are at most `limit` instances, and `otherwise` if there are more. The
+    /// operations in `then` do not follow type-map order, which is right only if no two entries
+    /// overlap.
     Guard {
-        /// Largest instance count for `then`.
+        /// Maximum instance count for `then`.
         limit: u64,
         /// The reordered operations.
         then: Body,
@@ -137,22 +146,24 @@ impl Op {
     }
 }
 
-/// The side whose address tells when a loop is over.
+/// Side whose address decides when a loop ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Moving {
-    /// The packed one, which always moves along a stream.
+    /// The packed side. In a stream, every loop advances on this side.
     Packed,
-    /// The user's, where a second layout has several iterations in one place.
+    /// The user's side. It ends a loop whose iterations are all at one packed place, which occurs
+    /// only if the packed side is a second layout.
     User,
 }
 
 impl Moving {
-    /// That of a loop of steps `step`; none where neither moves.
-    pub fn of(step: Offsets) -> Option<Moving> {
+    /// Returns the side whose address ends a loop with step `step`: the packed side if its step is
+    /// not 0, and otherwise the user's side. The result is `None` if both steps are 0.
+    pub fn from_step(step: Offsets) -> Option<Moving> {
         if step.packed != 0 { Some(Moving::Packed) } else { (step.user != 0).then_some(Moving::User) }
     }
 
-    /// Returns the step, or address, of that side.
+    /// Returns `user` or `packed`, whichever belongs to this side.
     pub fn choose<T>(self, user: T, packed: T) -> T {
         match self {
             Moving::Packed => packed,
@@ -173,7 +184,8 @@ pub struct Plan<P> {
 }
 
 impl<P: Phase> Plan<P> {
-    /// Returns a plan from its parts; calls and table loops name `tables` by index. Check it with [`Plan::verify`].
+    /// Makes a plan of its parts, in which calls and table loops name `tables` by index. Nothing is
+    /// checked here; [`Plan::verify`] does that.
     pub fn new(ops: Vec<Op>, root: Body, tables: Vec<Table>, kind: impl Into<Kind>, target: Target) -> Self {
         Self { ops, root, tables, kind: kind.into(), target, phase: PhantomData }
     }
@@ -198,29 +210,29 @@ impl<P: Phase> Plan<P> {
         &self.tables
     }
 
-    /// Returns the column of a table loop.
+    /// Returns the column of a table loop, or `None` if the table is not a column.
     pub fn column(&self, table: TableIndex) -> Option<&Column> {
         table.of(&self.tables)?.column()
     }
 
-    /// Returns the kind of transfer that it does.
+    /// Returns the kind of transfer that the plan does.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Pack or unpack.
+    /// Returns the direction of the transfer: pack or unpack.
     pub fn direction(&self) -> Direction {
         self.kind.direction
     }
 
-    /// Returns the target that it was made for.
+    /// Returns the target that the plan was made for.
     pub fn target(&self) -> Target {
         self.target
     }
 }
 
 impl<P: Phase> Plan<P> {
-    /// One line for tables: the calls and the shape of the loops around them.
+    /// Returns a summary in one line: the micro-kernels called, and the numbers of moves and loops.
     pub fn summary(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
         let mut moves = 0;

@@ -1,15 +1,17 @@
-//! Shapes: what the code of a parametric plan depends on. Plans of one shape share code.
+//! Shapes: the properties on which the code of a parametric plan depends. A plan is parametric if
+//! its constants are not in its code. Plans of equal shape share code.
 
 use super::{Body, Legal, Moving, Offsets, Op, Plan, Words};
 use crate::kind::Direction;
 use crate::micro::Role;
 use crate::target::Target;
 
-/// Most operations of a plan with moves that has a shape: what is kept of it stays small.
-const MAX_OPS: usize = 64;
+/// Maximum number of operations in a plan with moves. Larger plans do not share code, so that the
+/// shapes that are kept stay small.
+const MAX_SHARED_OPS: usize = 64;
 
-/// Properties on which the code of a parametric plan depends. Callees are context words: only what they are given matters, not which way
-/// they go.
+/// Properties on which the code of a parametric plan depends. Callees are context words, so the
+/// shape has only the form of their arguments, not the direction of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     target: Target,
@@ -19,7 +21,7 @@ pub struct Shape {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ShapeOp {
-    /// Whether the offset is other than zero on each side: zero offsets cost no code.
+    /// Whether the user offset and the packed offset differ from zero. Zero offsets need no code.
     moved: (bool, bool),
     kind: ShapeKind,
 }
@@ -46,9 +48,9 @@ enum ShapeKind {
         body: Body,
     },
     Call {
-        /// Whether the packed address comes first.
+        /// Whether the packed address is the first parameter.
         packed_first: bool,
-        /// Which parameters carry the count, a bit each.
+        /// The parameters that carry the instance count, one bit each.
         counted: u16,
         parameters: usize,
     },
@@ -59,14 +61,15 @@ enum ShapeKind {
 }
 
 impl Plan<Legal> {
-    /// Returns the shape of a parametric plan; none of others, and of those with very many moves.
+    /// Returns the shape of a parametric plan. The result is `None` for other plans, and for plans
+    /// with moves and more than `MAX_SHARED_OPS` operations.
     pub fn shape(&self) -> Option<Shape> {
         if !self.is_parametric() {
             return None;
         }
         let ops = self.ops.iter().map(|op| {
             let kind = match op {
-                Op::Move { .. } | Op::Permute { .. } if self.ops.len() > MAX_OPS => return None,
+                Op::Move { .. } | Op::Permute { .. } if self.ops.len() > MAX_SHARED_OPS => return None,
                 Op::Move { at, len } => {
                     ShapeKind::Move { direction: self.direction(), len: *len, packed: at.packed }
                 }
@@ -74,7 +77,7 @@ impl Plan<Legal> {
                     ShapeKind::Permute { direction: self.direction(), words: *words, packed: at.packed }
                 }
                 Op::Loop { trip, step, body, .. } => {
-                    ShapeKind::Loop { counted: trip.per_count, moving: Moving::of(*step), body: *body }
+                    ShapeKind::Loop { counted: trip.per_count, moving: Moving::from_step(*step), body: *body }
                 }
                 Op::Table { table, body, .. } => {
                     ShapeKind::Table { width: self.column(*table)?.width(), body: *body }

@@ -1,4 +1,5 @@
-//! Text form of plans (grammar in docs/IR.md): printed by `ddtc explain` and compared by filetests.
+//! Text form of plans, printed by `ddtc explain` and compared by filetests. docs/IR.md has the
+//! grammar.
 
 use std::fmt;
 
@@ -10,7 +11,8 @@ impl<P: Phase> fmt::Display for Plan<P> {
         for (i, table) in self.tables().iter().enumerate() {
             writeln!(f, "table {i} = {table}")?;
         }
-        // Operations still to print, and what stands in the `else` behind them.
+        // Each entry has the operations of a body that are still to be printed, and the `else`
+        // branch that follows this body, if there is one.
         let mut stack: Vec<(&[Op], Option<&[Op]>)> = vec![(self.body(self.root()), None)];
         if self.root().len == 0 {
             writeln!(f, "nothing")?;
@@ -46,7 +48,7 @@ impl<P: Phase> fmt::Display for Plan<P> {
     }
 }
 
-/// An operation without its body.
+/// An operation as it is printed before its body.
 struct Head<'a>(&'a Op);
 
 impl fmt::Display for Head<'_> {

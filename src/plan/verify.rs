@@ -2,14 +2,16 @@
 //!
 //! 1. a body lies before the operation that uses it, inside the vector;
 //! 2. table loops name columns;
-//! 3. unroll factors and trips are at least 1, and a loop moves on one side at least;
-//! 4. straight-line moves are of bytes, and at most [`MAX_MOVES`] of them are in the whole plan, and as many legal ones
-//!    as those can become;
-//! 5. phase `Legal`: every move is a power of two of at most 64 bytes; permutations are in that phase only, for targets with AVX-512;
-//! 6. a call goes the plan's way, copies or does what the plan's operation does to a value, by a micro-kernel of a level that the target
-//!    includes, with the arguments that it takes
-//!    (`Call::verify`): each of its role's kind, something to move, the count in one of them at most, the length that it is made for, and
-//!    what its family asks.
+//! 3. unroll factors and trips are at least 1, and a loop moves on at least one side;
+//! 4. straight-line moves are of bytes; a plan in phase `Scheduled` has at most [`MAX_MOVES`] of
+//!    them, and a plan in phase `Legal` has at most as many as these can be split into;
+//! 5. phase `Legal`: every move is a power of two of at most 64 bytes; permutations are in this
+//!    phase only, for targets with AVX-512;
+//! 6. a call has the plan's direction, and copies or does to values what the plan's operation says.
+//!    Its micro-kernel is of a level that the target includes, and gets the arguments that it takes
+//!    (`Call::verify`): each of the kind that its role has, something to move, the instance count
+//!    in at most one of them, the length that the micro-kernel is made for, and what its family
+//!    asks.
 
 use super::{Legal, MAX_MOVED, MAX_MOVES, Moving, Op, Phase, Plan};
 use crate::error::{Error, Result};
@@ -17,10 +19,10 @@ use crate::kind::Operation;
 use crate::target::Level;
 
 impl<P: Phase> Plan<P> {
-    /// Checks the invariants above.
+    /// Checks the invariants that are listed at the top of this file.
     ///
     /// # Errors
-    /// The first broken invariant, with the operation's index.
+    /// The error names the first broken invariant and the index of the operation.
     pub fn verify(&self) -> Result<()> {
         let fail =
             |i: usize, what: &str| Err(Error::internal("verify plan", format!("operation {i}: {what}")));
@@ -28,6 +30,7 @@ impl<P: Phase> Plan<P> {
         if self.root().range().end > self.ops().len() {
             return fail(self.ops().len(), "root body lies outside the plan");
         }
+        // Check each operation by itself, and count the straight-line moves and permutations.
         let mut moves = 0;
         for (i, op) in self.ops().iter().enumerate() {
             if op.body().is_some_and(|b| b.range().end > i) {
@@ -38,7 +41,7 @@ impl<P: Phase> Plan<P> {
                     if *unroll == 0 || trip.k == 0 {
                         return fail(i, "loop of unroll 0 or trip 0");
                     }
-                    if Moving::of(*step).is_none() {
+                    if Moving::from_step(*step).is_none() {
                         return fail(i, "loop that moves on neither side");
                     }
                 }
@@ -86,7 +89,8 @@ impl<P: Phase> Plan<P> {
                 }
             }
         }
-        // A move becomes one access a word at most, and three for what is left of it.
+        // Legalization splits a move into at most one access for each 8 bytes and three more for
+        // the remaining bytes.
         if moves > if legal { MAX_MOVED as usize / 8 + 3 * MAX_MOVES } else { MAX_MOVES } {
             return fail(self.ops().len(), "too many straight-line moves");
         }

@@ -1,9 +1,11 @@
-//! Words of a permutation: where in the user's memory the words of 64 packed bytes lie.
+//! Words of a permutation: the places in user memory of the words of 64 packed bytes.
 
-/// The words of 64 packed bytes, each somewhere in 128 bytes of the user's, no two in one place.
+/// The words of 64 packed bytes. All words lie within 128 bytes of user memory, and no two of them
+/// are at one place.
 ///
-/// Places count words from the lowest of them, so one has place 0, and 64 bytes at either end of the span end with a word: whoever reads those
-/// reads no byte before the first word or past the last.
+/// Places are counted in words from the lowest word, which has place 0. The lowest 64 bytes of the
+/// span begin with a word and the highest 64 bytes end with one, so that code that reads both
+/// halves reads nothing before the first word or after the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Words {
     unit: u8,
@@ -11,13 +13,17 @@ pub struct Words {
 }
 
 impl Words {
-    /// Packed bytes that the words make.
+    /// Number of packed bytes that the words make up.
     pub const BYTES: u32 = 64;
-    /// Most bytes of the user's from the start of the lowest word to the end of the highest.
+    /// Maximum number of user bytes from the start of the lowest word to the end of the highest.
     pub const MAX_SPAN: u32 = 2 * Words::BYTES;
 
-    /// Makes the words of `unit` bytes, 4 or 8, that lie at `offsets` bytes from any one place, in packed order; and returns where from there
-    /// the lowest lies, in bytes. None where they make no 64 bytes, lie in no whole words of each other, too far from each other, or two in one place.
+    /// Makes the words of `unit` bytes, 4 or 8, from their user offsets in packed order. The
+    /// offsets may be relative to any place. Also returns the smallest offset.
+    ///
+    /// The result is `None` if the words do not make up 64 bytes, if their distances are not
+    /// multiples of `unit`, if they span more than [`Words::MAX_SPAN`] bytes, or if two of them are
+    /// at one place.
     pub fn new(unit: u32, offsets: &[i64]) -> Option<(i64, Words)> {
         if !matches!(unit, 4 | 8) || offsets.len() != (Words::BYTES / unit) as usize {
             return None;
@@ -37,17 +43,18 @@ impl Words {
         Some((lowest, Words { unit: unit as u8, places }))
     }
 
-    /// Returns the bytes of a word: 4 or 8.
+    /// Returns the number of bytes of a word: 4 or 8.
     pub fn unit(&self) -> u32 {
         self.unit.into()
     }
 
-    /// Returns the place of every word, in packed order, in words from the lowest.
+    /// Returns the place of every word in packed order, counted in words from the lowest.
     pub fn places(&self) -> &[u8] {
         &self.places[..(Words::BYTES / self.unit()) as usize]
     }
 
-    /// Returns the bytes from the start of the lowest word to the end of the highest: 64 to 128.
+    /// Returns the number of user bytes from the start of the lowest word to the end of the
+    /// highest: 64 to 128.
     pub fn span(&self) -> u32 {
         (u32::from(self.places().iter().copied().max().unwrap_or(0)) + 1) * self.unit()
     }
@@ -63,7 +70,7 @@ mod tests {
         let (lowest, words) = Words::new(8, &every(8, 16)).unwrap();
         assert_eq!((lowest, words.unit(), words.span()), (0, 8, 120));
         assert_eq!(words.places(), [0, 2, 4, 6, 8, 10, 12, 14]);
-        // Backwards: the lowest is the last.
+        // These offsets descend, so the last word is the lowest.
         let (lowest, words) = Words::new(4, &every(4, -8)).unwrap();
         assert_eq!((lowest, words.unit(), words.span()), (-120, 4, 124));
         assert_eq!(words.places()[..3], [30, 28, 26]);

@@ -1,24 +1,28 @@
-//! Items of the rest of a stream: nodes and parts of nodes, each at an address of its own side.
+//! Items: the nodes and parts of nodes of one side that are still to be joined. Each item has an
+//! offset in the memory of its side.
 
 use std::ops::Range;
 
 use crate::column::Column;
 use crate::nest::{Body, Leaf, LoopNest, Node, Normal};
 
-/// A node of a normal nest over a stream, or whole iterations, rows or units of one.
+/// A node of a normal nest over a stream, or some whole iterations, rows or units of such a node.
 #[derive(Clone, Debug)]
 pub(super) enum Item<'n, L> {
-    /// `n` units at `at`.
+    /// `n` adjacent units at `at`.
     Run { at: i64, n: u64, unit: L },
-    /// `trip` iterations of `body`, `step` bytes apart in memory; each is `bytes` of the stream.
+    /// `trip` iterations of `body`, at distances of `step` bytes in memory. Each iteration is
+    /// `bytes` bytes of the stream.
     Loop { at: i64, trip: u64, step: i64, bytes: u64, body: Body },
-    /// `body` at `at` and the displacements of `rows`; each is `bytes` of the stream.
+    /// `body` once for each row in `rows`, at `at` plus the displacement of the row. Each row is
+    /// `bytes` bytes of the stream.
     Table { at: i64, displacements: &'n Column, rows: Range<usize>, bytes: u64, body: Body },
-    /// The `rows` of blocks.
+    /// The rows of blocks with indices `rows`.
     Blocks { at: i64, columns: [&'n Column; 3], rows: Range<usize>, unit: L },
 }
 
-/// Which chunk of a side an inner nest was made for, wherever it lies.
+/// Identity of a chunk of one side, independent of its offset. It is used to find the body that was
+/// made for an equal chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key<L> {
     Body(Body),
@@ -27,8 +31,9 @@ pub(super) enum Key<L> {
 }
 
 impl<'n, L: Leaf> Item<'n, L> {
-    /// `node`, in a body at `base`; of its trip or length so many iterations or units.
-    pub(super) fn of(node: &'n Node<L>, base: i64, n: u64) -> Item<'n, L> {
+    /// Makes the item for `node`, in a body at offset `base`. A loop gets `n` iterations, and a
+    /// copy `n` units.
+    pub(super) fn from_node(node: &'n Node<L>, base: i64, n: u64) -> Item<'n, L> {
         let at = base.wrapping_add(node.at().user);
         match node {
             Node::Copy { unit, .. } => Item::Run { at, n, unit: *unit },
@@ -48,17 +53,17 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// Returns the nodes of `body` at `base`, the last one first.
+    /// Returns the nodes of `body` as items, in a body at offset `base`. The last node comes first.
     pub(super) fn body(nest: &'n LoopNest<Normal, L>, body: Body, base: i64) -> Vec<Item<'n, L>> {
         let whole = |node: &Node<L>| match node {
             Node::Copy { n, .. } => n.k,
             Node::Loop { trip, .. } => trip.k,
             Node::Table { .. } | Node::Blocks { .. } => 0,
         };
-        nest.body(body).iter().rev().map(|node| Item::of(node, base, whole(node))).collect()
+        nest.body(body).iter().rev().map(|node| Item::from_node(node, base, whole(node))).collect()
     }
 
-    /// Returns its bytes of the stream.
+    /// Returns the number of bytes of the stream that the item covers.
     pub(super) fn bytes(&self) -> u64 {
         match self {
             Item::Run { n, unit, .. } => n * unit.packed() as u64,
@@ -75,7 +80,8 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// Returns the bytes of the stream after each multiple of which it can be cut as it is; 0 where its parts differ.
+    /// Returns the granule: the item can be cut after every multiple of this number of bytes of the
+    /// stream. The result is 0 if its parts have different lengths.
     pub(super) fn granule(&self) -> u64 {
         match self {
             Item::Run { unit, .. } => unit.packed() as u64,
@@ -84,7 +90,8 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// Returns the bytes in memory from one granule to the next; none of rows.
+    /// Returns the distance in memory from one granule to the next, or `None` for rows, which have
+    /// no constant distance.
     pub(super) fn step(&self) -> Option<i64> {
         match self {
             Item::Run { unit, .. } => Some(unit.user()),
@@ -93,7 +100,7 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// Returns the first `k` granules, and what is left.
+    /// Cuts the item after `k` granules, and returns both parts.
     pub(super) fn cut(self, k: u64) -> (Item<'n, L>, Item<'n, L>) {
         let mut rest = self.clone();
         let mut head = self;
@@ -116,8 +123,9 @@ impl<'n, L: Leaf> Item<'n, L> {
         (head, rest)
     }
 
-    /// Puts what is left of it without its first iteration or row on `stack`, then that, taken apart. Runs stay as they are.
-    pub(super) fn open(self, nest: &'n LoopNest<Normal, L>, stack: &mut Vec<Item<'n, L>>) {
+    /// Puts the item on `stack`, with its first iteration or row replaced by the items inside that
+    /// iteration or row. A run is put there unchanged.
+    pub(super) fn unfold_first(self, nest: &'n LoopNest<Normal, L>, stack: &mut Vec<Item<'n, L>>) {
         if let Item::Run { .. } = self {
             return stack.push(self);
         }
@@ -136,7 +144,8 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// Returns where it begins.
+    /// Returns the offset of the item in memory. For rows, this is the offset that their
+    /// displacements are relative to.
     pub(super) fn at(&self) -> i64 {
         match self {
             Item::Run { at, .. }
@@ -146,7 +155,7 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// Returns the item at 0, with the key that tells it from others there; no key of rows.
+    /// Returns the item moved to offset 0, with a key that identifies it there. Rows have no key.
     pub(super) fn moved_to_zero(mut self) -> (Item<'n, L>, Option<Key<L>>) {
         let key = match &self {
             Item::Run { n, unit, .. } => Some(Key::Run(*n, *unit)),

@@ -22,7 +22,8 @@ fn refined(from: &str, to: &str) -> Refined<Byte> {
     refined
 }
 
-/// User memory for `count` instances: its size in bytes, and the index of displacement 0.
+/// Returns the user memory that `count` instances need: its size in bytes, and the index of
+/// displacement 0.
 fn memory(t: &Datatype, count: u64) -> (usize, usize) {
     let last = (count as i64 - 1).max(0) * t.extent();
     let low = (t.true_lb() + last.min(0)).min(0);
@@ -30,7 +31,8 @@ fn memory(t: &Datatype, count: u64) -> (usize, usize) {
     ((high - low) as usize, (-low) as usize)
 }
 
-/// Compares `periods` joint periods with packing by the definition and unpacking that; false where both are not joined.
+/// Compares `periods` joint periods with packing and unpacking by the definition. Returns false if
+/// the types are not joined, or if they need too much memory for the test.
 fn check(from: &Datatype, to: &Datatype, periods: u64) -> bool {
     let ((a, from_origin), (b, to_origin)) = (normal(from), normal(to));
     let Ok(refined) = refine(&a, &b).unwrap() else { return false };
@@ -40,18 +42,21 @@ fn check(from: &Datatype, to: &Datatype, periods: u64) -> bool {
         assert!(from.size() == 0 || to.size() == 0);
         return true;
     }
+    // Take as many whole instances of both types as cover the bytes of these periods.
     let bytes = refined.period * periods;
     let counts = [from, to].map(|t| bytes.div_ceil(t.size() as u64));
     if counts.into_iter().zip([from, to]).any(|(n, t)| n * t.extent().unsigned_abs() > 1 << 22) {
         return false;
     }
     let ((from_len, from_at), (to_len, to_at)) = (memory(from, counts[0]), memory(to, counts[1]));
+    // Pack the instances of `from` by the definition, and unpack the bytes of the periods to `to`.
     let mut source: Vec<u8> = (0..from_len).map(|i| (i * 7 + i / 251) as u8).collect();
     let mut stream = vec![0; (counts[0] * from.size() as u64) as usize];
     interp::pack(from, counts[0], &source, from_at, &mut stream).unwrap();
     let before = vec![0xa5; to_len];
     let mut want = before.clone();
     interp::unpack_range(to, counts[1], &stream[..bytes as usize], &mut want, to_at, 0).unwrap();
+    // The joint nest, as it is and in normal form, must move the same bytes without the stream.
     let normal = normalize::normalize(&refined.nest, from.arguments() + to.arguments()).unwrap();
     normal.nest.verify().unwrap_or_else(at);
     let periods = if refined.still { 1 } else { periods };
@@ -88,17 +93,17 @@ fn text(from: &str, to: &str) -> String {
 
 #[test]
 fn equal_structure_stays() {
-    // Two blocks of two are four of one.
+    // Two blocks of two elements match four blocks of one element.
     assert_eq!(
         text("vector(4, 1, 2, double)", "vector(2, 2, 3, double)"),
         "loop count step 56 40 {; loop 2 step 32 24 {; loop 2 step 16 8 {; copy 8"
     );
-    // A dense side has any structure.
+    // A dense side takes the structure of the other side.
     assert_eq!(
         text("resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))", "byte"),
         "loop count step 32 24 {; blocks [0:0:4 8:4:20]"
     );
-    // One matrix by columns, the other by rows.
+    // One matrix is read by columns, the other one is written by rows.
     assert_eq!(
         text(
             "contiguous(8, resized(0, 16, vector(6, 1, 10, double_complex)))",
@@ -112,13 +117,14 @@ fn equal_structure_stays() {
 fn a_period_is_the_least_common_multiple() {
     let r = refined("vector(6, 1, 2, int)", "vector(4, 1, 3, int)");
     assert_eq!((r.period, r.still, r.nest.size()), (48, false, 48));
-    // Where the one begins anew the other does not: the loops are cut there.
+    // The loops end at different places of the stream, so they are cut at these places.
     assert_eq!(
         text("vector(6, 1, 2, int)", "vector(4, 1, 3, int)"),
         "loop count step 88 120 {; loop 4 step 8 12 {; copy 4; loop 2 step 8 12 at 32 40 {; copy 4; \
          loop 2 step 8 12 at 44 64 {; copy 4; loop 4 step 8 12 at 60 80 {; copy 4"
     );
-    // The instances of a type that repeats itself are pieces of it.
+    // The iteration of the first root is a single element, not an instance of 1000, so the period
+    // is short.
     assert_eq!(refined("contiguous(1000, resized(0, 8, int))", "vector(3, 1, 2, int)").period, 12);
     assert_eq!(refined("vector(1000003, 1, 2, int)", "vector(7, 3, 5, int)").period, 4 * 21 * 1000003);
 }
@@ -133,7 +139,7 @@ fn rows_stay_rows_on_the_user_side() {
         text("vector(3, 1, 2, int)", "indexed_block(1, [5, 0, 9], int)"),
         "loop count step 20 40 {; blocks [0:0:4 8:-20:4 16:16:4]"
     );
-    // Bodies that are more than a copy are shared by their rows.
+    // A body that is more than a copy is shared by the rows that use it.
     let nest = refined(
         "hvector(3, 1, 64, vector(2, 1, 2, int))",
         "indexed_block(1, [5, 0, 9], vector(2, 1, 2, int))",
@@ -159,7 +165,8 @@ fn what_stays_in_place() {
 
 #[test]
 fn rows_are_paid_for() {
-    // Two tables of 60,000 rows that share no period make as many rows as both have, and no more.
+    // Two tables of 60,000 and 40,000 rows, without a common period, make no more rows than both
+    // have together.
     let table = |n: i64, len: i64| {
         let places: Vec<i64> = (0..n).map(|i| 3 * len * i + i % 7).collect();
         Datatype::indexed_block(len, &places, &t("int")).unwrap()
@@ -167,13 +174,14 @@ fn rows_are_paid_for() {
     let (a, b) = (table(60_000, 2), table(40_000, 3));
     let rows = refine(&normal(&a).0, &normal(&b).0).unwrap().unwrap();
     assert!(rows.nest.nodes().iter().map(Node::rows).sum::<usize>() <= 100_000);
-    // Where no instances end together soon, both unfold again and again.
+    // If the ends of instances rarely coincide, both sides would be unfolded again and again.
     let (a, b) = (table(1009, 2), table(1013, 3));
     let refused = refine(&normal(&a).0, &normal(&b).0).unwrap().map(|refined| refined.nest.nodes().len());
     assert_eq!(refused, Err(Refusal { reason: "the joint nest has too many rows" }));
 }
 
-/// Bytes are bytes, but values are combined as what they are: an integer is no float of its size.
+/// Bytes always match, but values are combined by their class: an integer is not a float of its
+/// size.
 #[test]
 fn values_of_other_classes_are_refused() {
     let values = |text: &str| {
@@ -188,11 +196,11 @@ fn values_of_other_classes_are_refused() {
     assert_eq!(joined("hindexed([1, 2], [0, 9], int)", "hindexed([2, 1], [0, 11], float)"), refused);
 }
 
-/// A nest of loops has no rows, and joining it takes steps for its nodes too.
+/// A nest of loops has no rows. Joining it costs steps for its nodes.
 #[test]
 fn nodes_are_paid_for() {
-    // More pairs than two small nests may take steps for.
-    const LOOPS: i64 = STEPS as i64 + 100;
+    // This is a larger number of pairs of loops than `BASE_STEPS` allows.
+    const LOOPS: i64 = BASE_STEPS as i64 + 100;
     let loops = |step: i64| {
         let members: Vec<Datatype> =
             (0..LOOPS).map(|i| t(&format!("vector(2, 1, {}, int)", step + i * 7 % 5))).collect();
@@ -205,7 +213,7 @@ fn nodes_are_paid_for() {
     assert_eq!(refined.period, 8 * LOOPS as u64);
 }
 
-/// Random pairs: any two layouts share a stream of bytes.
+/// Random pairs of types: any two layouts can share a stream of bytes.
 #[test]
 fn random_pairs() {
     let (mut joined, mut tried) = (0, 0);

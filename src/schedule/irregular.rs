@@ -1,8 +1,15 @@
-//! Irregular blocks as equal pieces, or in buckets.
+//! Irregular blocks, cut into equal pieces or sorted in buckets.
 //!
-//! Normalization merges neighbours, so an indexed type of many small equal elements arrives as blocks of varying multiples.
-//! A row of varying length costs a mispredicted branch; a few equal pieces, of a common divisor, cost less. Order is kept, so overlap
-//! is no matter. Lists one after the other, as members of a struct, have each a divisor of its own, and those that are the same elsewhere one table. Where there is no such divisor, rows of a length follow each other within a bucket: order matters then.
+//! Normalization merges neighbours, so an indexed type of many small equal elements arrives here as
+//! blocks whose lengths are various multiples of the element. A row whose length varies costs a
+//! mispredicted branch; a few equal pieces, whose length is a common divisor, cost less. Pieces
+//! keep the order of the entries, so overlap does not matter. Lists that follow each other, as
+//! members of a struct, each have a divisor of their own, and lists that repeat at another place
+//! share one table.
+//!
+//! If there is no such divisor, the rows within each bucket are sorted, so that rows of similar
+//! length follow each other. This changes the order of the entries, so they must not overlap where
+//! they are written.
 
 use std::ops::Range;
 
@@ -13,39 +20,45 @@ use crate::micro::rows::LENGTHS;
 use crate::nest::{Offsets, rows};
 use crate::target::cost;
 
-/// Pieces of a row that are written at once.
-const TOGETHER: usize = 8;
+/// Number of pieces that are written at once while a row is cut into a table.
+const PIECES_PER_STORE: usize = 8;
 
-/// Most calls of stretches that rows are cut into.
-const MOST: usize = 8;
+/// Maximum number of calls for the stretches that the rows of one node are cut into.
+const MAX_STRETCH_CALLS: usize = 8;
 
-/// Equal pieces of rows.
+/// Length and number of the equal pieces of some rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pieces {
-    /// Bytes of each.
+    /// Bytes of each piece.
     pub(super) len: u64,
-    /// How many there are.
+    /// Number of pieces in the rows.
     number: u64,
 }
 
-/// Rows one behind the other that are cut into equal pieces. Members of a struct that are lists follow each other in one list, and each has a length of its own.
+/// Consecutive rows that are cut into pieces of one length. Several lists that are members of a
+/// struct arrive as one list, in which each member is a stretch with a piece length of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) rows: Range<usize>,
     pub(super) pieces: Pieces,
-    /// User bytes by which the rows behind them, as many each time, lie further: one list for several arrays, and one table.
-    pub(super) again: Vec<i64>,
+    /// User offsets in bytes of the repetitions of `rows`, relative to `rows`. A repetition moves
+    /// the same rows at another user offset, and its bytes follow in the packed stream. So one list
+    /// that is used for several arrays needs only one table.
+    pub(super) repeats: Vec<i64>,
 }
 
 impl Stretch {
-    /// Returns where its calls begin, relative to the first row's list: user and packed bytes.
+    /// Returns where the micro-kernel is called: once for `rows`, and then once for each
+    /// repetition. Each item is the user and packed offset of a call, relative to the first call.
     pub(super) fn calls(&self) -> impl Iterator<Item = Offsets> {
         let bytes = (self.pieces.number * self.pieces.len) as i64;
-        let user = [0].into_iter().chain(self.again.iter().copied());
+        let user = [0].into_iter().chain(self.repeats.iter().copied());
         user.zip(0..).map(move |(user, k)| Offsets::new(user, k * bytes))
     }
 
-    /// Finds that the rows are several times the same ones elsewhere, with at most `most` calls.
+    /// Finds out whether the stretch consists of the same rows several times, at different user
+    /// offsets. If so, keeps the rows once and lists the repetitions. Of several possible divisions
+    /// it takes the one with most repetitions, with at most `most` calls.
     fn folded(mut self, [user, len]: [&Column; 2], most: usize) -> Stretch {
         let Range { start, end } = self.rows;
         let rows = end - start;
@@ -53,19 +66,19 @@ impl Stretch {
         for times in times {
             let each = rows / times;
             let further = |i: usize| user.get(start + i + each).wrapping_sub(user.get(start + i));
-            // Most are told by a few rows.
+            // A comparison of a few rows rules out most numbers of repetitions.
             if (1..4).any(|i| further(i) != further(0)) {
                 continue;
             }
             let by = |k: usize| user.get(start + k * each).wrapping_sub(user.get(start));
-            // Where each row is one piece, all are as long.
+            // If every row is one piece, all lengths are equal and need not be compared.
             let whole = self.pieces.number == rows as u64;
             let same = |k: usize| {
                 let [first, other] = [start, start + k * each].map(|from| from..from + each);
                 user.repeats(first.clone(), other.clone(), by(k)) && (whole || len.repeats(first, other, 0))
             };
             if (1..times).all(same) {
-                self.again = (1..times).map(by).collect();
+                self.repeats = (1..times).map(by).collect();
                 self.rows.end = start + each;
                 self.pieces.number /= times as u64;
                 break;
@@ -75,58 +88,65 @@ impl Stretch {
     }
 }
 
-/// Returns the pieces that beat rows of varying length, if the packed side is dense and there are such: all of one length, or in a few stretches.
-pub(super) fn dense([user, packed, len]: [&Column; 3]) -> Option<Vec<Stretch>> {
+/// Returns stretches of equal pieces for all rows, if the packed side is dense and the pieces are
+/// expected to be faster than rows of varying length.
+pub(super) fn equal_pieces([user, packed, len]: [&Column; 3]) -> Option<Vec<Stretch>> {
     let found = match (packed, len) {
         (Column::I32(packed), Column::I32(len)) => narrow(packed, len),
         _ => wide(packed, len),
     }?;
-    let found = found.ended(len.len())?;
-    let mut spare = MOST.saturating_sub(found.len());
+    let found = found.finish(len.len())?;
+    let mut spare = MAX_STRETCH_CALLS.saturating_sub(found.len());
     let fold = |stretch: Stretch| {
         let stretch = stretch.folded([user, len], 1 + spare);
-        spare -= stretch.again.len();
+        spare -= stretch.repeats.len();
         stretch
     };
     Some(found.into_iter().map(fold).collect())
 }
 
-/// Returns the longest pieces that all lengths are multiples of, for layouts of which neither side is dense.
-pub(super) fn common(len: &Column) -> Option<Pieces> {
+/// Returns the longest pieces that all lengths are multiples of, if they cost less than rows of
+/// varying length. This is for layouts of which neither side is dense.
+pub(super) fn common_pieces(len: &Column) -> Option<Pieces> {
     let total = len.iter().fold(0, |sum, l| sum + l as u64);
     let divisor = len.iter().fold(0, |divisor, l| gcd(divisor, l as u64));
-    if divisor >= cost::MIN_PIECE { better(divisor, total, len.len()) } else { None }
+    if divisor >= cost::MIN_PIECE { if_cheaper(divisor, total, len.len()) } else { None }
 }
 
-/// Pieces of `divisor` bytes, if rows of `total` bytes in all are better moved so.
-fn better(divisor: u64, total: u64, rows: usize) -> Option<Pieces> {
+/// Returns pieces of `divisor` bytes for `rows` rows with `total` bytes, if they cost less than
+/// rows of varying length.
+fn if_cheaper(divisor: u64, total: u64, rows: usize) -> Option<Pieces> {
     let (rows, number) = (rows as u64, total / divisor);
     let few = number <= rows * cost::MAX_PIECES;
     let pays = few && number * cost::table_row(divisor) < rows * cost::IRREGULAR_ROW;
     pays.then_some(Pieces { len: divisor, number })
 }
 
-/// Says whether rows of `len` bytes have a micro-kernel of their own, so that they are not to be cut for the sake of others: three pieces of 8 B take as long as one of 24 B
-/// in the first-level cache, but three times the table (six lists of 16384, packing 101 and 92 us; Emerald Rapids).
-fn has_its_own(len: u64) -> bool {
+/// Returns true if there is a micro-kernel for rows of `len` bytes, so that they should not be cut
+/// into shorter pieces for the sake of other rows. Three pieces of 8 B take as long as one of 24 B
+/// in the first-level cache, but need three times the table (packing six lists of 16384 rows took
+/// 101 us against 92 us on Emerald Rapids).
+fn has_own_kernel(len: u64) -> bool {
     u16::try_from(len).is_ok_and(|len| LENGTHS.binary_search(&len).is_ok())
 }
 
-/// Finds stretches, in one pass over the rows.
+/// Search for stretches, in one pass over the rows.
 #[derive(Default)]
 struct Stretches {
     found: Vec<Stretch>,
-    /// The row that the last one begins with, and the packed bytes before it.
+    /// First row of the last stretch, and the number of packed bytes before this row.
     start: usize,
     before: u64,
-    /// The greatest common divisor of its lengths so far.
+    /// Greatest common divisor of the lengths in the last stretch so far.
     divisor: u64,
-    /// Packed bytes so far.
+    /// Number of packed bytes of all rows so far.
     total: u64,
 }
 
 impl Stretches {
-    /// Takes rows from `first` on, of which `bits` are all bits of their lengths and `same` says that these are equal; none if pieces would be too short.
+    /// Adds a chunk of rows that begins with row `first`. `bits` is the bitwise OR of their
+    /// lengths, and `same` says whether all lengths are equal. Returns `None` if the pieces would
+    /// become too short.
     #[inline(always)]
     fn take(
         &mut self,
@@ -140,8 +160,9 @@ impl Stretches {
         let many = lens.len() >= cost::STRETCH_ROWS;
         if same {
             let len = lens.next()?;
-            // Longer than all before: theirs end here, and it has pieces of its own.
-            if many && len > self.divisor && self.divisor > 0 && has_its_own(len) && self.may_end() {
+            // Many equal rows that are longer than the pieces so far: the last stretch ends here,
+            // and these rows begin a stretch with pieces of their own length.
+            if many && len > self.divisor && self.divisor > 0 && has_own_kernel(len) && self.may_end() {
                 self.end(first, self.total);
                 self.divisor = len;
             }
@@ -155,17 +176,19 @@ impl Stretches {
         })
     }
 
-    /// Takes row `i` of `len` bytes, which lies behind `total`.
+    /// Adds row `i` of `len` bytes, which follows `total` packed bytes.
     #[inline(always)]
     fn row(&mut self, i: usize, len: u64, total: u64) -> Option<()> {
-        // It soon stays what it is, and mostly is a power of two: a mask costs less than a division.
+        // The divisor soon stops changing, so first test the cases in which it stays the same: a
+        // length that is equal to it, and a multiple of it if it is a power of two, as it mostly
+        // is. A mask finds such a multiple at less cost than a division.
         if self.divisor.is_power_of_two() && len & (self.divisor - 1) == 0 || len == self.divisor {
             return Some(());
         }
         let divisor = gcd(len, self.divisor);
         if divisor < self.divisor
             && i - self.start >= cost::STRETCH_ROWS
-            && has_its_own(self.divisor)
+            && has_own_kernel(self.divisor)
             && self.may_end()
         {
             self.end(i, total);
@@ -177,38 +200,42 @@ impl Stretches {
     }
 
     fn may_end(&self) -> bool {
-        self.found.len() + 1 < MOST
+        self.found.len() + 1 < MAX_STRETCH_CALLS
     }
 
-    /// The last one ends before row `i`, behind `total` bytes.
+    /// Ends the last stretch before row `i`, which follows `total` packed bytes.
     fn end(&mut self, i: usize, total: u64) {
         let pieces = Pieces { len: self.divisor, number: (total - self.before) / self.divisor };
-        self.found.push(Stretch { rows: self.start..i, pieces, again: Vec::new() });
+        self.found.push(Stretch { rows: self.start..i, pieces, repeats: Vec::new() });
         (self.start, self.before) = (i, total);
     }
 
-    /// Returns them all, if they beat `rows` rows of varying length.
-    fn ended(mut self, rows: usize) -> Option<Vec<Stretch>> {
+    /// Returns all stretches if each of them costs less than rows of varying length. Otherwise all
+    /// `rows` rows become one stretch with the common divisor, if that costs less. The result is
+    /// `None` if neither does.
+    fn finish(mut self, rows: usize) -> Option<Vec<Stretch>> {
         if self.divisor == 0 {
             return None;
         }
         self.end(rows, self.total);
-        let pays = |s: &Stretch| better(s.pieces.len, s.pieces.len * s.pieces.number, s.rows.len()).is_some();
+        let pays =
+            |s: &Stretch| if_cheaper(s.pieces.len, s.pieces.len * s.pieces.number, s.rows.len()).is_some();
         if self.found.iter().all(pays) {
             return Some(self.found);
         }
         let divisor = self.found.iter().fold(0, |divisor, s| gcd(divisor, s.pieces.len));
         let pieces =
-            if divisor >= cost::MIN_PIECE { better(divisor, self.total, rows)? } else { return None };
-        Some(vec![Stretch { rows: 0..rows, pieces, again: Vec::new() }])
+            if divisor >= cost::MIN_PIECE { if_cheaper(divisor, self.total, rows)? } else { return None };
+        Some(vec![Stretch { rows: 0..rows, pieces, repeats: Vec::new() }])
     }
 }
 
-/// The stretches of rows, if their packed side is dense.
+/// Returns the stretches of rows whose columns have entries of any width. The result is `None` if
+/// the packed side is not dense, or if the pieces would become too short.
 fn wide(packed: &Column, len: &Column) -> Option<Stretches> {
     let mut found = Stretches::default();
-    for first in (0..len.len()).step_by(rows::TOGETHER) {
-        let part = first..len.len().min(first + rows::TOGETHER);
+    for first in (0..len.len()).step_by(rows::CHUNK_ROWS) {
+        let part = first..len.len().min(first + rows::CHUNK_ROWS);
         let lens = part.clone().map(|i| len.get(i) as u64);
         let end = part
             .clone()
@@ -221,14 +248,18 @@ fn wide(packed: &Column, len: &Column) -> Option<Stretches> {
     Some(found)
 }
 
-/// As [`wide`], of narrow columns: rows that are dense and multiples of a power of two are told by vectors, many at a time.
+/// Does the same as [`wide`] for columns with 4-byte entries. It decides for many rows at a time
+/// whether rows are dense and whether lengths are multiples of a power of two, in code that the
+/// compiler vectorizes.
 fn narrow(packed: &[i32], len: &[i32]) -> Option<Stretches> {
     let mut found = Stretches::default();
-    for (k, (packed, len)) in packed.chunks(rows::TOGETHER).zip(len.chunks(rows::TOGETHER)).enumerate() {
+    for (k, (packed, len)) in packed.chunks(rows::CHUNK_ROWS).zip(len.chunks(rows::CHUNK_ROWS)).enumerate() {
         if packed[0] as u64 != found.total {
             return None;
         }
-        // Where no offset is negative, the low word of an end that is another offset is all of it.
+        // The ends of rows are computed in 32 bits and may overflow. Offsets and lengths are less
+        // than 2^31, so an end that overflowed is negative. If no offset is negative, an end that
+        // equals the next offset has therefore not overflowed.
         let ends = packed.iter().zip(len).map(|(&p, &l)| p.wrapping_add(l));
         let gaps = packed[1..].iter().zip(ends).fold(0, |gaps, (&p, end)| gaps | (p ^ end));
         if gaps != 0 || packed.iter().fold(0, |signs, &p| signs | p) < 0 {
@@ -236,17 +267,18 @@ fn narrow(packed: &[i32], len: &[i32]) -> Option<Stretches> {
         }
         let (bits, others) = len.iter().fold((0, 0), |(bits, others), &l| (bits | l, others | (l ^ len[0])));
         let lens = len.iter().map(|&l| l as u64);
-        found.take(k * rows::TOGETHER, (bits as u64, others == 0), lens)?;
+        found.take(k * rows::CHUNK_ROWS, (bits as u64, others == 0), lens)?;
         let last = len.len() - 1;
         found.total = packed[last] as u64 + len[last] as u64;
     }
     Some(found)
 }
 
-/// User displacements of the pieces of some rows, in order.
+/// Returns the displacements of the pieces of some rows, in order, on the side whose row offsets
+/// are in `user`.
 ///
 /// # Errors
-/// Class `NoMem`, here and below.
+/// Class `NoMem`.
 pub(super) fn cut(
     user: &Column,
     len: &Column,
@@ -255,7 +287,7 @@ pub(super) fn cut(
 ) -> Result<Column> {
     if let (Column::I32(user), Column::I32(len), Ok(piece)) = (user, len, i32::try_from(piece)) {
         let (user, len) = (&user[rows.clone()], &len[rows.clone()]);
-        // Most are powers of two: a shift costs less than a division.
+        // Most lengths of pieces are powers of two, and a shift costs less than a division.
         let narrow = match (piece as u32).is_power_of_two() {
             true => cut_narrow(user, len, piece, number, |l| l >> piece.trailing_zeros()),
             false => cut_narrow(user, len, piece, number, |l| l / piece as u32),
@@ -271,8 +303,15 @@ pub(super) fn cut(
     Column::build(out.into_iter())
 }
 
-/// Cuts narrow columns into `number` pieces of `piece` bytes, of which a length is as many as `pieces` tells; none where a piece needs more than 4 bytes.
-/// Each cell is written where it stays: most of the cost of 10^6 pieces is touching memory for the first time.
+/// Cuts rows whose columns have 4-byte entries into `number` pieces of `piece` bytes. `pieces`
+/// returns the number of pieces in a length. The result is `None` if an offset needs more than 4
+/// bytes.
+///
+/// Every offset is written directly to its final place, since most of the cost of 10^6 pieces is
+/// touching memory for the first time.
+///
+/// # Errors
+/// Class `NoMem`.
 #[inline(always)]
 fn cut_narrow(
     user: &[i32],
@@ -282,11 +321,12 @@ fn cut_narrow(
     pieces: impl Fn(u32) -> u32,
 ) -> Result<Option<Vec<i32>>> {
     let mut cells: Vec<i32> = try_with_capacity("schedule", number as usize)?;
-    // Of a row the last piece is the furthest.
+    // The last piece of a row has the largest offset, so it is the one to check for overflow.
     let mut signs = 0;
-    let steps: [i32; TOGETHER] = std::array::from_fn(|k| piece.wrapping_mul(k as i32));
-    for (user, len) in user.chunks(rows::TOGETHER).zip(len.chunks(rows::TOGETHER)) {
-        // Rows of one piece follow each other often: members of a struct that are lists of single elements.
+    let steps: [i32; PIECES_PER_STORE] = std::array::from_fn(|k| piece.wrapping_mul(k as i32));
+    for (user, len) in user.chunks(rows::CHUNK_ROWS).zip(len.chunks(rows::CHUNK_ROWS)) {
+        // If each row of a chunk is one piece, copy the offsets of all its rows at once. This is
+        // frequent: a member of a struct may be a list of single elements.
         if len.iter().fold(0, |others, &l| others | (l ^ piece)) == 0 {
             cells.extend_from_slice(user);
             continue;
@@ -294,8 +334,9 @@ fn cut_narrow(
         for (&u, &l) in user.iter().zip(len) {
             let (n, at) = (pieces(l as u32) as usize, cells.len());
             signs |= !u & u.wrapping_add(l - piece);
-            // The number of pieces varies, and a branch on it is mispredicted: what is written too much, the next row overwrites.
-            if n <= TOGETHER && cells.capacity() - at >= TOGETHER {
+            // The number of pieces varies, and a branch on it would be mispredicted. So always
+            // write as many as `PIECES_PER_STORE`; the next row overwrites the surplus.
+            if n <= PIECES_PER_STORE && cells.capacity() - at >= PIECES_PER_STORE {
                 cells.extend_from_slice(&steps.map(|step| u.wrapping_add(step)));
                 cells.truncate(at + n);
             } else {
@@ -306,7 +347,11 @@ fn cut_narrow(
     Ok((signs >= 0).then_some(cells))
 }
 
-/// Rows in another order: within every [`cost::BUCKET`] by the power of two that covers their length, else as they were.
+/// Sorts the rows within every bucket of [`cost::BUCKET`] rows by the power of two that covers
+/// their length. Rows of one power keep their order.
+///
+/// # Errors
+/// Class `NoMem`.
 pub(super) fn bucketed(user: &Column, packed: &Column, len: &Column) -> Result<[Column; 3]> {
     let mut order: Vec<u32> = try_with_capacity("schedule", len.len())?;
     order.extend(0..len.len() as u32);
@@ -320,16 +365,16 @@ pub(super) fn bucketed(user: &Column, packed: &Column, len: &Column) -> Result<[
 mod tests {
     use super::*;
 
-    /// Of rows that lie nowhere twice in the same way.
+    /// Returns the stretches of rows that do not repeat at another user offset.
     fn stretches_of(packed: &Column, len: &Column) -> Option<Vec<Stretch>> {
         let user: Vec<i64> = (0..len.len() as i64).map(|i| i * i * 1000).collect();
-        dense([&Column::from(user), packed, len])
+        equal_pieces([&Column::from(user), packed, len])
     }
 
-    /// Rows of one length or a few times that go in pieces; a long one among short ones would be too many.
+    /// Rows are cut if they have few pieces; one long row among short ones would have too many.
     #[test]
     fn common_pieces_are_few() {
-        let piece = |lengths: &[i64]| common(&Column::from(lengths.to_vec())).map(|pieces| pieces.len);
+        let piece = |lengths: &[i64]| common_pieces(&Column::from(lengths.to_vec())).map(|pieces| pieces.len);
         let one = cost::MIN_PIECE as i64;
         assert_eq!(piece(&[one, 2 * one, one, one]), Some(cost::MIN_PIECE));
         let many = one * (2 * cost::MAX_PIECES as i64 + 1);
@@ -352,7 +397,9 @@ mod tests {
                 was.push((class(rows[2][i]), rows[0][i], rows[1][i], rows[2][i]));
                 is.push((class(len.get(i)), user.get(i), packed.get(i), len.get(i)));
             }
-            // By class, and within a class in their old order, which is that of their places.
+            // The rows of a bucket must be sorted by the power of two that covers their length, and
+            // rows with the same power must be in their old order. User offsets ascend in the old
+            // order, so sorting the tuples gives the expected result.
             was.sort();
             assert_eq!(is, was);
         }
@@ -366,12 +413,13 @@ mod tests {
         let pieces = Pieces { len: 24, number: 6 };
         assert_eq!(
             stretches_of(&packed, &len),
-            Some(vec![Stretch { rows: 0..3, pieces, again: Vec::new() }])
+            Some(vec![Stretch { rows: 0..3, pieces, repeats: Vec::new() }])
         );
         assert_eq!(cut(&user, &len, 0..3, pieces).unwrap(), Column::from(vec![0_i64, 100, 124, 148, 50, 74]));
     }
 
-    /// Lists one after the other, as members of a struct: each has pieces of its own, whichever comes first; short ones go with their neighbours.
+    /// Lists that follow each other, as members of a struct do, get pieces of their own, whichever
+    /// is first. Short lists take the pieces of their neighbours.
     #[test]
     fn lists_one_after_the_other_are_cut_apart() {
         let (one, many) = (cost::STRETCH_ROWS as i64, 5 * cost::STRETCH_ROWS as i64 + 3);
@@ -380,7 +428,7 @@ mod tests {
             let starts = lengths.iter().scan(0, |at, l| Some(std::mem::replace(at, *at + l)));
             let (packed, len) = (Column::from(starts.collect::<Vec<_>>()), Column::from(lengths));
             let found = stretches_of(&packed, &len);
-            assert_eq!(wide(&packed, &len).and_then(|found| found.ended(len.len())), found);
+            assert_eq!(wide(&packed, &len).and_then(|found| found.finish(len.len())), found);
             Some(found?.into_iter().map(|s| (s.rows, s.pieces.len, s.pieces.number)).collect())
         };
         let stretches = |lists: &[(i64, i64)]| -> Vec<_> {
@@ -388,7 +436,8 @@ mod tests {
             let rows = starts.zip(lists).map(|(at, (n, _))| at as usize..(at + n) as usize);
             rows.zip(lists).map(|(rows, &(n, l))| (rows, l as u64, n as u64)).collect()
         };
-        // Shorter ones behind longer ones are told by the row; longer ones begin with rows that are looked at together.
+        // A shorter row after longer ones begins a stretch in `Stretches::row`. A chunk of longer
+        // rows begins one in `Stretches::take`.
         for lists in [
             vec![(many, 24), (many, 8)],
             vec![(many, 24), (one, 16), (many, 8)],
@@ -397,18 +446,20 @@ mod tests {
             assert_eq!(found(&lists), Some(stretches(&lists)), "{lists:?}");
         }
         assert_eq!(found(&[(many, 1 << 24), (many, 8)]), None);
-        // A short one, and a length that has no micro-kernel of its own.
+        // These lists are not cut apart, because one list is too short, or one length has no
+        // micro-kernel.
         for lists in [[(one - 1, 24), (many, 8)], [(many, 56), (many, 8)]] {
             let all: i64 = lists.iter().map(|(n, l)| n * l / 8).sum();
             let rows = lists.iter().map(|&(n, _)| n as usize).sum();
             assert_eq!(found(&lists), Some(vec![(0..rows, 8, all as u64)]), "{lists:?}");
         }
-        // No more than so many calls.
+        // There are no more stretches than calls allowed.
         let alternating: Vec<_> = (0..20).map(|i| (2 * one, if i % 2 == 0 { 24 } else { 8 })).collect();
         let found: Vec<_> = found(&alternating).unwrap();
-        assert_eq!(found.len(), MOST);
+        assert_eq!(found.len(), MAX_STRETCH_CALLS);
     }
-    /// One list for several arrays is one table, wherever they lie; a row that lies elsewhere in one of them, or is longer, makes them lists of their own.
+    /// One list for several arrays becomes one table, wherever the arrays lie. There is no common
+    /// table if one row has another offset in one of the arrays, or is longer.
     #[test]
     fn one_list_for_several_arrays_is_one_table() {
         let n = 2 * cost::STRETCH_ROWS;
@@ -422,17 +473,17 @@ mod tests {
             let starts = len.iter().scan(0, |at, l| Some(std::mem::replace(at, *at + l)));
             let packed = Column::from(starts.collect::<Vec<i64>>());
             let bytes: i64 = len.iter().sum();
-            let found = dense([&Column::from(user), &packed, &Column::from(len)]).unwrap();
+            let found = equal_pieces([&Column::from(user), &packed, &Column::from(len)]).unwrap();
             let [stretch] = &found[..] else { panic!("{found:?}") };
             let folds = if moved.or(longer).is_some() { 1 } else { times };
-            assert_eq!(stretch.again, arrays[1..folds], "{times} {moved:?} {longer:?}");
+            assert_eq!(stretch.repeats, arrays[1..folds], "{times} {moved:?} {longer:?}");
             assert_eq!(stretch.rows, 0..times * n / folds);
             assert_eq!(stretch.pieces.number * folds as u64, bytes as u64 / 8);
             let calls = arrays[..folds].iter().zip(0..);
             let expected = calls.map(|(user, k)| Offsets::new(*user, k * bytes / folds as i64));
             assert!(stretch.calls().eq(expected));
         };
-        (2..=MOST).for_each(|times| check(times, None, None));
+        (2..=MAX_STRETCH_CALLS).for_each(|times| check(times, None, None));
         for row in [n + 1, n + 70, 2 * n, 3 * n - 1] {
             check(3, Some(row), None);
             check(3, None, Some(row));
@@ -441,7 +492,8 @@ mod tests {
 
     #[test]
     fn many_pieces_and_wide_ones() {
-        // Rows of 1 to 20 pieces, so shorter and longer ones than are written at once, up to the last cell.
+        // Rows have 1 to 20 pieces, so both fewer and more than are written at once, up to the end
+        // of the memory.
         let lengths: Vec<i64> = (0..200).map(|i| 12 * (1 + i * 7 % 20)).collect();
         let places: Vec<i64> = (0..200).map(|i| 1000 * (i * 37 % 200) - 50_000).collect();
         for far in [0, i64::from(i32::MAX) - 149_000 - 240 + 12, i64::from(i32::MAX)] {
@@ -459,7 +511,7 @@ mod tests {
         let packed = Column::from(starts.collect::<Vec<_>>());
         let pieces = Pieces { len: 12, number: lengths.iter().sum::<i64>() as u64 / 12 };
         let found = stretches_of(&packed, &Column::from(lengths));
-        assert_eq!(found, Some(vec![Stretch { rows: 0..200, pieces, again: Vec::new() }]));
+        assert_eq!(found, Some(vec![Stretch { rows: 0..200, pieces, repeats: Vec::new() }]));
     }
 
     #[test]
@@ -472,19 +524,22 @@ mod tests {
         );
     }
 
-    /// Many rows at a time find what row after row does, wherever a gap, an odd length or an offset beyond 4 bytes is.
+    /// The vectorized search finds the same as the search row by row, wherever there is a gap, an
+    /// odd length, or an offset that needs more than 4 bytes.
     #[test]
     fn narrow_rows_have_the_same_pieces() {
         let check = |packed: &[i32], len: &[i32]| {
             let column = |entries: &[i32]| Column::from(entries.to_vec());
-            let ended = |found: Option<Stretches>| found.and_then(|found| found.ended(len.len()));
-            let others = ended(wide(&column(packed), &column(len)));
-            assert_eq!(ended(narrow(packed, len)), others, "{packed:?} {len:?}");
+            let finished = |found: Option<Stretches>| found.and_then(|found| found.finish(len.len()));
+            let others = finished(wide(&column(packed), &column(len)));
+            assert_eq!(finished(narrow(packed, len)), others, "{packed:?} {len:?}");
         };
         let starts = |len: &[i32]| -> Vec<i32> {
             len.iter().scan(0_i32, |at, &l| Some(std::mem::replace(at, at.wrapping_add(l)))).collect()
         };
-        for n in [1, 2, rows::TOGETHER - 1, rows::TOGETHER, rows::TOGETHER + 1, 3 * rows::TOGETHER + 5] {
+        for n in
+            [1, 2, rows::CHUNK_ROWS - 1, rows::CHUNK_ROWS, rows::CHUNK_ROWS + 1, 3 * rows::CHUNK_ROWS + 5]
+        {
             for unit in [8, 12, 24] {
                 let len: Vec<i32> = (0..n as i32).map(|i| unit * (1 + i / 70 + i % 3)).collect();
                 check(&starts(&len), &len);

@@ -1,19 +1,24 @@
-//! Rows that interleave a few arithmetic sequences: an array of structs as a struct of arrays.
+//! Rows that interleave a few arithmetic sequences, for example an array of structs that is packed
+//! as a struct of arrays.
 //!
-//! Row `k` of every group of `p` rows lies a constant step behind row `k` of the group before it, but the steps of the `p` sequences differ, or the rows
-//! would be a loop around `p` rows. Each sequence is a strided loop, done one after the other, so entries must be disjoint where they are written.
+//! Row `k` of every group of `p` rows lies at a constant step from row `k` of the group before it.
+//! The `p` sequences have different steps, because otherwise the rows would be a loop around `p`
+//! rows. Each sequence becomes a strided loop, one after the other, so the entries must be disjoint
+//! where they are written.
 
 use super::Refusal;
 use crate::column::Column;
 use crate::nest::Offsets;
 
-/// Most sequences: each goes through the memory of all once more.
-const MOST: usize = 16;
+/// Maximum number of sequences. The call for each sequence goes through the memory of all sequences
+/// once more.
+const MAX_LANES: usize = 16;
 
-/// Fewest rows of a sequence: a call costs some 5 ns.
-const FEWEST: usize = 8;
+/// Minimum number of rows in a sequence. With fewer rows, the cost of a call (about 5 ns) would be
+/// too large.
+const MIN_LANE_ROWS: usize = 8;
 
-/// One sequence: `trip` blocks of `len` bytes from `at` on, `step` apart.
+/// One sequence: `trip` blocks of `len` bytes, the first at `at`, at distances of `step`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lane {
     pub(super) at: Offsets,
@@ -22,14 +27,16 @@ pub(super) struct Lane {
     pub(super) len: u64,
 }
 
-/// Returns the sequences that the rows of `user`, `packed` and `len` are, fewest first; none if they are not.
+/// Returns the arithmetic sequences that the rows consist of, with the smallest possible number of
+/// sequences. The result is `None` if the rows do not consist of such sequences.
 pub(super) fn lanes(user: &Column, packed: &Column, len: &Column) -> Option<Vec<Lane>> {
     let rows = len.len();
     let place = |i: usize| Offsets::new(user.get(i), packed.get(i));
-    let most = MOST.min(rows / FEWEST);
+    let most = MAX_LANES.min(rows / MIN_LANE_ROWS);
     (1..=most).filter(|p| rows.is_multiple_of(*p)).find_map(|p| {
         let follows = |i: usize| {
-            // The row two groups before shows the step.
+            // Row `i` continues its sequence if it is as far from row `i - p` as that row is from
+            // row `i - 2 * p`, and as long.
             len.get(i) == len.get(i - p) && place(i) - place(i - p) == place(i - p) - place(i - 2 * p)
         };
         let same = (p..2 * p).all(|i| len.get(i) == len.get(i - p)) && (2 * p..rows).all(follows);
@@ -43,11 +50,12 @@ pub(super) fn lanes(user: &Column, packed: &Column, len: &Column) -> Option<Vec<
     })
 }
 
-/// Returns the ranges of rows whose packed side is dense, where that breaks seldom enough for each to be a call; none where all of it is one.
-pub(super) fn dense(packed: &Column, len: &Column) -> Option<Vec<std::ops::Range<usize>>> {
+/// Returns the ranges of rows whose packed side is dense, if there are so few ranges that each can
+/// have a call of its own. The result is `None` if there are more, or if all rows are one range.
+pub(super) fn dense_ranges(packed: &Column, len: &Column) -> Option<Vec<std::ops::Range<usize>>> {
     let rows = len.len();
     let breaks = |i: &usize| packed.get(*i) != packed.get(i - 1) + len.get(i - 1);
-    let most = rows / (2 * FEWEST);
+    let most = rows / (2 * MIN_LANE_ROWS);
     let starts: Vec<usize> = (1..rows).filter(breaks).take(most + 1).collect();
     if starts.is_empty() || starts.len() > most {
         return None;
@@ -56,11 +64,11 @@ pub(super) fn dense(packed: &Column, len: &Column) -> Option<Vec<std::ops::Range
     Some([0].into_iter().chain(starts.iter().copied()).zip(ends).map(|(from, to)| from..to).collect())
 }
 
-/// Some rows of a column, from `base` on.
+/// Returns some rows of a column, with `base` subtracted.
 ///
 /// # Errors
 /// If there is no memory.
-pub(super) fn part(column: &Column, rows: std::ops::Range<usize>, base: i64) -> Result<Column, Refusal> {
+pub(super) fn rebased(column: &Column, rows: std::ops::Range<usize>, base: i64) -> Result<Column, Refusal> {
     Ok(Column::build(rows.map(|i| column.get(i) - base))?)
 }
 
@@ -86,7 +94,7 @@ mod tests {
             len,
         };
         assert_eq!(found, [lane(0, 0, 4, 4), lane(8, 64, 8, 8), lane(16, 192, 12, 12)]);
-        // One row elsewhere, or of another length, and they are not.
+        // With one row at another place, or of another length, the rows are no longer sequences.
         for k in 0..3 {
             let mut other = rows.clone();
             other[31][k] += 1;
@@ -100,9 +108,9 @@ mod tests {
         let rows: Vec<[i64; 3]> =
             (0..40).map(|i| [100 * i, 8 * i + if i < 25 { 0 } else { 1000 }, 8]).collect();
         let [_, packed, len] = columns(&rows);
-        assert_eq!(dense(&packed, &len), Some(vec![0..25, 25..40]));
+        assert_eq!(dense_ranges(&packed, &len), Some(vec![0..25, 25..40]));
         let apart: Vec<[i64; 3]> = (0..40).map(|i| [100 * i, 9 * i, 8]).collect();
         let [_, packed, len] = columns(&apart);
-        assert_eq!(dense(&packed, &len), None);
+        assert_eq!(dense_ranges(&packed, &len), None);
     }
 }

@@ -1,8 +1,10 @@
-//! Scheduling: how the bytes of a normal nest are moved for one target, in one direction. The only cost model.
+//! Scheduling: decides how the bytes of a normal nest are moved for one target, in one direction.
+//! This is the only cost model of a plan, except for the permutations that `legalize` makes.
 //!
-//! Choices, from the inside out: small bodies become straight-line moves; an innermost loop becomes one call of a
-//! micro-kernel; what lies around them becomes loops that bump two pointers. Every constant says where it comes from.
-//! Nests that would not fit a kernel are refused, and are walked instead: code generation stays bounded for any type.
+//! The choices are made from the inside out: small bodies become straight-line moves, an innermost
+//! loop becomes one call of a micro-kernel, and what lies around them becomes loops that advance
+//! two pointers. Every constant says where it comes from. Nests that would not fit a kernel are
+//! refused and interpreted instead, so that the size of generated code is bounded for any type.
 
 mod irregular;
 mod lanes;
@@ -23,12 +25,13 @@ use crate::nest::{Body, Byte, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Q
 use crate::plan::{MAX_MOVED, MAX_MOVES, Op, Plan, Scheduled};
 use crate::target::{Level, Target, cost};
 
-/// Deepest nesting of loops in a kernel; deeper nests are walked.
+/// Maximum nesting of loops in a kernel. Deeper nests are interpreted.
 const MAX_DEPTH: usize = 16;
-/// Most operations in a kernel, calls and loops included (about 60 bytes of code each: 4 KiB).
+/// Maximum number of operations in a kernel, including calls and loops (about 60 bytes of code
+/// each, so about 4 KiB).
 const MAX_OPS: usize = 96;
 
-/// Why a nest has no kernel. Not a failure: the walker serves it by design.
+/// Reason why a nest has no kernel. This is not a failure: such nests are interpreted by design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Reason, for reports.
@@ -36,26 +39,28 @@ pub struct Refusal {
 }
 
 impl From<Error> for Refusal {
-    /// The only error of planning.
+    /// The only error that planning can have is a lack of memory for tables.
     fn from(_: Error) -> Refusal {
         Refusal { reason: "no memory for the tables of a kernel" }
     }
 }
 
-/// Leaves that there are plans for, onto a packed side `S`.
+/// Types of leaves for which [`schedule`] can make plans. `S` is the type of the nest's packed
+/// side: a stream, or a second layout in memory.
 pub trait Planned<S = Stream>: Leaf {
-    /// As [`schedule`].
+    /// Makes the plan for a nest with leaves of this type. [`schedule`] calls this.
     ///
     /// # Errors
-    /// As [`schedule`].
+    /// The errors are those of [`schedule`].
     fn plan(nest: &LoopNest<Normal, Self, S>, kind: Kind, target: Target)
     -> Result<Plan<Scheduled>, Refusal>;
 }
 
-/// Plans `nest` for `kind` on `target`.
+/// Makes the plan that moves `nest` for `kind` on `target`.
 ///
 /// # Errors
-/// A [`Refusal`] when the nest is too deep or too large for one kernel, or has leaves that no micro-kernel moves.
+/// A [`Refusal`] if the nest is too deep or too large for one kernel, or has leaves that no
+/// micro-kernel moves.
 pub fn schedule<L: Planned<S>, S>(
     nest: &LoopNest<Normal, L, S>,
     kind: impl Into<Kind>,
@@ -70,11 +75,11 @@ impl<S: Side> Planned<S> for Byte {
         kind: Kind,
         target: Target,
     ) -> Result<Plan<Scheduled>, Refusal> {
-        bytes(nest, kind.direction, target)
+        schedule_bytes(nest, kind.direction, target)
     }
 }
 
-fn bytes<S: Side>(
+fn schedule_bytes<S: Side>(
     nest: &LoopNest<Normal, Byte, S>,
     direction: Direction,
     target: Target,
@@ -112,7 +117,7 @@ impl<S: Side> Scheduler<'_, S> {
         body
     }
 
-    /// The index of `table`; equal ones are kept once.
+    /// Returns the index of `table` in the plan. Equal tables are stored once.
     fn table(&mut self, table: Table) -> TableIndex {
         if let Some(i) = self.tables.iter().position(|t| *t == table) {
             return TableIndex::new(i);
@@ -125,12 +130,12 @@ impl<S: Side> Scheduler<'_, S> {
         self.table(Table::Column(column.clone()))
     }
 
-    /// `n` blocks of `len` bytes.
+    /// Returns the call for `n` blocks of `len` bytes at distances of `step`.
     fn strided(&self, n: Quantity, step: Offsets, len: Quantity) -> Call {
         strided::repeated(&Repeated { direction: self.direction, level: self.level, n, step, len })
     }
 
-    /// A block of `len` bytes for every row of `column`.
+    /// Returns the call for a block of `len` bytes for every row of `column`.
     fn rows(&mut self, column: &Column, packed_step: i64, len: u64) -> Call {
         let table = self.column(column);
         rows::call(self.direction, self.level, (column, table), packed_step, len)
@@ -138,8 +143,8 @@ impl<S: Side> Scheduler<'_, S> {
 
     fn push(&mut self, out: &mut Vec<Op>, op: Op) -> Result<(), Refusal> {
         if let Op::Move { len, .. } = op {
-            self.written += Weight::of(u64::from(len), self.level);
-            if !self.written.fits(Weight::MOST) {
+            self.written += Weight::of_copy(u64::from(len), self.level);
+            if !self.written.fits(Weight::MAX) {
                 return Err(Refusal { reason: "more straight-line moves than a kernel may have" });
             }
         }
@@ -168,22 +173,30 @@ impl<S: Side> Scheduler<'_, S> {
     fn node(&mut self, node: &Node, at: Offsets, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
         let nest = self.nest;
         let here = at + node.at();
+        // Three choices come first, because they take a whole node, which would otherwise be split
+        // into its parts. They are a permutation for a loop over a small body, another order for
+        // two nested loops, and moves without a loop for any node that is small enough.
         if let Some(op) = self.permuted(node, here) {
             return self.push(out, op);
         }
         if self.reordered(node, here, out)? {
             return Ok(());
         }
-        if self.straight(node, self.few_moves()) {
+        if self.straight(node, self.straight_line_limit()) {
             return self.unrolled(node, at, out);
         }
+        // Now the node exceeds the usual limit on moves or what is left of it in this kernel, has a
+        // copy that is too long to be a move, is nested too deeply, or depends on the instance
+        // count. Leaves become calls, except blocks for which a higher limit holds, and loops and
+        // tables are planned around their bodies.
         match node {
             Node::Copy { n, .. } => {
                 let call = strided::any_length(self.direction, self.level, *n);
                 self.push(out, Op::Call { at: here, call })
             }
             Node::Blocks { user, packed, len, .. } => {
-                // One straight line if the kernel has room for it, else one call over three columns.
+                // Write the rows out as moves if there are at most `STRAIGHT_ROWS` of them and the
+                // kernel has room. Otherwise the rows become calls.
                 if self.straight(node, Weight { moves: cost::STRAIGHT_ROWS, bytes: u64::MAX }) {
                     return self.unrolled(node, at, out);
                 }
@@ -202,16 +215,21 @@ impl<S: Side> Scheduler<'_, S> {
                 let body = self.seal(list);
                 self.push(out, Op::Table { at: here, table, packed: *packed, body })
             }
-            // What normalization could not afford to inline is inlined here, if the kernel has room for it.
+            // Normalization could not afford to inline the body of this loop with one iteration.
+            // The body is inlined here, if the kernel has room.
             Node::Loop { trip, body, .. } if trip.is(1) => self.list(*body, here, depth + 1, out),
-            // Between two layouts entries may be the same on both sides: once is enough.
+            // This loop has step 0 on both sides, which occurs only between two layouts. All its
+            // iterations move the same bytes to the same place, so one iteration is enough.
             Node::Loop { trip, step: Offsets::ZERO, body, .. } if !trip.per_count => {
                 self.list(*body, here, depth + 1, out)
             }
             Node::Loop { trip, step, body, .. } => {
+                // A loop over one copy is an innermost loop. Near blocks (short blocks at short
+                // steps) are written out for permutations, short loops become loops of moves, and
+                // all others call a micro-kernel.
                 if let [Node::Copy { n, .. }] = nest.body(*body) {
-                    if self.near(*trip, *step, *n) {
-                        return self.windows(here, trip.k, *step, n.k as u32, out);
+                    if self.fits_permutations(*trip, *step, *n) {
+                        return self.near_blocks(here, trip.k, *step, n.k as u32, out);
                     }
                     if self.written_loop(*trip, *n)
                         || self.in_rows(depth) && self.written_row(*trip, *step, *n)
@@ -233,16 +251,17 @@ impl<S: Side> Scheduler<'_, S> {
         }
     }
 
-    /// Long rows, those of one length that follow each other at one step by one call.
+    /// Plans long rows. Rows of one length that follow each other at a constant step share one
+    /// call.
     fn long_rows(&mut self, at: Offsets, columns: [&Column; 3], out: &mut Vec<Op>) -> Result<(), Refusal> {
         let [user, packed, len] = columns;
         let row = |i: usize| Offsets::new(user.get(i), packed.get(i));
         let mut first = 0;
         while first < len.len() {
-            let alike = (first + 1..len.len()).take_while(|&i| {
+            let regular = (first + 1..len.len()).take_while(|&i| {
                 len.get(i) == len.get(first) && row(i) - row(i - 1) == row(first + 1) - row(first)
             });
-            let rows = 1 + alike.count();
+            let rows = 1 + regular.count();
             let length = Quantity::fixed(len.get(first) as u64);
             let call = match rows {
                 1 => strided::any_length(self.direction, self.level, length),
@@ -254,10 +273,11 @@ impl<S: Side> Scheduler<'_, S> {
         Ok(())
     }
 
-    /// Blocks without a pattern that a nest can say, at `at`.
+    /// Plans blocks without a pattern that a nest can express, at offset `at`.
     fn irregular(&mut self, at: Offsets, columns: [&Column; 3], out: &mut Vec<Op>) -> Result<(), Refusal> {
         let [user, packed, len] = columns;
-        // Several sequences one after the other are another order.
+        // If the rows interleave a few arithmetic sequences, plan a call for each sequence. This
+        // changes the order of the entries, so they must be disjoint where they are written.
         if let Some(lanes) = lanes::lanes(user, packed, len)
             && lanes.len() <= self.budget
             && self.nest.disjoint_when(self.direction).holds(1)
@@ -267,16 +287,17 @@ impl<S: Side> Scheduler<'_, S> {
                 self.push(out, Op::Call { at: at + lane.at, call })
             });
         }
-        if let Some(stretches) = irregular::dense(columns)
+        if let Some(stretches) = irregular::equal_pieces(columns)
             && stretches.iter().map(|stretch| stretch.calls().count()).sum::<usize>() <= self.budget
         {
             return stretches.into_iter().try_for_each(|stretch| self.stretch(at, columns, &stretch, out));
         }
-        // Along a stream all of the packed side is dense, and what has equal pieces went by now.
-        if S::NAME != Stream::NAME && self.between(at, columns, out)? {
+        // The packed side may have gaps only if it is a second layout. A stream is dense, and rows
+        // that can be cut into equal pieces have then been planned above.
+        if S::NAME != Stream::NAME && self.neither_side_dense(at, columns, out)? {
             return Ok(());
         }
-        let columns = if self.buckets(len.len()) {
+        let columns = if self.sorts_rows(len.len()) {
             irregular::bucketed(user, packed, len)?
         } else {
             [user, packed, len].map(Column::clone)
@@ -287,7 +308,8 @@ impl<S: Side> Scheduler<'_, S> {
         self.push(out, Op::Call { at, call })
     }
 
-    /// Rows that are cut into equal pieces, by one table.
+    /// Plans rows that are cut into equal pieces: one table, one call for the rows, and one call
+    /// with the same table for each repetition.
     fn stretch(
         &mut self,
         at: Offsets,
@@ -302,20 +324,26 @@ impl<S: Side> Scheduler<'_, S> {
         stretch.calls().try_for_each(|of| self.push(out, Op::Call { at: at + of, call: call.clone() }))
     }
 
-    /// Blocks of which neither side is dense, in other ways than row by row; false where there is none.
-    fn between(&mut self, at: Offsets, columns: [&Column; 3], out: &mut Vec<Op>) -> Result<bool, Refusal> {
+    /// Plans blocks of which neither side is dense, in a better way than row by row. Returns false
+    /// if there is no better way.
+    fn neither_side_dense(
+        &mut self,
+        at: Offsets,
+        columns: [&Column; 3],
+        out: &mut Vec<Op>,
+    ) -> Result<bool, Refusal> {
         let [user, packed, len] = columns;
-        if let Some(dense) = lanes::dense(packed, len).filter(|dense| dense.len() <= self.budget) {
+        if let Some(dense) = lanes::dense_ranges(packed, len).filter(|dense| dense.len() <= self.budget) {
             for rows in dense {
                 let base = Offsets::new(user.get(rows.start), packed.get(rows.start));
-                let user = lanes::part(user, rows.clone(), base.user)?;
-                let packed = lanes::part(packed, rows.clone(), base.packed)?;
-                let len = lanes::part(len, rows, 0)?;
+                let user = lanes::rebased(user, rows.clone(), base.user)?;
+                let packed = lanes::rebased(packed, rows.clone(), base.packed)?;
+                let len = lanes::rebased(len, rows, 0)?;
                 self.irregular(at + base, [&user, &packed, &len], out)?;
             }
             return Ok(true);
         }
-        let Some(pieces) = irregular::common(len) else { return Ok(false) };
+        let Some(pieces) = irregular::common_pieces(len) else { return Ok(false) };
         let cut = |column: &Column| irregular::cut(column, len, 0..len.len(), pieces);
         let [user, packed] = [cut(user)?, cut(packed)?];
         let narrow = [&user, &packed].iter().all(|column| Width::of(column) == Width::I32);
@@ -327,45 +355,52 @@ impl<S: Side> Scheduler<'_, S> {
         Ok(narrow)
     }
 
-    /// Returns the weight that the kernel may still write out.
-    fn left(&self) -> Weight {
+    /// Returns the weight (number of moves, and their bytes) that may still be written out in this
+    /// kernel.
+    fn remaining(&self) -> Weight {
         let Weight { moves, bytes } = self.written;
-        Weight { moves: Weight::MOST.moves - moves, bytes: Weight::MOST.bytes - bytes }
+        Weight { moves: Weight::MAX.moves - moves, bytes: Weight::MAX.bytes - bytes }
     }
 
-    /// Returns the most that is written out rather than called.
-    fn few_moves(&self) -> Weight {
+    /// Returns the maximum weight of a node that is written out instead of called.
+    fn straight_line_limit(&self) -> Weight {
         Weight { moves: MAX_MOVES, bytes: cost::STRAIGHT_MOVES * u64::from(self.level.widest_access()) }
     }
 
-    /// Whether `node` may be written out within `limit` and within what is left of the kernel.
+    /// Returns true if `node` may be written out within `limit` and the remaining weight of the
+    /// kernel.
     fn straight(&self, node: &Node, limit: Weight) -> bool {
-        weight(self.nest, node, self.level, limit.least(self.left()), 0).is_some()
+        weight(self.nest, node, self.level, limit.min(self.remaining()), 0).is_some()
     }
 
-    /// Whether irregular rows are sorted by length. Unpacking in another order needs disjoint entries; those of one instance do, because
-    /// instances still follow each other.
-    fn buckets(&self, rows: usize) -> bool {
-        // Disjointness last: it takes as long as sorting all rows.
+    /// Returns true if irregular rows are to be sorted by length. Unpacking in another order needs
+    /// disjoint entries. It suffices that the entries of one instance are disjoint, because
+    /// instances are still done in order.
+    fn sorts_rows(&self, rows: usize) -> bool {
+        // The overlap analysis is last, because it takes as long as sorting all rows.
         matches!(self.level, Level::Baseline | Level::Avx2)
             && rows >= cost::BUCKETED_ROWS
             && self.nest.disjoint_when(self.direction).holds(1)
     }
 
-    /// Whether a loop over blocks is a loop of its own rather than a call: short ones of blocks that are whole vectors.
+    /// Returns true if a loop over blocks becomes a loop of moves instead of a call: a short loop
+    /// whose blocks are whole vectors.
     fn written_loop(&self, trip: Quantity, len: Quantity) -> bool {
         let wide = u64::from(self.level.widest_access());
         let short = trip.k.checked_mul(len.k).is_some_and(|bytes| bytes <= cost::WRITTEN_LOOP);
         short && len.k.is_multiple_of(wide) && (128..=8 * wide).contains(&len.k) && self.one_move(trip, len)
     }
 
-    /// Whether what is `depth` loops deep is a row of several, in the loop over instances or in one inside it.
+    /// Returns true if a loop at nesting depth `depth` is done several times per instance, like the
+    /// rows of a matrix: because another loop lies between it and the loop over instances, or
+    /// because the root loop has several iterations per instance.
     fn in_rows(&self, depth: usize) -> bool {
         let several = |node: &Node| matches!(node, Node::Loop { trip, .. } if trip.k > 1);
         depth >= 2 || depth == 1 && self.nest.body(self.nest.root()).iter().all(several)
     }
 
-    /// Whether a row of short blocks, inside the loop over rows, is a loop of its own rather than a call per row.
+    /// Returns true if a row of short blocks, inside the loop over rows, becomes a loop of moves
+    /// instead of a call per row.
     fn written_row(&self, trip: Quantity, step: Offsets, len: Quantity) -> bool {
         let packs = self.direction == Direction::Pack;
         let longest = match len.k {
@@ -378,12 +413,13 @@ impl<S: Side> Scheduler<'_, S> {
         trip.k <= longest && self.one_move(trip, len)
     }
 
-    /// Whether a loop's numbers are constants and the kernel has room for its body as one move.
+    /// Returns true if the trip and length are constants and the kernel has room for one more move.
     fn one_move(&self, trip: Quantity, len: Quantity) -> bool {
-        !trip.per_count && !len.per_count && Weight::of(len.k, self.level).fits(self.left())
+        !trip.per_count && !len.per_count && Weight::of_copy(len.k, self.level).fits(self.remaining())
     }
 
-    /// A loop over a small body of several rows as one call that moves an instance, or several, by one permutation.
+    /// Plans a loop over a small body of several rows as one call, which moves one or more
+    /// instances by one permutation.
     fn permuted(&mut self, node: &Node, at: Offsets) -> Option<Op> {
         let Node::Loop { trip, step, body, .. } = node else { return None };
         if !trip.per_count && trip.k < cost::PERMUTED_TRIP {
@@ -397,7 +433,8 @@ impl<S: Side> Scheduler<'_, S> {
             |i| Part { user: user.get(i), packed: packed.get(i) as u64, len: len.get(i) as u64, unit: 1 };
         let parts: Vec<Part> = (0..len.len()).map(row).collect();
         let permutation = Permutation::new(&parts, step.user, self.target)?;
-        // With AVX2 plain moves are faster unless several instances share a window.
+        // With AVX2 and NEON, plain moves are faster unless one permutation moves several
+        // instances.
         let pays = self.level == Level::Avx512 || permutation.instances() > 1;
         let legal = self.direction == Direction::Pack || permutation.unpacks();
         if !pays || !legal || permutation.size() as i64 != step.packed {
@@ -408,8 +445,14 @@ impl<S: Side> Scheduler<'_, S> {
         Some(Op::Call { at, call: permute::call(self.direction, *trip, (&permutation, table)) })
     }
 
-    /// Two loops around one small element in an order that suits neither side, or one of them only: a transpose, or the other order. That
-    /// needs disjoint entries where it writes; where that depends on the instance count, the plan asks at run time.
+    /// Plans two loops around one element in another order than that of the nest. They become a
+    /// transpose if each loop runs along a different side (see [`transpose::suited`]). Otherwise
+    /// they are exchanged if the outer loop has the shorter step on both sides. Returns false if
+    /// the two loops keep their order.
+    ///
+    /// Both change the order of the entries, so the entries must be disjoint where they are
+    /// written. If they are disjoint only up to some instance count, the plan checks the count at
+    /// run time.
     fn reordered(&mut self, node: &Node, at: Offsets, out: &mut Vec<Op>) -> Result<bool, Refusal> {
         let nest = self.nest;
         let Node::Loop { trip: outer, step: o, body, .. } = node else { return Ok(false) };
@@ -420,8 +463,8 @@ impl<S: Side> Scheduler<'_, S> {
         let (outer, inner) = ((*outer, *o), (*inner, *i));
         debug_assert_eq!(*inside, Offsets::ZERO);
         let transposed = self.transpose(outer, inner, len.k);
-        // A small one costs more as a call than written out, in the order of its entries.
-        if transposed.is_some() && self.straight(node, self.few_moves()) {
+        // A small transpose costs more as a call than as moves in the order of its entries.
+        if transposed.is_some() && self.straight(node, self.straight_line_limit()) {
             return Ok(false);
         }
         let Some(then) = transposed.or_else(|| self.exchange(outer, inner, *len)) else {
@@ -431,6 +474,9 @@ impl<S: Side> Scheduler<'_, S> {
             Disjoint::UpTo(limit) => limit,
             Disjoint::No | Disjoint::Unknown => 0,
         };
+        // The new order is right for up to `limit` instances. If there is no bound, the plan has
+        // only the new order. Otherwise a guard chooses at run time between the new order and the
+        // old order of the loops.
         if limit == 0 {
             return Ok(false);
         }
@@ -448,7 +494,7 @@ impl<S: Side> Scheduler<'_, S> {
         Ok(true)
     }
 
-    /// Makes the operation that was chosen instead of two loops, at `at`.
+    /// Makes the operation that replaces two loops around an element, at offset `at`.
     fn ordered(&mut self, chosen: Reordered, at: Offsets) -> Op {
         match chosen {
             Reordered::Transpose(call) => Op::Call { at, call },
@@ -459,14 +505,16 @@ impl<S: Side> Scheduler<'_, S> {
         }
     }
 
-    /// Two loops as a transpose.
+    /// Returns the transpose that does two loops around an element, if the micro-kernel for
+    /// transposes can do them.
     fn transpose(&self, outer: Repeat, inner: Repeat, len: u64) -> Option<Reordered> {
         let [outer, inner] = transpose::suited([outer, inner], len)?;
         transpose::call(self.direction, self.level, [outer.0, inner.0], [outer.1, inner.1], len)
             .map(Reordered::Transpose)
     }
 
-    /// Two loops between layouts in the other order: that of both memories.
+    /// Exchanges two loops between layouts if the outer one has the shorter step on both sides, so
+    /// that the new inner loop advances by the shorter steps in both memories.
     fn exchange(&self, outer: Repeat, inner: Repeat, len: Quantity) -> Option<Reordered> {
         let shorter = |side: fn(Offsets) -> i64| side(outer.1).unsigned_abs() < side(inner.1).unsigned_abs();
         if !shorter(|step| step.user) || !shorter(|step| step.packed) || len.per_count {
@@ -516,29 +564,29 @@ impl<S: Side> Scheduler<'_, S> {
     }
 }
 
-/// Two loops around an element, otherwise.
+/// Replacement for two loops around an element, in another order.
 enum Reordered {
-    /// One call for both.
+    /// One call that does both loops.
     Transpose(Call),
-    /// The inner loop around a row of the outer one.
+    /// A loop like the old inner loop, around one call that does what the old outer loop did.
     Exchanged { outer: Repeat, row: Call },
 }
 
-/// Weight of copies that are written out.
+/// Weight of copies that are written out as moves: their number and their bytes.
 #[derive(Clone, Copy, Default, Debug)]
 struct Weight {
-    /// Copies.
+    /// Number of copies.
     moves: usize,
-    /// Their bytes, in whole vectors of the level.
+    /// Bytes of the copies, each rounded up to whole vectors of the level.
     bytes: u64,
 }
 
 impl Weight {
-    /// Largest weight of a kernel.
-    const MOST: Weight = Weight { moves: MAX_MOVES, bytes: MAX_MOVED };
+    /// Maximum weight that is written out in one kernel.
+    const MAX: Weight = Weight { moves: MAX_MOVES, bytes: MAX_MOVED };
 
-    /// One copy of `len` bytes.
-    fn of(len: u64, level: Level) -> Weight {
+    /// Returns the weight of one copy of `len` bytes.
+    fn of_copy(len: u64, level: Level) -> Weight {
         Weight { moves: 1, bytes: len.next_multiple_of(level.widest_access().into()) }
     }
 
@@ -546,7 +594,7 @@ impl Weight {
         self.moves <= limit.moves && self.bytes <= limit.bytes
     }
 
-    fn least(self, other: Weight) -> Weight {
+    fn min(self, other: Weight) -> Weight {
         Weight { moves: self.moves.min(other.moves), bytes: self.bytes.min(other.bytes) }
     }
 
@@ -562,12 +610,14 @@ impl std::ops::AddAssign for Weight {
     }
 }
 
-/// Bytes of the longest copy that is written inline.
+/// Returns the length in bytes of the longest copy that is written inline.
 fn max_inline_bytes(level: Level) -> u64 {
     cost::INLINE_MOVES * u64::from(level.widest_access())
 }
 
-/// Returns the weight of `node` written out; `None` past `limit`, for long copies and for the instance count.
+/// Returns the weight of `node` when it is written out. The result is `None` if it exceeds `limit`,
+/// if a copy is too long to be inline, if the node is nested too deeply, or if it depends on the
+/// instance count.
 fn weight<S: Side>(
     nest: &LoopNest<Normal, Byte, S>,
     node: &Node,
@@ -578,6 +628,8 @@ fn weight<S: Side>(
     if depth > MAX_DEPTH {
         return None;
     }
+    // The weights of a body add up, and those of a loop or table are multiplied by the number of
+    // iterations. The sum ends as soon as it exceeds the limit.
     let inner = |body: Body| {
         let mut sum = Weight::default();
         for node in nest.body(body) {
@@ -588,8 +640,8 @@ fn weight<S: Side>(
         }
         Some(sum)
     };
-    let one = |len: u64| (len <= max_inline_bytes(level)).then(|| Weight::of(len, level));
-    // Before anything is summed: tables and loops may be long.
+    let one = |len: u64| (len <= max_inline_bytes(level)).then(|| Weight::of_copy(len, level));
+    // Long columns and loops are refused by their length, without summing over them.
     let few = |n: u64| (n <= limit.moves as u64).then_some(n as usize);
     let sum = match node {
         Node::Copy { n, .. } if !n.per_count => one(n.k)?,
@@ -613,7 +665,8 @@ fn weight<S: Side>(
     sum.fits(limit).then_some(sum)
 }
 
-/// How many iterations of a body go into one trip: only straight lines are unrolled.
+/// Returns the number of iterations that one turn of the emitted loop does. Only loops over
+/// straight-line moves are unrolled.
 fn unroll(list: &[Op], trip: Quantity) -> u32 {
     let mut moves = 0;
     for op in list {

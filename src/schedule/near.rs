@@ -1,5 +1,6 @@
-//! Near blocks: short ones at short steps, of which permutations move 64 packed bytes at a time where a call costs more. They are written out
-//! as moves; legalization makes permutations of those where the emitter has them.
+//! Near blocks: short blocks at short steps. One permutation moves 64 packed bytes of such blocks,
+//! which costs less than a call. The blocks are written out as moves, and legalization turns the
+//! moves into permutations if the emitter has them.
 
 use super::{Refusal, Scheduler, Weight};
 use crate::kind::Direction;
@@ -7,28 +8,30 @@ use crate::nest::{Offsets, Quantity, Side};
 use crate::plan::Op;
 use crate::target::{Level, cost};
 
-/// Near blocks that are written out: turns of a loop over as many as make whole permutations, and those behind it.
-struct Windows {
+/// Division of near blocks into `turns` turns of a loop, whose body makes whole permutations, and
+/// `rest` blocks that remain after the loop.
+struct NearBlocks {
     turns: u64,
     rest: u64,
 }
 
-impl Windows {
-    fn of(trip: u64) -> Windows {
-        // A single turn is no loop.
+impl NearBlocks {
+    fn new(trip: u64) -> NearBlocks {
+        // A loop must have at least two turns, because a loop of one turn is useless.
         let turns = if trip < 2 * cost::NEAR_BLOCKS { 0 } else { trip / cost::NEAR_BLOCKS };
-        Windows { turns, rest: trip - turns * cost::NEAR_BLOCKS }
+        NearBlocks { turns, rest: trip - turns * cost::NEAR_BLOCKS }
     }
 
-    /// Returns how many blocks are moves of the plan.
+    /// Returns the number of blocks that are moves in the plan.
     fn moves(&self) -> u64 {
         self.rest + if self.turns > 0 { cost::NEAR_BLOCKS } else { 0 }
     }
 }
 
 impl<S: Side> Scheduler<'_, S> {
-    /// Whether a loop over blocks is written out, because permutations move 64 bytes of them at a time.
-    pub(super) fn near(&self, trip: Quantity, step: Offsets, len: Quantity) -> bool {
+    /// Returns true if the blocks of a loop are to be written out as moves, because permutations
+    /// can then move 64 bytes at a time.
+    pub(super) fn fits_permutations(&self, trip: Quantity, step: Offsets, len: Quantity) -> bool {
         let Quantity { k: len, per_count: counted } = len;
         if self.level != Level::Avx512 || trip.per_count || counted || step.packed != len as i64 {
             return false;
@@ -43,12 +46,13 @@ impl<S: Side> Scheduler<'_, S> {
             return false;
         }
         let bytes = trip.k.saturating_mul(len);
-        let written = Weight::of(len, self.level).times(Windows::of(trip.k).moves() as usize);
-        (64..=cost::near(self.direction, len, apart)).contains(&bytes) && written.fits(self.left())
+        let written = Weight::of_copy(len, self.level).times(NearBlocks::new(trip.k).moves() as usize);
+        (64..=cost::near(self.direction, len, apart)).contains(&bytes) && written.fits(self.remaining())
     }
 
-    /// `trip` blocks of `len` bytes, each a move, as many in the body of a loop as make whole permutations.
-    pub(super) fn windows(
+    /// Plans `trip` blocks of `len` bytes as moves. The body of a loop has as many blocks as make
+    /// whole permutations. The blocks that remain follow the loop.
+    pub(super) fn near_blocks(
         &mut self,
         at: Offsets,
         trip: u64,
@@ -56,7 +60,7 @@ impl<S: Side> Scheduler<'_, S> {
         len: u32,
         out: &mut Vec<Op>,
     ) -> Result<(), Refusal> {
-        let Windows { turns, rest } = Windows::of(trip);
+        let NearBlocks { turns, rest } = NearBlocks::new(trip);
         let each = cost::NEAR_BLOCKS;
         if turns > 0 {
             let mut list = Vec::with_capacity(each as usize);
@@ -68,7 +72,7 @@ impl<S: Side> Scheduler<'_, S> {
             self.push(out, Op::Loop { at, trip: Quantity::fixed(turns), step: turn, unroll: 1, body })?;
         }
         out.reserve(rest as usize);
-        let behind = (trip - rest..trip).map(|i| at.step(step, i as i64));
-        behind.into_iter().try_for_each(|at| self.push(out, Op::Move { at, len }))
+        let after_loop = (trip - rest..trip).map(|i| at.step(step, i as i64));
+        after_loop.into_iter().try_for_each(|at| self.push(out, Op::Move { at, len }))
     }
 }

@@ -1,4 +1,5 @@
-//! Choices at edges that a filetest cannot show: lists of thousands of rows, and of tens of parts.
+//! Tests of choices that a filetest cannot show: for lists of thousands of rows, for bodies of tens
+//! of rows, and for chains of bodies.
 
 use super::*;
 use crate::datatype::Datatype;
@@ -10,7 +11,8 @@ fn normal(t: &Datatype) -> LoopNest<Normal> {
     normalize(&lower(t, Bytes).unwrap(), t.arguments()).unwrap().nest
 }
 
-/// Whether rows of odd lengths, `distance` bytes apart, are moved in another order than the type map's.
+/// Returns true if rows of odd lengths, at distances of `distance` bytes, are moved in an order
+/// different from that of the type map.
 fn reordered(rows: usize, distance: i64, direction: Direction, level: Level) -> bool {
     let lengths: Vec<i64> = (0..rows as i64).map(|i| 1 + 2 * (i * 17 % 31)).collect();
     let places: Vec<i64> = (0..rows as i64).map(|i| distance * i).collect();
@@ -20,7 +22,7 @@ fn reordered(rows: usize, distance: i64, direction: Direction, level: Level) -> 
     let columns = [Role::UserOffsets, Role::PackedOffsets, Role::Lengths];
     let [user, packed, len] =
         columns.map(|role| call.column(plan.tables(), role).unwrap().iter().collect::<Vec<i64>>());
-    // The same rows, in whatever order.
+    // The plan must have the same rows, whatever their order is.
     let starts = lengths.iter().scan(0, |at, l| Some(std::mem::replace(at, *at + l)));
     let want: Vec<_> = places.iter().zip(starts).zip(&lengths).map(|((&u, p), &l)| (u, p, l)).collect();
     let got: Vec<_> = user.iter().zip(packed).zip(len).map(|((&u, p), l)| (u, p, l)).collect();
@@ -38,22 +40,25 @@ fn long_lists_are_sorted_by_length() {
             assert!(!reordered(most - 1, 64, direction, level), "{direction} {level}");
             assert!(reordered(most, 64, direction, level), "{direction} {level}");
         }
-        // Masks have no branches on lengths.
+        // At all other levels the rows are not sorted.
         for level in [Level::Avx512, Level::Neon] {
             assert!(!reordered(most, 64, direction, level), "{direction} {level}");
         }
     }
-    // Rows of up to 61 bytes that overlap: the last one wins, so an unpack keeps their order.
+    // Rows of 61 bytes at a distance of 60 overlap. The row that is written last wins, so unpacking
+    // must keep their order.
     assert!(reordered(most, 60, Direction::Pack, Level::Avx2));
     assert!(!reordered(most, 60, Direction::Unpack, Level::Avx2));
     assert!(reordered(most, 62, Direction::Unpack, Level::Avx2));
 }
 
-/// Up to so many rows a body is a permutation wherever there is one: on targets that permute bytes, and by words on none.
+/// A body of up to `PERMUTED_ROWS` rows is moved by a permutation if the target has one for it. A
+/// target with VBMI permutes bytes; permutations of words do not fit these rows.
 #[test]
 fn patterns_have_few_rows() {
     for (rows, allowed) in [(cost::PERMUTED_ROWS, true), (cost::PERMUTED_ROWS + 1, false)] {
-        // One byte and one gap, two bytes first, so that lengths vary; from the last row to the first, with one row in another place.
+        // Every row has one byte, except the first row, which has two, so that lengths vary. Row
+        // `i` is at `(19 * i + 3) % 61`, except that rows 0 and 1 have exchanged their places.
         let mut places: Vec<i64> = (0..rows as i64).map(|i| (i * 19 + 3) % 61).collect();
         places.swap(0, 1);
         let mut lengths = vec![1; rows];
@@ -82,7 +87,8 @@ fn patterns_have_few_rows() {
     }
 }
 
-/// Whether a body is written out is asked of no more levels than a kernel may have: a chain of bodies inside bodies may be as long as memory.
+/// The decision whether a body is written out looks at no more levels than a kernel may have,
+/// because a chain of bodies inside bodies can be as long as memory allows.
 #[test]
 fn long_chains_are_refused() {
     let copy = |at| Node::Copy { at, n: Quantity::fixed(1), unit: Byte };

@@ -1,7 +1,10 @@
-//! Plans of nests of values: the same loops, around calls that do what the operation does to the values of a block.
+//! Plans for nests of values: the same loops as for bytes, around calls that apply the operation to
+//! the values of a block.
 //!
-//! Small bodies are not written out: a plan of calls alone has no constant in its code, so all layouts of one shape share it. A loop over
-//! a few runs goes run by run where the order is free, each with one call, or as one permutation of small instances.
+//! Small bodies are not written out. A plan that has only calls has no constant in its code, so all
+//! layouts of one shape share that code. A loop over a few runs of values becomes one call that
+//! permutes the bytes of small instances, or, if the order of the entries does not matter, one call
+//! for each run.
 
 use std::sync::Arc;
 
@@ -34,9 +37,9 @@ impl<S: Side> Planned<S> for Value {
             }
             _ => {}
         }
-        let free = nest.disjoint_when(kind.direction) == Disjoint::UpTo(u64::MAX);
+        let any_order = nest.disjoint_when(kind.direction) == Disjoint::UpTo(u64::MAX);
         let mut s =
-            Scheduler { nest, kind, target, free, ops: Vec::new(), tables: Vec::new(), left: MAX_OPS };
+            Scheduler { nest, kind, target, any_order, ops: Vec::new(), tables: Vec::new(), budget: MAX_OPS };
         let list = s.body(nest.root(), 0)?;
         let root = s.seal(list);
         Ok(Plan::new(s.ops, root, s.tables, kind, target))
@@ -47,14 +50,15 @@ struct Scheduler<'a, S> {
     nest: &'a LoopNest<Normal, Value, S>,
     kind: Kind,
     target: Target,
-    /// Whether instances may be moved in any order.
-    free: bool,
+    /// Whether the entries of any number of instances are disjoint, so that their order does not
+    /// matter.
+    any_order: bool,
     ops: Vec<Op>,
     tables: Vec<Table>,
-    left: usize,
+    budget: usize,
 }
 
-/// `n` values that lie one after the other.
+/// A run of `n` adjacent values.
 struct Run {
     at: Offsets,
     n: Quantity,
@@ -69,10 +73,10 @@ impl<S: Side> Scheduler<'_, S> {
     }
 
     fn push(&mut self, out: &mut Vec<Op>, op: Op) -> Result<(), Refusal> {
-        if self.left == 0 {
+        if self.budget == 0 {
             return Err(Refusal { reason: "more operations than a kernel may have" });
         }
-        self.left -= 1;
+        self.budget -= 1;
         out.push(op);
         Ok(())
     }
@@ -89,7 +93,8 @@ impl<S: Side> Scheduler<'_, S> {
         }))
     }
 
-    /// The call for a run in every one of `trip` iterations.
+    /// Returns the call that applies the operation to the values of `run` in each of `trip`
+    /// iterations.
     fn call(&self, run: &Run, trip: Quantity, step: Offsets) -> Result<Call, Refusal> {
         let Run { n, value, .. } = *run;
         if let Operation::Reduce(op) = self.kind.operation {
@@ -101,7 +106,7 @@ impl<S: Side> Scheduler<'_, S> {
         let k = n.k.checked_mul(unit as u64).ok_or(Refusal { reason: "a run beyond 64 bits" })?;
         let len = Quantity { k, ..n };
         let (direction, level) = (self.kind.direction, self.target.level());
-        // One byte has no order.
+        // A value of one byte has no byte order, so it is copied.
         let copied = || strided::call(direction, level, trip, step, len);
         match unit {
             1 => Ok(copied()),
@@ -110,7 +115,8 @@ impl<S: Side> Scheduler<'_, S> {
         }
     }
 
-    /// The call for a run in every iteration that combines values. Blocks go in order, so none of them need be apart.
+    /// Returns the call that combines the values of a run in each iteration. The call does the
+    /// blocks in order, so the blocks may overlap.
     fn combined(&self, op: Reduction, run: &Run, trip: Quantity, step: Offsets) -> Result<Call, Refusal> {
         let Run { n, value, .. } = *run;
         if op == Reduction::Replace {
@@ -127,20 +133,22 @@ impl<S: Side> Scheduler<'_, S> {
             .ok_or(Refusal { reason: "values that no micro-kernel combines" })
     }
 
-    /// Whether a run of such values is a call by itself: pairs come alone, a call for each or a loop of them.
-    fn one_by_one(&self, run: &Run) -> bool {
+    /// Returns true if the call for a run needs a block for each value. This is so for several
+    /// pairs under MINLOC and MAXLOC, because a block of these calls is exactly one pair.
+    fn needs_loop(&self, run: &Run) -> bool {
         let reduced = matches!(self.kind.operation, Operation::Reduce(op) if op.is_location());
         reduced && matches!(run.value.class(), Class::Pair(_)) && !run.n.is(1)
     }
 
-    /// A run as the loop over its values.
-    fn apart(&mut self, run: &Run, out: &mut Vec<Op>) -> Result<(), Refusal> {
+    /// Plans a run as one call that has a block for each value.
+    fn loop_over_values(&mut self, run: &Run, out: &mut Vec<Op>) -> Result<(), Refusal> {
         let one = Run { n: Quantity::fixed(1), ..*run };
         let call = self.call(&one, run.n, run.value.span(1))?;
         self.push(out, Op::Call { at: run.at, call })
     }
 
-    /// A loop over a few runs of small values as one call that swaps an instance, or several, by one permutation.
+    /// Plans a loop over a few runs of small values as one call. Each of its permutations swaps the
+    /// bytes of one or more iterations.
     fn permuted(&mut self, runs: &[Run], trip: Quantity, step: Offsets) -> Option<Call> {
         let small = runs.len() < 2 || !trip.per_count && trip.k < cost::PERMUTED_TRIP;
         if small || runs.iter().any(|run| run.n.per_count || run.value.class() != Class::Swap) {
@@ -164,7 +172,8 @@ impl<S: Side> Scheduler<'_, S> {
         Some(permute::call(self.kind.direction, trip, (&permutation, table)))
     }
 
-    /// The runs of a body that has few of them, and nothing else.
+    /// Returns the runs of values that a body consists of, or `None` if it has many runs or
+    /// anything else.
     fn runs(&self, body: Body) -> Option<Vec<Run>> {
         let mut runs = Vec::new();
         for node in self.nest.body(body) {
@@ -198,24 +207,25 @@ impl<S: Side> Scheduler<'_, S> {
     fn node(&mut self, node: &Node<Value>, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
         let at = node.at();
         let once = (Quantity::fixed(1), Offsets::ZERO);
+        // Runs become calls, and tables and loops are planned around their bodies.
         match node {
             Node::Copy { n, unit, .. } => {
                 let run = Run { at, n: *n, value: *unit };
-                if self.one_by_one(&run) {
-                    return self.apart(&run, out);
+                if self.needs_loop(&run) {
+                    return self.loop_over_values(&run, out);
                 }
                 let call = self.call(&run, once.0, once.1)?;
                 self.push(out, Op::Call { at, call })
             }
             Node::Blocks { user, packed, len, unit, .. } => {
-                if len.len() > self.left {
+                if len.len() > self.budget {
                     return Err(Refusal { reason: "more irregular blocks of values than a kernel may have" });
                 }
                 for i in 0..len.len() {
                     let at = at + Offsets::new(user.get(i), packed.get(i));
                     let run = Run { at, n: Quantity::fixed(len.get(i) as u64), value: *unit };
-                    if self.one_by_one(&run) {
-                        self.apart(&run, out)?;
+                    if self.needs_loop(&run) {
+                        self.loop_over_values(&run, out)?;
                         continue;
                     }
                     let call = self.call(&run, once.0, once.1)?;
@@ -229,17 +239,23 @@ impl<S: Side> Scheduler<'_, S> {
                 let body = self.seal(list);
                 self.push(out, Op::Table { at, table, packed: *packed, body })
             }
-            // From layout to layout; a loop that moves on neither side has no end.
+            // Only between two layouts can a loop have step 0 on both sides. A compiled loop ends
+            // when an address is reached, so such a loop would never end.
             Node::Loop { trip, step: Offsets::ZERO, .. } if !trip.is(1) => {
                 Err(Refusal { reason: "values combined again and again in one place" })
             }
             Node::Loop { trip, step, body, .. } => {
+                // A loop over a few runs needs no loop operation. Either one call with a
+                // permutation does it, or each run becomes one call that repeats the run for every
+                // iteration. A call for each run changes the order of the entries if there are
+                // several runs.
                 let runs = self.runs(*body);
                 if let Some(call) = runs.as_ref().and_then(|runs| self.permuted(runs, *trip, *step)) {
                     return self.push(out, Op::Call { at, call });
                 }
-                let few = |runs: &Vec<Run>| runs.len() == 1 || self.free && runs.len() <= cost::VALUE_RUNS;
-                let runs = runs.filter(few).filter(|runs| !runs.iter().any(|run| self.one_by_one(run)));
+                let few =
+                    |runs: &Vec<Run>| runs.len() == 1 || self.any_order && runs.len() <= cost::VALUE_RUNS;
+                let runs = runs.filter(few).filter(|runs| !runs.iter().any(|run| self.needs_loop(run)));
                 if let Some(runs) = runs
                     && !runs.iter().any(|run| run.n.per_count && trip.per_count)
                 {

@@ -1,45 +1,52 @@
-//! Listing: the runs `[lo, hi)` of a nest into a caller's array, by one descent to the first and the last of them.
+//! Listing of segments: writes the runs `[lo, hi)` of a nest, which are its segments, to an array
+//! of the caller. The nest is descended once, to the first and to the last of these runs.
 //!
-//! At every node the runs have a head, whole iterations, and a tail. Whole iterations of a loop are the same runs at constant distance, so
-//! only two of them are gone through and the others are copied from these. Nothing is compared with the end of the array on
-//! the way, since the number of runs is known beforehand; a store past its end cannot be written.
+//! At every node, the runs to list are the end of one iteration (the head), then whole iterations,
+//! then the beginning of one iteration (the tail). Whole iterations of a loop have the same runs at
+//! a constant distance, so only two of these iterations are listed, and the others are copied from
+//! these two. The end of the array need not be checked on the way, since the number of runs is
+//! known in advance; `Filled` cannot be written past its end.
 
 use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::runs::{Joints, NodeRuns, Runs, iterations};
+use super::runs::{Boundaries, NodeRuns, Runs, iterations};
 use super::{Segment, Segments};
 use crate::column::Column;
 use crate::error::{Error, ErrorClass, Result};
 use crate::filled::Filled;
 use crate::nest::{Body, LoopNest, Node, Normal};
 
-/// Steps kept without allocating.
+/// Number of entries on the stack of steps for which no memory is allocated.
 const INLINE_STEPS: usize = 16;
 
-/// Part that is still to be listed, last things first.
+/// A part that is still to be listed. On the stack of steps, the part that is listed next is on
+/// top.
 #[derive(Clone, Copy)]
 enum Step {
-    /// Runs `[lo, hi)` of one iteration of a body, which is at user offset `at`.
+    /// Runs `[lo, hi)` of one iteration of `body`, which is at user offset `at`.
     Part { body: Body, at: i64, lo: u64, hi: u64 },
-    /// Whole iterations `[from, to)` of node `i`, whose iteration 0 is at `at`.
+    /// Whole iterations `[from, to)` of node `i`, whose iteration 0 is at user offset `at`.
     Whole { i: usize, at: i64, from: u64, to: u64 },
-    /// `times` iterations more, of which the last two are listed: `runs` segments each, `step` bytes apart.
-    Again { times: u64, runs: u64, step: i64, touching: bool },
+    /// `times` more iterations after two that have been listed. Each adds `runs` segments, `step`
+    /// bytes after those of the iteration before. `touching` says whether an iteration begins where
+    /// the one before ends.
+    Repeat { times: u64, runs: u64, step: i64, touching: bool },
 }
 
-/// A list under construction.
+/// State of a list under construction.
 struct List<'a, 'o> {
     nest: &'a LoopNest<Normal>,
     runs: &'a Runs,
     count: u64,
-    /// The segments so far; the last one may still grow.
+    /// The segments listed so far. The last segment may still grow.
     out: &'a mut Filled<'o, Segment>,
     steps: SmallVec<[Step; INLINE_STEPS]>,
 }
 
-/// Writes segments `lo ..` of `segments`, which has them, to all of `out`, which is empty and has room.
+/// Writes the segments from `lo` on to all of `out`, which must be empty and have room for at least
+/// one of them, and no more than there are.
 pub(super) fn list(segments: &Segments<'_>, lo: u64, out: &mut Filled<'_, Segment>) -> Result<()> {
     let Segments { nest, runs, count, base, .. } = *segments;
     let hi = lo + out.room() as u64;
@@ -49,16 +56,16 @@ pub(super) fn list(segments: &Segments<'_>, lo: u64, out: &mut Filled<'_, Segmen
         match step {
             Step::Part { body, at, lo, hi } => list.part(body, at, lo, hi)?,
             Step::Whole { i, at, from, to } => list.whole(i, at, from, to)?,
-            Step::Again { times, runs, step, touching } => list.again(times, runs, step, touching),
+            Step::Repeat { times, runs, step, touching } => list.repeat_last(times, runs, step, touching),
         }
     }
     Ok(())
 }
 
 impl List<'_, '_> {
-    /// Leaves a step for later.
+    /// Puts a step on the stack for later.
     #[inline]
-    fn later(&mut self, step: Step) -> Result<()> {
+    fn defer(&mut self, step: Step) -> Result<()> {
         if self.steps.len() == self.steps.capacity() {
             self.steps.try_reserve(1).map_err(|_| {
                 let rule = "there must be memory for the levels of the datatype";
@@ -69,15 +76,17 @@ impl List<'_, '_> {
         Ok(())
     }
 
-    /// Runs `[lo, hi)`, at least one, of one iteration of a body at `at`.
+    /// Lists the runs `[lo, hi)`, at least one, of one iteration of a body at user offset `at`.
     #[inline]
     fn part(&mut self, mut body: Body, mut at: i64, mut lo: u64, mut hi: u64) -> Result<()> {
         loop {
+            // Find the first node that has a part of run `lo`.
             let i = self.runs.first_node(self.nest, body, lo);
-            let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
+            let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
             let n = iterations(node, self.count);
-            let (before, breaks) = (self.runs.before(body, i), runs.breaks(n));
-            // What later nodes have of it: no run begins before theirs.
+            let (before, gaps) = (self.runs.before(body, i), runs.gaps(n));
+            // Split off the runs that belong to later nodes of the body, if there are any. In these
+            // nodes they begin at run 0.
             let mut rest = None;
             if i + 1 < body.range().end {
                 let first = self.runs.before(body, i + 1);
@@ -85,38 +94,45 @@ impl List<'_, '_> {
                     let body = Body { start: i as u32 + 1, len: body.range().end as u32 - i as u32 - 1 };
                     rest = Some((body, at, 0, hi - first));
                 }
-                hi = hi.min(before + breaks + 1);
+                hi = hi.min(before + gaps + 1);
             }
             (lo, hi) = (lo - before, hi - before);
             at = at.wrapping_add(node.at().user);
-            if breaks == 0 {
+            // If the node has no gap at all, it is one piece. If only its iterations or rows have
+            // no gap inside, they are listed in one loop. In both cases, continue with the later
+            // nodes.
+            if gaps == 0 {
                 self.push(at, node.packed_bytes(self.count) as u64);
             } else if runs.inner == 0 {
                 self.rows_of(node, runs, at, lo..hi);
             }
-            if breaks == 0 || runs.inner == 0 {
+            if gaps == 0 || runs.inner == 0 {
                 let Some(rest) = rest else { return Ok(()) };
                 (body, at, lo, hi) = rest;
                 continue;
             }
+            // This node has gaps inside its iterations. Put the later nodes on the stack, and find
+            // the first iteration that has a part of run `lo`.
             if let Some((body, at, lo, hi)) = rest {
-                self.later(Step::Part { body, at, lo, hi })?;
+                self.defer(Step::Part { body, at, lo, hi })?;
             }
             let Some(inside) = node.body() else { return Ok(()) };
             let a = runs.first_iteration(n, lo);
             let before = runs.before(a);
             (lo, hi) = (lo - before, hi - before);
-            // Whether anything lies in the next iteration too.
+            // If the runs reach beyond iteration `a`, there may be whole iterations and a tail
+            // after it. Put both on the stack. If iteration `a` is needed as a whole too, it is put
+            // on the stack with the whole iterations, and there is nothing to do now.
             let all = runs.inner + 1;
             if a + 1 < n && hi > runs.before(a + 1) - before {
                 let b = runs.last_iteration(n, hi + before);
                 let tail = hi + before - runs.before(b);
                 let (from, to) = (a + u64::from(lo > 0), b + u64::from(tail >= all));
                 if tail < all {
-                    self.later(Step::Part { body: inside, at: iteration(node, at, b), lo: 0, hi: tail })?;
+                    self.defer(Step::Part { body: inside, at: iteration(node, at, b), lo: 0, hi: tail })?;
                 }
                 if from < to {
-                    self.later(Step::Whole { i, at, from, to })?;
+                    self.defer(Step::Whole { i, at, from, to })?;
                 }
                 if lo == 0 {
                     return Ok(());
@@ -126,10 +142,11 @@ impl List<'_, '_> {
         }
     }
 
-    /// Runs `[lo, hi)` of a node at `at` whose rows or iterations are one run each.
+    /// Lists the runs `[lo, hi)` of a node at user offset `at` whose iterations or rows have no
+    /// gap inside.
     #[inline]
     fn rows_of(&mut self, node: &Node, runs: &NodeRuns, at: i64, Range { start: lo, end: hi }: Range<u64>) {
-        let apart = matches!(runs.joints, Joints::Apart);
+        let apart = matches!(runs.boundaries, Boundaries::Apart);
         match node {
             Node::Loop { step, .. } => {
                 let first = at.wrapping_add(step.user.wrapping_mul(lo as i64));
@@ -154,27 +171,34 @@ impl List<'_, '_> {
         }
     }
 
-    /// Whole iterations `[from, to)` of a node with breaks inside of them.
+    /// Lists the iterations `[from, to)` of a node, all of them completely. The node has gaps
+    /// inside its iterations.
     fn whole(&mut self, i: usize, at: i64, from: u64, to: u64) -> Result<()> {
-        let (node, runs) = (&self.nest.nodes()[i], self.runs.of(i));
+        let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
         let Some(body) = node.body() else { return Ok(()) };
         match node {
             Node::Loop { step, .. } if to - from > 2 => {
-                let touching = matches!(runs.joints, Joints::Touching);
+                let touching = matches!(runs.boundaries, Boundaries::Touching);
                 let each = runs.inner + u64::from(!touching);
-                self.later(Step::Again { times: to - from - 2, runs: each, step: step.user, touching })?;
+                self.defer(Step::Repeat { times: to - from - 2, runs: each, step: step.user, touching })?;
                 let at = iteration(node, at, from + 1);
-                self.later(Step::Part { body, at, lo: 0, hi: runs.inner + 1 })?;
+                self.defer(Step::Part { body, at, lo: 0, hi: runs.inner + 1 })?;
             }
-            _ if to - from > 1 => self.later(Step::Whole { i, at, from: from + 1, to })?,
+            _ if to - from > 1 => self.defer(Step::Whole { i, at, from: from + 1, to })?,
             _ => {}
         }
         self.part(body, iteration(node, at, from), 0, runs.inner + 1)
     }
 
-    /// Iterations that repeat the last of two listed ones: each segment is the one `runs` before it, `step` bytes on. Where iterations
-    /// touch, the last segment of each but the last goes on into the next, and so is as long as the one before these.
-    fn again(&mut self, times: u64, runs: u64, step: i64, touching: bool) {
+    /// Lists `times` more iterations of a loop after two that have been listed. Each iteration adds
+    /// `runs` segments. Each new segment is a copy of the segment `runs` places before it in the
+    /// list, moved by `step` bytes.
+    ///
+    /// If iterations touch, the last segment of each iteration but the very last continues in the
+    /// next iteration. The last segment of the list then has to grow: it gets the length of the
+    /// same segment of the iteration before. The very last iteration is continued by nothing, so
+    /// its last segment keeps the length that the last segment of the list had.
+    fn repeat_last(&mut self, times: u64, runs: u64, step: i64, touching: bool) {
         let (n, runs) = (self.out.count(), runs as usize);
         let Some(open) = n.checked_sub(1).filter(|_| n > runs) else { return };
         let left = self.out.room();
@@ -185,10 +209,10 @@ impl List<'_, '_> {
             listed[open].len = listed[open - runs].len;
         }
         match runs {
-            1 => repeat::<1>(self.out, more, step),
-            2 => repeat::<2>(self.out, more, step),
-            3 => repeat::<3>(self.out, more, step),
-            4 => repeat::<4>(self.out, more, step),
+            1 => repeat_group::<1>(self.out, more, step),
+            2 => repeat_group::<2>(self.out, more, step),
+            3 => repeat_group::<3>(self.out, more, step),
+            4 => repeat_group::<4>(self.out, more, step),
             _ => self.out.extend_from_before(runs, more, |Segment { at, len }| Segment {
                 at: at.wrapping_add(step),
                 len,
@@ -199,7 +223,8 @@ impl List<'_, '_> {
         }
     }
 
-    /// A piece that continues the last segment, or is one.
+    /// Adds a piece of memory to the list. If the piece begins where the last segment ends, that
+    /// segment grows.
     #[inline]
     fn push(&mut self, at: i64, len: u64) {
         if let Some(last) = self.out.entries().last_mut()
@@ -211,13 +236,14 @@ impl List<'_, '_> {
         }
     }
 
-    /// `n` pieces that touch nothing before them, as far as there is room.
+    /// Adds `n` pieces that touch nothing before them, as far as there is room.
     #[inline]
     fn extend(&mut self, n: u64, pieces: impl Iterator<Item = Segment>) {
         self.out.extend(usize::try_from(n).unwrap_or(usize::MAX), pieces);
     }
 
-    /// `n` pieces of `len` bytes, at least one, that do not touch each other.
+    /// Adds `n` pieces of `len` bytes, at distances of `step`. The pieces must not touch each
+    /// other, and `n` must be at least 1.
     #[inline]
     fn strided(&mut self, first: i64, step: i64, len: u64, n: u64) {
         self.push(first, len);
@@ -225,7 +251,7 @@ impl List<'_, '_> {
         self.extend(n - 1, pieces);
     }
 
-    /// Rows `range`, at least one, that do not touch each other.
+    /// Adds the rows in `range`, which must not be empty. The rows must not touch each other.
     #[inline]
     fn rows(&mut self, at: i64, rows: &Column, len: impl Fn(usize) -> u64, range: Range<u64>) {
         let (from, n) = (range.start as usize, range.end - range.start);
@@ -246,9 +272,10 @@ impl List<'_, '_> {
     }
 }
 
-/// Repeats the last `N` segments until there are `n` more, `step` bytes further each time. They are in registers: in memory, each would
-/// wait for the one `N` before it, which was just stored.
-fn repeat<const N: usize>(list: &mut Filled<'_, Segment>, n: usize, step: i64) {
+/// Repeats the last `N` segments until the list has `n` more, moved by `step` bytes each time. The
+/// group of `N` segments is kept in registers. If the group were read from the list, each segment
+/// would have to wait until the segment `N` places before it has been stored.
+fn repeat_group<const N: usize>(list: &mut Filled<'_, Segment>, n: usize, step: i64) {
     let Some(&last) = list.entries().last_chunk::<N>() else { return };
     let mut group = last;
     list.extend_by_groups(n, || {
@@ -257,7 +284,7 @@ fn repeat<const N: usize>(list: &mut Filled<'_, Segment>, n: usize, step: i64) {
     });
 }
 
-/// The user offset of iteration `i` of a loop or table.
+/// Returns the user offset of iteration `i` of a loop or table.
 #[inline]
 fn iteration(node: &Node, at: i64, i: u64) -> i64 {
     match node {

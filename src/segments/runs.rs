@@ -1,51 +1,59 @@
-//! Keeps beside a nest, per node, where segments begin, so that they can be counted and found.
+//! Facts about every node of a nest from which its segments are counted and found.
 //!
-//! A **break** is a packed byte that does not lie just behind the one before it in user memory: there a new segment begins. Whether two
-//! neighbours of the stream touch depends on both of them alone, so breaks add up: over the nodes of a body, over the iterations of a loop,
-//! over the rows of a table. The runs of a node are the pieces that its breaks cut it into, one more than those; the first may go on with what
-//! stands before the node, the last with what stands behind it.
+//! A **gap** lies before a packed byte that does not directly follow the byte before it in user
+//! memory, so that a new segment begins with it. Neighbours at descending addresses have a gap
+//! between them too. Whether there is a gap between two neighbours of the stream depends on these
+//! two neighbours alone, so the numbers of gaps add up over the nodes of a body, the iterations of
+//! a loop, and the rows of a table. The **runs** of a node are the pieces into which its gaps cut
+//! it, one more than it has gaps. The first run of a node may continue the memory before the node,
+//! and the memory after the node may continue its last run.
 
-use super::partition;
+use super::partition_point;
 use crate::column::{Column, try_with_capacity};
 use crate::error::Result;
 use crate::nest::{Body, LoopNest, Node, Normal};
 
-/// Which neighbouring iterations or rows of a node have a break between them.
+/// Classification of the boundaries between neighbouring iterations or rows of a node. A boundary
+/// has a gap or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Joints {
-    /// All.
+pub(super) enum Boundaries {
+    /// There is a gap at every boundary.
     Apart,
-    /// None: each begins where the one before it ends.
+    /// No boundary has a gap: each iteration begins where the one before it ends.
     Touching,
-    /// Some: how many lie before each row.
+    /// Some boundaries have a gap. The column has the number of these gaps before each row.
     Mixed(Column),
 }
 
-impl Joints {
-    /// Breaks between the first `i` iterations and iteration `i` that lie at no place inside an iteration.
+impl Boundaries {
+    /// Returns the number of gaps at the boundaries before iteration `i`, without those inside
+    /// iterations.
     #[inline]
     fn before(&self, i: u64) -> u64 {
         match self {
-            Joints::Apart => i,
-            Joints::Touching => 0,
-            Joints::Mixed(before) => before.get(i as usize) as u64,
+            Boundaries::Apart => i,
+            Boundaries::Touching => 0,
+            Boundaries::Mixed(before) => before.get(i as usize) as u64,
         }
     }
 }
 
-/// The runs of one node. Its first byte is at its own offset: bodies and columns of normal nests begin at offset 0.
+/// Runs of one node. The first byte of the node is at the node's own offset, because bodies and
+/// columns of normal nests begin at offset 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NodeRuns {
-    /// Breaks before its first byte, added up over the nodes of the nest: differences count within a body. They wrap, since bodies
-    /// that no iteration has together add up too.
+    /// Prefix sum over the nodes of the nest: the number of gaps before the first byte of the node.
+    /// Only the difference between two nodes of one body has a meaning. The sums may wrap, because
+    /// they also cover bodies that never occur together.
     before: u64,
-    /// Breaks inside one iteration or row.
+    /// Number of gaps inside one iteration or row.
     pub(super) inner: u64,
-    /// Joints between its iterations or rows.
-    pub(super) joints: Joints,
+    /// Boundaries between the iterations or rows.
+    pub(super) boundaries: Boundaries,
 }
 
-/// Where a node ends: user offset, and breaks before that, added up as those before its first byte.
+/// End of a node: its user offset, and the number of gaps before it, as a prefix sum like
+/// `NodeRuns::before`.
 #[derive(Clone, Copy)]
 struct End {
     at: i64,
@@ -53,50 +61,55 @@ struct End {
 }
 
 impl NodeRuns {
-    /// Breaks before iteration `i`, those between it and the one before it included.
+    /// Returns the number of gaps from the start of the node to the start of iteration `i`,
+    /// including a gap directly before iteration `i`.
     #[inline]
     pub(super) fn before(&self, i: u64) -> u64 {
-        // Below the bytes of a stream.
-        i.wrapping_mul(self.inner).wrapping_add(self.joints.before(i))
+        // The result is smaller than the number of bytes in the stream, so it does not wrap.
+        i.wrapping_mul(self.inner).wrapping_add(self.boundaries.before(i))
     }
 
-    /// Breaks inside all of `n` iterations: the number of the last run.
+    /// Returns the number of gaps inside the node if it has `n` iterations. This is also the index
+    /// of its last run.
     #[inline]
-    pub(super) fn breaks(&self, n: u64) -> u64 {
+    pub(super) fn gaps(&self, n: u64) -> u64 {
         self.before(n.wrapping_sub(1)).wrapping_add(self.inner)
     }
 
     /// Returns the first of `n` iterations that has a part of run `run`.
     #[inline]
     pub(super) fn first_iteration(&self, n: u64, run: u64) -> u64 {
-        match &self.joints {
-            Joints::Apart if self.inner == 0 => run,
-            Joints::Apart => run / (self.inner + 1),
-            // A node without a break has one run, 0.
-            Joints::Touching if run == 0 => 0,
-            Joints::Touching => (run - 1) / self.inner,
-            Joints::Mixed(_) => partition(n, |i| self.before(i) + self.inner < run),
+        match &self.boundaries {
+            Boundaries::Apart if self.inner == 0 => run,
+            Boundaries::Apart => run / (self.inner + 1),
+            // Run 0 begins in iteration 0. This case is separate because a node without gaps has
+            // only run 0 and has `inner == 0`, by which the next case would divide.
+            Boundaries::Touching if run == 0 => 0,
+            Boundaries::Touching => (run - 1) / self.inner,
+            Boundaries::Mixed(_) => partition_point(n, |i| self.before(i) + self.inner < run),
         }
     }
 
-    /// Returns the last of `n` iterations that has a part of a run before `run`, which is at least 1.
+    /// Returns the last of `n` iterations that has a part of one of the runs `0..run`. `run` must
+    /// be at least 1.
     #[inline]
     pub(super) fn last_iteration(&self, n: u64, run: u64) -> u64 {
-        match &self.joints {
-            Joints::Apart if self.inner == 0 => run - 1,
-            Joints::Apart => (run - 1) / (self.inner + 1),
-            Joints::Touching => ((run - 1) / self.inner).min(n - 1),
-            Joints::Mixed(_) => partition(n, |i| self.before(i) < run) - 1,
+        match &self.boundaries {
+            Boundaries::Apart if self.inner == 0 => run - 1,
+            Boundaries::Apart => (run - 1) / (self.inner + 1),
+            Boundaries::Touching => ((run - 1) / self.inner).min(n - 1),
+            Boundaries::Mixed(_) => partition_point(n, |i| self.before(i) < run) - 1,
         }
     }
 }
 
-/// The runs of all nodes of a nest: what depends on neither the number of instances nor their address.
+/// Runs of all nodes of a nest. The runs depend neither on the number of instances nor on the
+/// address of the instances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runs(Vec<NodeRuns>);
 
 impl Runs {
-    /// Returns those of `nest`, in O(nodes + rows).
+    /// Computes the runs of `nest`, in O(nodes + rows).
     ///
     /// # Errors
     /// Class `NoMem`.
@@ -105,67 +118,73 @@ impl Runs {
         let (mut runs, mut ends): (_, Vec<End>) =
             (Runs(try_with_capacity("segments", n)?), try_with_capacity("segments", n)?);
         for node in nest.nodes() {
+            // There is a gap before a node if it does not begin where the node before it ends. The
+            // sum also counts a gap before the first node of a body, but this gap has no effect,
+            // because only differences within a body are used.
             let at = node.at().user;
             let before = ends.last().map_or(0, |left| left.last.wrapping_add((left.at != at).into()));
-            // Sums are reachable displacements; what is no byte's may wrap. Of one iteration, where a node carries the count.
-            let (inner, joints, n, end) = match node {
-                Node::Copy { n, .. } => (0, Joints::Apart, 1, n.k as i64),
+            // Now find what the node itself adds: the number of gaps inside one iteration, the
+            // boundaries, the number of iterations, and the end of the last iteration. For a node
+            // that carries the instance count, the number of iterations is taken as 1. Sums that
+            // are not the displacement of any byte may wrap.
+            let (inner, boundaries, n, end) = match node {
+                Node::Copy { n, .. } => (0, Boundaries::Apart, 1, n.k as i64),
                 Node::Loop { trip, step, body, .. } => {
                     let (inner, end) = runs.body(*body, &ends);
-                    let joints = if step.user == end { Joints::Touching } else { Joints::Apart };
+                    let boundaries = if step.user == end { Boundaries::Touching } else { Boundaries::Apart };
                     let n = if trip.per_count { 1 } else { trip.k };
-                    (inner, joints, n, end.wrapping_add(step.user.wrapping_mul(n.wrapping_sub(1) as i64)))
+                    (inner, boundaries, n, end.wrapping_add(step.user.wrapping_mul(n.wrapping_sub(1) as i64)))
                 }
                 Node::Table { displacements, body, .. } => {
                     let (inner, end) = runs.body(*body, &ends);
                     let n = displacements.len();
-                    let joints = match displacements {
-                        Column::I32(rows) => equal(rows, end)?,
-                        Column::I64(rows) => equal(rows, end)?,
+                    let boundaries = match displacements {
+                        Column::I32(rows) => equal_rows(rows, end)?,
+                        Column::I64(rows) => equal_rows(rows, end)?,
                     };
-                    (inner, joints, n as u64, displacements.get(n - 1).wrapping_add(end))
+                    (inner, boundaries, n as u64, displacements.get(n - 1).wrapping_add(end))
                 }
                 Node::Blocks { user, len, .. } => {
                     let n = len.len();
-                    let joints = match (user, len) {
-                        (Column::I32(rows), Column::I32(len)) => listed(rows, len)?,
-                        (Column::I32(rows), Column::I64(len)) => listed(rows, len)?,
-                        (Column::I64(rows), Column::I32(len)) => listed(rows, len)?,
-                        (Column::I64(rows), Column::I64(len)) => listed(rows, len)?,
+                    let boundaries = match (user, len) {
+                        (Column::I32(rows), Column::I32(len)) => rows_with_lengths(rows, len)?,
+                        (Column::I32(rows), Column::I64(len)) => rows_with_lengths(rows, len)?,
+                        (Column::I64(rows), Column::I32(len)) => rows_with_lengths(rows, len)?,
+                        (Column::I64(rows), Column::I64(len)) => rows_with_lengths(rows, len)?,
                     };
-                    (0, joints, n as u64, user.get(n - 1).wrapping_add(len.get(n - 1)))
+                    (0, boundaries, n as u64, user.get(n - 1).wrapping_add(len.get(n - 1)))
                 }
             };
-            let made = NodeRuns { before, inner, joints };
-            ends.push(End { at: at.wrapping_add(end), last: before.wrapping_add(made.breaks(n)) });
+            let made = NodeRuns { before, inner, boundaries };
+            ends.push(End { at: at.wrapping_add(end), last: before.wrapping_add(made.gaps(n)) });
             runs.0.push(made);
         }
         Ok(runs)
     }
 
-    /// Breaks inside a body, and the user offset of its end.
+    /// Returns the number of gaps inside a body, and the user offset of its end.
     #[inline]
     fn body(&self, body: Body, ends: &[End]) -> (u64, i64) {
         let end = ends[body.range().end - 1];
         (end.last.wrapping_sub(self.0[body.start as usize].before), end.at)
     }
 
-    /// Returns the bytes that they take.
+    /// Returns the number of bytes that the runs occupy.
     pub fn bytes_stored(&self) -> usize {
-        let columns = self.0.iter().map(|runs| match &runs.joints {
-            Joints::Mixed(before) => before.bytes(),
-            Joints::Apart | Joints::Touching => 0,
+        let columns = self.0.iter().map(|runs| match &runs.boundaries {
+            Boundaries::Mixed(before) => before.bytes(),
+            Boundaries::Apart | Boundaries::Touching => 0,
         });
         size_of_val(&*self.0) + columns.sum::<usize>()
     }
 
-    /// Returns those of node `i`.
+    /// Returns the runs of node `i`.
     #[inline]
-    pub(super) fn of(&self, i: usize) -> &NodeRuns {
+    pub(super) fn node(&self, i: usize) -> &NodeRuns {
         &self.0[i]
     }
 
-    /// Breaks of a body before its node `i`.
+    /// Returns the number of gaps in a body before its node `i`.
     #[inline]
     pub(super) fn before(&self, body: Body, i: usize) -> u64 {
         self.0[i].before.wrapping_sub(self.0[body.start as usize].before)
@@ -178,15 +197,17 @@ impl Runs {
         if body.len == 1 || run == 0 {
             return start;
         }
-        let i =
-            start + partition(body.len.into(), |k| self.before(body, start + k as usize) < run) as usize - 1;
-        // Of several nodes, none carries the count.
-        let last = self.before(body, i) + self.of(i).breaks(iterations(&nest.nodes()[i], 1));
+        let i = start
+            + partition_point(body.len.into(), |k| self.before(body, start + k as usize) < run) as usize
+            - 1;
+        // In a body of several nodes, no node carries the instance count, so any count will do
+        // here.
+        let last = self.before(body, i) + self.node(i).gaps(iterations(&nest.nodes()[i], 1));
         i + usize::from(last < run)
     }
 }
 
-/// Iterations or rows of a node.
+/// Returns the number of iterations or rows of a node.
 #[inline]
 pub(super) fn iterations(node: &Node, count: u64) -> u64 {
     match node {
@@ -197,34 +218,37 @@ pub(super) fn iterations(node: &Node, count: u64) -> u64 {
     }
 }
 
-/// The joints of rows of which each ends `end` bytes behind its displacement.
-fn equal<T: Copy + Into<i64>>(rows: &[T], end: i64) -> Result<Joints> {
-    joints(rows.windows(2).map(|pair| pair[0].into().wrapping_add(end) != pair[1].into()))
+/// Classifies the boundaries between neighbouring rows, each of which ends `end` bytes after its
+/// displacement in `rows`.
+fn equal_rows<T: Copy + Into<i64>>(rows: &[T], end: i64) -> Result<Boundaries> {
+    classify(rows.windows(2).map(|pair| pair[0].into().wrapping_add(end) != pair[1].into()))
 }
 
-/// The joints of rows of their own lengths.
-fn listed<T: Copy + Into<i64>, L: Copy + Into<i64>>(rows: &[T], len: &[L]) -> Result<Joints> {
-    joints(
+/// Classifies the boundaries between neighbouring rows, where row `i` has `len[i]` bytes.
+fn rows_with_lengths<T: Copy + Into<i64>, L: Copy + Into<i64>>(rows: &[T], len: &[L]) -> Result<Boundaries> {
+    classify(
         rows.windows(2)
             .zip(len)
             .map(|(pair, &len)| pair[0].into().wrapping_add(len.into()) != pair[1].into()),
     )
 }
 
-/// The joints that are breaks where `broken` says so, between neighbours in order.
-fn joints(broken: impl ExactSizeIterator<Item = bool> + Clone) -> Result<Joints> {
-    let n = broken.len();
-    let breaks: usize = broken.clone().map(usize::from).sum();
-    if breaks == n {
-        return Ok(Joints::Apart);
+/// Classifies the boundaries between neighbouring rows: all have a gap, none has one, or some have
+/// one. `gaps` has an item for each boundary in order, which is true if there is a gap. If only
+/// some boundaries have a gap, the result has the number of gaps before each row.
+fn classify(gaps: impl ExactSizeIterator<Item = bool> + Clone) -> Result<Boundaries> {
+    let n = gaps.len();
+    let number: usize = gaps.clone().map(usize::from).sum();
+    if number == n {
+        return Ok(Boundaries::Apart);
     }
-    if breaks == 0 {
-        return Ok(Joints::Touching);
+    if number == 0 {
+        return Ok(Boundaries::Touching);
     }
-    let (mut broken, mut before) = (broken, 0);
+    let (mut gaps, mut before) = (gaps, 0);
     let column = Column::build((0..n + 1).map(move |i| {
-        before += i64::from(i > 0 && broken.next() == Some(true));
+        before += i64::from(i > 0 && gaps.next() == Some(true));
         before
     }))?;
-    Ok(Joints::Mixed(column))
+    Ok(Boundaries::Mixed(column))
 }

@@ -1,4 +1,4 @@
-//! Segments by hand, and against the type map.
+//! Tests of segments: cases by hand, and comparison with the type map.
 
 use super::*;
 use crate::datatype::Datatype;
@@ -6,7 +6,7 @@ use crate::exec::interp;
 use crate::lower::{Bytes, lower};
 use crate::normalize::normalize;
 
-/// Returns the answer of `ask` about `count` instances.
+/// Returns the answer of `ask` about the segments of `count` instances.
 fn with<T>(text: &str, count: u64, ask: impl FnOnce(&Segments<'_>) -> T) -> T {
     let t: Datatype = crate::corpus::datatype(text).unwrap_or_else(|e| panic!("{text}: {e}"));
     let normal = normalize(&lower(&t, Bytes).unwrap(), t.arguments()).unwrap();
@@ -20,7 +20,7 @@ fn all(segments: &Segments<'_>) -> Vec<(i64, u64)> {
     list[..n].iter().map(|s| (s.at, s.len)).collect()
 }
 
-/// Offsets and lengths.
+/// Expected segments, each with its offset and its length.
 type List = &'static [(i64, u64)];
 
 #[test]
@@ -30,30 +30,33 @@ fn by_hand() {
         ("contiguous(0, int)", 3, &[]),
         ("int", 3, &[(0, 12)]),
         ("vector(3, 1, 2, int)", 1, &[(0, 4), (8, 4), (16, 4)]),
-        // The last block of an instance and the first of the next are one.
+        // The last block of an instance and the first block of the next one are one segment.
         ("vector(3, 1, 2, int)", 2, &[(0, 4), (8, 4), (16, 8), (28, 4), (36, 4)]),
         ("vector(2, 1, 2, int)", 4, &[(0, 4), (8, 8), (20, 8), (32, 8), (44, 4)]),
-        // Instances apart: nothing touches.
+        // There is a gap between instances, so that nothing touches.
         ("resized(0, 16, vector(2, 1, 2, int))", 2, &[(0, 4), (8, 4), (16, 4), (24, 4)]),
-        // A struct with a gap at its end and one inside.
+        // A struct with one gap at its end and one inside.
         (
             "resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))",
             2,
             &[(0, 4), (8, 20), (32, 4), (40, 20)],
         ),
-        // The gap inside only: three members become a run over the border of instances.
+        // The only gap is inside the struct, so the last member of an instance and the first member
+        // of the next instance are one segment.
         ("struct([1, 1], [0, 8], [int, double])", 3, &[(0, 4), (8, 12), (24, 12), (40, 8)]),
-        // Backwards nothing touches, though the bytes are next to each other.
+        // In descending order nothing touches, though the bytes are next to each other.
         ("hvector(3, 1, -4, int)", 1, &[(0, 4), (-4, 4), (-8, 4)]),
         ("resized(0, -8, double)", 3, &[(0, 8), (-8, 8), (-16, 8)]),
-        // Overlap, and the same place again, by the order of the map.
+        // Entries that overlap, and several entries at one place, are listed in the order of the
+        // type map.
         ("hvector(3, 1, 2, int)", 1, &[(0, 4), (2, 4), (4, 4)]),
         ("hindexed([1, 1, 1, 1], [0, 0, 4, 0], int)", 1, &[(0, 4), (0, 8), (0, 4)]),
-        // Order is that of the map, not of addresses.
+        // The order is that of the type map, not of addresses.
         ("indexed([1, 2, 1], [4, 1, 3], int)", 1, &[(16, 4), (4, 12)]),
-        // Loops whose last run touches what follows, and whose first what is before.
+        // The first run of the loop touches the member before the loop, and its last run touches
+        // the member after it.
         ("struct([1, 1, 1], [0, 4, 24], [int, vector(3, 1, 2, int), int])", 1, &[(0, 8), (12, 4), (20, 8)]),
-        // Iterations of two runs that touch each other.
+        // Iterations with several runs each, where each iteration touches the next.
         ("hvector(3, 1, 12, hindexed([1, 1], [0, 8], int))", 1, &[(0, 4), (8, 8), (20, 8), (32, 4)]),
         (
             "hvector(5, 1, 16, hindexed([1, 1, 1], [0, 8, 14], short))",
@@ -72,13 +75,13 @@ fn by_hand() {
                 (78, 2),
             ],
         ),
-        // Rows of which some touch: a row has two runs.
+        // Rows with two runs each, where some rows touch the next row.
         (
             "hindexed_block(1, [0, 12, 100, 112, 124, 50], hindexed([1, 1], [0, 8], int))",
             1,
             &[(0, 4), (8, 8), (20, 4), (100, 4), (108, 8), (120, 8), (132, 4), (50, 4), (58, 4)],
         ),
-        // A darray that owns nothing.
+        // A darray of which this process owns nothing.
         ("darray(4, 3, [2], [block], [default], [4], C, int)", 2, &[]),
         // Absolute displacements.
         ("hindexed([1, 2], [4096, 8192], int)", 1, &[(4096, 4), (8192, 8)]),
@@ -91,8 +94,9 @@ fn by_hand() {
     }
 }
 
-/// Everything that can be asked about a layout whose segments are listed in `expected`.
+/// Checks the answer to every question about a layout whose segments are listed in `expected`.
 fn check(segments: &Segments<'_>, expected: &[(i64, u64)], name: &str) {
+    // Returns the `n` expected segments from segment `from` on, without the first `skip` bytes.
     let listed = |from: usize, skip: u64, n: usize| -> Vec<Segment> {
         let mut list: Vec<Segment> =
             expected[from..from + n].iter().map(|&(at, len)| Segment { at, len }).collect();
@@ -103,10 +107,13 @@ fn check(segments: &Segments<'_>, expected: &[(i64, u64)], name: &str) {
     };
     assert_eq!(segments.len(), expected.len() as u64, "{name}");
     assert_eq!(segments.is_empty(), expected.is_empty(), "{name}");
+    // Compute the first packed byte of each segment, and the end of the stream.
     let mut starts = vec![0];
     expected.iter().for_each(|s| starts.push(starts[starts.len() - 1] + s.1));
     let start = starts[expected.len()];
     let unwritten = Segment { at: -7, len: 7 };
+    // For each segment, check lists from it on that have several lengths, its first packed byte,
+    // the cursor, and limits in bytes.
     for i in 0..=expected.len() {
         for room in [1, 2, 3, 7, expected.len() + 1] {
             let mut list = vec![unwritten; room];
@@ -124,6 +131,8 @@ fn check(segments: &Segments<'_>, expected: &[(i64, u64)], name: &str) {
             assert_eq!(found, Ok((n as u64, starts[i + n] - starts[i])), "{name}: {budget} bytes from {i}");
         }
     }
+    // For each packed byte, check the segment that contains it, and a list that begins at this
+    // byte.
     for byte in 0..start {
         let i = starts.partition_point(|&s| s <= byte) - 1;
         assert_eq!(segments.find(byte), Ok((i as u64, byte - starts[i])), "{name}: byte {byte}");
@@ -131,6 +140,7 @@ fn check(segments: &Segments<'_>, expected: &[(i64, u64)], name: &str) {
         let n = segments.fill_from(byte, &mut list).unwrap();
         assert_eq!(list[..n], listed(i, byte - starts[i], n), "{name} from byte {byte}");
     }
+    // The end of the stream is a valid position, and what lies past it is refused.
     assert_eq!(segments.find(start), Ok((segments.len(), 0)));
     assert_eq!(segments.fill_from(start, &mut [unwritten; 2]), Ok(0));
     let refused = [segments.find(start + 1).is_err(), segments.start(segments.len() + 1).is_err()];
@@ -163,11 +173,11 @@ fn every_place_of_small_layouts() {
     assert!(checked > 100, "{checked}");
 }
 
-/// Nests that normalize would merge further: nothing here depends on it.
+/// The code must not depend on how far normalization merges. These nests could be merged further.
 #[test]
 fn nests_of_any_shape() {
     for (text, count) in [
-        // Rows of which all touch, some, and none.
+        // Nests in which all rows touch the next row, and nests in which only some rows do.
         ("nest normal size 12 extent 40\nloop count step 40 12 {\ntable [0 4 8] packed 4 {\ncopy 4\n}\n}", 2),
         (
             "nest normal size 20 extent 40\nloop count step 40 20 {\ntable [0 4 20 24 36] packed 4 {\ncopy 4\n}\n}",
@@ -182,17 +192,18 @@ fn nests_of_any_shape() {
             3,
         ),
         ("nest normal size 9 extent 9\nloop count step 9 9 {\nblocks [0:0:2 2:2:3 5:5:4]\n}", 3),
-        // A loop that is one run, with one that is none on either side.
+        // A loop that is one run, with a loop that has several runs next to it.
         (
             "nest normal size 20 extent 40\nloop count step 40 20 {\nloop 2 step 6 4 {\ncopy 4\n}\nloop 3 step 4 4 at 10 8 {\ncopy 4\n}\n}",
             3,
         ),
-        // Members of one run that touch, and rows of several runs of which some touch.
+        // Members that touch and have one run each, and rows with several runs of which some touch.
         (
             "nest normal size 12 extent 12\nloop count step 12 12 {\ncopy 4\ncopy 4 at 4 4\ncopy 4 at 8 8\n}",
             4,
         ),
-        // A body whose last byte lies just before its first, where the loop over it begins too: that loop is no part of the body.
+        // A body whose last byte lies just before its first byte, where the loop around it begins
+        // too. That loop is not part of the body.
         (
             "nest normal size 56 extent 300\nloop count step 300 56 {\ncopy 8\nloop 2 step 100 24 at 100 8 {\nloop 2 step 12 8 {\ncopy 4\ncopy 4 at -4 4\n}\ncopy 8 at 50 16\n}\n}",
             3,
@@ -215,13 +226,15 @@ fn nests_of_any_shape() {
 
 #[test]
 fn large_counts() {
-    // A DAG that unfolds to 2^40 nodes: each level is two of the one below it, 3 bytes apart.
+    // A DAG that unfolds to 2^40 nodes: each level is two instances of the level below. All bytes
+    // of the type lie 3 bytes apart.
     let mut text = "char".to_owned();
     for level in 0..40 {
         text = format!("hvector(2, 1, {}, {text})", 3_i64 << level);
     }
     with(&text, 1 << 21, |s| {
-        // The extent of an instance ends with its last byte, which its next one touches.
+        // The extent of an instance ends with its last byte, so the next instance begins directly
+        // after that byte.
         assert_eq!((s.len(), s.bytes()), ((1 << 61) - ((1 << 21) - 1), 1 << 61));
         let (byte, index) = ((1 << 60) + 12_345, (1 << 60) + 12_345 - (1 << 20));
         assert_eq!((s.start(index), s.find(byte)), (Ok(byte), Ok((index, 0))));
@@ -240,7 +253,7 @@ fn large_counts() {
     assert_eq!((refused.class(), refused.argument()), (ErrorClass::Count, "count"));
 }
 
-/// Where some rows touch and some do not, there is a sum for every row.
+/// If some rows touch and some do not, a sum is stored for every row.
 #[test]
 fn sums_of_rows_are_charged() {
     let stored = |near: i64| {

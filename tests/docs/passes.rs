@@ -101,8 +101,8 @@ fn cost_constants_are_listed() {
             if !inside || !(upper || file == "src/target.rs") || name == "NAME" {
                 continue;
             }
-            // The schedule has no costs but those of target.rs: only limits, and `TOGETHER`, which is how a table is filled.
-            const OWN: [&str; 4] = ["MAX_DEPTH", "MAX_OPS", "MOST", "TOGETHER"];
+            // The schedule has no costs but those of target.rs: only limits, and `PIECES_PER_STORE`, which is how a table is filled.
+            const OWN: [&str; 5] = ["MAX_DEPTH", "MAX_OPS", "MAX", "MAX_STRETCH_CALLS", "PIECES_PER_STORE"];
             assert!(!file.starts_with("src/schedule") || OWN.contains(&&*name), "{file}: {name} is a cost");
             assert!(!docs.is_empty(), "{file}: {name} has no documentation");
             let docs = docs.replace('|', "\\|").replace(['[', ']'], "");

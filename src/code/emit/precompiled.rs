@@ -36,7 +36,7 @@ pub(super) fn code(plan: &Plan<Legal>) -> Option<Code> {
             if parameters.len() == 6
                 && *body == only(0)
                 && plan.root() == only(1)
-                && Moving::of(*step) == Some(Moving::Packed) =>
+                && Moving::from_step(*step) == Some(Moving::Packed) =>
         {
             Form::Repeated { packed_first, single: *k == 1 }
         }

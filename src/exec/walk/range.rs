@@ -14,7 +14,7 @@ use super::walk_body;
 use crate::column::Column;
 use crate::interval::Interval;
 use crate::micro::Buffers;
-use crate::nest::{Body, Descent, EqualPieces, FEW, Level, LoopNest, Node, Normal, Offsets};
+use crate::nest::{Body, Descent, EqualPieces, Level, LoopNest, MAX_SCANNED_BLOCKS, Node, Normal, Offsets};
 
 /// Moves whole parts of a range faster than the walker does.
 pub trait Parts {
@@ -91,7 +91,7 @@ impl<'a> Strip<'a> {
         let (mut from, mut to) = (range.start as i64, range.end as i64);
         loop {
             let mut i = body.start as usize;
-            let mut node = descent(i).filter(|_| body.len as usize <= FEW && from < to)?;
+            let mut node = descent(i).filter(|_| body.len as usize <= MAX_SCANNED_BLOCKS && from < to)?;
             if body.len != 1 {
                 // The last member that begins at or before the first byte, if all of the bytes are before the next.
                 for next in body.range().skip(1) {
@@ -283,7 +283,7 @@ impl<P: Parts> Driver<'_, P> {
 
     /// Packed bytes `[from, to)` of blocks `i`.
     fn blocks(&self, i: usize, columns: [&Column; 3], at: Offsets, from: i64, to: i64) {
-        if columns[0].len() <= FEW {
+        if columns[0].len() <= MAX_SCANNED_BLOCKS {
             return few(self.memory, columns, at, from, to);
         }
         match self.parts.rows(i, (to - from) as u64) {
@@ -410,7 +410,7 @@ fn copy(memory: &Buffers, at: Offsets, from: i64, to: i64) {
     memory.block(at.user.wrapping_add(from), at.packed.wrapping_add(from), (to - from) as u64);
 }
 
-/// Packed bytes `[from, to)` of at most [`FEW`] rows, one copy each.
+/// Packed bytes `[from, to)` of at most [`MAX_SCANNED_BLOCKS`] rows, one copy each.
 #[inline(never)]
 fn few(memory: &Buffers, columns: [&Column; 3], at: Offsets, from: i64, to: i64) {
     let clip = |user: i64, begin: i64, len: i64| {

@@ -1,4 +1,5 @@
-//! Overlap: a table worked out by hand, and random small nests, both against a list of every byte.
+//! Tests of the overlap analysis: tables worked out by hand, and small random nests, both compared
+//! with a list of every byte.
 
 use super::Disjoint::{self, No, Unknown, UpTo};
 use crate::datatype::Datatype;
@@ -7,7 +8,7 @@ use crate::lower::{Bytes, lower};
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Normal, Offsets, Phase, Quantity, Value};
 use crate::normalize::normalize;
 
-/// Whether some user byte belongs to two entries of `count` instances: by a list of all bytes.
+/// Returns true if some user byte belongs to two entries of `count` instances. It lists all bytes.
 fn overlaps<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, count: u64) -> bool {
     let mut bytes: Vec<i64> = Vec::new();
     nest.visit(count, |v| bytes.extend((0..v.n as i64 * v.unit.user()).map(|i| v.at.user + i)));
@@ -15,11 +16,11 @@ fn overlaps<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, count: u64) -> bool {
     bytes.windows(2).any(|w| w[0] == w[1])
 }
 
-/// Checks that what is said is true for counts up to `most`.
-fn truthful<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, known: Disjoint, most: u64) {
+/// Checks that a result is right for instance counts up to `max_count`.
+fn truthful<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, known: Disjoint, max_count: u64) {
     match known {
         UpTo(limit) => {
-            let wrong = (0..=most.min(limit)).find(|&count| overlaps(nest, count));
+            let wrong = (0..=max_count.min(limit)).find(|&count| overlaps(nest, count));
             assert_eq!(wrong, None, "{known:?}, but so many instances overlap\n{nest}");
         }
         No => assert!(overlaps(nest, 2), "{known:?}, but two instances do not overlap\n{nest}"),
@@ -27,17 +28,18 @@ fn truthful<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, known: Disjoint, most: u64
     }
 }
 
-/// The smallest count, up to `most`, whose instances overlap.
-fn first_overlap<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, most: u64) -> Option<u64> {
-    (0..=most).find(|&count| overlaps(nest, count))
+/// Returns the smallest instance count up to `max_count` for which entries overlap.
+fn first_overlap<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, max_count: u64) -> Option<u64> {
+    (0..=max_count).find(|&count| overlaps(nest, count))
 }
 
 const ANY: Disjoint = UpTo(u64::MAX);
 
-/// Counts that are tried: beyond every finite limit of the tables.
-const MOST: u64 = 40;
+/// Maximum instance count that is tried, which is above every finite limit in the tables.
+const MAX_COUNT: u64 = 40;
 
-/// Nests over values.
+/// Nests over values, whose units may be wider in memory than in the stream. Each item has the
+/// nest, the expected result, and the smallest instance count for which entries overlap.
 const VALUES: &[(&str, Disjoint, Option<u64>)] = &[
     ("size 4 extent 8 loop count step 8 4 { copy 1 of int8_4 }", ANY, None),
     ("size 4 extent 7 loop count step 7 4 { copy 1 of int8_4 }", Unknown, Some(2)),
@@ -47,9 +49,10 @@ const VALUES: &[(&str, Disjoint, Option<u64>)] = &[
     ("size 24 extent 64 loop count step 64 24 { blocks [0:0:2 8:16:1] of swap8 }", No, Some(1)),
 ];
 
-/// Lowered nests, what is to be said of them, and the smallest count whose instances overlap, all by hand.
+/// Lowered nests over bytes. Each item has the nest, the expected result, and the smallest instance
+/// count for which entries overlap, all worked out by hand.
 const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
-    // One loop: the instances.
+    // One loop, which is the loop over instances.
     ("size 4 extent 8 loop count step 8 4 { copy 4 }", ANY, None),
     ("size 4 extent 4 loop count step 4 4 { copy 4 }", ANY, None),
     ("size 4 extent 3 loop count step 3 4 { copy 4 }", Unknown, Some(2)),
@@ -60,8 +63,8 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
     ("size 12 extent 12 loop 3*count step 4 4 { copy 4 }", ANY, None),
     ("size 4 extent 4 copy 4*count", ANY, None),
     ("size 0 extent 4 nothing", ANY, None),
-    // Units that are wider in memory than in the stream.
-    // Two loops, the count's inside the other: instances end where the second iteration begins.
+    // Two loops, of which the loop over instances has the smaller stride. The entries are disjoint
+    // as long as all instances of the first iteration end before the second iteration begins.
     ("size 8 extent 4 loop count step 4 8 { loop 2 step 16 4 { copy 4 } }", UpTo(4), Some(5)),
     ("size 8 extent 5 loop count step 5 8 { loop 2 step 16 4 { copy 4 } }", UpTo(3), Some(4)),
     ("size 8 extent 6 loop count step 6 8 { loop 2 step 16 4 { copy 4 } }", UpTo(3), Some(4)),
@@ -70,22 +73,22 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
     ("size 8 extent -4 loop count step -4 8 { loop 2 step 16 4 { copy 4 } }", UpTo(4), Some(5)),
     ("size 8 extent 4 loop count step 4 8 { loop 2 step -16 4 { copy 4 } }", UpTo(4), Some(5)),
     ("size 8 extent -5 loop count step -5 8 { loop 2 step -16 4 { copy 4 } }", UpTo(3), Some(4)),
-    // As above, with several iterations an instance.
+    // The same two loops, where an instance is several iterations of the outer loop.
     ("size 16 extent 8 loop 2*count step 4 8 { loop 2 step 16 4 { copy 4 } }", UpTo(2), Some(3)),
     ("size 24 extent 12 loop 3*count step 4 8 { loop 2 step 16 4 { copy 4 } }", UpTo(1), Some(2)),
     ("size 40 extent 20 loop 5*count step 4 8 { loop 2 step 16 4 { copy 4 } }", UpTo(0), Some(1)),
-    // The count's loop around the other.
+    // The loop over instances lies around the other one.
     ("size 12 extent 36 loop count step 36 12 { loop 3 step 16 4 { copy 4 } }", ANY, None),
     ("size 12 extent 35 loop count step 35 12 { loop 3 step 16 4 { copy 4 } }", Unknown, Some(2)),
     ("size 12 extent -36 loop count step -36 12 { loop 3 step 16 4 { copy 4 } }", ANY, None),
     ("size 12 extent -35 loop count step -35 12 { loop 3 step -16 4 { copy 4 } }", Unknown, Some(2)),
-    // Both strides the same: the second instance begins on the second block.
+    // Both strides are equal, so the second instance begins at the second block.
     ("size 12 extent 16 loop count step 16 12 { loop 3 step 16 4 { copy 4 } }", Unknown, Some(2)),
-    // In place, inside and outside.
+    // Loops with stride 0, as the inner loop and as the loop over instances.
     ("size 12 extent 99 loop count step 99 12 { loop 3 step 0 4 { copy 4 } }", No, Some(1)),
     ("size 12 extent 0 loop count step 0 12 { loop 3 step 16 4 { copy 4 } }", No, Some(2)),
     ("size 8 extent 0 loop count step 0 8 { copy 4; copy 4 at 3 4 }", No, Some(1)),
-    // Three loops, in every order of strides: 4 below 16 below 64.
+    // Three loops with strides 4, 16 and 64, in every order of nesting.
     (
         "size 24 extent 4 loop count step 4 24 { loop 3 step 16 8 { loop 2 step 64 4 { copy 4 } } }",
         UpTo(4),
@@ -121,7 +124,8 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
         Unknown,
         Some(2),
     ),
-    // The count's limit is below the next stride only: the third is too small for the first two (instances 0 and 2, at 24).
+    // The limit follows from the next larger stride only. The third stride is too small for the
+    // first two loops: instances 0 and 2 overlap at byte 24.
     (
         "size 16 extent 4 loop count step 4 16 { loop 2 step 16 8 { loop 2 step 24 4 { copy 4 } } }",
         Unknown,
@@ -142,7 +146,7 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
         Unknown,
         None,
     ),
-    // Loops that are none.
+    // Loops with a single iteration, which do not matter.
     ("size 4 extent 4 loop count step 4 4 { loop 1 step 0 4 { copy 4 } }", ANY, None),
     ("size 4 extent 4 loop count step 4 4 { loop 1 step 1 4 { copy 4 } }", ANY, None),
     ("size 4 extent 4 loop count step 4 4 { loop 1 step -9 4 at 7 0 { copy 4 } }", ANY, None),
@@ -151,7 +155,7 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
         ANY,
         None,
     ),
-    // Nothing: no byte, wherever and however often.
+    // Nodes that move no byte, wherever they lie and however often they are repeated.
     ("size 0 extent 0 loop 0*count step 0 4 { copy 4 }", ANY, None),
     ("size 0 extent 0 loop count step 0 0 { loop 0 step 0 4 { copy 4 } }", ANY, None),
     ("size 0 extent 0 loop count step 0 0 { loop 0 step 4 8 { blocks [0:0:4 2:4:4] } }", ANY, None),
@@ -165,7 +169,8 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
         ANY,
         None,
     ),
-    // What is left beside nothing is a perfect nest.
+    // A node that moves nothing does not count, so the body has one node and its loop is perfectly
+    // nested.
     ("size 8 extent 4 loop count step 4 8 { copy 0 at 1 0; loop 2 step 16 4 { copy 4 } }", UpTo(4), Some(5)),
     // Bodies of several nodes.
     ("size 8 extent 12 loop count step 12 8 { copy 4; copy 4 at 8 4 }", ANY, None),
@@ -192,9 +197,10 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
         Unknown,
         Some(1),
     ),
-    // A copy in the gap of a loop: more than hulls could tell.
+    // The copy lies in the gap of the loop. The analysis compares only the ranges from the first to
+    // the last byte of both, so it cannot show that they are disjoint.
     ("size 12 extent 12 loop count step 12 12 { loop 2 step 8 4 { copy 4 }; copy 4 at 4 8 }", Unknown, None),
-    // Places of loops in a body, up and down.
+    // Loops at several offsets in a body, in ascending and descending order.
     (
         "size 12 extent 20 loop count step 20 12 { loop 2 step 8 4 at 8 0 { copy 4 }; copy 4 at 0 8 }",
         ANY,
@@ -225,13 +231,14 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
         Unknown,
         Some(1),
     ),
-    // Two loops in a body, folded in order of their strides.
+    // Two nested loops next to a copy. The loops are folded into one range of bytes, by ascending
+    // stride.
     (
         "size 52 extent 52 loop count step 52 52 { loop 4 step 4 12 { loop 3 step 16 4 { copy 4 } }; copy 4 at 48 48 }",
         ANY,
         None,
     ),
-    // Rows.
+    // Blocks, whose rows have separate lengths.
     ("size 8 extent 12 loop count step 12 8 { blocks [0:0:4 8:4:4] }", ANY, None),
     ("size 8 extent 11 loop count step 11 8 { blocks [0:0:4 8:4:4] }", Unknown, Some(2)),
     ("size 12 extent 12 loop count step 12 12 { blocks [8:0:4 0:4:4 4:8:4] }", ANY, None),
@@ -272,7 +279,7 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
         Unknown,
         Some(1),
     ),
-    // Tables over loops and bodies: apart, interleaved, on each other.
+    // Tables over loops and bodies, whose rows are apart, interleaved, or at one place.
     (
         "size 24 extent 136 loop count step 136 24 { table [100 0] packed 12 { loop 3 step 16 4 { copy 4 } } }",
         ANY,
@@ -314,7 +321,8 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
         Some(1),
     ),
     ("size 16 extent 22 loop count step 22 16 { table [0 12] packed 8 { blocks [0:0:4 6:4:4] } }", ANY, None),
-    // A table is no loop whose order is free: its hull is what counts.
+    // The rows of a table are not a loop that can be sorted by its stride. Only the ranges from the
+    // first to the last byte of the rows are compared.
     ("size 24 extent 4 loop count step 4 24 { table [0 16] packed 12 { copy 12 } }", Unknown, Some(2)),
     (
         "size 16 extent 4 loop count step 4 16 { loop 2 step 48 8 { table [0 16] packed 4 { copy 4 } } }",
@@ -326,7 +334,7 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
         UpTo(2),
         None,
     ),
-    // One body in two places.
+    // One body at two offsets.
     (
         "size 24 extent 88 let b = { loop 3 step 16 4 { copy 4 } } loop count step 88 24 { loop 1 step 0 12 b; loop 1 step 0 12 at 52 12 b }",
         ANY,
@@ -350,7 +358,7 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
 ];
 
 fn nest<L: Leaf>(text: &str) -> LoopNest<Lowered, L> {
-    // A semicolon ends a node, as a line does.
+    // In these texts a semicolon ends a node, as a line break does.
     let nest: LoopNest<Lowered, L> =
         format!("nest lowered {}", text.replace(';', "\n")).parse().unwrap_or_else(|e| panic!("{text}: {e}"));
     nest.verify().unwrap_or_else(|e| panic!("{text}: {e}"));
@@ -362,37 +370,39 @@ fn nests_by_hand() {
     fn by_hand<L: Leaf>(list: &[(&str, Disjoint, Option<u64>)]) {
         for &(text, known, first) in list {
             let nest: LoopNest<Lowered, L> = nest(text);
-            assert_eq!((nest.disjoint(), first_overlap(&nest, MOST)), (known, first), "{text}");
-            truthful(&nest, known, MOST);
-            // The same bytes in canonical form, of which less or more may be known.
+            assert_eq!((nest.disjoint(), first_overlap(&nest, MAX_COUNT)), (known, first), "{text}");
+            truthful(&nest, known, MAX_COUNT);
+            // The result for the same bytes in canonical form may be weaker or stronger.
             let normal = normalize(&nest, 1000).unwrap().nest;
-            truthful(&normal, normal.disjoint(), MOST);
+            truthful(&normal, normal.disjoint(), MAX_COUNT);
         }
     }
     by_hand::<Byte>(NESTS);
     by_hand::<Value>(VALUES);
 }
 
-/// Datatypes, what is to be said of their normal nests, and the smallest count whose instances overlap.
+/// Datatypes. Each item has the datatype, the expected result for its normal nest, and the smallest
+/// instance count for which entries overlap.
 const DATATYPES: &[(&str, Disjoint, Option<u64>)] = &[
     ("vector(3, 1, 4, int)", ANY, None),
-    // Loops inside each other's gaps: 48 bytes without one.
+    // Two loops that fill each other's gaps. Together they cover 48 bytes without a gap.
     ("hvector(4, 1, 4, vector(3, 1, 4, int))", ANY, None),
     ("resized(0, 48, hvector(4, 1, 4, vector(3, 1, 4, int)))", ANY, None),
     ("resized(0, 47, hvector(4, 1, 4, vector(3, 1, 4, int)))", Unknown, Some(2)),
     ("resized(0, -48, hvector(4, 1, 4, vector(3, 1, 4, int)))", ANY, None),
     ("resized(0, 0, hvector(4, 1, 4, vector(3, 1, 4, int)))", No, Some(2)),
-    // Three of four columns: the count's loop has to go around both.
+    // Three of the four columns of a matrix. An instance does not begin after both loops of the
+    // instance before, so the two overlap.
     ("resized(0, 16, hvector(3, 1, 4, vector(3, 1, 4, int)))", Unknown, Some(2)),
     ("hvector(5, 1, 4, vector(3, 1, 4, int))", Unknown, Some(1)),
-    // Instances are the columns.
+    // Each instance is one column of a matrix.
     ("resized(0, 4, vector(3, 1, 4, int))", UpTo(4), Some(5)),
     ("resized(0, -4, vector(3, 1, 4, int))", UpTo(4), Some(5)),
     ("resized(0, 4, vector(3, 1, -4, int))", UpTo(4), Some(5)),
     ("contiguous(2, resized(0, 4, vector(3, 1, 4, int)))", UpTo(2), Some(3)),
     ("resized(0, 4, vector(3, 1, 4, vector(2, 1, 32, int)))", UpTo(32), Some(33)),
     ("resized(0, 4, hvector(2, 1, 64, vector(3, 1, 4, int)))", UpTo(4), Some(5)),
-    // Gaps that are filled by the count's loop in part: 3 shorts in 16 bytes.
+    // The loop over instances fills the gaps in part: 3 shorts in 16 bytes.
     ("resized(0, 6, vector(3, 2, 8, short))", UpTo(3), Some(4)),
     ("resized(0, 1, int)", Unknown, Some(2)),
     ("resized(0, 0, int)", No, Some(2)),
@@ -415,14 +425,18 @@ fn datatypes_by_hand() {
         let t: Datatype = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
         let lowered = lower(&t, Bytes).unwrap();
         let normal = normalize(&lowered, t.arguments()).unwrap().nest;
-        assert_eq!((normal.disjoint(), first_overlap(&normal, MOST)), (known, first), "{text}\n{normal}");
-        truthful(&normal, known, MOST);
-        truthful(&lowered, lowered.disjoint(), MOST);
+        assert_eq!(
+            (normal.disjoint(), first_overlap(&normal, MAX_COUNT)),
+            (known, first),
+            "{text}\n{normal}"
+        );
+        truthful(&normal, known, MAX_COUNT);
+        truthful(&lowered, lowered.disjoint(), MAX_COUNT);
     }
 }
 
-/// Counts beyond what can be listed. With strides `1`, `2^41` and `3 * 2^40`, instance `2^40` of the second iteration lies at
-/// `2^40 + 2^41`, where instance 0 of the third begins.
+/// Tests counts that are too large for a list. With strides `1`, `2^41` and `3 * 2^40`, instance
+/// `2^40` of the second iteration lies at `2^40 + 2^41`, where instance 0 of the third begins.
 #[test]
 fn limits_are_not_cut_off() {
     let two = "size 2 extent 1 loop count step 1 2 { loop 2 step 2199023255552 1 { copy 1 } }";
@@ -431,7 +445,7 @@ fn limits_are_not_cut_off() {
     assert_eq!(nest::<Byte>(three).disjoint(), Unknown);
     let far = "size 2 extent 1 loop count step 1 2 { loop 2 step 9223372036854775807 1 { copy 1 } }";
     assert_eq!(nest::<Byte>(far).disjoint(), UpTo(i64::MAX as u64));
-    // Instances 2^62 apart end at 2^64 only.
+    // Instances at a distance of 2^62 bytes do not overlap, although four of them reach up to 2^64.
     let wide = "size 4 extent 4611686018427387904 loop count step 4611686018427387904 4 { copy 4 }";
     assert_eq!(nest::<Byte>(wide).disjoint(), ANY);
 }
@@ -446,10 +460,11 @@ fn a_limit_holds_up_to_itself() {
     assert_eq!(held(Unknown), [false; 5]);
 }
 
-/// A random small nest, nodes of every kind: bodies bottom-up, so that some are shared.
+/// Generator of small random nests with all kinds of nodes. It makes bodies from the leaves up, so
+/// that some bodies are shared.
 struct Random<'c> {
     nodes: Vec<Node>,
-    /// Bodies so far, with their packed bytes for one iteration.
+    /// Bodies made so far, with the packed bytes of one iteration.
     bodies: Vec<(Body, i64)>,
     c: Choices<'c>,
 }
@@ -480,7 +495,7 @@ impl Random<'_> {
         self.nodes.extend(nodes.into_iter().map(|n| n.0));
     }
 
-    /// Strides that nest, mostly: small ones and large ones, now and then downwards.
+    /// Returns a stride: small ones and large ones, so that many nest, and some that are negative.
     fn stride(&mut self) -> i64 {
         let stride = match self.c.below(4) {
             0 => self.c.below(5) as i64,
@@ -496,7 +511,8 @@ impl Random<'_> {
         Offsets::new(user, 0)
     }
 
-    /// A node and its packed bytes. Packed places are left at 0: nobody asks for them here.
+    /// Makes a node and returns it with its packed bytes. Packed offsets are 0, because the
+    /// analysis of user bytes does not read them.
     fn node(&mut self) -> (Node, i64) {
         let at = self.place();
         let body = self.bodies.len().checked_sub(1).map(|last| {
@@ -534,35 +550,36 @@ impl Random<'_> {
     }
 }
 
-/// Counts of what was said of nests, and of what could have been said.
+/// Number of results of each kind, and number of results that could have been better.
 #[derive(Default, Debug)]
 struct Shares {
     any: u64,
     limited: u64,
     no: u64,
     unknown: u64,
-    /// Of the unknown, those of which no number of instances overlaps.
+    /// Number of `Unknown` results for nests whose first instances do not overlap.
     missed: u64,
-    /// Of the limits, those beyond which the next instance does overlap.
+    /// Number of limits after which one more instance does overlap.
     exact: u64,
 }
 
 impl Shares {
-    fn take<P: Phase>(&mut self, nest: &LoopNest<P>, most: u64) {
+    fn take<P: Phase>(&mut self, nest: &LoopNest<P>, max_count: u64) {
         let known = nest.disjoint();
-        truthful(nest, known, most);
+        truthful(nest, known, max_count);
         match known {
             UpTo(u64::MAX) => self.any += 1,
             UpTo(limit) => {
                 self.limited += 1;
-                // No gap of these nests is larger.
+                // The gaps of these nests are smaller than 1000 bytes, so finite limits are smaller
+                // than 1000 too.
                 assert!(limit < 1000, "{known:?}\n{nest}");
                 self.exact += u64::from(overlaps(nest, limit + 1));
             }
             No => self.no += 1,
             Unknown => {
                 self.unknown += 1;
-                self.missed += u64::from(!overlaps(nest, most));
+                self.missed += u64::from(!overlaps(nest, max_count));
             }
         }
     }
@@ -580,7 +597,7 @@ fn random_nests() {
         normal.take(&made, 8);
     }
     for shares in [lowered, normal] {
-        // So that nothing but "unknown" is not enough.
+        // An analysis that always answers `Unknown` must not pass.
         assert!(shares.any > n / 2 && shares.limited > n / 40 && shares.no > n / 8, "{shares:?}");
         assert!(shares.exact * 2 > shares.limited && shares.missed < n / 25, "{shares:?}");
     }

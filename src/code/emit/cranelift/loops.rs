@@ -21,7 +21,7 @@ impl Pointers {
 /// The side that counts and the bytes of an iteration on it.
 fn counted(step: Offsets) -> Result<(Moving, i64)> {
     let moving =
-        Moving::of(step).ok_or_else(|| Error::internal("emit", "loop that moves on neither side"))?;
+        Moving::from_step(step).ok_or_else(|| Error::internal("emit", "loop that moves on neither side"))?;
     Ok((moving, moving.choose(step.user, step.packed)))
 }
 

@@ -14,7 +14,7 @@ impl Function<'_> {
     /// Emits the loop or table `i` of the plan.
     pub(super) fn repeated(&mut self, i: usize, base: Pointers, at: Offsets, spent: bool) -> Result<()> {
         match &self.plan.ops()[i] {
-            Op::Loop { step, .. } if Moving::of(*step).is_none() => {
+            Op::Loop { step, .. } if Moving::from_step(*step).is_none() => {
                 Err(Error::internal("emit", "loop that moves on neither side"))
             }
             Op::Loop { trip, step, body, .. } if self.operands.parametric() => {
@@ -270,7 +270,7 @@ pub(super) struct LoopBody {
 
 impl LoopBody {
     fn moving(self) -> Moving {
-        Moving::of(self.step).unwrap_or(Moving::Packed)
+        Moving::from_step(self.step).unwrap_or(Moving::Packed)
     }
 
     /// The pointer that is compared with its end.
