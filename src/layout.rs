@@ -3,7 +3,9 @@
 //!
 //! A layout is made once and shared by all datatypes with one meaning. It only stores and takes no
 //! decisions: the engine compiles what a call needs, and the cache finds layouts and evicts them.
-//! Everything that is added later is made once, by the first caller that needs it.
+//! Everything that is added later is made once. Segments, and kernels in mode `Commit`, are made by
+//! the first caller that needs them. Parts, and kernels in mode `Lazy`, are mostly made by the call
+//! that brings the number of bytes moved to a threshold; a caller can also ask for them in advance.
 
 mod joint;
 
@@ -57,10 +59,12 @@ pub enum Part {
     Own,
     /// The layout of one iteration of the node. The instances of that layout are the iterations.
     Iterations(Arc<CompiledLayout>),
-    /// All rows of blocks as equal pieces, in the tables of the layout's plan.
+    /// All rows of blocks as equal pieces. Their tables come from a plan that unpacks this node
+    /// alone; a table that a kernel of the layout has too is shared with that kernel.
     Pieces(Vec<EqualPieces>),
-    /// Rows of blocks, sorted by length within buckets as in the layout's plan: columns for user
-    /// offsets, packed offsets and lengths.
+    /// Rows of blocks, sorted by length within buckets, as in a plan that unpacks this node alone:
+    /// columns for user offsets, packed offsets and lengths. A column that a kernel of the layout
+    /// has too is shared with that kernel.
     Buckets([Column; 3]),
     /// Nothing: the interpreter of nests moves the bytes of the node.
     Walked,
@@ -88,7 +92,8 @@ pub struct PartSlot {
     /// Kernels that move iterations of the node as instances, one for each direction. A kernel is
     /// set once it is known.
     kernels: [Once<Arc<Kernel>>; 2],
-    /// Packed bytes of the node that the interpreter of nests has moved.
+    /// Sum of the `bytes` of all calls of [`PartSlot::get`] until the part was made: packed bytes
+    /// of the node in ranges, or `u64::MAX` from a caller that makes the part in advance.
     moved: AtomicU64,
     part: Awaited<Part>,
 }
@@ -134,14 +139,16 @@ impl PartSlot {
 }
 
 /// Adds `bytes` to `moved` and returns true if this brings the sum to `threshold`. With a threshold
-/// of 0, it returns true as long as nothing has been counted before.
+/// of 0, it returns true as long as nothing has been counted before. Callers pass `u64::MAX` to
+/// reach any threshold at once. The stored sum may then wrap around, so a later call can reach the
+/// threshold again; what it makes is made only once all the same.
 fn reaches_threshold(moved: &AtomicU64, bytes: u64, threshold: u64) -> bool {
     let before = moved.fetch_add(bytes, Relaxed);
     before < threshold.max(1) && before.saturating_add(bytes) >= threshold
 }
 
-/// Maximum number of nodes in a nest whose parts have slots. A slot takes as much memory as four
-/// nodes.
+/// Maximum number of nodes in a nest whose parts have slots. A slot takes almost three times as
+/// much memory as a node.
 const MAX_PARTS: usize = 4096;
 
 /// A normal nest at origin 0 under one leaf operation, with its kernels. All equal layouts share
@@ -151,10 +158,12 @@ pub struct CompiledLayout<L = Byte> {
     nest: LoopNest<Normal, L>,
     operation: Operation,
     served: [Awaited<Tier>; 2],
-    /// Bytes moved so far in mode `Lazy`, per direction.
+    /// Bytes counted so far to decide when to compile, per direction: those of calls in mode
+    /// `Lazy`, and those that ranges of other layouts move by means of this layout, in mode
+    /// `Commit` too.
     moved: [AtomicU64; 2],
     /// One slot for each node of the nest. The slots are made when a range of the packed stream is
-    /// first asked for.
+    /// first asked for, or when the parts are made in advance.
     parts: Once<Box<[PartSlot]>>,
     /// Whether the nest has a loop whose body is a single copy.
     strips: bool,
@@ -222,7 +231,8 @@ impl<L: Leaf> CompiledLayout<L> {
     }
 
     /// Counts `bytes` bytes of a call and returns true if this call is the one that reaches
-    /// `threshold`. Only one call reaches it, so the other calls need not wait.
+    /// `threshold`, so that other calls need not wait. If a call passes `u64::MAX`, the count may
+    /// wrap around, and a later call can reach the threshold again.
     pub(crate) fn reaches_threshold(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
         reaches_threshold(&self.moved[direction as usize], bytes, threshold)
     }

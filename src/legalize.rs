@@ -19,12 +19,14 @@ use crate::target::{Accesses, cost};
 /// Splits the moves of `plan` into `accesses`, and joins moves into permutations.
 ///
 /// # Errors
-/// Any error is a fault of ddtc.
+/// None at present, because every move can be split.
 pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result<Plan<Legal>> {
     let accesses = accesses.into();
     let mut ops: Vec<Op> = Vec::with_capacity(plan.ops().len() + 8);
     // Maps the index of each old operation to the index of the first new operation that it becomes.
-    // The order is kept, so the operations of a body remain consecutive.
+    // Moves that are legalized together all have the index of the first operation that they become.
+    // No body begins or ends inside such a run. The order is kept, so the operations of a body
+    // remain consecutive.
     let mut starts: Vec<u32> = Vec::with_capacity(plan.ops().len() + 1);
     let moved = |body: Body, starts: &[u32], end: u32| {
         let range = body.range();
@@ -80,8 +82,8 @@ pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result
 struct BodyFacts {
     /// Whether a body begins with the operation or ends just before it.
     is_boundary: Vec<bool>,
-    /// Whether the operation is repeated by a loop with a constant trip, whatever the instance
-    /// count is.
+    /// Whether the operation lies directly in the body of a loop with a constant trip of at least
+    /// 2, which repeats it whatever the instance count is.
     repeated: Vec<bool>,
 }
 
@@ -133,8 +135,8 @@ impl Move {
 struct RunContext {
     accesses: Accesses,
     direction: Direction,
-    /// Whether the moves are repeated by a loop, so that indices and masks that are made for a
-    /// permutation are used several times.
+    /// Whether the moves lie directly in the body of a loop with a constant trip of at least 2, so
+    /// that indices and masks that are made for a permutation are used several times.
     repeated: bool,
 }
 

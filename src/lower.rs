@@ -2,9 +2,11 @@
 //!
 //! Every datatype node is lowered once, to a body that describes one instance at origin zero. All
 //! users of a shared child, or of equal children, share that body, so the nest is at most as large
-//! as the DAG of the datatype. Lowering simplifies nothing, with one exception: an indexed type
-//! over a gapless child becomes a single node, whose columns list all blocks. A separate node for
-//! each of 10^6 blocks would cost more than all later stages together.
+//! as the DAG of the datatype. Lowering simplifies little. An indexed type becomes a single node,
+//! whose columns list all blocks, if its blocks have one length or its child is known to be a
+//! gapless run: a separate node for each of 10^6 blocks would cost more than all later stages
+//! together. Other indexed types lose their empty blocks, and a datatype without bytes gets an
+//! empty root.
 //!
 //! Source: the definitions of the constructors, MPI 5.0, section 5.1.2.
 
@@ -176,9 +178,10 @@ struct LoweredType<L> {
 /// the nest is used.
 ///
 /// # Errors
-/// Fails if the size in external32 does not fit in 64 bits, if [`Leaves::check`] fails, or if there
-/// is no memory. Any other error is a fault of ddtc, because every datatype that could be built has
-/// a nest.
+/// Fails if [`Leaves::GROWTH`] times the size of `t` does not fit in 63 bits, if [`Leaves::check`]
+/// fails, or if there is no memory. The factor of [`Values`] is that of external32, even for
+/// operations whose packed side is as large as the type. Any other error is a fault of ddtc,
+/// because every datatype that could be built has a nest.
 pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::Leaf>> {
     if t.size() > i64::MAX / V::GROWTH {
         let rule = "the size in external32 must fit in 64 bits";

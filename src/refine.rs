@@ -45,8 +45,8 @@ pub struct Refined<L> {
     pub nest: LoopNest<Lowered, L, MemorySide>,
     /// Number of packed bytes in a joint period; 0 if nothing is moved.
     pub period: u64,
-    /// Whether every period moves the same bytes between the same places, so that doing one period
-    /// suffices.
+    /// Whether every period moves the same bytes between the same places. Doing one period then
+    /// suffices, unless values are combined.
     pub still: bool,
 }
 
@@ -61,7 +61,7 @@ pub struct Refusal {
 /// Joins two nests, of which `packed` becomes the packed side. `Ok(Err(_))` is a refusal by design.
 ///
 /// # Errors
-/// Class `NoMem` if there is no memory for rows.
+/// Class `NoMem` if there is no memory for rows. Any other error is a fault of ddtc.
 pub fn refine<L: Leaf>(
     user: &LoopNest<Normal, L>,
     packed: &LoopNest<Normal, L>,

@@ -10,7 +10,8 @@
 //! Segments cut the packed stream as they cut user memory, so each has a first packed byte.
 //! Everything that depends on neither the instance count nor the address is in [`Runs`], which is
 //! made once for a layout in O(nodes + rows). After that, any question about segments is answered
-//! in O(depth + log rows), without state that is kept between questions.
+//! in O(depth * log n), where n is the maximum number of nodes in a body or rows in a node. Listing
+//! segments also takes time for each of them. No state is kept between questions.
 
 mod list;
 mod runs;
@@ -189,7 +190,9 @@ impl<'l> Segments<'l> {
     /// ```
     ///
     /// # Errors
-    /// Class `Arg` for an index past [`Segments::len`], `NoMem` where the levels of a very deep datatype find no room. Nothing is written then.
+    /// Class `Arg` for an index past [`Segments::len`]; nothing is written then. Class `NoMem` if
+    /// there is no memory for the levels of a very deep datatype; some segments may have been
+    /// written then.
     pub fn fill(&self, index: u64, out: &mut [Segment]) -> Result<usize> {
         self.list(index, Filled::over(out)).map(|segments| segments.len())
     }

@@ -20,8 +20,8 @@ pub struct JointNest<L = Byte> {
     pub origins: [i64; 2],
     /// Number of packed bytes in one joint period. It is never 0.
     pub period: u64,
-    /// Whether every period moves the same bytes between the same places, so that doing one period
-    /// suffices.
+    /// Whether every period moves the same bytes between the same places. Doing one period then
+    /// suffices, unless values are combined.
     pub still: bool,
 }
 
@@ -56,7 +56,8 @@ impl<L: Leaf> Joint<L> {
     }
 
     /// Counts `bytes` bytes of a call and returns true if this call is the one that reaches
-    /// `threshold`.
+    /// `threshold`. If a call passes `u64::MAX`, the count may wrap around, and a later call can
+    /// reach the threshold again.
     pub(crate) fn reaches_threshold(&self, bytes: u64, threshold: u64) -> bool {
         reaches_threshold(&self.moved, bytes, threshold)
     }

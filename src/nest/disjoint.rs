@@ -2,8 +2,10 @@
 //! before it chooses an order different from that of the type map.
 //!
 //! Method: interval nesting by sorted stride. A set of byte ranges that is repeated at a stride no
-//! smaller than the width of the set does not overlap itself. Applied from the smallest stride to
-//! the largest, this decides perfectly nested loops, whatever their order is.
+//! smaller than the width of the set does not overlap itself. Perfectly nested loops are examined
+//! from the smallest stride to the largest, whatever the order of nesting is. The condition is
+//! sufficient but not necessary: loops that do not meet it may still be disjoint, so the result for
+//! them is `Unknown`, except that a loop with stride 0 certainly repeats its bytes.
 
 use super::{Leaf, LoopNest, Node, Offsets, Phase, Quantity, Side, Stream};
 use crate::column::try_with_capacity;
@@ -75,8 +77,10 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     /// Returns whether the user bytes of all entries are pairwise disjoint, and up to which
     /// instance count.
     ///
-    /// The cost is O(nodes), plus O(rows log rows) for tables and blocks. The result is `Unknown`
-    /// if there is no memory for sorting the rows.
+    /// Tables and blocks cost O(rows log rows), because their rows are sorted. A body of n nodes
+    /// costs O(n log n) for each node that uses it, so a shared body is sorted several times. A
+    /// chain of perfectly nested loops costs O(depth^2), because each loop copies the list of the
+    /// loops inside it. The result is `Unknown` if there is no memory for sorting the rows.
     pub fn disjoint(&self) -> Disjoint {
         self.disjoint_on(AddressSpace::User)
     }

@@ -124,7 +124,7 @@ impl Number {
         Number::ALL.iter().find(|n| n.0 == self).map_or("", |n| n.1)
     }
 
-    /// Returns the kind of number that a basic type holds. The type must not be a pair.
+    /// Returns the kind of number that a basic type holds. For a pair the result has no meaning.
     fn from_named(named: Named) -> Number {
         // On x86-64, except with Windows, `long double` is x87's format, which uses 80 bits of its
         // 16 bytes. Elsewhere it is binary64 or binary128.
@@ -192,8 +192,8 @@ impl Value {
 
     /// Returns the value that a reduction by `op` sees in a basic type, and how many such values
     /// one element of that type has. Types that `op` treats in the same way have equal values, so
-    /// that their runs merge: for a sum, a complex number is two real numbers. The type must not be
-    /// a pair.
+    /// that their runs merge: for a sum, a complex number is two real numbers. For a pair the
+    /// result has no meaning.
     pub fn reduced(op: Op, named: Named) -> (Value, u64) {
         let number = Number::from_named(named);
         let (number, n) = match (op, number) {
@@ -263,7 +263,9 @@ impl Leaf for Value {
         self.packed.into()
     }
 
-    /// Searches all values that basic types can have, of which there are few.
+    /// Searches the values of all basic types, of which there are few, and pairs of basic types. It
+    /// also finds some values that no basic type has, such as `int12`, because it passes pairs to
+    /// [`Value::reduced`].
     fn from_text(text: &str) -> Option<Value> {
         let all = Named::ALL.iter().filter(|named| !named.is_marker());
         let found = |value: &Value| value.to_string() == text;

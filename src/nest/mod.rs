@@ -2,9 +2,10 @@
 //! two addresses, user and packed.
 //!
 //! A nest is a flat vector of nodes. The body of a node is a run of consecutive nodes *before* it,
-//! so the vector is a DAG in topological order: bodies can be shared, cycles cannot be written, and
-//! no pass recurses. Every node has the offset ([`Offsets`]) of its first iteration, relative to
-//! the iteration that contains the node.
+//! so the vector is a DAG in topological order: bodies can be shared, and cycles cannot be written.
+//! Most passes go through the vector without recursion; `schedule` and `refine` recurse, and refuse
+//! nests that are too deep. Every node has an offset ([`Offsets`]), relative to the iteration that
+//! contains the node ([`Node::at`]).
 //!
 //! The instance count is the trip of the outermost loop and takes part in every rewrite: the root
 //! body has at most one node, and no other node has a trip or length that is a multiple of `count`.
@@ -239,7 +240,9 @@ impl<L: Leaf> Node<L> {
         Node::Copy { at, n: Quantity::fixed(n), unit }
     }
 
-    /// Returns the offset of the node's first iteration.
+    /// Returns the offset of the node, relative to the iteration that contains it. This is the
+    /// offset of iteration 0 of a loop, and of the first unit of a copy. For a table or blocks, it
+    /// is the offset that the displacements or rows are relative to.
     pub fn at(&self) -> Offsets {
         match self {
             Node::Loop { at, .. }
@@ -300,7 +303,8 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Returns the number of packed bytes of the whole node for `count` instances.
+    /// Returns the number of packed bytes of the whole node for `count` instances. This is right
+    /// only if the packed side is a stream, in which iterations and rows lie without gaps.
     #[inline]
     pub fn packed_bytes(&self, count: u64) -> i64 {
         match self {

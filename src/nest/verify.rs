@@ -2,15 +2,15 @@
 //!
 //! 1. a body lies before the node that uses it, inside the vector;
 //! 2. the root body is empty or has one node, and that node alone carries the instance count;
-//! 3. trips, lengths and tables are not negative; the columns of a `Blocks` node are equally long;
-//!    rows are not empty;
+//! 3. the columns of a `Blocks` node are equally long, and the lengths of its rows are positive;
 //! 4. the packed bytes of one instance add up to `size`;
 //! 5. phase `Normal`: no empty node, no unit loop (a loop with the constant trip 1) alone in a
-//!    body, no loop over a copy that could be folded; bodies and rows start at offset (0, 0);
+//!    body, no loop over a copy that could be folded; rows start at offset (0, 0), and so do all
+//!    bodies except the root body;
 //! 6. phase `Normal`: the packed step of a unit loop (left where inlining would cost too much) is
 //!    the number of packed bytes of its body, if the packed side is a stream.
 //!
-//! A verifier error is always a fault of ddtc.
+//! An error of the verifier is a fault of ddtc, unless its class is `NoMem`.
 
 use super::{Body, Leaf, LoopNest, Node, Normal, Offsets, Phase, Side, Stream};
 use crate::column::{Column, try_with_capacity};
@@ -21,7 +21,9 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     /// and 6.
     ///
     /// # Errors
-    /// The error names the first broken invariant and the index of the node.
+    /// The error names a broken invariant and the index of the first node that breaks one. The
+    /// index is the number of nodes if the root body lies outside the nest, or if the packed bytes
+    /// do not add up to `size`. The class is `NoMem` if there is no memory for the check.
     pub fn verify(&self) -> Result<()> {
         let (root, end) = (self.root(), self.nodes().len());
         if root.range().end > end {

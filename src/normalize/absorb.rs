@@ -1,6 +1,6 @@
 //! `loop k step s at a B; X`  -->  `loop k+1 step s at a B`, where `X` equals `B` and is at the
-//! offset that iteration `k` would have. The same is done for an `X` before the loop, and for two
-//! loops of which the second continues the first.
+//! offset that iteration `k` would have. The same is done for an `X` before the loop, unless `X` is
+//! itself a loop with a constant trip, and for two loops of which the second continues the first.
 //!
 //! Condition: the trips are constant, the strides are equal, and `X` has the required offset on
 //! both sides. `B` is one node, or both neighbours are loops over the same body. In this way copies

@@ -1,10 +1,12 @@
 //! `copy n at a; copy m at a + n`  -->  `copy n+m at a`, over every run of leaves (neighbours in
 //! one list that have the same unit).
 //!
-//! A run is split into rows (of `copy`, `blocks`, and `table` over one copy), and adjacent rows are
-//! merged. What remains is written in its one canonical form: one row is a copy; rows with a period
-//! are a loop; rows of one length at constant packed distance are a table; all others are blocks.
-//! So struct, hindexed, indexed_block and mixtures of them lead to one nest.
+//! The leaves of a run are `copy` and `blocks`. A `table` over one copy is a run by itself: its
+//! rows are merged with each other, but not with those of its neighbours. A run is split into rows,
+//! and adjacent rows are merged. What remains is written in its one canonical form: one row is a
+//! copy; rows with a period are a loop; rows of one length at constant packed distance are a table;
+//! all others are blocks. So struct, hindexed and indexed_block types of the same blocks lead to
+//! one nest.
 //!
 //! Condition: one unit and constant lengths. Two rows are adjacent only if the second begins where
 //! the first ends on both sides.

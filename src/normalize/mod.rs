@@ -3,16 +3,17 @@
 //!
 //! There is one pass from the leaves up. A body is rewritten after the bodies inside it, so every
 //! rewrite sees normal children, and the whole is linear in the nest. [`REWRITES`] is the ordered
-//! list; each rewrite has a file with `A --> B`, its condition and its source. Normal bodies are
-//! interned: equal bodies are stored once, so two bodies are equal exactly if they have the same
-//! node indices, and the comparisons of rerolling cost O(1).
+//! list; each rewrite has a file that begins with `A --> B` and says when it applies. Normal bodies
+//! are interned: equal bodies are stored once, so two bodies are equal exactly if they have the
+//! same node indices. Rerolling then compares two loops in O(1), and two tables in the time that
+//! their columns take.
 //!
 //! Inlining a body into a list with other nodes copies the body. A budget (48 bytes per constructor
 //! argument + 64 KiB) bounds the bytes that are copied, including rows. If the budget does not
 //! suffice, bodies with one use are inlined into their users before they are rewritten, which costs
-//! nothing, and unit loops over the others stay. The nest is still correct, but equal meanings may
-//! then have different nests ([`Normalized::unique`]). Time and memory are linear in the number of
-//! arguments.
+//! nothing, and unit loops over the others stay. The nest is still correct, but fewer datatypes of
+//! equal meaning then have equal nests ([`Normalized::unique`]). Time and memory are linear in the
+//! number of arguments.
 
 mod absorb;
 mod collapse;
@@ -34,7 +35,7 @@ use crate::nest::keys::BuildKeyHasher;
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Normal, Offsets, Quantity, Side, Stream};
 
 /// The rewrites of one body in the order in which they are applied, with the names of
-/// docs/PASSES.md.
+/// docs/PASSES.md. `period` is also tried before all others, on a body that repeats as a whole.
 pub const REWRITES: [&str; 10] = [
     "drop_empty",
     "inline_unit",
@@ -62,8 +63,9 @@ pub struct Normalized<L = Byte, S = Stream> {
     /// Offset in bytes that was taken out on the packed side. It is zero for a stream, which starts
     /// with its first entry.
     pub packed_origin: i64,
-    /// Whether the budget for inlining sufficed. If the budget sufficed, nests of equal meaning are
-    /// equal.
+    /// Whether the budget for inlining sufficed. If it did not, the form of the nest depends on
+    /// what the budget paid for. Even if it did, equal meanings can have different nests: a table
+    /// over a loop is not the same nest as the list of all its blocks.
     pub unique: bool,
 }
 

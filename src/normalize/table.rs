@@ -14,8 +14,8 @@ use crate::error::Result;
 use crate::nest::{Leaf, Node, Offsets};
 
 /// If `node` is a table whose rows have a period, appends the loops that it becomes to `out` and
-/// returns `None`. Otherwise returns the node for the next rewrite. The rows of a returned table
-/// begin at zero, unless it is a table over one copy, which is not changed here.
+/// returns `None`. Otherwise returns the node for the next rewrite; the rows of a returned table
+/// begin at zero. A table over one copy is always returned unchanged.
 pub(super) fn rewrite<L: Leaf>(
     n: &mut Normalizer<L>,
     node: Node<L>,

@@ -1,8 +1,9 @@
 //! The context of the kernel for a plan: where code finds each constant, table and callee.
 //!
-//! A plan without straight-line moves consists of loops around calls, and nothing in its code
-//! depends on the values of trips, steps and offsets. Trips, steps and offsets are then words of
-//! the context, in the order of the operations, so that layouts of one [`super::Shape`] share code.
+//! A plan without straight-line moves consists of loops around calls. Its code does not depend on
+//! the values of trips, steps and offsets, apart from which offsets are zero and on which side each
+//! loop moves. Trips, steps and offsets are then words of the context, in the order of the
+//! operations, so that layouts of one [`super::Shape`] share code.
 //! A plan with moves has its constants in the code, as displacements of the accesses. If it moves
 //! parts of objects that may lie anywhere ([`Plan::is_parametric`]), the user offset of a move is a
 //! word too. Tables and callees are always words, because code has no address in it.
@@ -82,8 +83,8 @@ fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
         f(Field::PackedOffset, Word::Constant(op.at().packed));
     }
     match op {
-        // The packed offset of a move is not a word. It follows from lengths, on which the code
-        // depends anyway.
+        // The packed offset of a move is not a word. In a stream it follows from lengths, on which
+        // the code depends anyway; between two layouts the code depends on the offset itself.
         Op::Move { .. } | Op::Permute { .. } => {}
         Op::Guard { limit, .. } => f(Field::Limit, Word::Constant(*limit as i64)),
         Op::Loop { trip, step, .. } => {
@@ -130,8 +131,8 @@ pub struct Operands<'p> {
 impl Plan<Legal> {
     /// Returns true if the constants of the plan are context words. This is so if the plan has no
     /// moves, or if the operations of some body are so far apart, at irregular distances, that they
-    /// seem to belong to several objects. Layouts of the same objects at other addresses then share
-    /// the code.
+    /// seem to belong to several objects. A single far distance counts as irregular too. Layouts of
+    /// the same objects at other addresses then share the code.
     pub fn is_parametric(&self) -> bool {
         let moves = self.ops.iter().any(|op| matches!(op, Op::Move { .. } | Op::Permute { .. }));
         let scattered = |op: &Op| match op {
@@ -204,7 +205,8 @@ impl Operands<'_> {
     }
 
     /// Returns the place of the constant `field` of operation `i`, or `None` if the operation has
-    /// no such constant.
+    /// no such constant. The result is also `None` for the end of the column of a table loop
+    /// ([`Field::RowsEnd`]) if constants are in the code.
     pub fn get(&self, i: usize, field: Field) -> Option<Operand> {
         let (mut next, mut found) = (0, None);
         fields(self.plan.ops.get(i)?, |own, word| {

@@ -2,10 +2,11 @@
 //! as the micro-kernel is defined.
 //!
 //! The tests use this evaluation to check the results of schedule and legalize. It shares no code
-//! with the emitters or with the micro-kernels themselves: the family of a call says which blocks
-//! it moves, by the roles of its arguments and never by their order. If a plan for unpacking writes
-//! a gap, or one for packing reads outside the user's data, the bounds of the slices or the
-//! comparison by the caller shows it.
+//! with the emitters, and none with the micro-kernels themselves except the product of complex
+//! numbers (`micro::reduce::real`). The family of a call says which blocks it moves, by the roles
+//! of its arguments and never by their order. If a plan for unpacking writes a gap, or one for
+//! packing reads outside the user's data, the bounds of the slices or the comparison by the caller
+//! shows it.
 
 use super::{Offsets, Op, Phase, Plan};
 use crate::kind::{self, Direction};

@@ -58,8 +58,8 @@ pub const MAX_MOVES: usize = 64;
 /// whole vectors: [`MAX_MOVES`] moves of 96 bytes.
 pub const MAX_MOVED: u64 = 6 << 10;
 
-/// One operation. Offsets are relative to the iteration that contains it. Block `i` of a call is at
-/// `at + i * strides`.
+/// One operation. Offsets are relative to the iteration that contains it. Which blocks a call moves
+/// follows from the family of its micro-kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Repeats `body` `trip` times, with `unroll` iterations per turn of the emitted loop.

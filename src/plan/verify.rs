@@ -22,7 +22,9 @@ impl<P: Phase> Plan<P> {
     /// Checks the invariants that are listed at the top of this file.
     ///
     /// # Errors
-    /// The error names the first broken invariant and the index of the operation.
+    /// The error names a broken invariant and the index of the first operation that breaks one. The
+    /// index is the number of operations if the root body lies outside the plan, or if there are
+    /// too many straight-line moves.
     pub fn verify(&self) -> Result<()> {
         let fail =
             |i: usize, what: &str| Err(Error::internal("verify plan", format!("operation {i}: {what}")));

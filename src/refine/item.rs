@@ -100,7 +100,8 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// Cuts the item after `k` granules, and returns both parts.
+    /// Cuts the item after `k` granules, or after `k` rows of blocks, which have no granule.
+    /// Returns both parts.
     pub(super) fn cut(self, k: u64) -> (Item<'n, L>, Item<'n, L>) {
         let mut rest = self.clone();
         let mut head = self;

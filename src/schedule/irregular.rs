@@ -58,7 +58,8 @@ impl Stretch {
 
     /// Finds out whether the stretch consists of the same rows several times, at different user
     /// offsets. If so, keeps the rows once and lists the repetitions. Of several possible divisions
-    /// it takes the one with most repetitions, with at most `most` calls.
+    /// it takes the one with most repetitions, with at most `most` calls and at least
+    /// [`cost::STRETCH_ROWS`] rows for each call.
     fn folded(mut self, [user, len]: [&Column; 2], most: usize) -> Stretch {
         let Range { start, end } = self.rows;
         let rows = end - start;
@@ -105,8 +106,9 @@ pub(super) fn equal_pieces([user, packed, len]: [&Column; 3]) -> Option<Vec<Stre
     Some(found.into_iter().map(fold).collect())
 }
 
-/// Returns the longest pieces that all lengths are multiples of, if they cost less than rows of
-/// varying length. This is for layouts of which neither side is dense.
+/// Returns the longest pieces that all lengths are multiples of, if they have at least
+/// [`cost::MIN_PIECE`] bytes and [`if_cheaper`] accepts them. This is for layouts of which neither
+/// side is dense.
 pub(super) fn common_pieces(len: &Column) -> Option<Pieces> {
     let total = len.iter().fold(0, |sum, l| sum + l as u64);
     let divisor = len.iter().fold(0, |divisor, l| gcd(divisor, l as u64));
@@ -114,7 +116,7 @@ pub(super) fn common_pieces(len: &Column) -> Option<Pieces> {
 }
 
 /// Returns pieces of `divisor` bytes for `rows` rows with `total` bytes, if they cost less than
-/// rows of varying length.
+/// rows of varying length and there are at most [`cost::MAX_PIECES`] pieces per row on average.
 fn if_cheaper(divisor: u64, total: u64, rows: usize) -> Option<Pieces> {
     let (rows, number) = (rows as u64, total / divisor);
     let few = number <= rows * cost::MAX_PIECES;

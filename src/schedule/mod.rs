@@ -3,8 +3,9 @@
 //!
 //! The choices are made from the inside out: small bodies become straight-line moves, an innermost
 //! loop becomes one call of a micro-kernel, and what lies around them becomes loops that advance
-//! two pointers. Every constant says where it comes from. Nests that would not fit a kernel are
-//! refused and interpreted instead, so that the size of generated code is bounded for any type.
+//! two pointers. Most constants are in [`cost`], which says where they come from. Nests that would
+//! not fit a kernel are refused and interpreted instead, so that the size of generated code is
+//! bounded for any type.
 
 mod irregular;
 mod lanes;
@@ -25,10 +26,13 @@ use crate::nest::{Body, Byte, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Q
 use crate::plan::{MAX_MOVED, MAX_MOVES, Op, Plan, Scheduled};
 use crate::target::{Level, Target, cost};
 
-/// Maximum nesting of loops in a kernel. Deeper nests are interpreted.
+/// Maximum nesting depth of the bodies that are planned, where the root body has depth 0. A loop
+/// over one copy needs no deeper body, so the loops of a kernel can be nested one level deeper than
+/// this. Deeper nests are interpreted.
 const MAX_DEPTH: usize = 16;
 /// Maximum number of operations in a kernel, including calls and loops (about 60 bytes of code
-/// each, so about 4 KiB).
+/// each, so about 5.6 KiB). The operations inside a guard, and the call inside a loop that was
+/// exchanged with another one, are not counted.
 const MAX_OPS: usize = 96;
 
 /// Reason why a nest has no kernel. This is not a failure: such nests are interpreted by design.
@@ -59,8 +63,10 @@ pub trait Planned<S = Stream>: Leaf {
 /// Makes the plan that moves `nest` for `kind` on `target`.
 ///
 /// # Errors
-/// A [`Refusal`] if the nest is too deep or too large for one kernel, or has leaves that no
-/// micro-kernel moves.
+/// A [`Refusal`] if the nest is too deep or too large for one kernel, if it has leaves that no
+/// micro-kernel moves, or if there is no memory for the tables. Three kinds of work are refused
+/// too: external32 between two layouts, packing under a reduction, and combining values again and
+/// again in one place.
 pub fn schedule<L: Planned<S>, S>(
     nest: &LoopNest<Normal, L, S>,
     kind: impl Into<Kind>,
@@ -384,7 +390,8 @@ impl<S: Side> Scheduler<'_, S> {
     }
 
     /// Returns true if a loop over blocks becomes a loop of moves instead of a call: a short loop
-    /// whose blocks are whole vectors.
+    /// whose blocks are whole vectors, from 128 bytes to 8 vectors long. The kernel must have room
+    /// for one more move.
     fn written_loop(&self, trip: Quantity, len: Quantity) -> bool {
         let wide = u64::from(self.level.widest_access());
         let short = trip.k.checked_mul(len.k).is_some_and(|bytes| bytes <= cost::WRITTEN_LOOP);
@@ -610,7 +617,8 @@ impl std::ops::AddAssign for Weight {
     }
 }
 
-/// Returns the length in bytes of the longest copy that is written inline.
+/// Returns the length in bytes of the longest copy of a node that is written out as moves. The move
+/// in a loop of moves may be longer (see `Scheduler::written_loop`).
 fn max_inline_bytes(level: Level) -> u64 {
     cost::INLINE_MOVES * u64::from(level.widest_access())
 }

@@ -88,7 +88,8 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
     ("size 12 extent 99 loop count step 99 12 { loop 3 step 0 4 { copy 4 } }", No, Some(1)),
     ("size 12 extent 0 loop count step 0 12 { loop 3 step 16 4 { copy 4 } }", No, Some(2)),
     ("size 8 extent 0 loop count step 0 8 { copy 4; copy 4 at 3 4 }", No, Some(1)),
-    // Three loops with strides 4, 16 and 64, in every order of nesting.
+    // Three loops with strides 4, 16 and 64, in every order of nesting. The last two entries
+    // of this group have the strides -48 and 47 instead of 64.
     (
         "size 24 extent 4 loop count step 4 24 { loop 3 step 16 8 { loop 2 step 64 4 { copy 4 } } }",
         UpTo(4),
