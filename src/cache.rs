@@ -12,8 +12,8 @@
 //! A byte capacity bounds what is kept beyond need: past it the least recently used layouts that no committed type holds are
 //! dropped. What committed types hold is never dropped.
 
+mod layout_map;
 mod pairs;
-mod shelf;
 mod totals;
 
 use std::collections::HashMap;
@@ -30,8 +30,8 @@ use crate::nest::{LoopNest, Normal};
 use crate::plan::Shape;
 use crate::process::{Guard, Mutex};
 
-pub use shelf::Cached;
-use shelf::State;
+pub use layout_map::Cached;
+use layout_map::State;
 
 /// Most shapes whose code is kept for sharing (about 1 KiB each).
 const MAX_SHAPES: usize = 1024;
@@ -78,15 +78,15 @@ impl Cache {
     /// Returns the layout of an equal datatype seen before under `operation`.
     pub fn by_type<L: Cached>(&self, t: &Datatype, operation: Operation) -> Option<PlacedLayout<L>> {
         let mut state = self.state();
-        let (shelf, totals) = L::shelf(&mut state);
-        shelf.by_type(totals, t, operation)
+        let (map, totals) = L::layouts(&mut state);
+        map.by_type(totals, t, operation)
     }
 
     /// Counts a look-up that was answered by `layout` without asking for its datatype.
     pub fn found<L: Cached>(&self, layout: &Arc<CompiledLayout<L>>) {
         let mut state = self.state();
-        let (shelf, totals) = L::shelf(&mut state);
-        shelf.found(totals, layout);
+        let (map, totals) = L::layouts(&mut state);
+        map.found(totals, layout);
     }
 
     /// Returns the layout of an equal nest under `operation`, made if there is none; remembers that `t`, if there is one, leads to it.
@@ -98,8 +98,8 @@ impl Cache {
         origin: i64,
     ) -> PlacedLayout<L> {
         let mut state = self.state();
-        let (shelf, totals) = L::shelf(&mut state);
-        let placed = shelf.by_nest(totals, t, nest, operation, origin);
+        let (map, totals) = L::layouts(&mut state);
+        let placed = map.by_nest(totals, t, nest, operation, origin);
         state.evict(self.capacity);
         placed
     }
@@ -113,10 +113,10 @@ impl Cache {
     }
 
     /// Brings the byte count up to date after `layout` got a kernel or a part, and drops what the capacity does not allow.
-    pub fn settle<L: Cached>(&self, layout: &Arc<CompiledLayout<L>>) {
+    pub fn update_charge<L: Cached>(&self, layout: &Arc<CompiledLayout<L>>) {
         let mut state = self.state();
-        let (shelf, totals) = L::shelf(&mut state);
-        shelf.settle(totals, layout);
+        let (map, totals) = L::layouts(&mut state);
+        map.update_charge(totals, layout);
         state.evict(self.capacity);
     }
 
@@ -140,11 +140,11 @@ impl Cache {
         joint
     }
 
-    /// As [`Cache::settle`], after the pair of `layouts` got its kernel.
-    pub fn settle_joint<L: Cached>(&self, layouts: [&Arc<CompiledLayout<L>>; 2]) {
+    /// As [`Cache::update_charge`], after the pair of `layouts` got its kernel.
+    pub fn update_joint_charge<L: Cached>(&self, layouts: [&Arc<CompiledLayout<L>>; 2]) {
         let mut state = self.state();
         let (pairs, totals) = L::pairs(&mut state);
-        pairs.settle(totals, layouts);
+        pairs.update_charge(totals, layouts);
         state.evict(self.capacity);
     }
 

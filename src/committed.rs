@@ -63,7 +63,7 @@ struct Inner {
     origin: isize,
     /// The size in bytes of a datatype whose bounds are plain ([`Committed::plain_size`]), else 0.
     small: u32,
-    /// Whether calls go to kernels and need nothing more ([`plainly`]).
+    /// Whether calls go to kernels and need nothing more ([`kernel_suffices`]).
     plain: bool,
     /// Which calls are a copy, without kernel or table: none unless that holds and the size is plain.
     run: Run,
@@ -84,14 +84,14 @@ const PLAIN: usize = 1 << 62;
 /// The size of a plain datatype: no entry below displacement 0 in any instance, and nothing that 2^31 instances could take out
 /// of 62 bits.
 fn small(t: &Datatype) -> u32 {
-    const MOST: i64 = i32::MAX as i64;
-    let plain = t.true_lb() >= 0 && t.true_ub() <= MOST && (0..=MOST).contains(&t.extent());
+    const MAX: i64 = i32::MAX as i64;
+    let plain = t.true_lb() >= 0 && t.true_ub() <= MAX && (0..=MAX).contains(&t.extent());
     // Overlapping entries may have a size beyond their span.
-    if plain && t.size() <= MOST { t.size() as u32 } else { 0 }
+    if plain && t.size() <= MAX { t.size() as u32 } else { 0 }
 }
 
 /// Whether all calls of a direction are one call of a kernel: nothing is compared, split among threads, or stored past the caches.
-fn plainly(config: &Config) -> bool {
+fn kernel_suffices(config: &Config) -> bool {
     !config.check && config.threads <= 1 && config.stream_bytes == u64::MAX
 }
 
@@ -137,19 +137,19 @@ impl Committed {
         let PlacedLayout { layout, origin } = placed;
         let small = small(&datatype);
         let config = engine.config();
-        let plain = matches!(config.mode, Mode::Commit | Mode::Lazy) && plainly(config);
+        let plain = matches!(config.mode, Mode::Commit | Mode::Lazy) && kernel_suffices(config);
         let committed = Committed(Arc::new(Inner {
             entry_points: Default::default(),
             origin: origin as isize,
             small,
             plain,
-            run: if plain && small != 0 { Run::of(layout.nest()) } else { Run::None },
+            run: if plain && small != 0 { Run::from_nest(layout.nest()) } else { Run::None },
             datatype,
             layout,
             engine,
         }));
         for d in Direction::BOTH {
-            committed.0.go_by_kernel(d, committed.0.layout.served(d));
+            committed.0.publish_kernel(d, committed.0.layout.served(d));
         }
         committed
     }
@@ -461,9 +461,9 @@ impl Committed {
 
 impl Inner {
     /// Lets calls go to the kernel that the layout has, unless they need more.
-    fn go_by_kernel(&self, direction: Direction, served: Option<&Tier>) {
+    fn publish_kernel(&self, direction: Direction, served: Option<&Tier>) {
         if let Some(kernel) = served.and_then(Tier::kernel)
-            && plainly(self.engine.config())
+            && kernel_suffices(self.engine.config())
         {
             self.entry_points[direction as usize].store(kernel.entry_point().as_ptr(), Release);
         }
@@ -472,7 +472,7 @@ impl Inner {
     /// How a call of `bytes` bytes in `direction` is served, compiled first if the mode says so; none where nothing is decided.
     fn served(&self, direction: Direction, bytes: u64) -> Option<&Tier> {
         let served = self.engine.serve_call(&self.layout, direction, bytes);
-        self.go_by_kernel(direction, served);
+        self.publish_kernel(direction, served);
         served
     }
 
@@ -497,7 +497,7 @@ impl Inner {
     /// As [`Inner::run`].
     #[inline(always)]
     unsafe fn run_at_hand(&self, direction: Direction, user: *mut u8, packed: *mut u8, count: u64) -> bool {
-        if self.run.is_of(count) {
+        if self.run.covers(count) {
             let user = user.wrapping_offset(self.origin);
             let (src, dst) = match direction {
                 Direction::Pack => (user, packed),
@@ -510,7 +510,7 @@ impl Inner {
         let Some(entry) = EntryPoint::from_ptr(self.entry_points[direction as usize].load(Acquire)) else {
             return false;
         };
-        // SAFETY: the entry point of the kernel that `layout` has decided on for good (`go_by_kernel`), which lives as long as `self`; it
+        // SAFETY: the entry point of the kernel that `layout` has decided on for good (`publish_kernel`), which lives as long as `self`; it
         // was made for this datatype's nest, and `origin` is what that nest leaves out.
         unsafe { entry.call(user.wrapping_offset(self.origin), packed, count) };
         true

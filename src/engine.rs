@@ -241,7 +241,7 @@ impl Engine {
         }
         let kind = Kind { direction, operation: layout.operation() };
         let tier = layout.serve(direction, || self.compile(layout.nest(), kind));
-        self.0.cache.settle(layout);
+        self.0.cache.update_charge(layout);
         tier
     }
 
@@ -288,7 +288,7 @@ impl Engine {
         };
         let code = self.code(&plan, emission, trace)?;
         let kernel = self.load(code, emission, trace)?;
-        let how = described(&kernel, &summary);
+        let how = describe_kernel(&kernel, &summary);
         Ok(Ok((Arc::new(kernel), how)))
     }
 
@@ -421,7 +421,7 @@ impl Engine {
     #[cold]
     fn find_runs<'l>(&self, layout: &'l Arc<CompiledLayout>) -> Result<&'l Runs> {
         let runs = layout.keep_runs(Runs::new(layout.nest())?);
-        self.0.cache.settle(layout);
+        self.0.cache.update_charge(layout);
         Ok(runs)
     }
 
@@ -448,6 +448,6 @@ impl Engine {
 }
 
 /// One line on how `kernel` moves bytes, of whose plan `summary` is.
-fn described(kernel: &Kernel, summary: &str) -> String {
+fn describe_kernel(kernel: &Kernel, summary: &str) -> String {
     format!("{}{summary}", if kernel.is_precompiled() { "precompiled " } else { "" })
 }

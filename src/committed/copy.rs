@@ -43,7 +43,7 @@ struct Inner {
     to: Committed,
     way: Way,
     /// Whether both signatures are the beginning of one, however many instances there are.
-    alike: bool,
+    signatures_agree: bool,
 }
 
 /// Treatment of the bytes that get there.
@@ -109,8 +109,8 @@ impl Committed {
     }
 
     fn direct_by(&self, to: &Committed, way: Way) -> LayoutCopy {
-        let alike = alike(self, to);
-        LayoutCopy(Arc::new(Inner { from: self.clone(), to: to.clone(), way, alike }))
+        let signatures_agree = signatures_agree(self, to);
+        LayoutCopy(Arc::new(Inner { from: self.clone(), to: to.clone(), way, signatures_agree }))
     }
 }
 
@@ -125,7 +125,7 @@ fn served<L: Leaf>(joint: &Joint<L>) -> String {
 }
 
 /// Whether the signatures agree over the least number of instances that are equally long, and so over any number.
-fn alike(from: &Committed, to: &Committed) -> bool {
+fn signatures_agree(from: &Committed, to: &Committed) -> bool {
     let (a, b) = (from.datatype(), to.datatype());
     let lengths = [a.signature().length(), b.signature().length()];
     let gcd = gcd(lengths[0].unsigned_abs(), lengths[1].unsigned_abs()) as i64;
@@ -345,13 +345,13 @@ impl LayoutCopy {
 
     /// Checks both counts and the signatures, and returns the bytes to copy.
     fn bytes(&self, from_count: u64, to_count: u64) -> Result<u64> {
-        let Inner { from, to, alike, .. } = &*self.0;
-        let (bytes, most) = (from.packed_size(from_count)?, to.packed_size(to_count)?);
+        let Inner { from, to, signatures_agree, .. } = &*self.0;
+        let (bytes, capacity) = (from.packed_size(from_count)?, to.packed_size(to_count)?);
         // Nothing has no elements to differ in.
-        if bytes > 0 && !alike {
+        if bytes > 0 && !signatures_agree {
             self.compare(from_count, to_count)?;
         }
-        if bytes > most {
+        if bytes > capacity {
             let rule = format!("instances of the target must have room for the {bytes} bytes of the source");
             return Err(Error::new(ErrorClass::Truncate, "copy", "to_count", to_count, rule));
         }

@@ -15,7 +15,7 @@ pub(super) enum Run {
 
 impl Run {
     /// Returns what `nest` says.
-    pub(super) fn of(nest: &LoopNest<Normal>) -> Run {
+    pub(super) fn from_nest(nest: &LoopNest<Normal>) -> Run {
         match nest.body(nest.root()) {
             [Node::Copy { at: Offsets::ZERO, n: Quantity { per_count: true, .. }, .. }] => Run::Any,
             [Node::Loop { at: Offsets::ZERO, trip: Quantity { k: 1, per_count: true }, body, .. }]
@@ -29,7 +29,7 @@ impl Run {
 
     /// Says whether so many instances are.
     #[inline(always)]
-    pub(super) fn is_of(self, count: u64) -> bool {
+    pub(super) fn covers(self, count: u64) -> bool {
         // Of most types neither: one comparison.
         self != Run::None && (self == Run::Any || count == 1)
     }

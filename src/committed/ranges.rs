@@ -51,7 +51,7 @@ impl Committed {
                 inner.run_whole(direction, user, packed, count);
             } else if !inner.plain || calls::counting() {
                 inner.range_slow(direction, user, count, packed, range);
-            } else if inner.run.is_of(count) {
+            } else if inner.run.covers(count) {
                 inner.range_run(direction, user, packed, range);
             } else if inner.layout.has_strips() {
                 inner.range_strip(direction, user, count, packed, range);

@@ -30,7 +30,7 @@ fn bytes(seed: usize) -> Vec<u8> {
 }
 
 /// Moves the pieces of the stream that `cuts` make, and compares what comes out with the definition of `t`.
-fn right(c: &Committed, direction: Direction, count: u64, cuts: &[usize]) -> bool {
+fn matches_definition(c: &Committed, direction: Direction, count: u64, cuts: &[usize]) -> bool {
     let t = c.datatype();
     let (source, before) = (bytes(1), bytes(2));
     let (mut found, mut wanted) = (before.clone(), before);
@@ -56,7 +56,7 @@ fn cuts(n: usize) -> [Vec<usize>; 2] {
     [vec![0, n], (0..n).step_by(7).chain([n]).collect()]
 }
 
-fn each(mode: Mode, check: bool, f: impl Fn(&Engine, [Datatype; 2], Direction, u64, &[usize])) {
+fn for_each_fault(mode: Mode, check: bool, f: impl Fn(&Engine, [Datatype; 2], Direction, u64, &[usize])) {
     for (t, other) in
         PAIRS.map(|(t, other)| (t.parse::<Datatype>().unwrap(), other.parse::<Datatype>().unwrap()))
     {
@@ -74,17 +74,20 @@ fn each(mode: Mode, check: bool, f: impl Fn(&Engine, [Datatype; 2], Direction, u
 #[test]
 fn check_mode_finds_faults_of_whole_calls_and_of_ranges() {
     for mode in [Mode::Interpret, Mode::Lazy, Mode::Commit] {
-        each(mode, false, |engine, [t, other], direction, count, cuts| {
+        for_each_fault(mode, false, |engine, [t, other], direction, count, cuts| {
             let wrong = served_as(engine, &t, &other);
-            assert!(!right(&wrong, direction, count, cuts), "{mode} {direction} {t}: no fault to find");
+            assert!(
+                !matches_definition(&wrong, direction, count, cuts),
+                "{mode} {direction} {t}: no fault to find"
+            );
         });
-        each(mode, true, |engine, [t, other], direction, count, cuts| {
+        for_each_fault(mode, true, |engine, [t, other], direction, count, cuts| {
             let honest = engine.commit(&t).unwrap();
-            assert!(right(&honest, direction, count, cuts), "{mode} {direction} {count} of {t}");
+            assert!(matches_definition(&honest, direction, count, cuts), "{mode} {direction} {count} of {t}");
             assert_eq!(engine.counters().mismatches, 0, "{mode} {direction} {count} of {t}");
             let wrong = served_as(engine, &t, &other);
             // A wrong unpack of a piece also writes what the piece does not map; that is not put right.
-            let mended = right(&wrong, direction, count, cuts);
+            let mended = matches_definition(&wrong, direction, count, cuts);
             let mends = direction == Direction::Pack || cuts.len() == 2;
             assert!(mended || !mends, "{mode} {direction} {count} of {t}: not put right");
             assert!(engine.counters().mismatches > 0, "{mode} {direction} {count} of {t}: not counted");
@@ -94,9 +97,9 @@ fn check_mode_finds_faults_of_whole_calls_and_of_ranges() {
 
 #[test]
 fn mode_off_asks_the_definition_alone() {
-    each(Mode::Off, false, |engine, [t, other], direction, count, cuts| {
+    for_each_fault(Mode::Off, false, |engine, [t, other], direction, count, cuts| {
         let wrong = served_as(engine, &t, &other);
-        assert!(right(&wrong, direction, count, cuts), "{direction} {count} of {t}");
+        assert!(matches_definition(&wrong, direction, count, cuts), "{direction} {count} of {t}");
     });
 }
 
@@ -114,7 +117,10 @@ fn columns_are_walked_as_they_are_defined() {
         let walked = Engine::new(Config { mode: Mode::Interpret, ..Config::default() }).commit(&t).unwrap();
         for (direction, count) in Direction::BOTH.into_iter().flat_map(|d| [(d, 1), (d, 2)]) {
             for cuts in cuts(t.size() as usize * count as usize) {
-                assert!(right(&walked, direction, count, &cuts), "{direction} {count} of {columns}");
+                assert!(
+                    matches_definition(&walked, direction, count, &cuts),
+                    "{direction} {count} of {columns}"
+                );
             }
         }
     }
@@ -222,7 +228,7 @@ fn runs_of_bytes_are_copied_where_nothing_else_is_asked() {
     for t in ["resized(0, 16, double)", "subarray([4, 4], [1, 4], [3, 0], C, int)", "resized(0, 4, double)"] {
         assert_eq!(kind(t, plain()), Run::One, "{t}");
         assert_eq!(kind(t, Config { check: true, ..plain() }), Run::None, "{t}");
-        assert!(Run::One.is_of(1) && !Run::One.is_of(0) && !Run::One.is_of(2));
+        assert!(Run::One.covers(1) && !Run::One.covers(0) && !Run::One.covers(2));
     }
     for t in ["vector(2, 1, 2, int)", "hindexed([4, 4], [4, 0], char)", "contiguous(0, int)"] {
         assert_eq!(kind(t, plain()), Run::None, "{t}");

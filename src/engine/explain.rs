@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Engine, described};
+use super::{Engine, describe_kernel};
 use crate::code::emit::Listing;
 use crate::code::kernel::Text;
 use crate::datatype::Datatype;
@@ -188,7 +188,7 @@ impl Engine {
                     if target.runs() {
                         let kernel = self.load(code, &emission, &mut trace)?;
                         out.code = kernel.code().to_vec();
-                        out.schedule = described(&kernel, &out.schedule);
+                        out.schedule = describe_kernel(&kernel, &out.schedule);
                     } else if let Text::New { bytes, .. } = code.text {
                         out.code = bytes;
                     }

@@ -71,7 +71,7 @@ impl Engine {
                 if joint.served().is_none() {
                     let kind = Kind { direction: nest.direction, operation: layouts[0].operation() };
                     joint.serve(|| self.compile(&nest.nest, kind));
-                    self.0.cache.settle_joint(layouts);
+                    self.0.cache.update_joint_charge(layouts);
                 }
                 joint.served()
             }

@@ -30,7 +30,7 @@ pub(super) struct Compiled<'e> {
 }
 
 /// Nodes of a nest up to which all of its parts are made ahead.
-const AHEAD: usize = 64;
+const MAX_NODES_AHEAD: usize = 64;
 
 impl<'e> Compiled<'e> {
     /// The part that node `i` is, once ranges have moved enough of it.
@@ -47,7 +47,7 @@ impl<'e> Compiled<'e> {
         };
         let part = slot.get(bytes, engine.config().lazy_threshold, make);
         if made {
-            engine.0.cache.settle(layout);
+            engine.0.cache.update_charge(layout);
         }
         part
     }
@@ -165,8 +165,8 @@ impl Engine {
         };
         if let Some(pieces) = calls.map(pieces).collect::<Option<Vec<_>>>() {
             // All of the blocks, not a period of them.
-            let behind = pieces.iter().try_fold(0, |end, next| (next.at.packed == end).then(|| next.end()));
-            let all = behind == Some(node.packed_bytes(1));
+            let end = pieces.iter().try_fold(0, |end, next| (next.at.packed == end).then(|| next.end()));
+            let all = end == Some(node.packed_bytes(1));
             return Ok(if all { Part::Pieces(pieces) } else { Part::Walked });
         }
         let column = |role| call.column(plan.tables(), role);
@@ -183,7 +183,7 @@ impl Engine {
     /// Makes all that ranges of `layout` go by in `direction`, of nests of few nodes: later ranges make nothing.
     pub(crate) fn make_parts(&self, layout: &Arc<CompiledLayout>, direction: Direction) {
         let nodes = layout.nest().nodes();
-        if nodes.len() > AHEAD {
+        if nodes.len() > MAX_NODES_AHEAD {
             return;
         }
         let parts = Compiled { engine: self, layout, slots: layout.slots(), makes: true };

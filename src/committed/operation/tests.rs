@@ -54,7 +54,7 @@ fn small(seed: usize) -> Vec<u8> {
 }
 
 /// Moves the pieces of the stream that `cuts` make, and tells whether what comes out is as by the definition of `t`.
-fn right(a: &CommittedOperation, direction: Direction, count: u64, cuts: &[usize]) -> bool {
+fn matches_definition(a: &CommittedOperation, direction: Direction, count: u64, cuts: &[usize]) -> bool {
     let t = a.committed().datatype();
     let (user, before) = (small(1), small(2));
     // Any stream fits.
@@ -90,14 +90,17 @@ fn check_mode_finds_faults_of_whole_calls_and_of_ranges() {
                 for cuts in [vec![0, n], vec![0, cut, n]] {
                     let what = format!("{mode} {direction} {count} of {t} at {cuts:?}");
                     let unchecked = served_as(&engine(false), &t, &other);
-                    assert!(!right(&unchecked, direction, count, &cuts), "{what}: no fault to find");
+                    assert!(
+                        !matches_definition(&unchecked, direction, count, &cuts),
+                        "{what}: no fault to find"
+                    );
                     let checking = engine(true);
                     let honest = applied(&checking, &t);
-                    assert!(right(&honest, direction, count, &cuts), "{what}");
+                    assert!(matches_definition(&honest, direction, count, &cuts), "{what}");
                     assert_eq!(checking.counters().mismatches, 0, "{what}");
                     let wrong = served_as(&checking, &t, &other);
                     // A wrong unpack also writes what the type, or the piece, does not map; that is not put right.
-                    let mended = right(&wrong, direction, count, &cuts);
+                    let mended = matches_definition(&wrong, direction, count, &cuts);
                     let mends = direction == Direction::Pack || same && cuts.len() == 2;
                     assert!(mended || !mends, "{what}: not put right");
                     assert!(checking.counters().mismatches > 0, "{what}: not counted");

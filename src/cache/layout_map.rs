@@ -23,8 +23,8 @@ type Key = (u128, Operation);
 /// All that a cache holds.
 #[derive(Debug, Default)]
 pub struct State {
-    bytes: Shelf<Byte>,
-    values: Shelf<Value>,
+    bytes: LayoutMap<Byte>,
+    values: LayoutMap<Value>,
     byte_pairs: Pairs<Byte>,
     value_pairs: Pairs<Value>,
     pub(super) totals: Totals,
@@ -43,19 +43,19 @@ enum Free {
 
 /// The layouts of one sort of leaves.
 #[derive(Debug)]
-pub struct Shelf<L> {
+pub struct LayoutMap<L> {
     types: HashMap<Key, (Datatype, PlacedLayout<L>), Xxh3DefaultBuilder>,
-    nests: HashMap<u64, Vec<Held<L>>, Xxh3DefaultBuilder>,
+    nests: HashMap<u64, Vec<LayoutEntry<L>>, Xxh3DefaultBuilder>,
 }
 
-impl<L> Default for Shelf<L> {
+impl<L> Default for LayoutMap<L> {
     fn default() -> Self {
-        Shelf { types: HashMap::default(), nests: HashMap::default() }
+        LayoutMap { types: HashMap::default(), nests: HashMap::default() }
     }
 }
 
 #[derive(Debug)]
-struct Held<L> {
+struct LayoutEntry<L> {
     layout: Arc<CompiledLayout<L>>,
     last_used: u64,
     /// First-level keys that lead here.
@@ -63,19 +63,19 @@ struct Held<L> {
     /// Bytes of the trees kept for those keys.
     kept: usize,
     /// Bytes that `Totals::bytes` counts for it.
-    counted: usize,
+    charged: usize,
 }
 
 /// Leaves whose layouts a cache holds.
 pub trait Cached: Leaf {
     /// Where they stand.
-    fn shelf(state: &mut State) -> (&mut Shelf<Self>, &mut Totals);
+    fn layouts(state: &mut State) -> (&mut LayoutMap<Self>, &mut Totals);
     /// Where pairs of them stand.
     fn pairs(state: &mut State) -> (&mut Pairs<Self>, &mut Totals);
 }
 
 impl Cached for Byte {
-    fn shelf(state: &mut State) -> (&mut Shelf<Byte>, &mut Totals) {
+    fn layouts(state: &mut State) -> (&mut LayoutMap<Byte>, &mut Totals) {
         (&mut state.bytes, &mut state.totals)
     }
 
@@ -85,7 +85,7 @@ impl Cached for Byte {
 }
 
 impl Cached for Value {
-    fn shelf(state: &mut State) -> (&mut Shelf<Value>, &mut Totals) {
+    fn layouts(state: &mut State) -> (&mut LayoutMap<Value>, &mut Totals) {
         (&mut state.values, &mut state.totals)
     }
 
@@ -94,7 +94,7 @@ impl Cached for Value {
     }
 }
 
-impl<L: Leaf> Shelf<L> {
+impl<L: Leaf> LayoutMap<L> {
     pub(super) fn by_type(
         &mut self,
         totals: &mut Totals,
@@ -119,8 +119,8 @@ impl<L: Leaf> Shelf<L> {
     /// Counts a look-up that was answered by `layout`, which is used now.
     fn use_again(&mut self, totals: &mut Totals, layout: &Arc<CompiledLayout<L>>) {
         totals.counters.type_hits += 1;
-        if let Some(held) = self.find(layout) {
-            held.last_used = totals.clock;
+        if let Some(entry) = self.find(layout) {
+            entry.last_used = totals.clock;
         }
     }
 
@@ -132,7 +132,7 @@ impl<L: Leaf> Shelf<L> {
         operation: Operation,
         origin: i64,
     ) -> PlacedLayout<L> {
-        let hash = hash_of(&nest);
+        let hash = nest_hash(&nest);
         totals.tick();
         let bucket = self.nests.entry(hash).or_default();
         let known = bucket.iter().position(|h| h.layout.operation() == operation && *h.layout.nest() == nest);
@@ -144,69 +144,71 @@ impl<L: Leaf> Shelf<L> {
             None => {
                 totals.counters.misses += 1;
                 let layout = Arc::new(CompiledLayout::new(nest, operation, hash));
-                let counted = layout.bytes();
-                totals.bytes += counted;
-                bucket.push(Held { layout, last_used: 0, keys: VecDeque::new(), kept: 0, counted });
+                let charged = layout.bytes();
+                totals.bytes += charged;
+                bucket.push(LayoutEntry { layout, last_used: 0, keys: VecDeque::new(), kept: 0, charged });
                 bucket.len() - 1
             }
         };
-        let held = &mut bucket[i];
-        held.last_used = totals.clock;
-        let placed = PlacedLayout { layout: Arc::clone(&held.layout), origin };
+        let entry = &mut bucket[i];
+        entry.last_used = totals.clock;
+        let placed = PlacedLayout { layout: Arc::clone(&entry.layout), origin };
         if let Some((t, key)) = t.map(|t| (t, (t.structural_hash(), operation)))
             && let Entry::Vacant(slot) = self.types.entry(key)
         {
             slot.insert((t.clone(), placed.clone()));
-            held.keys.push_back(key);
-            let mut kept = held.kept.saturating_add(bytes_of(t));
-            if held.keys.len() > MAX_KEYS
-                && let Some(oldest) = held.keys.pop_front()
+            entry.keys.push_back(key);
+            let mut kept = entry.kept.saturating_add(tree_bytes(t));
+            if entry.keys.len() > MAX_KEYS
+                && let Some(oldest) = entry.keys.pop_front()
                 && let Some((t, _)) = self.types.remove(&oldest)
             {
-                kept = kept.saturating_sub(bytes_of(&t));
+                kept = kept.saturating_sub(tree_bytes(&t));
             }
-            totals.bytes = totals.bytes.saturating_sub(held.kept).saturating_add(kept);
-            held.counted = held.counted.saturating_sub(held.kept).saturating_add(kept);
-            held.kept = kept;
+            totals.bytes = totals.bytes.saturating_sub(entry.kept).saturating_add(kept);
+            entry.charged = entry.charged.saturating_sub(entry.kept).saturating_add(kept);
+            entry.kept = kept;
         }
         placed
     }
 
     /// Counts `layout` anew, if it is held.
-    pub(super) fn settle(&mut self, totals: &mut Totals, layout: &Arc<CompiledLayout<L>>) {
-        if let Some(held) = self.find(layout) {
-            let now = held.layout.bytes().saturating_add(held.kept);
-            totals.bytes = totals.bytes - held.counted + now;
-            held.counted = now;
+    pub(super) fn update_charge(&mut self, totals: &mut Totals, layout: &Arc<CompiledLayout<L>>) {
+        if let Some(entry) = self.find(layout) {
+            let now = entry.layout.bytes().saturating_add(entry.kept);
+            totals.bytes = totals.bytes - entry.charged + now;
+            entry.charged = now;
         }
     }
 
-    fn find(&mut self, layout: &Arc<CompiledLayout<L>>) -> Option<&mut Held<L>> {
+    fn find(&mut self, layout: &Arc<CompiledLayout<L>>) -> Option<&mut LayoutEntry<L>> {
         let bucket = self.nests.get_mut(&layout.hash())?;
         bucket.iter_mut().find(|h| Arc::ptr_eq(&h.layout, layout))
     }
 
     /// Layouts that nobody else holds: when each was used last, its hash, its address. References from the first level do not count as use.
     fn free(&self) -> impl Iterator<Item = (u64, u64, usize)> {
-        let held = self.nests.iter().flat_map(|(&hash, bucket)| bucket.iter().map(move |held| (hash, held)));
-        held.filter(|(_, held)| Arc::strong_count(&held.layout) == 1 + held.keys.len())
-            .map(|(hash, held)| (held.last_used, hash, Arc::as_ptr(&held.layout) as usize))
+        let entries =
+            self.nests.iter().flat_map(|(&hash, bucket)| bucket.iter().map(move |entry| (hash, entry)));
+        entries
+            .filter(|(_, entry)| Arc::strong_count(&entry.layout) == 1 + entry.keys.len())
+            .map(|(hash, entry)| (entry.last_used, hash, Arc::as_ptr(&entry.layout) as usize))
     }
 
     /// Drops the layout of that hash and address; false if there is none.
-    fn drop_one(&mut self, totals: &mut Totals, hash: u64, address: usize) -> bool {
+    fn remove(&mut self, totals: &mut Totals, hash: u64, address: usize) -> bool {
         let Some(bucket) = self.nests.get_mut(&hash) else { return false };
         let Some(i) = bucket.iter().position(|h| Arc::as_ptr(&h.layout) as usize == address) else {
             return false;
         };
-        let held = bucket.swap_remove(i);
+        let entry = bucket.swap_remove(i);
         if bucket.is_empty() {
             self.nests.remove(&hash);
         }
-        for key in &held.keys {
+        for key in &entry.keys {
             self.types.remove(key);
         }
-        totals.bytes -= held.counted;
+        totals.bytes -= entry.charged;
         totals.counters.evictions += 1;
         true
     }
@@ -215,7 +217,7 @@ impl<L: Leaf> Shelf<L> {
 impl State {
     /// Layouts held.
     pub(super) fn layouts(&self) -> usize {
-        let count = |n: usize, held: usize| n + held;
+        let count = |n: usize, bucket: usize| n + bucket;
         let bytes = self.bytes.nests.values().map(Vec::len).fold(0, count);
         self.values.nests.values().map(Vec::len).fold(bytes, count)
     }
@@ -239,13 +241,13 @@ impl State {
             match free {
                 // An address is that of one layout, here and below.
                 Free::Pair(key) => {
-                    if !self.byte_pairs.drop_one(&mut self.totals, key) {
-                        self.value_pairs.drop_one(&mut self.totals, key);
+                    if !self.byte_pairs.remove(&mut self.totals, key) {
+                        self.value_pairs.remove(&mut self.totals, key);
                     }
                 }
                 Free::Layout(hash, address) => {
-                    if !self.bytes.drop_one(&mut self.totals, hash, address) {
-                        self.values.drop_one(&mut self.totals, hash, address);
+                    if !self.bytes.remove(&mut self.totals, hash, address) {
+                        self.values.remove(&mut self.totals, hash, address);
                     }
                 }
             }
@@ -257,12 +259,12 @@ impl State {
 }
 
 /// Returns the bytes that a tree kept for comparison costs: its arguments, its nodes, its entry. About: nodes may be shared with others.
-fn bytes_of(t: &Datatype) -> usize {
+fn tree_bytes(t: &Datatype) -> usize {
     usize::try_from(t.arguments().saturating_mul(8)).unwrap_or(usize::MAX).saturating_add(256)
 }
 
 /// Key of the second level.
-fn hash_of<L: Leaf>(nest: &LoopNest<Normal, L>) -> u64 {
+fn nest_hash<L: Leaf>(nest: &LoopNest<Normal, L>) -> u64 {
     use std::hash::BuildHasher;
     Xxh3DefaultBuilder::new().hash_one(nest)
 }
