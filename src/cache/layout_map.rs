@@ -1,4 +1,5 @@
-//! Holds the layouts of the cache: by datatype and by nest, for each sort of leaves; says which of them go when it is full.
+//! Maps from datatypes and nests to layouts, separately for each kind of leaf, and the choice of
+//! the layouts to evict when the cache is full.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -13,14 +14,16 @@ use crate::kind::Operation;
 use crate::layout::{CompiledLayout, PlacedLayout};
 use crate::nest::{Byte, Leaf, LoopNest, Normal, Value};
 
-/// Most trees that are remembered for one layout. A program that describes its data by absolute addresses makes a new tree of a known
-/// layout every time.
+/// Maximum number of datatype trees that are kept for one layout.
+///
+/// A program that describes its data by absolute addresses makes a new tree for a known layout
+/// every time, so the number needs a bound.
 const MAX_KEYS: usize = 64;
 
-/// A datatype under an operation: the structural hash of the one, and the other.
+/// Key of the first level: the structural hash of a datatype, and the leaf operation.
 type Key = (u128, Operation);
 
-/// All that a cache holds.
+/// Everything in a cache that its lock guards.
 #[derive(Debug, Default)]
 pub struct State {
     bytes: LayoutMap<Byte>,
@@ -28,20 +31,22 @@ pub struct State {
     byte_pairs: Pairs<Byte>,
     value_pairs: Pairs<Value>,
     pub(super) totals: Totals,
-    /// Bytes up to which looking for something to drop is in vain: the last search left that much, all of it in use.
+    /// Total size in bytes up to which [`State::evict`] does not search, or 0. It is set if a
+    /// search could not get below the capacity: to the size that was left, plus an eighth of the
+    /// capacity.
     pub(super) searched: usize,
 }
 
-/// Something that may be dropped.
+/// Layout or pair that may be evicted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Free {
-    /// A layout, by its hash and address.
+    /// A layout, named by the hash of its nest and its address.
     Layout(u64, usize),
-    /// A pair of layouts.
+    /// A pair of layouts, named by its key.
     Pair(pairs::Key),
 }
 
-/// The layouts of one sort of leaves.
+/// Map of the layouts of one kind of leaf, with both levels of the cache.
 #[derive(Debug)]
 pub struct LayoutMap<L> {
     types: HashMap<Key, (Datatype, PlacedLayout<L>), Xxh3DefaultBuilder>,
@@ -58,19 +63,19 @@ impl<L> Default for LayoutMap<L> {
 struct LayoutEntry<L> {
     layout: Arc<CompiledLayout<L>>,
     last_used: u64,
-    /// First-level keys that lead here.
+    /// First-level keys that lead to this layout, oldest first.
     keys: VecDeque<Key>,
-    /// Bytes of the trees kept for those keys.
+    /// Estimated bytes of the datatype trees that are kept for `keys`.
     kept: usize,
-    /// Bytes that `Totals::bytes` counts for it.
+    /// Bytes that `Totals::bytes` currently contains for this layout and its trees.
     charged: usize,
 }
 
-/// Leaves whose layouts a cache holds.
+/// Kind of leaf whose layouts a cache holds: bytes or values.
 pub trait Cached: Leaf {
-    /// Where they stand.
+    /// Returns the map of layouts with these leaves, and the totals of the cache.
     fn layouts(state: &mut State) -> (&mut LayoutMap<Self>, &mut Totals);
-    /// Where pairs of them stand.
+    /// Returns the map of pairs of such layouts, and the totals of the cache.
     fn pairs(state: &mut State) -> (&mut Pairs<Self>, &mut Totals);
 }
 
@@ -116,7 +121,7 @@ impl<L: Leaf> LayoutMap<L> {
         self.use_again(totals, layout);
     }
 
-    /// Counts a look-up that was answered by `layout`, which is used now.
+    /// Counts a hit of the first level on `layout`, and sets the time of its last use to now.
     fn use_again(&mut self, totals: &mut Totals, layout: &Arc<CompiledLayout<L>>) {
         totals.counters.type_hits += 1;
         if let Some(entry) = self.find(layout) {
@@ -132,6 +137,8 @@ impl<L: Leaf> LayoutMap<L> {
         operation: Operation,
         origin: i64,
     ) -> PlacedLayout<L> {
+        // The second level: look for a layout with an equal nest under the same operation, and
+        // insert one if there is none.
         let hash = nest_hash(&nest);
         totals.tick();
         let bucket = self.nests.entry(hash).or_default();
@@ -153,6 +160,9 @@ impl<L: Leaf> LayoutMap<L> {
         let entry = &mut bucket[i];
         entry.last_used = totals.clock;
         let placed = PlacedLayout { layout: Arc::clone(&entry.layout), origin };
+        // Let the first level find the layout by `t` from now on. A different datatype with the
+        // same key keeps its place. If the layout now has too many trees, the oldest is forgotten.
+        // The trees are charged to the layout.
         if let Some((t, key)) = t.map(|t| (t, (t.structural_hash(), operation)))
             && let Entry::Vacant(slot) = self.types.entry(key)
         {
@@ -172,7 +182,7 @@ impl<L: Leaf> LayoutMap<L> {
         placed
     }
 
-    /// Counts `layout` anew, if it is held.
+    /// Updates the charged size of `layout`, if this map has it.
     pub(super) fn update_charge(&mut self, totals: &mut Totals, layout: &Arc<CompiledLayout<L>>) {
         if let Some(entry) = self.find(layout) {
             let now = entry.layout.bytes().saturating_add(entry.kept);
@@ -186,7 +196,9 @@ impl<L: Leaf> LayoutMap<L> {
         bucket.iter_mut().find(|h| Arc::ptr_eq(&h.layout, layout))
     }
 
-    /// Layouts that nobody else holds: when each was used last, its hash, its address. References from the first level do not count as use.
+    /// Returns the layouts that nothing outside this map holds: the time of the last use, the hash
+    /// and the address of each. The map itself holds each layout once, and once more for each of
+    /// its keys.
     fn free(&self) -> impl Iterator<Item = (u64, u64, usize)> {
         let entries =
             self.nests.iter().flat_map(|(&hash, bucket)| bucket.iter().map(move |entry| (hash, entry)));
@@ -195,7 +207,8 @@ impl<L: Leaf> LayoutMap<L> {
             .map(|(hash, entry)| (entry.last_used, hash, Arc::as_ptr(&entry.layout) as usize))
     }
 
-    /// Drops the layout of that hash and address; false if there is none.
+    /// Drops the layout with this hash and address, together with its keys, and counts an eviction.
+    /// Returns false if there is none.
     fn remove(&mut self, totals: &mut Totals, hash: u64, address: usize) -> bool {
         let Some(bucket) = self.nests.get_mut(&hash) else { return false };
         let Some(i) = bucket.iter().position(|h| Arc::as_ptr(&h.layout) as usize == address) else {
@@ -215,14 +228,15 @@ impl<L: Leaf> LayoutMap<L> {
 }
 
 impl State {
-    /// Layouts held.
+    /// Returns the number of layouts in both maps.
     pub(super) fn layouts(&self) -> usize {
         let count = |n: usize, bucket: usize| n + bucket;
         let bytes = self.bytes.nests.values().map(Vec::len).fold(0, count);
         self.values.nests.values().map(Vec::len).fold(bytes, count)
     }
 
-    /// Drops what the capacity does not allow and nobody holds, oldest first.
+    /// Drops layouts and pairs that nothing else holds, least recently used first, if the total
+    /// size exceeds `capacity` bytes. It stops at three quarters of the capacity.
     pub(super) fn evict(&mut self, capacity: usize) {
         if self.totals.bytes <= capacity.max(self.searched) {
             return;
@@ -234,12 +248,14 @@ impl State {
         let mut free: Vec<(u64, Free)> = layouts.chain(pairs).collect();
         free.sort_unstable();
         for (_, free) in free {
-            // A quarter is freed at once, so that a full cache does not search at every commit.
+            // A quarter of the capacity is freed at once. Otherwise a full cache would search for
+            // something to evict at every commit.
             if self.totals.bytes <= capacity - capacity / 4 {
                 break;
             }
             match free {
-                // An address is that of one layout, here and below.
+                // The name does not say which of the two maps has the pair or layout, so both are
+                // asked. Addresses are unique among all layouts, so at most one of the maps has it.
                 Free::Pair(key) => {
                     if !self.byte_pairs.remove(&mut self.totals, key) {
                         self.value_pairs.remove(&mut self.totals, key);
@@ -252,18 +268,21 @@ impl State {
                 }
             }
         }
-        // Many committed types may need more than the capacity: they are not searched through at every commit.
+        // Committed types may hold layouts of more than the capacity. The next search then waits
+        // until the total has grown by an eighth of the capacity, so that not every commit searches
+        // in vain.
         let bytes = self.totals.bytes;
         self.searched = if bytes > capacity { bytes.saturating_add(capacity / 8) } else { 0 };
     }
 }
 
-/// Returns the bytes that a tree kept for comparison costs: its arguments, its nodes, its entry. About: nodes may be shared with others.
+/// Estimates the bytes that a datatype tree kept for comparison costs: 8 per argument, and 256 for
+/// its nodes and its entry. The estimate may be too high, since trees can share nodes.
 fn tree_bytes(t: &Datatype) -> usize {
     usize::try_from(t.arguments().saturating_mul(8)).unwrap_or(usize::MAX).saturating_add(256)
 }
 
-/// Key of the second level.
+/// Returns the hash of `nest`, which is the key of the second level.
 fn nest_hash<L: Leaf>(nest: &LoopNest<Normal, L>) -> u64 {
     use std::hash::BuildHasher;
     Xxh3DefaultBuilder::new().hash_one(nest)

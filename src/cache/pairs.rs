@@ -1,4 +1,5 @@
-//! Pairs of layouts: what copies from the one to the other, found by both without keeping either alive.
+//! Fused copies from one layout to another, which are found by the pair of layouts without keeping
+//! either layout alive.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -9,10 +10,10 @@ use super::totals::Totals;
 use crate::layout::{CompiledLayout, Joint};
 use crate::nest::Leaf;
 
-/// Addresses of two layouts.
+/// Key of a pair: the addresses of the source layout and the target layout.
 pub(super) type Key = [usize; 2];
 
-/// Pairs by the addresses of their layouts.
+/// Map of pairs by the addresses of their two layouts.
 #[derive(Debug)]
 pub struct Pairs<L>(HashMap<Key, PairEntry<L>, Xxh3DefaultBuilder>);
 
@@ -24,7 +25,8 @@ impl<L> Default for Pairs<L> {
 
 #[derive(Debug)]
 struct PairEntry<L> {
-    /// Held weakly: no layout has the address of one that is gone while somebody remembers that.
+    /// Both layouts, held weakly. A weak reference keeps the memory of a dropped layout allocated,
+    /// so no new layout can get its address while this entry exists, and the key stays unambiguous.
     layouts: [Weak<CompiledLayout<L>>; 2],
     joint: Arc<Joint<L>>,
     last_used: u64,
@@ -37,7 +39,9 @@ fn key<L>(layouts: [&Arc<CompiledLayout<L>>; 2]) -> Key {
 }
 
 impl<L: Leaf> Pairs<L> {
-    /// Bytes of an entry beside the joint: itself, and the room of two layouts that may be gone.
+    /// Size of an entry in bytes, in addition to the nest, code and tables of the fused copy. It
+    /// contains the structs of two layouts, whose memory the weak references keep allocated even
+    /// after the layouts have been dropped.
     const ENTRY: usize =
         size_of::<(Key, PairEntry<L>)>() + size_of::<Joint<L>>() + 2 * size_of::<CompiledLayout<L>>();
 
@@ -51,7 +55,8 @@ impl<L: Leaf> Pairs<L> {
         Some(Arc::clone(&entry.joint))
     }
 
-    /// Remembers `joint`, or returns what somebody else did.
+    /// Inserts `joint` for the pair of `layouts` and returns it. If the pair has an entry already,
+    /// returns the fused copy of that entry.
     pub(super) fn insert(
         &mut self,
         totals: &mut Totals,
@@ -67,7 +72,7 @@ impl<L: Leaf> Pairs<L> {
         Arc::clone(&entry.joint)
     }
 
-    /// Counts the pair of `layouts` anew, if it is held.
+    /// Updates the charged size of the pair of `layouts`, if the pair has an entry.
     pub(super) fn update_charge(&mut self, totals: &mut Totals, layouts: [&Arc<CompiledLayout<L>>; 2]) {
         if let Some(entry) = self.0.get_mut(&key(layouts)) {
             let now = Self::ENTRY + entry.joint.bytes();
@@ -76,7 +81,9 @@ impl<L: Leaf> Pairs<L> {
         }
     }
 
-    /// Pairs that nobody else holds, and when each was used last: those of a layout that is gone, never.
+    /// Returns the key of each pair whose fused copy only this map holds, with the time of its last
+    /// use. The time is 0, which is evicted first, for a pair one of whose layouts has been
+    /// dropped: such a pair cannot be found any more.
     pub(super) fn free(&self) -> impl Iterator<Item = (u64, Key)> {
         let alone = self.0.iter().filter(|(_, entry)| Arc::strong_count(&entry.joint) == 1);
         alone.map(|(&key, entry)| {
@@ -85,7 +92,7 @@ impl<L: Leaf> Pairs<L> {
         })
     }
 
-    /// Drops the pair of that key; false if there is none.
+    /// Drops the pair with this key and counts an eviction. Returns false if there is none.
     pub(super) fn remove(&mut self, totals: &mut Totals, key: Key) -> bool {
         let Some(entry) = self.0.remove(&key) else { return false };
         totals.bytes -= entry.charged;
