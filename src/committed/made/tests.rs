@@ -1,4 +1,5 @@
-//! Parts that are made ahead move the right bytes and make nothing more.
+//! Tests that ranges and copies whose kernels are made in advance move the right bytes and compile
+//! nothing more.
 
 use super::*;
 use crate::datatype::Datatype;
@@ -7,7 +8,8 @@ use crate::exec::interp;
 use crate::fuzzing::{self, Budget, Choices};
 use crate::target::Level;
 
-/// User memory for `count` instances: its size in bytes, and the index of displacement 0.
+/// Returns the size in bytes of a user memory for `count` instances, and the index of displacement
+/// 0 in it.
 fn memory(t: &Datatype, count: u64) -> (usize, usize) {
     let last = (count as i64 - 1).max(0) * t.extent();
     let low = (t.true_lb() + last.min(0)).min(0);
@@ -19,7 +21,8 @@ fn bytes(n: usize, seed: usize) -> Vec<u8> {
     (0..n).map(|i| (i * 7 + i / 251 + seed) as u8).collect()
 }
 
-/// Moves the stream of `count` instances in pieces that end at `cuts`, and compares with the definition.
+/// Moves the stream of `count` instances in pieces that end at `cuts`, and asserts that the result
+/// is that of the definition.
 fn moves(committed: &Committed, direction: Direction, count: u64, cuts: &[u64]) {
     let t = committed.datatype();
     let (room, at) = memory(t, count);
@@ -73,7 +76,8 @@ fn ranges_go_by_what_is_made_and_make_nothing() {
         let engine = &engines[seed as usize % engines.len()];
         let committed = engine.commit(&t).unwrap();
         let direction = Direction::BOTH[choices.below(2) as usize];
-        // Now and then nothing is made: then all is walked.
+        // For one seed in five, nothing is made in advance, so that all ranges are interpreted or
+        // moved by what the commit compiled.
         if choices.below(5) > 0 {
             committed.make_ranges(direction);
         }
@@ -143,7 +147,7 @@ fn copies_go_by_what_is_made_or_not_at_all() {
             interp::unpack(&t, count, &stream, &mut want, at).unwrap();
             assert!(target == want, "{count} {t}");
         }
-        // Onto itself: nothing is done.
+        // A copy of a memory onto itself is refused, and nothing is written.
         let before = target.clone();
         // SAFETY: as above.
         let copied = unsafe {
