@@ -236,8 +236,8 @@ impl LayoutCopy {
     /// counts and signatures.
     ///
     /// # Errors
-    /// Returns class `NoMem`, with nothing written, if overlapping memories or check mode need a buffer
-    /// of `bytes` bytes and there is no memory for it. All other errors are faults of ddtc.
+    /// Returns class `NoMem`, with nothing written, if overlapping memories or check mode need a
+    /// buffer of `bytes` bytes and there is no memory for it. All other errors are faults of ddtc.
     ///
     /// # Safety
     /// The promises of [`LayoutCopy::copy_raw`] must hold, and the packed streams of `from_count`

@@ -77,8 +77,8 @@ impl ByFunction {
     /// Calls `f(packed elements, user elements, number of elements)` for arrays of the elements of
     /// `count` instances, in the order of the type map. Both arrays are aligned for the basic type.
     /// They are the stream and the memory of the user if the elements lie there as aligned arrays,
-    /// and copies otherwise. What `f` writes to a copy of user elements is stored to the memory of the
-    /// user.
+    /// and copies otherwise. What `f` writes to a copy of user elements is stored to the memory of
+    /// the user.
     ///
     /// # Errors
     /// Returns class `Count` if the packed size of all instances does not fit into 63 bits.

@@ -187,8 +187,7 @@ impl Engine {
         };
         if let Some(pieces) = calls.map(pieces).collect::<Option<Vec<_>>>() {
             // If every call moves pieces of one constant length, use them, provided that they cover
-            // all
-        // packed bytes of the blocks without a hole, and not only the first ones.
+            // all packed bytes of the blocks without a hole, and not only the first ones.
             let end = pieces.iter().try_fold(0, |end, next| (next.at.packed == end).then(|| next.end()));
             let all = end == Some(node.packed_bytes(1));
             return Ok(if all { Part::Pieces(pieces) } else { Part::Walked });

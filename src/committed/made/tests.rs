@@ -76,8 +76,8 @@ fn ranges_go_by_what_is_made_and_make_nothing() {
         let engine = &engines[seed as usize % engines.len()];
         let committed = engine.commit(&t).unwrap();
         let direction = Direction::BOTH[choices.below(2) as usize];
-        // For one seed in five, nothing is made in advance, so that all ranges are interpreted or
-        // moved by what the commit compiled.
+        // For about one seed in five, nothing is made in advance, so that all ranges are
+        // interpreted or moved by what the commit compiled.
         if choices.below(5) > 0 {
             committed.make_ranges(direction);
         }
