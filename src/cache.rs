@@ -1,4 +1,5 @@
-//! The cache of layouts: first by the structural hash of a datatype, then by its normal nest.
+//! The cache of layouts, which looks up a datatype first by its structural hash and then by its
+//! normal nest.
 //!
 //! The first level answers "has this constructor tree been seen before?" without lowering the tree.
 //! The second level finds equal layouts that were built differently. Target and mode belong to the

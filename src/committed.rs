@@ -328,7 +328,7 @@ impl Committed {
     /// bytes; both must not overlap; nobody may write the one or touch the other during the call.
     #[inline]
     pub unsafe fn pack_raw(&self, user: *const u8, count: u64, packed: *mut u8) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { self.0.run(Direction::Pack, user.cast_mut(), packed, count) }
     }
 
@@ -349,7 +349,7 @@ impl Committed {
     /// As [`Committed::pack_raw`], with reading and writing exchanged.
     #[inline]
     pub unsafe fn unpack_raw(&self, packed: *const u8, count: u64, user: *mut u8) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { self.0.run(Direction::Unpack, user, packed.cast_mut(), count) }
     }
 
@@ -361,7 +361,7 @@ impl Committed {
     /// This method does not compile, allocate or panic.
     ///
     /// # Safety
-    /// As [`Committed::pack_raw`] and [`Committed::unpack_raw`].
+    /// The promises of [`Committed::pack_raw`] or [`Committed::unpack_raw`] must hold.
     #[inline]
     pub(crate) unsafe fn try_raw(
         &self,
@@ -370,7 +370,7 @@ impl Committed {
         count: u64,
         packed: *mut u8,
     ) -> bool {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         !calls::counting() && unsafe { self.0.run_at_hand(direction, user, packed, count) }
     }
 
@@ -395,8 +395,8 @@ impl Committed {
     /// written then.
     pub fn pack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole("pack", ("src", src.len()), origin, count, ("dst", dst.len()))?;
-        // SAFETY: all instances lie inside `src` and the packed bytes inside `dst`, as just checked; the borrows keep
-        // them apart.
+        // SAFETY: `whole` has checked that all instances lie inside `src` and the packed bytes
+        // inside `dst`. The borrows keep the two apart.
         unsafe { self.pack_raw(src.as_ptr().wrapping_add(origin), count, dst.as_mut_ptr()) };
         Ok(n)
     }
@@ -419,7 +419,8 @@ impl Committed {
     /// As [`Committed::pack`].
     pub fn unpack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole("unpack", ("dst", dst.len()), origin, count, ("src", src.len()))?;
-        // SAFETY: as in `pack`, with the sides exchanged.
+        // SAFETY: `whole` has checked that all instances lie inside `dst` and the packed bytes
+        // inside `src`. The borrows keep the two apart.
         unsafe { self.unpack_raw(src.as_ptr(), count, dst.as_mut_ptr().wrapping_add(origin)) };
         Ok(n)
     }
@@ -531,7 +532,7 @@ impl Inner {
         if calls::counting() {
             calls::count(direction.into(), (self.datatype.size() as u64).saturating_mul(count));
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe {
             if !self.run_at_hand(direction, user, packed, count) {
                 self.run_slow(direction, user, packed, count);
@@ -575,7 +576,7 @@ impl Inner {
     /// The promises of [`Inner::run`] must hold.
     #[inline(never)]
     unsafe fn run_whole(&self, direction: Direction, user: *mut u8, packed: *mut u8, count: u64) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { self.run(direction, user, packed, count) }
     }
 
@@ -595,7 +596,9 @@ impl Inner {
         let served = self.served(direction, bytes);
         let by = |by| tracing::trace!(target: "ddtc", %direction, bytes, by, "call");
         let call = Call { direction, user, packed, count, range: 0..bytes };
-        // SAFETY: as the caller promises.
+        // SAFETY: every executor gets this layout or datatype and the memory that the caller
+        // promises to be valid. The kernel was made for the nest of the layout, which begins at
+        // `origin`. `run_parallel` is called only after `splits` has returned true.
         unsafe {
             match served.and_then(Tier::kernel) {
                 Some(_) if self.splits(direction, count, bytes) => {
@@ -648,7 +651,7 @@ impl Inner {
         count: u64,
         range: Range<u64>,
     ) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         let memory = unsafe { self.buffers(direction, user, packed) };
         if self.streams(direction, range.end - range.start) {
             self.engine.walk(&self.layout, &memory.streaming(true), count, range);
@@ -666,7 +669,7 @@ impl Inner {
     #[inline(always)]
     unsafe fn buffers(&self, direction: Direction, user: *mut u8, packed: *mut u8) -> Buffers {
         let level = self.engine.config().level;
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { Buffers::new(user.wrapping_offset(self.origin), packed, direction, level) }
     }
 

@@ -477,7 +477,7 @@ impl Engine {
         })
     }
 
-    /// Counts a difference found in check mode.
+    /// Counts a call for which check mode has found a difference.
     pub(crate) fn mismatch(&self) {
         self.0.tally.mismatched();
     }

@@ -30,7 +30,7 @@ struct PairEntry<L> {
     layouts: [Weak<CompiledLayout<L>>; 2],
     joint: Arc<Joint<L>>,
     last_used: u64,
-    /// Bytes that `Totals::bytes` counts for it.
+    /// Bytes that `Totals::bytes` currently contains for this pair.
     charged: usize,
 }
 

@@ -227,7 +227,8 @@ impl LayoutCopy {
         to_count: u64,
     ) -> Result<u64> {
         let bytes = self.bytes(from_count, to_count)?;
-        // SAFETY: as the caller promises.
+        // SAFETY: the memory is as the caller promises, and `bytes` has checked that both packed
+        // streams have at least this number of bytes.
         unsafe { self.bytes_raw(src, from_count, dst, to_count, bytes)? };
         Ok(bytes)
     }
@@ -366,7 +367,8 @@ impl LayoutCopy {
         self.0.from.span("copy", ("src", src.len()), from_origin, from_count)?;
         self.0.to.span("copy", ("dst", dst.len()), to_origin, to_count)?;
         let (from, to) = (src.as_ptr().wrapping_add(from_origin), dst.as_mut_ptr().wrapping_add(to_origin));
-        // SAFETY: all instances lie inside the slices, as just checked; the borrows keep them apart.
+        // SAFETY: both calls of `span` have checked that all instances lie inside the slices. The
+        // borrows keep the slices apart.
         unsafe { self.copy_raw(from, from_count, to, to_count) }
     }
 

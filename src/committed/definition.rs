@@ -64,7 +64,7 @@ impl Inner {
         // into entries that overlap: the last entry wins there, so earlier ones may rightly differ
         // from the stream. In that case a second unpack by the definition decides.
         //
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         let wrong = unsafe {
             match (self.differs(call), call.direction) {
                 (None, _) => None,
@@ -82,7 +82,7 @@ impl Inner {
             target: "ddtc", direction = %call.direction, count = call.count, displacement, packed_offset, datatype = %self.datatype,
             "bytes differ from the definition of the type map"
         );
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { self.define(call) };
     }
 
@@ -112,7 +112,7 @@ impl Inner {
     /// # Safety
     /// The promises of [`Inner::compare`] must hold.
     unsafe fn replay(&self, call: &Call) -> Option<(i64, usize)> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         let (before, after) = unsafe {
             let before = self.digests(call);
             self.define(call);

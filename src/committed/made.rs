@@ -85,7 +85,7 @@ impl LayoutCopy {
     /// The promises of [`LayoutCopy::copy_raw`] must hold, and [`LayoutCopy::make`] must have been
     /// called.
     pub(crate) unsafe fn copy_made(&self, src: *const u8, dst: *mut u8, count: u64) -> bool {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { self.whole_raw(src, dst, count) }
     }
 }

@@ -185,7 +185,7 @@ impl CommittedOperation {
     /// # Safety
     /// As [`Committed::pack_raw`], with [`CommittedOperation::packed_size`] bytes at `packed`.
     pub unsafe fn pack_raw(&self, user: *const u8, count: u64, packed: *mut u8) -> Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe {
             self.range_raw(Direction::Pack, user.cast_mut(), count, packed, 0..self.packed_size(count)?)
         }
@@ -211,7 +211,7 @@ impl CommittedOperation {
     /// # Safety
     /// As [`CommittedOperation::pack_raw`], with reading and writing exchanged.
     pub unsafe fn unpack_raw(&self, packed: *const u8, count: u64, user: *mut u8) -> Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe {
             self.range_raw(Direction::Unpack, user, count, packed.cast_mut(), 0..self.packed_size(count)?)
         }
@@ -308,7 +308,8 @@ impl CommittedOperation {
     /// As [`Committed::pack`], with nothing written; as [`CommittedOperation::pack_raw`].
     pub fn pack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole(("src", src.len()), origin, count, ("dst", dst.len()))?;
-        // SAFETY: all instances lie inside `src` and the packed bytes inside `dst`, as just checked; the borrows keep them apart.
+        // SAFETY: `whole` has checked that all instances lie inside `src` and the packed bytes
+        // inside `dst`. The borrows keep the two apart.
         unsafe { self.pack_raw(src.as_ptr().wrapping_add(origin), count, dst.as_mut_ptr()) }?;
         Ok(n)
     }
@@ -330,7 +331,8 @@ impl CommittedOperation {
     /// As [`CommittedOperation::pack`].
     pub fn unpack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole(("dst", dst.len()), origin, count, ("src", src.len()))?;
-        // SAFETY: as in `pack`, with the sides exchanged.
+        // SAFETY: `whole` has checked that all instances lie inside `dst` and the packed bytes
+        // inside `src`. The borrows keep the two apart.
         unsafe { self.unpack_raw(src.as_ptr(), count, dst.as_mut_ptr().wrapping_add(origin)) }?;
         Ok(n)
     }
@@ -364,7 +366,9 @@ impl CommittedOperation {
         let range = self.range(("src", src.len()), origin, count, offset, dst.len())?;
         let n = (range.end - range.start) as usize;
         let user = src.as_ptr().wrapping_add(origin).cast_mut();
-        // SAFETY: all instances lie inside `src` and the range inside `dst`, as just checked; packing only reads `src`.
+        // SAFETY: `range` has checked that all instances lie inside `src`, and has cut the range to
+        // the length of `dst`. Packing only reads `src`, so the cast to a mutable pointer is
+        // harmless.
         unsafe { self.range_raw(Direction::Pack, user, count, dst.as_mut_ptr(), range) }?;
         Ok(n)
     }
@@ -395,7 +399,9 @@ impl CommittedOperation {
         let range = self.range(("dst", dst.len()), origin, count, offset, src.len())?;
         let n = (range.end - range.start) as usize;
         let user = dst.as_mut_ptr().wrapping_add(origin);
-        // SAFETY: as in `pack_range`, with the sides exchanged; unpacking only reads `src`.
+        // SAFETY: `range` has checked that all instances lie inside `dst`, and has cut the range to
+        // the length of `src`. Unpacking only reads `src`, so the cast to a mutable pointer is
+        // harmless.
         unsafe { self.range_raw(Direction::Unpack, user, count, src.as_ptr().cast_mut(), range) }?;
         Ok(n)
     }

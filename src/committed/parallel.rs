@@ -69,7 +69,7 @@ impl Inner {
         range: Range<u64>,
     ) {
         tracing::trace!(target: "ddtc", %direction, from = range.start, to = range.end, "piece");
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { self.walk(direction, user, packed, count, range) }
     }
 }

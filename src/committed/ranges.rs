@@ -28,7 +28,7 @@ impl Committed {
         range: Range<u64>,
     ) {
         let whole = range.start == 0 && self.packed_size(count) == Ok(range.end);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { self.part_raw(direction, user, count, packed, range, whole) }
     }
 
@@ -49,7 +49,7 @@ impl Committed {
         whole: bool,
     ) {
         let inner = &*self.0;
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe {
             if whole {
                 inner.run_whole(direction, user, packed, count);
@@ -97,7 +97,9 @@ impl Committed {
             self.range("pack_range", ("src", src.len()), origin, count, offset, dst.len())?;
         let n = (range.end - range.start) as usize;
         let user = src.as_ptr().wrapping_add(origin).cast_mut();
-        // SAFETY: all instances lie inside `src` and the range inside `dst`, as just checked; packing only reads `src`.
+        // SAFETY: `range` has checked that all instances lie inside `src`, and has cut the range to
+        // the length of `dst`. Packing only reads `src`, so the cast to a mutable pointer is
+        // harmless.
         unsafe { self.part_raw(Direction::Pack, user, count, dst.as_mut_ptr(), range, whole) };
         Ok(n)
     }
@@ -129,7 +131,9 @@ impl Committed {
             self.range("unpack_range", ("dst", dst.len()), origin, count, offset, src.len())?;
         let n = (range.end - range.start) as usize;
         let user = dst.as_mut_ptr().wrapping_add(origin);
-        // SAFETY: as in `pack_range`, with the sides exchanged; unpacking only reads `src`.
+        // SAFETY: `range` has checked that all instances lie inside `dst`, and has cut the range to
+        // the length of `src`. Unpacking only reads `src`, so the cast to a mutable pointer is
+        // harmless.
         unsafe { self.part_raw(Direction::Unpack, user, count, src.as_ptr().cast_mut(), range, whole) };
         Ok(n)
     }

@@ -60,7 +60,7 @@ pub trait RawCalls: sealed::Sealed {
 impl RawCalls for Committed {
     #[inline]
     unsafe fn try_raw(&self, direction: Direction, user: *mut u8, count: u64, packed: *mut u8) -> bool {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { Committed::try_raw(self, direction, user, count, packed) }
     }
 
@@ -73,7 +73,7 @@ impl RawCalls for Committed {
         packed: *mut u8,
         range: Range<u64>,
     ) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { Committed::range_raw(self, direction, user, count, packed, range) }
     }
 
@@ -86,7 +86,7 @@ impl RawCalls for Committed {
         packed: *mut u8,
         range: Range<u64>,
     ) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { Committed::range_made(self, direction, user, count, packed, range) }
     }
 }
@@ -134,13 +134,13 @@ impl RawOperationCalls for CommittedOperation {
         packed: *mut u8,
         range: Range<u64>,
     ) -> Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { CommittedOperation::range_raw(self, direction, user, count, packed, range) }
     }
 
     #[inline]
     unsafe fn combine_raw(&self, from: *const u8, count: u64, user: *mut u8) -> Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { CommittedOperation::combine_raw(self, from, count, user) }
     }
 }
@@ -160,7 +160,7 @@ pub trait RawCopyCalls: sealed::Sealed {
 impl RawCopyCalls for LayoutCopy {
     #[inline]
     unsafe fn copy_made(&self, src: *const u8, dst: *mut u8, count: u64) -> bool {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { LayoutCopy::copy_made(self, src, dst, count) }
     }
 }

@@ -25,13 +25,13 @@ pub struct Counters {
     pub mismatches: u64,
     /// Number of kernels on pages of their own, because the system refused a memfd.
     pub own_pages: u64,
-    /// Bytes of executable memory in use.
+    /// Number of bytes of executable memory that are in use.
     pub code_bytes: u64,
     /// Charged bytes of the layouts and pairs that the cache holds.
     pub cached_bytes: u64,
     /// Number of layouts that the cache holds.
     pub cached_layouts: u64,
-    /// Hits, misses and evictions of the cache.
+    /// Numbers of hits, misses and evictions of the cache.
     pub cache: CacheCounters,
 }
 

@@ -14,7 +14,7 @@ use crate::nest::{Leaf, LoopNest, Normal, Side};
 use crate::schedule::Planned;
 use crate::target::Target;
 
-/// One stage of an [`Explanation`].
+/// Name, time and result of one stage in an [`Explanation`].
 #[derive(Clone, Debug)]
 pub struct Stage {
     /// The name of the stage, from [`super::STAGES`].

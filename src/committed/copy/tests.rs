@@ -36,7 +36,8 @@ fn check(engine: &Engine, types: [&Datatype; 2], counts: [u64; 2]) -> LayoutCopy
     let mut want = vec![0xa5; to_len];
     let mut got = want.clone();
     interp::unpack_range(types[1], counts[1], &stream, &mut want, to_at, 0).unwrap();
-    // SAFETY: both have so many bytes, and memory for all instances.
+    // SAFETY: both packed streams have at least `stream.len()` bytes, and both memories have room
+    // for all instances.
     unsafe {
         let (src, dst) = (source.as_ptr().wrapping_add(from_at), got.as_mut_ptr().wrapping_add(to_at));
         direct.bytes_raw(src, counts[0], dst, counts[1], stream.len() as u64).unwrap();
@@ -110,7 +111,7 @@ fn counts_and_signatures_are_checked() {
     let refused = direct.copy(&source[..19], 0, 1, &mut target, 0, 2).unwrap_err();
     assert_eq!(refused.class(), ErrorClass::Buffer, "{refused}");
 
-    // The first element that differs is named, though it is in a later instance.
+    // The error names the first element that differs, even if that is in a later instance.
     let from = commit("struct([2, 1], [0, 8], [int, double])");
     let direct =
         from.direct(&commit("struct([2, 1, 2, 1], [0, 8, 16, 24], [int, double, int, long])")).unwrap();
@@ -158,7 +159,7 @@ fn overlapping_memories() {
         let mut memory = matrix.clone();
         let even = commit("vector(8, 1, 2, int)");
         let base = memory.as_mut_ptr();
-        // SAFETY: both lie within 64 bytes.
+        // SAFETY: the instances at both addresses lie within the 64 bytes of the matrix.
         unsafe { even.direct(&even).unwrap().copy_raw(base, 1, base.wrapping_add(4), 1).unwrap() };
         for i in 0..8 {
             assert_eq!(memory[8 * i + 4..8 * i + 8], matrix[8 * i..8 * i + 4], "{mode:?}");

@@ -35,7 +35,8 @@ fn moves(committed: &Committed, direction: Direction, count: u64, cuts: &[u64]) 
     let mut from = 0;
     for &end in cuts.iter().chain([&(all as u64)]) {
         let (a, b) = (from as usize, end as usize);
-        // SAFETY: memory for all instances, and for the bytes of the piece.
+        // SAFETY: `user` has room for all instances, and the slice of `packed` for the bytes of the
+        // piece.
         unsafe {
             let user = user.as_mut_ptr().wrapping_add(at);
             committed.range_made(direction, user, count, packed[a..b].as_mut_ptr(), from..end);
@@ -133,7 +134,7 @@ fn copies_go_by_what_is_made_or_not_at_all() {
         let compiles = engine.counters().compiles;
         let (room, at) = memory(&t, count);
         let (source, mut target) = (bytes(room, 1), vec![0xa5; room]);
-        // SAFETY: memory for all instances on either side.
+        // SAFETY: both memories have room for all instances, and `make` has been called.
         let copied = unsafe {
             let (from, to) = (source.as_ptr().wrapping_add(at), target.as_mut_ptr().wrapping_add(at));
             direct.copy_made(from, to, count)
@@ -149,7 +150,7 @@ fn copies_go_by_what_is_made_or_not_at_all() {
         }
         // A copy of a memory onto itself is refused, and nothing is written.
         let before = target.clone();
-        // SAFETY: as above.
+        // SAFETY: `target` has room for all instances, and `make` has been called.
         let copied = unsafe {
             let to = target.as_mut_ptr().wrapping_add(at);
             direct.copy_made(to, to, count)

@@ -80,7 +80,7 @@ impl Inner {
         // rightly differ. In that case a second unpack by the definition decides.
         let ordered = call.direction == Direction::Unpack && !self.layout.nest().disjoint().holds(call.count);
         if wrong.is_some() && ordered {
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller has promised what the calls in this block require.
             wrong = unsafe { self.replay(call) };
         }
         // The call is correct if its bytes are, and if it refused the same value as the definition,
@@ -98,7 +98,7 @@ impl Inner {
             target: "ddtc", direction = %call.direction, operation = %self.layout.operation(), count = call.count, displacement,
             packed_offset, datatype = %self.committed.datatype(), "values differ from the definition of the type map"
         );
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { self.define(call) };
         wanted
     }
@@ -110,7 +110,7 @@ impl Inner {
     /// # Safety
     /// The promises of [`Inner::compare`] must hold.
     unsafe fn replay(&self, call: &Call) -> Option<Place> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         let (before, after) = unsafe {
             let before = self.digests(call);
             self.define(call);
@@ -118,7 +118,7 @@ impl Inner {
         };
         let part = (0..PARTS).find(|&part| before[part] != after[part])?;
         let mut first = None;
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe {
             self.values(call, &mut |place, _, _| {
                 if first.is_none() && call.part((place.at - call.range.start) as usize) == part {
