@@ -188,7 +188,7 @@ impl Cache {
         self.shapes().get(shape).cloned()
     }
 
-    /// Keeps `code` so that later kernels of `shape` share it, unless [`MAX_SHAPES`] shapes have
+    /// Keeps `code` so that later kernels of `shape` share it, unless `MAX_SHAPES` shapes have
     /// code.
     pub fn share(&self, shape: Shape, code: Code) {
         let mut shapes = self.shapes();

@@ -235,8 +235,9 @@ impl State {
         self.values.nests.values().map(Vec::len).fold(bytes, count)
     }
 
-    /// Drops layouts and pairs that nothing else holds, least recently used first, if the total
-    /// size exceeds `capacity` bytes. It stops at three quarters of the capacity.
+    /// Drops layouts and pairs that nothing else holds, least recently used first, until the total
+    /// size is at most three quarters of `capacity` bytes. Does nothing if the total size does not
+    /// exceed `capacity`, or the size up to which a search would be futile (`searched`).
     pub(super) fn evict(&mut self, capacity: usize) {
         if self.totals.bytes <= capacity.max(self.searched) {
             return;

@@ -205,7 +205,7 @@ impl Engine {
     }
 
     /// Makes all parts and kernels that ranges of `layout` use in `direction`, so that later ranges
-    /// need not make any. Does nothing for nests of more than [`MAX_NODES_AHEAD`] nodes.
+    /// need not make any. Does nothing for nests of more than `MAX_NODES_AHEAD` nodes.
     pub(crate) fn make_parts(&self, layout: &Arc<CompiledLayout>, direction: Direction) {
         let nodes = layout.nest().nodes();
         if nodes.len() > MAX_NODES_AHEAD {
