@@ -1,19 +1,28 @@
-//! The cache of layouts: first by the structural hash of a datatype, then by its normal nest.
+//! The cache of layouts, which looks up a datatype first by its structural hash and then by its
+//! normal nest.
 //!
-//! The first level answers "have I seen this constructor tree?" without lowering it; the second finds equal layouts that were
-//! built differently. Target and mode belong to the engine that owns the cache, so neither is part of the key; the leaf operation is, since
-//! the nest depends on it. Hashes only select: trees and nests are compared, so a collision costs time and never a wrong byte.
+//! The first level answers "has this constructor tree been seen before?" without lowering the tree.
+//! The second level finds equal layouts that were built differently. Target and mode belong to the
+//! engine that owns the cache, so neither is part of the key. The leaf operation is part of the
+//! key, since the nest depends on it. Hashes only select candidates: the trees and nests themselves
+//! are compared, so a collision of hashes costs time and cannot return the wrong layout.
 //!
-//! Beside them pairs of layouts, for copies from the one to the other: by the addresses of both, which are held weakly. And code by the shape of its plan: layouts that differ only in what a context holds share code.
+//! The cache also holds three other tables:
 //!
-//! And bytes moved by layouts that have all but far distances in common: types of absolute addresses are of another layout wherever their objects lie, and
-//! what the last ones moved says that the next one will be used too.
+//! * pairs of layouts, for copies from one layout to another. The key of a pair is the addresses of
+//!   both layouts, and the pair does not keep the layouts alive;
+//! * code by the shape of its plan. Layouts that differ only in what their contexts hold share
+//!   code;
+//! * numbers of bytes moved by layouts that differ only in far distances. A type of absolute
+//!   addresses gets a new layout whenever its objects are allocated at other places. If the earlier
+//!   layouts moved many bytes, the next one will probably be used often too.
 //!
-//! A byte capacity bounds what is kept beyond need: past it the least recently used layouts that no committed type holds are
-//! dropped. What committed types hold is never dropped.
+//! A capacity in bytes bounds the size. When it is exceeded, the least recently used layouts and
+//! pairs that nothing outside the cache holds are dropped. Layouts that committed types hold are
+//! not dropped.
 
+mod layout_map;
 mod pairs;
-mod shelf;
 mod totals;
 
 use std::collections::HashMap;
@@ -30,25 +39,31 @@ use crate::nest::{LoopNest, Normal};
 use crate::plan::Shape;
 use crate::process::{Guard, Mutex};
 
-pub use shelf::Cached;
-use shelf::State;
+pub use layout_map::Cached;
+use layout_map::State;
 
-/// Most shapes whose code is kept for sharing (about 1 KiB each).
+/// Maximum number of shapes whose code is kept for sharing. The code of one shape has about 1 KiB.
 const MAX_SHAPES: usize = 1024;
 
-/// Slots of layouts that have all but far distances in common: those of one slot are taken for one another, which makes a compile early, and nothing else.
+/// Number of counters for bytes moved by layouts that differ only in far distances.
+///
+/// Layouts whose hashes select the same counter are taken for similar ones. The only effect of such
+/// a collision is that a layout is compiled earlier.
 const NEAR_SLOTS: usize = 256;
 
-/// Counts what the cache did since it was made.
+/// Numbers of hits, misses and evictions since the cache was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounters {
-    /// Look-ups answered by the structural hash.
+    /// Look-ups that were answered by the structural hash, or by a handle that already had its
+    /// layout.
     pub type_hits: u64,
-    /// Look-ups answered by the normal nest.
+    /// Look-ups that found a layout by its normal nest, after the structural hash had found
+    /// nothing.
     pub nest_hits: u64,
-    /// Look-ups that made a new layout.
+    /// Look-ups that found nothing and inserted a new layout.
     pub misses: u64,
-    /// Layouts dropped because of the capacity.
+    /// Layouts and pairs of layouts that were dropped because of the capacity, or because
+    /// executable memory had run out.
     pub evictions: u64,
 }
 
@@ -56,40 +71,47 @@ pub struct CacheCounters {
 #[derive(Debug)]
 pub struct Cache {
     state: Mutex<State>,
-    /// Code by the shape of its plan, which later kernels of that shape share.
+    /// Code by the shape of its plan. Later kernels of that shape share it.
     shapes: Mutex<HashMap<Shape, Code, Xxh3DefaultBuilder>>,
-    /// Bytes moved by layouts that are one but for far distances, by their hash, a direction each.
+    /// Bytes moved by layouts that differ only in far distances: one pair of counters per remainder
+    /// of the hash, with one counter per direction.
     near: Box<[[AtomicU64; 2]]>,
     capacity: usize,
 }
 
 impl Cache {
-    /// Returns a cache that keeps at most about `capacity` bytes beyond what committed types hold.
+    /// Returns an empty cache with a capacity of about `capacity` bytes. Layouts that committed
+    /// types hold count towards this number, but are kept even if they exceed it.
     pub fn new(capacity: usize) -> Cache {
         let near = (0..NEAR_SLOTS).map(|_| Default::default()).collect();
         Cache { state: Mutex::default(), shapes: Mutex::default(), near, capacity }
     }
 
     fn state(&self) -> Guard<'_, State> {
-        // Every update leaves the maps consistent at each step, so a panicking holder has broken nothing.
+        // Every update leaves the maps consistent at each step, so the state is still usable if a
+        // thread panicked while it held the lock.
         self.state.lock()
     }
 
-    /// Returns the layout of an equal datatype seen before under `operation`.
+    /// Looks up the layout of a datatype that equals `t`, under `operation`, by its structural
+    /// hash. Returns none if no such datatype is known.
     pub fn by_type<L: Cached>(&self, t: &Datatype, operation: Operation) -> Option<PlacedLayout<L>> {
         let mut state = self.state();
-        let (shelf, totals) = L::shelf(&mut state);
-        shelf.by_type(totals, t, operation)
+        let (map, totals) = L::layouts(&mut state);
+        map.by_type(totals, t, operation)
     }
 
-    /// Counts a look-up that was answered by `layout` without asking for its datatype.
+    /// Counts a hit of the first level on `layout`, for a caller that already has the layout and
+    /// does not look it up.
     pub fn found<L: Cached>(&self, layout: &Arc<CompiledLayout<L>>) {
         let mut state = self.state();
-        let (shelf, totals) = L::shelf(&mut state);
-        shelf.found(totals, layout);
+        let (map, totals) = L::layouts(&mut state);
+        map.found(totals, layout);
     }
 
-    /// Returns the layout of an equal nest under `operation`, made if there is none; remembers that `t`, if there is one, leads to it.
+    /// Returns the layout of a nest that equals `nest`, under `operation`, and makes the layout if
+    /// there is none. If `t` is given, later calls of [`Cache::by_type`] with an equal datatype
+    /// find it.
     pub fn by_nest<L: Cached>(
         &self,
         t: Option<&Datatype>,
@@ -98,13 +120,14 @@ impl Cache {
         origin: i64,
     ) -> PlacedLayout<L> {
         let mut state = self.state();
-        let (shelf, totals) = L::shelf(&mut state);
-        let placed = shelf.by_nest(totals, t, nest, operation, origin);
+        let (map, totals) = L::layouts(&mut state);
+        let placed = map.by_nest(totals, t, nest, operation, origin);
         state.evict(self.capacity);
         placed
     }
 
-    /// Drops every layout that no committed type holds: executable memory has run out.
+    /// Drops all code that is kept for sharing, and all layouts and pairs that nothing outside the
+    /// cache holds. Called when executable memory has run out.
     pub fn clear(&self) {
         self.shapes().clear();
         let mut state = self.state();
@@ -112,22 +135,25 @@ impl Cache {
         state.evict(0);
     }
 
-    /// Brings the byte count up to date after `layout` got a kernel or a part, and drops what the capacity does not allow.
-    pub fn settle<L: Cached>(&self, layout: &Arc<CompiledLayout<L>>) {
+    /// Updates the charged size of `layout` after it got a kernel, a part or its list of segments,
+    /// and evicts other layouts if the capacity is now exceeded.
+    pub fn update_charge<L: Cached>(&self, layout: &Arc<CompiledLayout<L>>) {
         let mut state = self.state();
-        let (shelf, totals) = L::shelf(&mut state);
-        shelf.settle(totals, layout);
+        let (map, totals) = L::layouts(&mut state);
+        map.update_charge(totals, layout);
         state.evict(self.capacity);
     }
 
-    /// Returns the copy from the first of `layouts` to the second, if it is known.
+    /// Returns the fused copy from the first of `layouts` to the second, if it is known.
     pub fn joint<L: Cached>(&self, layouts: [&Arc<CompiledLayout<L>>; 2]) -> Option<Arc<Joint<L>>> {
         let mut state = self.state();
         let (pairs, totals) = L::pairs(&mut state);
         pairs.get(totals, layouts)
     }
 
-    /// Remembers `joint` for `layouts`, or returns what somebody else did. It keeps neither of them.
+    /// Inserts `joint` for the pair of `layouts` and returns it. If another thread has inserted a
+    /// fused copy for this pair in the meantime, returns that one. The pair does not keep the
+    /// layouts alive.
     pub fn keep_joint<L: Cached>(
         &self,
         layouts: [&Arc<CompiledLayout<L>>; 2],
@@ -140,29 +166,34 @@ impl Cache {
         joint
     }
 
-    /// As [`Cache::settle`], after the pair of `layouts` got its kernel.
-    pub fn settle_joint<L: Cached>(&self, layouts: [&Arc<CompiledLayout<L>>; 2]) {
+    /// Updates the charged size of the pair of `layouts` after the pair got its kernel, and evicts
+    /// layouts and pairs if the capacity is now exceeded.
+    pub fn update_joint_charge<L: Cached>(&self, layouts: [&Arc<CompiledLayout<L>>; 2]) {
         let mut state = self.state();
         let (pairs, totals) = L::pairs(&mut state);
-        pairs.settle(totals, layouts);
+        pairs.update_charge(totals, layouts);
         state.evict(self.capacity);
     }
 
-    /// Counts `bytes` bytes of a layout of that [`near_hash`](LoopNest::near_hash); returns those of all such layouts, evicted ones too.
+    /// Counts `bytes` bytes that a layout with this [`near_hash`](LoopNest::near_hash) moved in
+    /// `direction`. Returns the bytes counted so far, including these, for all layouts that share
+    /// its counter; layouts that have been evicted since are included.
     pub fn moved_near(&self, near_hash: u64, direction: Direction, bytes: u64) -> u64 {
         let slot = &self.near[near_hash as usize % NEAR_SLOTS][direction as usize];
         slot.fetch_add(bytes, Relaxed).saturating_add(bytes)
     }
 
-    /// Code that serves every plan of `shape`.
+    /// Returns code that serves every plan of `shape`, if such code is kept.
     pub fn code(&self, shape: &Shape) -> Option<Code> {
         self.shapes().get(shape).cloned()
     }
 
-    /// Lets later kernels of `shape` share `code`.
+    /// Keeps `code` so that later kernels of `shape` share it, unless `MAX_SHAPES` shapes have
+    /// code.
     pub fn share(&self, shape: Shape, code: Code) {
         let mut shapes = self.shapes();
-        // Shapes are few: nesting times micro-kernels. The bound is for programs that generate datatypes.
+        // There are few shapes, since a shape is a nesting of loops around calls of micro-kernels.
+        // The bound is for programs that generate datatypes of many forms.
         if shapes.len() < MAX_SHAPES {
             shapes.insert(shape, code);
         }
@@ -172,17 +203,17 @@ impl Cache {
         self.shapes.lock()
     }
 
-    /// Counters since the cache was made.
+    /// Returns the numbers of hits, misses and evictions since the cache was made.
     pub fn counters(&self) -> CacheCounters {
         self.state().totals.counters
     }
 
-    /// Returns the bytes of the layouts held.
+    /// Returns the charged bytes of the layouts and pairs that the cache holds.
     pub fn bytes(&self) -> usize {
         self.state().totals.bytes
     }
 
-    /// Returns the number of layouts held.
+    /// Returns the number of layouts that the cache holds, without the pairs.
     pub fn layouts(&self) -> usize {
         self.state().layouts()
     }

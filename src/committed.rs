@@ -1,8 +1,9 @@
-//! Committed datatypes: what packs and unpacks.
+//! Committed datatypes, whose methods pack and unpack.
 //!
-//! Immutable and shared. Packing takes no lock and allocates nothing once its kernel exists. The slice methods check the true
-//! bounds of all instances; the raw methods leave that to the caller, as MPI does.
-#![allow(unsafe_code)] // The raw-pointer surface: it hands the caller's promise to kernels and to the walker's memory handle.
+//! A committed datatype is immutable and shared. Once its kernel exists, packing takes no lock and
+//! allocates nothing. The slice methods check that the true bounds of all instances lie inside the
+//! slice. The raw methods leave that to the caller, as MPI does.
+#![allow(unsafe_code)] // Raw methods pass what the caller promises on to kernels and to `Buffers`.
 
 mod copy;
 mod definition;
@@ -57,41 +58,52 @@ pub use reduced::ByFunction;
 pub struct Committed(Arc<Inner>);
 
 struct Inner {
-    /// Entry points of the kernels of `layout` that calls may go to at once; null while there is none, and where calls need more than the kernel
-    /// (check mode, several threads, streaming). The hot path reads nothing else but `origin` and `small`.
+    /// Entry points of the kernels of `layout`, one per direction, that a call may enter at once.
+    /// An entry point is null while there is no kernel, and stays null if calls need more than the
+    /// kernel (check mode, several threads, stores that bypass the caches). Besides them, the hot
+    /// path reads only `run`, `origin` and, for a run of bytes, `small`.
     entry_points: [AtomicPtr<u64>; 2],
     origin: isize,
-    /// The size in bytes of a datatype whose bounds are plain ([`Committed::plain_size`]), else 0.
+    /// The size in bytes of a datatype with small bounds, as the function [`small`] defines them,
+    /// else 0.
     small: u32,
-    /// Whether calls go to kernels and need nothing more ([`plainly`]).
+    /// Whether the mode compiles, and calls need nothing but a kernel ([`kernel_suffices`]).
     plain: bool,
-    /// Which calls are a copy, without kernel or table: none unless that holds and the size is plain.
+    /// Which numbers of instances are moved by one copy, without a kernel. It is [`Run::None`] if
+    /// `plain` is false or `small` is 0.
     run: Run,
     datatype: Datatype,
     layout: Arc<CompiledLayout>,
     engine: Engine,
 }
 
-/// A program may hold millions of committed types: what one takes is kept in sight.
+// A program may hold millions of committed types, so this limits the bytes that each of them takes.
 const _: () = assert!(size_of::<Inner>() <= 56);
 
-/// Nothing is ever mapped below this address: data there come from a null buffer with relative displacements.
+/// Lowest address, in bytes, at which data may lie: nothing is mapped below it. Data below it mean
+/// that a program passed a null buffer together with displacements that are not addresses.
 pub const FIRST_PAGE: usize = 4096;
 
-/// Addresses below this one are plain: added to plain bounds, they do not leave 64 bits.
+/// Upper limit (exclusive) of the addresses and origins to which the fast checks apply. The sum of
+/// such an address and the span of 2^31 - 1 instances with small bounds is below 2^63.
 const PLAIN: usize = 1 << 62;
 
-/// The size of a plain datatype: no entry below displacement 0 in any instance, and nothing that 2^31 instances could take out
-/// of 62 bits.
+/// Returns the size in bytes of a datatype with small bounds, and 0 for any other datatype.
+///
+/// Bounds are small if the true lower bound and the extent are not negative, so that no instance
+/// has an entry below displacement 0 of the first, and if the extent, the true upper bound and the
+/// size are at most 2^31 - 1. Then 2^31 - 1 instances end less than 2^62 bytes after displacement
+/// 0.
 fn small(t: &Datatype) -> u32 {
-    const MOST: i64 = i32::MAX as i64;
-    let plain = t.true_lb() >= 0 && t.true_ub() <= MOST && (0..=MOST).contains(&t.extent());
-    // Overlapping entries may have a size beyond their span.
-    if plain && t.size() <= MOST { t.size() as u32 } else { 0 }
+    const MAX: i64 = i32::MAX as i64;
+    let plain = t.true_lb() >= 0 && t.true_ub() <= MAX && (0..=MAX).contains(&t.extent());
+    // The bounds do not limit the size: entries that overlap can have more bytes than their span.
+    if plain && t.size() <= MAX { t.size() as u32 } else { 0 }
 }
 
-/// Whether all calls of a direction are one call of a kernel: nothing is compared, split among threads, or stored past the caches.
-fn plainly(config: &Config) -> bool {
+/// Returns true if a call needs nothing but the kernel: under `config`, calls are not compared with
+/// the definition, not split among threads, and do not store past the caches.
+fn kernel_suffices(config: &Config) -> bool {
     !config.check && config.threads <= 1 && config.stream_bytes == u64::MAX
 }
 
@@ -126,7 +138,8 @@ impl Engine {
 }
 
 impl Committed {
-    /// Returns a clone, and counts a commit and a cache hit as [`Engine::commit`] of an equal datatype would.
+    /// Returns a clone, and counts a commit and a hit of the cache, as [`Engine::commit`] would for
+    /// an equal datatype.
     #[must_use]
     pub(crate) fn again(&self) -> Committed {
         self.0.engine.found(&self.0.layout);
@@ -137,19 +150,19 @@ impl Committed {
         let PlacedLayout { layout, origin } = placed;
         let small = small(&datatype);
         let config = engine.config();
-        let plain = matches!(config.mode, Mode::Commit | Mode::Lazy) && plainly(config);
+        let plain = matches!(config.mode, Mode::Commit | Mode::Lazy) && kernel_suffices(config);
         let committed = Committed(Arc::new(Inner {
             entry_points: Default::default(),
             origin: origin as isize,
             small,
             plain,
-            run: if plain && small != 0 { Run::of(layout.nest()) } else { Run::None },
+            run: if plain && small != 0 { Run::from_nest(layout.nest()) } else { Run::None },
             datatype,
             layout,
             engine,
         }));
         for d in Direction::BOTH {
-            committed.0.go_by_kernel(d, committed.0.layout.served(d));
+            committed.0.publish_kernel(d, committed.0.layout.served(d));
         }
         committed
     }
@@ -187,31 +200,44 @@ impl Committed {
         self.0.layout.nest()
     }
 
-    /// Returns a hash of the layout: equal for equal nests, in every process of one build.
+    /// Returns the hash of the normal nest. Equal nests have equal hashes in all processes that run
+    /// the same build of the library.
     pub(crate) fn layout_hash(&self) -> u64 {
         self.0.layout.hash()
     }
 
-    /// Returns a hash of what the layout is wherever its objects lie: equal for layouts that differ only in distances of 64 KiB and more, as types of
-    /// absolute addresses do from one allocation or run to the next; [`Committed::layout_hash`] where there are none. For what is learnt of a layout, not for what it is.
+    /// Returns a hash of the layout that does not depend on distances of 64 KiB and more. Types of
+    /// absolute addresses differ in such distances from one allocation or run to the next, and have
+    /// the same hash nevertheless. If the nest has no such hash, returns
+    /// [`Committed::layout_hash`].
+    ///
+    /// Layouts with equal hashes may move different bytes. The hash selects measurements of similar
+    /// layouts; it does not identify a layout.
     pub(crate) fn near_hash(&self) -> u64 {
         self.0.layout.near_hash().unwrap_or_else(|| self.layout_hash())
     }
 
-    /// User offset in bytes between the buffer address of a call and the address that kernels work on.
+    /// Returns the bytes to add to the buffer address of a call, to get the user address for the
+    /// kernel.
     pub(crate) fn origin(&self) -> isize {
         self.0.origin
     }
 
-    /// Returns the kernel of `direction`, compiled now if the mode compiles; none where the layout is walked.
+    /// Returns the kernel of `direction`, and compiles it now if the mode compiles at all. Returns
+    /// none if the layout is interpreted.
     ///
-    /// Its entry is to be called with the buffer address moved by [`Committed::origin`].
+    /// The user address for the kernel is the buffer address plus [`Committed::origin`].
     pub(crate) fn kernel(&self, direction: Direction) -> Option<&Arc<Kernel>> {
         self.0.served(direction, u64::MAX).and_then(Tier::kernel)
     }
 
-    /// Says whether it is settled how calls of `direction` are served. In [`Mode::Lazy`] this counts `bytes` bytes as a call of them does: once all calls have
-    /// moved [`Config::lazy_threshold`](crate::engine::Config::lazy_threshold) bytes the layout is compiled, and it is settled; a run of bytes is at once. A caller who has another way to move bytes goes it until then.
+    /// Returns true if it has been decided how calls of `direction` are served, which is always the
+    /// case for a run of bytes and outside of [`Mode::Lazy`].
+    ///
+    /// In [`Mode::Lazy`] this counts `bytes` bytes like a call that moves them. Once
+    /// [`Config::lazy_threshold`](crate::engine::Config::lazy_threshold) bytes are counted, the
+    /// layout is compiled, and the answer is true. A caller that can move bytes in another way,
+    /// such as through the MPI library, uses that way as long as the answer is false.
     pub(crate) fn settled(&self, direction: Direction, bytes: u64) -> bool {
         if self.0.run == Run::Any {
             return true;
@@ -223,7 +249,7 @@ impl Committed {
         self.0.engine.config().mode != Mode::Lazy || layout.served(direction).is_some()
     }
 
-    /// One line on how `direction` is served.
+    /// Returns one line that describes how calls of `direction` are served.
     pub(crate) fn schedule(&self, direction: Direction) -> String {
         match self.0.layout.served(direction) {
             None if self.0.run == Run::Any => "a run of bytes: copied".to_owned(),
@@ -233,7 +259,7 @@ impl Committed {
         }
     }
 
-    /// Says whether both use one layout, and so one set of kernels.
+    /// Returns true if `self` and `other` use the same layout, and so the same kernels.
     pub(crate) fn shares_layout(&self, other: &Committed) -> bool {
         Arc::ptr_eq(&self.0.layout, &other.0.layout)
     }
@@ -267,14 +293,17 @@ impl Committed {
         })
     }
 
-    /// Packed bytes of `count` instances at address `buffer`, where what is kept here shows at once that their whole span lies
-    /// in the address space above its first page. None says nothing: ask [`Committed::packed_size`], and check the span.
+    /// Returns the packed bytes of `count` instances at address `buffer`, if a fast check shows
+    /// that the whole span of these instances lies in the address space above [`FIRST_PAGE`].
+    ///
+    /// None does not mean that the span is wrong: the caller must then ask
+    /// [`Committed::packed_size`] and check the span itself.
     #[inline]
     pub(crate) fn plain_size(&self, buffer: usize, count: u64) -> Option<u64> {
         let plain = self.0.small != 0
             && count <= i32::MAX as u64
             && buffer.wrapping_sub(FIRST_PAGE) < PLAIN - FIRST_PAGE;
-        // Below 2^62.
+        // This product is below 2^62, since both factors are below 2^31.
         plain.then(|| u64::from(self.0.small) * count)
     }
 
@@ -299,7 +328,7 @@ impl Committed {
     /// bytes; both must not overlap; nobody may write the one or touch the other during the call.
     #[inline]
     pub unsafe fn pack_raw(&self, user: *const u8, count: u64, packed: *mut u8) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { self.0.run(Direction::Pack, user.cast_mut(), packed, count) }
     }
 
@@ -320,15 +349,19 @@ impl Committed {
     /// As [`Committed::pack_raw`], with reading and writing exchanged.
     #[inline]
     pub unsafe fn unpack_raw(&self, packed: *const u8, count: u64, user: *mut u8) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { self.0.run(Direction::Unpack, user, packed.cast_mut(), count) }
     }
 
-    /// Moves as [`Committed::pack_raw`] or [`Committed::unpack_raw`] do if the kernel is at hand and nobody counts, and says whether it did; else nothing is moved,
-    /// and those are to be called. It neither compiles nor allocates, and cannot panic.
+    /// Moves `count` instances in `direction` if they are a run of bytes or if their kernel exists,
+    /// and if calls are not being counted. Returns true if it moved them. If it returns false, it
+    /// has moved nothing, and the caller must use [`Committed::pack_raw`] or
+    /// [`Committed::unpack_raw`] instead.
+    ///
+    /// This method does not compile, allocate or panic.
     ///
     /// # Safety
-    /// As [`Committed::pack_raw`] and [`Committed::unpack_raw`].
+    /// The promises of [`Committed::pack_raw`] or [`Committed::unpack_raw`] must hold.
     #[inline]
     pub(crate) unsafe fn try_raw(
         &self,
@@ -337,7 +370,7 @@ impl Committed {
         count: u64,
         packed: *mut u8,
     ) -> bool {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         !calls::counting() && unsafe { self.0.run_at_hand(direction, user, packed, count) }
     }
 
@@ -362,8 +395,8 @@ impl Committed {
     /// written then.
     pub fn pack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole("pack", ("src", src.len()), origin, count, ("dst", dst.len()))?;
-        // SAFETY: all instances lie inside `src` and the packed bytes inside `dst`, as just checked; the borrows keep
-        // them apart.
+        // SAFETY: `whole` has checked that all instances lie inside `src` and the packed bytes
+        // inside `dst`. The borrows keep the two apart.
         unsafe { self.pack_raw(src.as_ptr().wrapping_add(origin), count, dst.as_mut_ptr()) };
         Ok(n)
     }
@@ -386,22 +419,30 @@ impl Committed {
     /// As [`Committed::pack`].
     pub fn unpack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole("unpack", ("dst", dst.len()), origin, count, ("src", src.len()))?;
-        // SAFETY: as in `pack`, with the sides exchanged.
+        // SAFETY: `whole` has checked that all instances lie inside `dst` and the packed bytes
+        // inside `src`. The borrows keep the two apart.
         unsafe { self.unpack_raw(src.as_ptr(), count, dst.as_mut_ptr().wrapping_add(origin)) };
         Ok(n)
     }
 
-    /// Whether what is kept here shows at once that all instances lie inside a slice of `len` bytes with displacement 0 at `origin`. False says
-    /// nothing: ask [`Committed::span`].
+    /// Returns true if a fast check shows that all instances lie inside a slice of `len` bytes with
+    /// displacement 0 at `origin`. False does not mean that they lie outside: [`Committed::span`]
+    /// decides.
     #[inline]
     fn plainly_inside(&self, len: usize, origin: usize, count: u64) -> bool {
         let t = &self.0.datatype;
         let plain = self.0.small != 0 && origin < PLAIN && (1..=i32::MAX as u64).contains(&count);
-        // Below 2^63, and nothing lies before the origin.
+        // The bounds are small and the origin is below 2^62, so this sum is below 2^63. The true
+        // lower bound and the extent are not negative, so nothing lies before the origin.
         plain && (count - 1) * t.extent() as u64 + t.true_ub() as u64 + origin as u64 <= len as u64
     }
 
-    /// Checks both sides of a whole pack or unpack and returns the packed size.
+    /// Checks both slices of a call of `count` whole instances and returns the packed size in
+    /// bytes.
+    ///
+    /// # Errors
+    /// Returns class `Buffer` if an instance leaves the user slice, `Count` if the packed size
+    /// overflows, and `Truncate` if the packed slice is too short.
     #[inline]
     fn whole(
         &self,
@@ -428,7 +469,11 @@ impl Committed {
         Ok(n as usize)
     }
 
-    /// Checks that the true bounds of all instances lie inside a slice of `len` bytes with displacement 0 at `origin`.
+    /// Checks that the true bounds of all instances lie inside a slice of `len` bytes with
+    /// displacement 0 at index `origin`. Instances without bytes may lie anywhere.
+    ///
+    /// # Errors
+    /// Returns class `Buffer` if the instances begin before the slice or end after it.
     #[inline(never)]
     fn span(
         &self,
@@ -460,30 +505,34 @@ impl Committed {
 }
 
 impl Inner {
-    /// Lets calls go to the kernel that the layout has, unless they need more.
-    fn go_by_kernel(&self, direction: Direction, served: Option<&Tier>) {
+    /// Publishes the entry point of the kernel in `served`, so that later calls enter the kernel at
+    /// once. Does nothing if there is no kernel, or if calls need more than the kernel.
+    fn publish_kernel(&self, direction: Direction, served: Option<&Tier>) {
         if let Some(kernel) = served.and_then(Tier::kernel)
-            && plainly(self.engine.config())
+            && kernel_suffices(self.engine.config())
         {
             self.entry_points[direction as usize].store(kernel.entry_point().as_ptr(), Release);
         }
     }
 
-    /// How a call of `bytes` bytes in `direction` is served, compiled first if the mode says so; none where nothing is decided.
+    /// Returns how a call of `bytes` bytes in `direction` is served, after compiling and publishing
+    /// the kernel if the mode says so. Returns none if nothing has been decided.
     fn served(&self, direction: Direction, bytes: u64) -> Option<&Tier> {
         let served = self.engine.serve_call(&self.layout, direction, bytes);
-        self.go_by_kernel(direction, served);
+        self.publish_kernel(direction, served);
         served
     }
 
+    /// Counts a call and moves `count` whole instances.
+    ///
     /// # Safety
-    /// As [`Committed::pack_raw`] or [`Committed::unpack_raw`].
+    /// The promises of [`Committed::pack_raw`] or [`Committed::unpack_raw`] must hold.
     #[inline]
     unsafe fn run(&self, direction: Direction, user: *mut u8, packed: *mut u8, count: u64) {
         if calls::counting() {
             calls::count(direction.into(), (self.datatype.size() as u64).saturating_mul(count));
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe {
             if !self.run_at_hand(direction, user, packed, count) {
                 self.run_slow(direction, user, packed, count);
@@ -491,53 +540,65 @@ impl Inner {
         }
     }
 
-    /// Moves a run of bytes, or by the kernel that calls go to; whether there is either.
+    /// Moves `count` instances by one copy if they are a run of bytes, or else by the kernel whose
+    /// entry point is published. Returns false, with nothing moved, if neither is possible.
     ///
     /// # Safety
-    /// As [`Inner::run`].
+    /// The promises of [`Inner::run`] must hold.
     #[inline(always)]
     unsafe fn run_at_hand(&self, direction: Direction, user: *mut u8, packed: *mut u8, count: u64) -> bool {
-        if self.run.is_of(count) {
+        if self.run.covers(count) {
             let user = user.wrapping_offset(self.origin);
             let (src, dst) = match direction {
                 Direction::Pack => (user, packed),
                 Direction::Unpack => (packed, user),
             };
-            // SAFETY: `count` instances are so many bytes on either side, one behind the other, and their memory is as the caller promises.
+            // SAFETY: `run` covers `count`, so the instances are one run of `small * count` bytes
+            // on both sides. The caller promises that these bytes can be read and written and do
+            // not overlap.
             unsafe { run::copy(dst, src, self.small as usize * count as usize) };
             return true;
         }
         let Some(entry) = EntryPoint::from_ptr(self.entry_points[direction as usize].load(Acquire)) else {
             return false;
         };
-        // SAFETY: the entry point of the kernel that `layout` has decided on for good (`go_by_kernel`), which lives as long as `self`; it
-        // was made for this datatype's nest, and `origin` is what that nest leaves out.
+        // SAFETY: `publish_kernel` stored the entry point of a kernel of `layout`. A layout keeps
+        // its kernels once they are decided, and `self` keeps the layout, so the kernel is still
+        // alive. It was made for the nest of this datatype, which begins at `origin`. The memory is
+        // as the caller promises.
         unsafe { entry.call(user.wrapping_offset(self.origin), packed, count) };
         true
     }
 
-    /// [`Inner::run`] for those who seldom call it.
+    /// Calls [`Inner::run`] without inlining it, for callers that rarely move whole instances.
     ///
     /// # Safety
-    /// As [`Inner::run`].
+    /// The promises of [`Inner::run`] must hold.
     #[inline(never)]
     unsafe fn run_whole(&self, direction: Direction, user: *mut u8, packed: *mut u8, count: u64) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { self.run(direction, user, packed, count) }
     }
 
+    /// Moves `count` whole instances in any mode and configuration, and compares the result with
+    /// the definition in check mode.
+    ///
     /// # Safety
-    /// As [`Inner::run`].
+    /// The promises of [`Inner::run`] must hold.
     #[cold]
     unsafe fn run_slow(&self, direction: Direction, user: *mut u8, packed: *mut u8, count: u64) {
         let bytes = (self.datatype.size() as u64).saturating_mul(count);
         if bytes == 0 {
             return;
         }
+        // This may compile the layout. What is decided then says which of the executors moves the
+        // bytes, and that choice is logged.
         let served = self.served(direction, bytes);
         let by = |by| tracing::trace!(target: "ddtc", %direction, bytes, by, "call");
         let call = Call { direction, user, packed, count, range: 0..bytes };
-        // SAFETY: as the caller promises.
+        // SAFETY: every executor gets this layout or datatype and the memory that the caller
+        // promises to be valid. The kernel was made for the nest of the layout, which begins at
+        // `origin`. `run_parallel` is called only after `splits` has returned true.
         unsafe {
             match served.and_then(Tier::kernel) {
                 Some(_) if self.splits(direction, count, bytes) => {
@@ -562,7 +623,8 @@ impl Inner {
                     let streams = self.streams(direction, bytes);
                     self.engine.walk_whole(&self.layout, &memory.streaming(streams), count);
                 }
-                // By kernels of its parts.
+                // The schedule refused the nest or a stage failed. The nest is interpreted, and the
+                // parts of it that have kernels are moved by those.
                 None => {
                     by("walk");
                     self.walk(direction, user, packed, count, 0..bytes);
@@ -574,8 +636,13 @@ impl Inner {
         }
     }
 
+    /// Moves the packed bytes `range` by interpreting the nest, with kernels for whole iterations
+    /// if the mode compiles. If the bytes are to be stored past the caches, the interpreter moves
+    /// all of them.
+    ///
     /// # Safety
-    /// The mapped bytes inside the range must be valid on both sides, with `packed` the address of packed byte 0.
+    /// The mapped bytes inside the range must be valid on both sides. `packed` must be the address
+    /// that packed byte 0 has or would have.
     unsafe fn walk(
         &self,
         direction: Direction,
@@ -584,7 +651,7 @@ impl Inner {
         count: u64,
         range: Range<u64>,
     ) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         let memory = unsafe { self.buffers(direction, user, packed) };
         if self.streams(direction, range.end - range.start) {
             self.engine.walk(&self.layout, &memory.streaming(true), count, range);
@@ -593,19 +660,22 @@ impl Inner {
         }
     }
 
-    /// The two sides of a call, with `packed` the address of packed byte 0.
+    /// Returns the handle for both sides of a call. `packed` is the address that packed byte 0 has
+    /// or would have.
     ///
     /// # Safety
-    /// Only blocks of this nest are moved, which are valid as for [`Inner::walk`].
+    /// The handle may be used only to move blocks of this nest, and the blocks that are moved must
+    /// be valid on both sides.
     #[inline(always)]
     unsafe fn buffers(&self, direction: Direction, user: *mut u8, packed: *mut u8) -> Buffers {
         let level = self.engine.config().level;
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { Buffers::new(user.wrapping_offset(self.origin), packed, direction, level) }
     }
 
-    /// Whether a call of `bytes` bytes stores past the caches. The walker does: it moves as many bytes a call as the kernel, and
-    /// code is not made twice.
+    /// Returns true if a call of `bytes` bytes stores past the caches. Only packing does so, and
+    /// only from the configured number of bytes on. The interpreter of nests makes these stores:
+    /// for so many bytes it is as fast as a kernel, and no second kernel needs to be compiled.
     fn streams(&self, direction: Direction, bytes: u64) -> bool {
         direction == Direction::Pack && bytes >= self.engine.config().stream_bytes
     }

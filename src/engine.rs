@@ -1,7 +1,11 @@
-//! The pipeline. An engine is a value: mode, CPU level, capacities, arena, cache and counters are its own.
+//! The pipeline from a datatype to a kernel. An engine is a value with its own mode, CPU level,
+//! capacities, arena, cache and counters.
 //!
-//! This is the only module that imports passes and executors. `Engine::layout`, `nest`, `serve`, `compile`, `kernel`, `plan`, `code` and `load` are the
-//! whole flow of a commit, in order, and one line per stage; each stage is timed, logged under its one name and, in check mode, verified.
+//! This is the only module that imports passes and executors. A commit flows through
+//! `Engine::layout`, `nest`, `serve`, `compile`, `kernel`, `plan`, `code` and `load`, in this
+//! order, and each stage of the pipeline is one line in one of them. A stage is timed and logged
+//! under its name. In check mode and in debug builds, the nests and plans that the stages make are
+//! verified.
 
 mod config;
 mod counters;
@@ -45,7 +49,8 @@ use counters::Tally;
 use explain::Trace;
 use parts::Compiled;
 
-/// The names of the stages, in order: modules, log lines, timing labels, filetest commands and CLI verbs.
+/// Names of the stages, in their order. Modules, log lines, timing labels, filetest commands and
+/// CLI verbs use the same names.
 pub const STAGES: [&str; 8] =
     ["decode", "lower", "refine", "normalize", "schedule", "legalize", "emit", "load"];
 
@@ -124,17 +129,17 @@ impl Engine {
         &self.0.config
     }
 
-    /// Returns the number of clones of this engine, those that committed types hold included.
+    /// Returns the number of clones of this engine, including those that committed types hold.
     pub(crate) fn holders(&self) -> usize {
         Arc::strong_count(&self.0)
     }
 
-    /// Says whether both are clones of one engine, which share its caches.
+    /// Returns true if `self` and `other` are clones of one engine, and so share its cache.
     pub(crate) fn is_same(&self, other: &Engine) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Counters since the engine was made.
+    /// Returns the counters of this engine: events since it was made, and what it holds now.
     pub(crate) fn counters(&self) -> Counters {
         let mut c = self.0.tally.read();
         c.cache = self.0.cache.counters();
@@ -145,18 +150,24 @@ impl Engine {
         c
     }
 
-    /// Reads the datatype behind a host's handle (MPI 5.0, 5.1.13).
+    /// Decodes the datatype that `handle` names in an MPI library (MPI 5.0, 5.1.13). `host` asks
+    /// that library for envelopes and contents.
     ///
     /// # Errors
-    /// What the host reported, or what is wrong with its envelope or contents; bounded time and memory either way.
+    /// Returns the error that the MPI library reported, or an error that says what is wrong with an
+    /// envelope or its contents. Time and memory are bounded in both cases.
     pub(crate) fn decode<I: decode::Introspect>(&self, host: &mut I, handle: &I::Handle) -> Result<Datatype> {
         Trace::silent().stage("decode", || decode::decode(host, handle))
     }
 
-    /// Returns the layout of `t`, found or made, and compiled as the mode says: all of a commit, read downwards from here to [`Engine::load`].
+    /// Returns the layout of `t` from the cache, or makes it. In [`Mode::Commit`] it also compiles
+    /// packing, and unpacking if the configuration asks for both directions. The functions from
+    /// here down to [`Engine::load`] are all of a commit.
     ///
     /// # Errors
-    /// Only faults of ddtc in lowering; a failure to compile falls back to the walker and is counted.
+    /// Returns class `NoMem` if there is no memory for the nest, and otherwise only errors that are
+    /// faults of ddtc. A failure to compile is no error: the layout is then interpreted, and a
+    /// counter is incremented.
     pub(crate) fn layout(&self, t: &Datatype) -> Result<PlacedLayout> {
         self.0.tally.commits();
         let placed = self.placed(t, Operation::Bytes, Bytes)?;
@@ -169,13 +180,15 @@ impl Engine {
         Ok(placed)
     }
 
-    /// Counts a commit of a datatype that is known to have `layout`.
+    /// Counts a commit, and a hit of the cache, for a datatype that the caller knows to have
+    /// `layout`.
     pub(crate) fn found(&self, layout: &Arc<CompiledLayout>) {
         self.0.tally.commits();
         self.0.cache.found(layout);
     }
 
-    /// The layout of `t` under `operation`, as the cache has it or new.
+    /// Returns the layout of `t` under `operation` from the cache, or makes it without compiling
+    /// it.
     fn placed<V: Leaves<Leaf: Cached>>(
         &self,
         t: &Datatype,
@@ -189,7 +202,7 @@ impl Engine {
         Ok(self.0.cache.by_nest(Some(t), nest, operation, origin))
     }
 
-    /// Datatype to canonical nest.
+    /// Lowers and normalizes `t`, and returns its normal nest.
     pub(crate) fn nest<V: Leaves>(
         &self,
         t: &Datatype,
@@ -203,7 +216,10 @@ impl Engine {
         Ok(normalized)
     }
 
-    /// Returns how a call of `bytes` bytes in `direction` is served, compiling `layout` where the mode says so; none where it is walked, for good or still.
+    /// Returns how a call of `bytes` bytes in `direction` is served, and compiles `layout` first if
+    /// the mode asks for it. Returns none if nothing has been decided: in the modes that never
+    /// compile, and in [`Mode::Lazy`] before the layout is compiled. The caller then interprets the
+    /// nest.
     pub(crate) fn serve_call<'l, L: Cached + Planned>(
         &self,
         layout: &'l Arc<CompiledLayout<L>>,
@@ -220,17 +236,22 @@ impl Engine {
         }
     }
 
-    /// Counts a call of a layout that is not compiled; whether it is the one that makes it worth it, by itself or with those that differ in far distances alone.
+    /// Counts a call of `bytes` bytes for a layout that is not compiled yet. Returns true if this
+    /// call should compile the layout: either the layout itself reaches the lazy threshold with
+    /// this call, or the layouts that differ from it only in far distances have moved as many bytes
+    /// together with it.
     fn has_moved<L: Cached>(&self, layout: &CompiledLayout<L>, direction: Direction, bytes: u64) -> bool {
         let threshold = self.0.config.lazy_threshold;
-        // Callers pass `u64::MAX` to have the layout compiled at once. More than the threshold need not be counted, and the sum must not wrap around.
+        // Callers pass `u64::MAX` to have the layout compiled at once. The shared counter must not
+        // wrap around, and the threshold is all that one call needs to add to it.
         let near =
             |hash| bytes > 0 && self.0.cache.moved_near(hash, direction, bytes.min(threshold)) >= threshold;
         let bytes = if layout.near_hash().is_some_and(near) { bytes.max(threshold) } else { bytes };
         layout.reaches_threshold(direction, bytes, threshold)
     }
 
-    /// Returns how `direction` of `layout` is served, compiling it if nobody has: concurrent callers wait for the one compile.
+    /// Returns how `direction` of `layout` is served, and compiles it if that has not been decided
+    /// yet. If several threads call this at the same time, one compiles and the others wait for it.
     pub(crate) fn serve<'l, L: Cached + Planned>(
         &self,
         layout: &'l Arc<CompiledLayout<L>>,
@@ -241,16 +262,17 @@ impl Engine {
         }
         let kind = Kind { direction, operation: layout.operation() };
         let tier = layout.serve(direction, || self.compile(layout.nest(), kind));
-        self.0.cache.settle(layout);
+        self.0.cache.update_charge(layout);
         tier
     }
 
-    /// Canonical nest to what serves it: a kernel, or the walker and why.
+    /// Compiles a normal nest. Returns the kernel, or the reason why the nest is interpreted
+    /// instead. Counts and logs which of the two happened.
     fn compile<L: Planned<S>, S: Side>(&self, nest: &LoopNest<Normal, L, S>, kind: Kind) -> Tier {
         let start = Instant::now();
         let mut made = self.kernel(nest, kind, &mut Trace::silent());
         if made.as_ref().is_err_and(|e| e.class() == ErrorClass::NoMem) {
-            // Code that nobody needs makes way, once.
+            // Evict all code that is not in use, and try once more.
             self.0.cache.clear();
             made = self.kernel(nest, kind, &mut Trace::silent());
         }
@@ -274,7 +296,11 @@ impl Engine {
         }
     }
 
-    /// Canonical nest to kernel, with one line on it; `Ok(Err(_))` is a refusal by design.
+    /// Compiles a normal nest to a kernel. Also returns one line that describes the kernel.
+    /// `Ok(Err(_))` means that the schedule refused the nest by design.
+    ///
+    /// # Errors
+    /// Returns the error of the stage that failed.
     pub(crate) fn kernel<L: Planned<S>, S: Side>(
         &self,
         nest: &LoopNest<Normal, L, S>,
@@ -288,11 +314,12 @@ impl Engine {
         };
         let code = self.code(&plan, emission, trace)?;
         let kernel = self.load(code, emission, trace)?;
-        let how = described(&kernel, &summary);
+        let how = describe_kernel(&kernel, &summary);
         Ok(Ok((Arc::new(kernel), how)))
     }
 
-    /// Canonical nest to a plan that `emission` takes, with one line on it; `Ok(Err(_))` is a refusal by design.
+    /// Schedules and legalizes a normal nest for `emission`. Also returns one line that describes
+    /// the plan. `Ok(Err(_))` means that the schedule refused the nest by design.
     fn plan<L: Planned<S>, S: Side>(
         &self,
         nest: &LoopNest<Normal, L, S>,
@@ -311,13 +338,15 @@ impl Engine {
         Ok(Ok((legal, plan.summary())))
     }
 
-    /// Plan to code.
+    /// Emits the code of `plan`, or takes code of the same shape from the cache. A collecting
+    /// `trace` also gets the listing of the code.
     fn code(&self, plan: &Plan<Legal>, emission: &emit::Emission, trace: &mut Trace) -> Result<CompiledCode> {
         trace.listing(|| emission.listing(plan));
         trace.stage("emit", || emission.emit(plan, |shape| self.0.cache.code(shape)))
     }
 
-    /// Code to a kernel, on a machine that runs it.
+    /// Loads `code` and returns the kernel. The machine must be able to run the code. If the code
+    /// has a shape, later kernels of that shape can share it from now on.
     fn load(&self, mut code: CompiledCode, emission: &emit::Emission, trace: &mut Trace) -> Result<Kernel> {
         let (new, shape) = (matches!(code.text, Text::New { .. }), code.shape.take());
         let kernel = trace.stage("load", || load::load(code, &self.0.arena, emission.module_target()))?;
@@ -330,7 +359,7 @@ impl Engine {
         Ok(kernel)
     }
 
-    /// Returns the target of its kernels: its level on this machine.
+    /// Returns the target that this engine compiles for: the configured level on this machine.
     pub(crate) fn target(&self) -> Target {
         Target::host(self.0.config.level)
     }
@@ -348,17 +377,19 @@ impl Engine {
         if self.0.config.check || cfg!(debug_assertions) { verify() } else { Ok(()) }
     }
 
-    /// Executes the packed bytes `[from, to)` of `count` instances without a kernel.
+    /// Moves the packed bytes `range` of `count` instances by interpreting the nest, without
+    /// kernels.
     pub(crate) fn walk(&self, layout: &CompiledLayout, memory: &Buffers, count: u64, range: Range<u64>) {
         walk::walk(layout.nest(), memory, count, range);
     }
 
-    /// Executes `count` instances without a kernel.
+    /// Moves `count` whole instances by interpreting the nest, without kernels.
     pub(crate) fn walk_whole(&self, layout: &CompiledLayout, memory: &Buffers, count: u64) {
         walk::whole(layout.nest(), memory, count);
     }
 
-    /// Moves a part of the stream; whole iterations inside it by kernels, where the mode compiles.
+    /// Moves the packed bytes `range` of `count` instances. If the mode compiles, whole iterations
+    /// of loops inside the range are moved by kernels.
     pub(crate) fn range(
         &self,
         layout: &Arc<CompiledLayout>,
@@ -372,7 +403,7 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::range`], in a mode that compiles.
+    /// Moves a range like [`Engine::range`], for callers that know that the mode compiles.
     #[inline]
     pub(crate) fn range_compiled(
         &self,
@@ -385,14 +416,17 @@ impl Engine {
         walk::range(layout.nest(), memory, count, range, &parts);
     }
 
-    /// Returns the loop of copies that a part of the stream lies in, if it does and it is known how to find it. For layouts that have such.
+    /// Returns the loop over a single copy that the whole `range` lies in. Returns none if the
+    /// range lies in no such loop, or if the slots of the nodes, by which the loop is found, are
+    /// not made yet. Call this only for layouts that contain such a loop.
     #[inline(always)]
     pub(crate) fn strip(layout: &CompiledLayout, range: Range<u64>) -> Option<walk::Strip<'_>> {
         let slots = layout.made_slots();
         walk::Strip::find(layout.nest(), range, |i| Some(slots.get(i)?.descent()))
     }
 
-    /// Moves a part of the stream by the kernels that are made: compiles nothing.
+    /// Moves the packed bytes `range` of `count` instances with the kernels that exist already. It
+    /// compiles nothing, and interprets what no kernel can move.
     pub(crate) fn range_made(
         &self,
         layout: &Arc<CompiledLayout>,
@@ -409,10 +443,11 @@ impl Engine {
         walk::range(layout.nest(), memory, count, range, &parts);
     }
 
-    /// Returns where the segments of `layout` begin, found out if nobody has.
+    /// Returns the table of the places where the segments of `layout` begin. The first call for a
+    /// layout computes the table and keeps it with the layout.
     ///
     /// # Errors
-    /// Class `NoMem`.
+    /// Returns class `NoMem` if there is no memory for the table.
     #[inline]
     pub(crate) fn runs<'l>(&self, layout: &'l Arc<CompiledLayout>) -> Result<&'l Runs> {
         layout.runs().map_or_else(|| self.find_runs(layout), Ok)
@@ -421,12 +456,13 @@ impl Engine {
     #[cold]
     fn find_runs<'l>(&self, layout: &'l Arc<CompiledLayout>) -> Result<&'l Runs> {
         let runs = layout.keep_runs(Runs::new(layout.nest())?);
-        self.0.cache.settle(layout);
+        self.0.cache.update_charge(layout);
         Ok(runs)
     }
 
-    /// The oracle: `f(displacement, position in the range, length)` for every basic piece of the packed range, by the definition of
-    /// the type map.
+    /// Calls `f(displacement, position in the range, length)` for every basic piece of the packed
+    /// range, in packing order, according to the definition of the type map. This is the reference
+    /// that check mode compares with. All three numbers are in bytes.
     pub(crate) fn define(
         &self,
         t: &Datatype,
@@ -441,13 +477,14 @@ impl Engine {
         })
     }
 
-    /// Counts a difference found in check mode.
+    /// Counts a call for which check mode has found a difference.
     pub(crate) fn mismatch(&self) {
         self.0.tally.mismatched();
     }
 }
 
-/// One line on how `kernel` moves bytes, of whose plan `summary` is.
-fn described(kernel: &Kernel, summary: &str) -> String {
+/// Returns one line that describes how `kernel` moves bytes. `summary` describes the plan of the
+/// kernel.
+fn describe_kernel(kernel: &Kernel, summary: &str) -> String {
     format!("{}{summary}", if kernel.is_precompiled() { "precompiled " } else { "" })
 }

@@ -1,4 +1,5 @@
-//! Pairs of layouts: what copies from the one to the other, found by both without keeping either alive.
+//! Fused copies from one layout to another, which are found by the pair of layouts without keeping
+//! either layout alive.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -9,12 +10,12 @@ use super::totals::Totals;
 use crate::layout::{CompiledLayout, Joint};
 use crate::nest::Leaf;
 
-/// Addresses of two layouts.
+/// Key of a pair: the addresses of the source layout and the target layout.
 pub(super) type Key = [usize; 2];
 
-/// Pairs by the addresses of their layouts.
+/// Map of pairs by the addresses of their two layouts.
 #[derive(Debug)]
-pub struct Pairs<L>(HashMap<Key, Held<L>, Xxh3DefaultBuilder>);
+pub struct Pairs<L>(HashMap<Key, PairEntry<L>, Xxh3DefaultBuilder>);
 
 impl<L> Default for Pairs<L> {
     fn default() -> Self {
@@ -23,13 +24,14 @@ impl<L> Default for Pairs<L> {
 }
 
 #[derive(Debug)]
-struct Held<L> {
-    /// Held weakly: no layout has the address of one that is gone while somebody remembers that.
+struct PairEntry<L> {
+    /// Both layouts, held weakly. A weak reference keeps the memory of a dropped layout allocated,
+    /// so no new layout can get its address while this entry exists, and the key stays unambiguous.
     layouts: [Weak<CompiledLayout<L>>; 2],
     joint: Arc<Joint<L>>,
     last_used: u64,
-    /// Bytes that `Totals::bytes` counts for it.
-    counted: usize,
+    /// Bytes that `Totals::bytes` currently contains for this pair.
+    charged: usize,
 }
 
 fn key<L>(layouts: [&Arc<CompiledLayout<L>>; 2]) -> Key {
@@ -37,21 +39,24 @@ fn key<L>(layouts: [&Arc<CompiledLayout<L>>; 2]) -> Key {
 }
 
 impl<L: Leaf> Pairs<L> {
-    /// Bytes of an entry beside the joint: itself, and the room of two layouts that may be gone.
+    /// Size of an entry in bytes, in addition to the nest, code and tables of the fused copy. It
+    /// contains the structs of two layouts, whose memory the weak references keep allocated even
+    /// after the layouts have been dropped.
     const ENTRY: usize =
-        size_of::<(Key, Held<L>)>() + size_of::<Joint<L>>() + 2 * size_of::<CompiledLayout<L>>();
+        size_of::<(Key, PairEntry<L>)>() + size_of::<Joint<L>>() + 2 * size_of::<CompiledLayout<L>>();
 
     pub(super) fn get(
         &mut self,
         totals: &mut Totals,
         layouts: [&Arc<CompiledLayout<L>>; 2],
     ) -> Option<Arc<Joint<L>>> {
-        let held = self.0.get_mut(&key(layouts))?;
-        held.last_used = totals.tick();
-        Some(Arc::clone(&held.joint))
+        let entry = self.0.get_mut(&key(layouts))?;
+        entry.last_used = totals.tick();
+        Some(Arc::clone(&entry.joint))
     }
 
-    /// Remembers `joint`, or returns what somebody else did.
+    /// Inserts `joint` for the pair of `layouts` and returns it. If the pair has an entry already,
+    /// returns the fused copy of that entry.
     pub(super) fn insert(
         &mut self,
         totals: &mut Totals,
@@ -59,36 +64,38 @@ impl<L: Leaf> Pairs<L> {
         joint: Joint<L>,
     ) -> Arc<Joint<L>> {
         let last_used = totals.tick();
-        let held = self.0.entry(key(layouts)).or_insert_with(|| {
-            let counted = Self::ENTRY + joint.bytes();
-            totals.bytes += counted;
-            Held { layouts: layouts.map(Arc::downgrade), joint: Arc::new(joint), last_used, counted }
+        let entry = self.0.entry(key(layouts)).or_insert_with(|| {
+            let charged = Self::ENTRY + joint.bytes();
+            totals.bytes += charged;
+            PairEntry { layouts: layouts.map(Arc::downgrade), joint: Arc::new(joint), last_used, charged }
         });
-        Arc::clone(&held.joint)
+        Arc::clone(&entry.joint)
     }
 
-    /// Counts the pair of `layouts` anew, if it is held.
-    pub(super) fn settle(&mut self, totals: &mut Totals, layouts: [&Arc<CompiledLayout<L>>; 2]) {
-        if let Some(held) = self.0.get_mut(&key(layouts)) {
-            let now = Self::ENTRY + held.joint.bytes();
-            totals.bytes = totals.bytes - held.counted + now;
-            held.counted = now;
+    /// Updates the charged size of the pair of `layouts`, if the pair has an entry.
+    pub(super) fn update_charge(&mut self, totals: &mut Totals, layouts: [&Arc<CompiledLayout<L>>; 2]) {
+        if let Some(entry) = self.0.get_mut(&key(layouts)) {
+            let now = Self::ENTRY + entry.joint.bytes();
+            totals.bytes = totals.bytes - entry.charged + now;
+            entry.charged = now;
         }
     }
 
-    /// Pairs that nobody else holds, and when each was used last: those of a layout that is gone, never.
+    /// Returns the key of each pair whose fused copy only this map holds, with the time of its last
+    /// use. The time is 0, which is evicted first, for a pair one of whose layouts has been
+    /// dropped: such a pair cannot be found any more.
     pub(super) fn free(&self) -> impl Iterator<Item = (u64, Key)> {
-        let alone = self.0.iter().filter(|(_, held)| Arc::strong_count(&held.joint) == 1);
-        alone.map(|(&key, held)| {
-            let gone = held.layouts.iter().any(|layout| layout.strong_count() == 0);
-            (if gone { 0 } else { held.last_used }, key)
+        let alone = self.0.iter().filter(|(_, entry)| Arc::strong_count(&entry.joint) == 1);
+        alone.map(|(&key, entry)| {
+            let gone = entry.layouts.iter().any(|layout| layout.strong_count() == 0);
+            (if gone { 0 } else { entry.last_used }, key)
         })
     }
 
-    /// Drops the pair of that key; false if there is none.
-    pub(super) fn drop_one(&mut self, totals: &mut Totals, key: Key) -> bool {
-        let Some(held) = self.0.remove(&key) else { return false };
-        totals.bytes -= held.counted;
+    /// Drops the pair with this key and counts an eviction. Returns false if there is none.
+    pub(super) fn remove(&mut self, totals: &mut Totals, key: Key) -> bool {
+        let Some(entry) = self.0.remove(&key) else { return false };
+        totals.bytes -= entry.charged;
         totals.counters.evictions += 1;
         true
     }

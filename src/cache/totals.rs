@@ -1,8 +1,8 @@
-//! Sums over everything in a cache: its clock, its bytes, what it did.
+//! Clock, charged bytes and counters of a cache, which all of its maps share.
 
 use super::CacheCounters;
 
-/// Sums over the layouts of all leaves.
+/// Clock, charged bytes and counters over the layouts and pairs of all kinds of leaves.
 #[derive(Debug, Default)]
 pub struct Totals {
     pub(super) clock: u64,
@@ -11,7 +11,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Returns the next moment.
+    /// Advances the clock by one and returns the new time. Only the order of times matters: it says
+    /// which layout was used less recently.
     pub(super) fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock

@@ -1,4 +1,4 @@
-//! From one layout to another without a packed stream between them: copies, and reductions.
+//! Copies and reductions from one layout to another, without a packed stream between them.
 
 use std::fmt;
 use std::mem::MaybeUninit;
@@ -17,7 +17,8 @@ use crate::kind::{Direction, Op, Operation};
 use crate::layout::{CompiledLayout, Joint, PlacedLayout, Tier};
 use crate::nest::{Leaf, Value};
 
-/// Bytes that go through the buffer at a time, where there is no kernel: they stay in the first-level cache.
+/// Size in bytes of the buffer through which bytes go that no kernel copies. They stay in the
+/// first-level cache between the two steps.
 const BUFFER: u64 = 16 << 10;
 
 /// The copy from instances of one datatype to instances of another in one pass, from [`Committed::direct`]. Cloning shares it; it keeps both
@@ -42,15 +43,16 @@ struct Inner {
     from: Committed,
     to: Committed,
     way: Way,
-    /// Whether both signatures are the beginning of one, however many instances there are.
-    alike: bool,
+    /// Whether the shorter signature is always the beginning of the longer one, for any two numbers
+    /// of instances of the two datatypes.
+    signatures_agree: bool,
 }
 
-/// Treatment of the bytes that get there.
+/// How the source and the target make what is written to the target.
 enum Way {
-    /// It is what was there.
+    /// The bytes of the source are copied.
     Copied(Arc<Joint>),
-    /// It is combined with what was there.
+    /// The values of the source are combined with those of the target by `op`.
     Combined { op: Op, from: PlacedLayout<Value>, to: CommittedOperation, joint: Arc<Joint<Value>> },
 }
 
@@ -109,12 +111,12 @@ impl Committed {
     }
 
     fn direct_by(&self, to: &Committed, way: Way) -> LayoutCopy {
-        let alike = alike(self, to);
-        LayoutCopy(Arc::new(Inner { from: self.clone(), to: to.clone(), way, alike }))
+        let signatures_agree = signatures_agree(self, to);
+        LayoutCopy(Arc::new(Inner { from: self.clone(), to: to.clone(), way, signatures_agree }))
     }
 }
 
-/// One line on how `joint` is served.
+/// Returns one line that describes how calls of `joint` are served.
 fn served<L: Leaf>(joint: &Joint<L>) -> String {
     match (joint.nest(), joint.served()) {
         (Err(reason), _) => format!("through a buffer: {reason}"),
@@ -124,8 +126,12 @@ fn served<L: Leaf>(joint: &Joint<L>) -> String {
     }
 }
 
-/// Whether the signatures agree over the least number of instances that are equally long, and so over any number.
-fn alike(from: &Committed, to: &Committed) -> bool {
+/// Returns true if the signatures of both datatypes agree for any numbers of instances, as far as
+/// the shorter of the two reaches.
+///
+/// It compares the smallest numbers of instances whose signatures have the same length. The
+/// signatures of more instances only repeat these. False if either datatype has no elements.
+fn signatures_agree(from: &Committed, to: &Committed) -> bool {
     let (a, b) = (from.datatype(), to.datatype());
     let lengths = [a.signature().length(), b.signature().length()];
     let gcd = gcd(lengths[0].unsigned_abs(), lengths[1].unsigned_abs()) as i64;
@@ -161,7 +167,7 @@ impl LayoutCopy {
         &self.0.to
     }
 
-    /// Returns the operation that combines; none for a copy.
+    /// Returns the operation by which values are combined, or none for a copy.
     pub(crate) fn operation(&self) -> Option<Op> {
         match &self.0.way {
             Way::Copied(_) => None,
@@ -169,7 +175,9 @@ impl LayoutCopy {
         }
     }
 
-    /// Returns the bytes of the stream in a joint period: so many at a time go by the kernel, and what is left through a buffer. None where all does.
+    /// Returns the packed bytes in one joint period, which is the unit that a kernel moves. The
+    /// bytes after the last whole period of a call go through a buffer. Returns none if the layouts
+    /// could not be fused, so that all bytes go through a buffer.
     pub(crate) fn period(&self) -> Option<u64> {
         match &self.0.way {
             Way::Copied(joint) => joint.nest().ok().map(|joint| joint.period),
@@ -177,7 +185,7 @@ impl LayoutCopy {
         }
     }
 
-    /// One line on how it is served.
+    /// Returns one line that describes how calls are served.
     pub(crate) fn schedule(&self) -> String {
         match &self.0.way {
             Way::Copied(joint) => served(joint),
@@ -219,18 +227,22 @@ impl LayoutCopy {
         to_count: u64,
     ) -> Result<u64> {
         let bytes = self.bytes(from_count, to_count)?;
-        // SAFETY: as the caller promises.
+        // SAFETY: the memory is as the caller promises, and `bytes` has checked that both packed
+        // streams have at least this number of bytes.
         unsafe { self.bytes_raw(src, from_count, dst, to_count, bytes)? };
         Ok(bytes)
     }
 
-    /// Copies the first `bytes` bytes of the stream of the source, whatever they are.
+    /// Copies or combines the first `bytes` packed bytes of the source, without a check of the
+    /// counts and signatures.
     ///
     /// # Errors
-    /// Class `NoMem`, with nothing written.
+    /// Returns class `NoMem`, with nothing written, if overlapping memories or check mode need a
+    /// buffer of `bytes` bytes and there is no memory for it. All other errors are faults of ddtc.
     ///
     /// # Safety
-    /// As [`LayoutCopy::copy_raw`]; both streams have so many bytes.
+    /// The promises of [`LayoutCopy::copy_raw`] must hold, and the packed streams of `from_count`
+    /// and `to_count` instances must both have at least `bytes` bytes.
     pub(crate) unsafe fn bytes_raw(
         &self,
         src: *const u8,
@@ -245,18 +257,26 @@ impl LayoutCopy {
         if calls::counting() {
             calls::count_copy(bytes);
         }
+        // If the spans of the two memories overlap, a write could change what is still to be read.
+        // All bytes are then read into a buffer before any is written.
         let ends = Ends { src, from_count, dst, to_count };
         if overlap(hull(&self.0.from, src as usize, from_count), hull(&self.0.to, dst as usize, to_count)) {
             let mut all: Vec<u8> = try_with_capacity("copy", bytes as usize)?;
-            // SAFETY: as the caller promises; all is read before anything is written.
+            // SAFETY: the memory is as the caller promises, and the buffer holds the whole range,
+            // so that everything is read before anything is written.
             return unsafe { self.staged(ends, 0..bytes, (all.as_mut_ptr(), bytes)) };
         }
-        // What a reduction found is gone: there is nothing to compare with.
+        // A reduction overwrites the values that it has read, so that check mode has nothing to
+        // compare its result with.
         let checked = self.0.from.0.engine.config().check && matches!(self.0.way, Way::Copied(_));
-        // Before anything is written.
+        // Allocate the packed stream for the comparison before anything is written, so that a lack
+        // of memory leaves the target as it was.
         let mut stream: Vec<u8> =
             if checked { try_with_capacity("copy", bytes as usize)? } else { Vec::new() };
-        // SAFETY: as the caller promises; the memories are apart, and the stream has room for all where it is asked for.
+        // Copy whole joint periods by the kernel, and the rest through a small buffer.
+        //
+        // SAFETY: the memories are as the caller promises and do not overlap, as just checked.
+        // `stream` has a capacity of `bytes` bytes if `checked` is true, and is used only then.
         unsafe {
             let done = self.joint(src, dst, bytes);
             if done < bytes {
@@ -270,7 +290,8 @@ impl LayoutCopy {
         Ok(())
     }
 
-    /// Returns the bytes of the stream in a joint period, once the kernel is made; none where bytes go through a buffer.
+    /// Compiles the kernel, if the mode compiles, and returns the packed bytes in one joint period.
+    /// Returns none if there is no kernel, or if this copy combines values.
     pub(super) fn kernel_made(&self) -> Option<u64> {
         let Way::Copied(joint) = &self.0.way else { return None };
         let layouts = [&self.0.from.0.layout, &self.0.to.0.layout];
@@ -278,10 +299,14 @@ impl LayoutCopy {
         tier.kernel().map(|_| nest.period)
     }
 
-    /// Copies whole instances by the kernel alone; whether it did.
+    /// Copies `count` instances with the kernel alone. Returns false if that did not copy all of
+    /// them: if this copy combines values, the memories overlap, there is no kernel, or the
+    /// instances are not a whole number of joint periods. In the last case a part of the bytes has
+    /// been copied.
     ///
     /// # Safety
-    /// As [`LayoutCopy::copy_raw`], for as many instances of both.
+    /// The promises of [`LayoutCopy::copy_raw`] must hold for `count` instances on both sides, and
+    /// both datatypes must have the same size.
     pub(super) unsafe fn whole_raw(&self, src: *const u8, dst: *mut u8, count: u64) -> bool {
         let Inner { from, to, way, .. } = &*self.0;
         let (Ok(bytes), Way::Copied(_)) = (from.packed_size(count), way) else { return false };
@@ -291,19 +316,22 @@ impl LayoutCopy {
         if calls::counting() {
             calls::count_copy(bytes);
         }
-        // SAFETY: as the caller promises; the memories are apart.
+        // SAFETY: the memories are as the caller promises and do not overlap, as just checked.
         unsafe { self.joint(src, dst, bytes) == bytes }
     }
 
-    /// Compares what a call of `bytes` bytes did with the definition; a difference is counted, logged, and put right.
+    /// Compares the result of a call of `bytes` bytes with the definition. A difference is counted
+    /// and logged, and the target is corrected.
     ///
     /// # Safety
-    /// As [`LayoutCopy::copy_raw`], just after the call; the memories do not overlap, and there are so many bytes at `stream`.
+    /// The promises of [`LayoutCopy::copy_raw`] must still hold just after the call. The memories
+    /// must not overlap, and `bytes` bytes at `stream` must be writable.
     unsafe fn check(&self, ends: Ends, bytes: u64, stream: *mut u8) {
         let call = |direction, user, count| Call { direction, user, packed: stream, count, range: 0..bytes };
         let read = call(Direction::Pack, ends.src.cast_mut(), ends.from_count);
         let written = call(Direction::Unpack, ends.dst, ends.to_count);
-        // SAFETY: as the caller promises; the first fills what the second reads.
+        // SAFETY: the memories are as the caller promises. `define` fills the `bytes` bytes at
+        // `stream` that `compare` reads.
         unsafe {
             self.0.from.0.define(&read);
             self.0.to.0.compare(&written);
@@ -339,26 +367,34 @@ impl LayoutCopy {
         self.0.from.span("copy", ("src", src.len()), from_origin, from_count)?;
         self.0.to.span("copy", ("dst", dst.len()), to_origin, to_count)?;
         let (from, to) = (src.as_ptr().wrapping_add(from_origin), dst.as_mut_ptr().wrapping_add(to_origin));
-        // SAFETY: all instances lie inside the slices, as just checked; the borrows keep them apart.
+        // SAFETY: both calls of `span` have checked that all instances lie inside the slices. The
+        // borrows keep the slices apart.
         unsafe { self.copy_raw(from, from_count, to, to_count) }
     }
 
-    /// Checks both counts and the signatures, and returns the bytes to copy.
+    /// Checks both counts and the signatures, and returns the number of bytes to copy.
+    ///
+    /// # Errors
+    /// Returns class `Count` if a packed size overflows, `Type` for the first element that has
+    /// another basic type in the target, and `Truncate` if the target has too few instances.
     fn bytes(&self, from_count: u64, to_count: u64) -> Result<u64> {
-        let Inner { from, to, alike, .. } = &*self.0;
-        let (bytes, most) = (from.packed_size(from_count)?, to.packed_size(to_count)?);
-        // Nothing has no elements to differ in.
-        if bytes > 0 && !alike {
+        let Inner { from, to, signatures_agree, .. } = &*self.0;
+        let (bytes, capacity) = (from.packed_size(from_count)?, to.packed_size(to_count)?);
+        // If nothing is copied, there are no elements that could differ.
+        if bytes > 0 && !signatures_agree {
             self.compare(from_count, to_count)?;
         }
-        if bytes > most {
+        if bytes > capacity {
             let rule = format!("instances of the target must have room for the {bytes} bytes of the source");
             return Err(Error::new(ErrorClass::Truncate, "copy", "to_count", to_count, rule));
         }
         Ok(bytes)
     }
 
-    /// The first element that is of another type on the other side.
+    /// Checks that the elements of the source have the same basic types as those of the target.
+    ///
+    /// # Errors
+    /// Returns class `Type` for the first element whose type differs.
     #[cold]
     fn compare(&self, from_count: u64, to_count: u64) -> Result<()> {
         let (a, b) = (self.0.from.datatype(), self.0.to.datatype());
@@ -371,13 +407,15 @@ impl LayoutCopy {
         Err(Error::new(ErrorClass::Type, "copy", "element", value, rule))
     }
 
-    /// Copies or combines as many whole joint periods as there are in `bytes` bytes by the kernel, if there is one; returns the bytes done.
+    /// Copies or combines all whole joint periods in `bytes` bytes with the kernel, if there is
+    /// one. Returns the number of bytes that this has done, which may be 0.
     ///
     /// # Safety
-    /// As [`LayoutCopy::copy_raw`]; the memories do not overlap.
+    /// The promises of [`LayoutCopy::copy_raw`] must hold, and the memories must not overlap.
     unsafe fn joint(&self, src: *const u8, dst: *mut u8, bytes: u64) -> u64 {
         let Inner { from, to, way, .. } = &*self.0;
-        // SAFETY: as the caller promises; the addresses are those that the nests of the layouts begin at.
+        // SAFETY: the memories are as the caller promises. Adding the origins gives the addresses
+        // at which the nests of both layouts begin.
         unsafe {
             match way {
                 Way::Copied(joint) => {
@@ -393,10 +431,11 @@ impl LayoutCopy {
         }
     }
 
-    /// Moves whole periods of one sort of leaves, from where both nests begin.
+    /// Moves all whole joint periods in `bytes` bytes for one kind of leaf, and returns the bytes
+    /// moved. `src` and `dst` are the addresses at which the nests of the layouts begin.
     ///
     /// # Safety
-    /// As [`LayoutCopy::joint`].
+    /// The promises of [`LayoutCopy::joint`] must hold.
     unsafe fn periods<L: Joined>(
         &self,
         layouts: [&Arc<CompiledLayout<L>>; 2],
@@ -407,7 +446,8 @@ impl LayoutCopy {
         let engine = &self.0.from.0.engine;
         let Some((nest, tier)) = engine.serve_joint(layouts, joint, bytes) else { return 0 };
         let (periods, Some(kernel)) = (bytes / nest.period, tier.kernel()) else { return 0 };
-        // Values that are combined again and again in one place go through the buffer.
+        // If every period works on the same places, one call of the kernel would do for copies.
+        // Values must be combined once for each period, so they go through the buffer.
         if periods == 0 || nest.still && !L::IDEMPOTENT {
             return 0;
         }
@@ -415,31 +455,36 @@ impl LayoutCopy {
         let src = src.cast_mut().wrapping_offset(of_from as isize);
         let dst = dst.wrapping_offset(of_to as isize);
         let (user, packed) = if nest.direction == Direction::Pack { (src, dst) } else { (dst, src) };
-        // SAFETY: the kernel was made for the joint nest of both layouts, whose instances are joint periods; it reads and writes what the caller
-        // vouches for.
+        // SAFETY: the kernel was made for the fused nest of both layouts, whose instances are joint
+        // periods. It touches only bytes of the first `periods` periods, which lie within `bytes`
+        // packed bytes and are valid as the caller promises.
         unsafe { kernel.call(user, packed, if nest.still { 1 } else { periods }) };
         periods * nest.period
     }
 
-    /// Copies bytes `range` of the stream through a buffer, given with its length in bytes.
+    /// Copies or combines the packed bytes `range` through a buffer, which is given by its address
+    /// and its length in bytes. Longer ranges are cut into pieces.
     ///
     /// # Errors
-    /// Only faults of ddtc.
+    /// Returns only errors that are faults of ddtc.
     ///
     /// # Safety
-    /// As [`LayoutCopy::copy_raw`]; the memories do not overlap, or the buffer holds the whole range.
+    /// The promises of [`LayoutCopy::copy_raw`] must hold, and the buffer must be writable. The
+    /// memories must not overlap unless the buffer holds the whole range.
     unsafe fn staged(&self, ends: Ends, range: Range<u64>, (buffer, len): (*mut u8, u64)) -> Result<()> {
         let Ends { src, from_count, dst, to_count } = ends;
         let mut at = range.start;
         while at < range.end {
             let mut piece = at..range.end.min(at + len);
             if let Way::Combined { to, .. } = &self.0.way {
-                // No value is cut, and none is as long as the buffer.
+                // Values cannot be cut, so the piece ends after a whole value. It is not empty,
+                // since every value is shorter than the buffer.
                 piece = to.whole_values(to_count, at, piece.end - at)?;
             }
             at = piece.end;
-            // SAFETY: the piece fits the buffer, and lies inside the stream of both; the rest is as the caller promises. The first call fills
-            // what the second reads.
+            // SAFETY: the piece fits into the buffer and lies inside the packed streams of both
+            // sides. The first call fills the bytes of the buffer that the second one reads. The
+            // user memory is as the caller promises.
             unsafe {
                 self.0.from.range_raw(Direction::Pack, src.cast_mut(), from_count, buffer, piece.clone());
                 match &self.0.way {
@@ -454,7 +499,7 @@ impl LayoutCopy {
     }
 }
 
-/// Both ends of a call.
+/// Source and target of a call: the addresses of displacement 0, and the numbers of instances.
 #[derive(Clone, Copy)]
 struct Ends {
     src: *const u8,
@@ -463,7 +508,8 @@ struct Ends {
     to_count: u64,
 }
 
-/// The first address and that behind the last of `count` instances at `address`.
+/// Returns the first address of `count` instances at `address`, and the address after their last
+/// byte.
 fn hull(committed: &Committed, address: usize, count: u64) -> (i128, i128) {
     let t = committed.datatype();
     let last = (i128::from(count) - 1) * i128::from(t.extent());

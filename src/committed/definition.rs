@@ -1,6 +1,8 @@
-//! Calls by the definition of the type map: what mode `off` does, and what check mode compares every call with.
+//! Calls by the definition of the type map. Mode `off` executes all calls this way, and check mode
+//! compares every call with it.
 //!
-//! Nothing is allocated: a check takes a few passes over the type map and the bytes that the call moved.
+//! A check allocates no memory for the bytes of the call. It makes a few passes over the type map
+//! and over the bytes that the call moved.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
@@ -8,7 +10,8 @@ use std::ops::Range;
 use super::Inner;
 use crate::kind::Direction;
 
-/// A call: packed bytes `range` of `count` instances, the first of them at `packed`.
+/// Arguments of a call that moves the packed bytes `range` of `count` instances. Packed byte
+/// `range.start` lies at `packed`.
 pub(super) struct Call {
     pub(super) direction: Direction,
     pub(super) user: *mut u8,
@@ -17,11 +20,14 @@ pub(super) struct Call {
     pub(super) range: Range<u64>,
 }
 
-/// Parts of a call whose bytes have a digest each, so that a difference can be placed.
+/// Number of parts of a call that get separate digests, so that a difference can be located
+/// approximately.
 pub(super) const PARTS: usize = 64;
 
 impl Inner {
-    /// `f(user, packed, displacement, position in the range, length)` for every basic piece of a call, in packing order.
+    /// Calls `f(user, packed, displacement, position in the range, length)` for every basic piece
+    /// of a call, in packing order. `user` and `packed` are the addresses of the piece on both
+    /// sides.
     fn pieces(&self, call: &Call, f: &mut dyn FnMut(*mut u8, *mut u8, i64, usize, usize)) {
         let range = call.range.clone();
         let walked = self.engine.define(&self.datatype, call.count, range, &mut |displacement, at, len| {
@@ -31,13 +37,14 @@ impl Inner {
         debug_assert!(walked.is_ok());
     }
 
-    /// Does a call by the definition, one basic piece at a time.
+    /// Executes a call by the definition, one basic piece at a time.
     ///
     /// # Safety
-    /// As [`super::Committed::range_raw`].
+    /// The promises of [`super::Committed::range_raw`] must hold.
     pub(super) unsafe fn define(&self, call: &Call) {
         self.pieces(call, &mut |user, packed, _, _, len| {
-            // SAFETY: a piece of the type map and its place in the packed stream, which the caller vouches for.
+            // SAFETY: `pieces` passes only mapped bytes inside the range and their places in the
+            // packed stream, and the caller promises that both are valid.
             unsafe {
                 match call.direction {
                     Direction::Pack => std::ptr::copy_nonoverlapping(user, packed, len),
@@ -47,17 +54,21 @@ impl Inner {
         });
     }
 
-    /// Compares what a call did with the definition; a difference is counted, logged, and put right. Bytes that the call does not map
-    /// are not looked at.
+    /// Compares the result of a call with the definition. A difference is counted and logged, and
+    /// the result is corrected. Bytes that the call does not map are not examined.
     ///
     /// # Safety
-    /// As [`super::Committed::range_raw`], just after the call.
+    /// The promises of [`super::Committed::range_raw`] must still hold just after the call.
     pub(super) unsafe fn compare(&self, call: &Call) {
-        // SAFETY: as the caller promises.
+        // In general, the mapped user bytes must equal the packed bytes. The exception is unpacking
+        // into entries that overlap: the last entry wins there, so earlier ones may rightly differ
+        // from the stream. In that case a second unpack by the definition decides.
+        //
+        // SAFETY: the caller has promised what the calls in this block require.
         let wrong = unsafe {
             match (self.differs(call), call.direction) {
                 (None, _) => None,
-                // Of entries that share bytes the last one wins, so earlier ones may differ rightly.
+                // The entries are not known to be disjoint.
                 (Some(_), Direction::Unpack) if !self.layout.nest().disjoint().holds(call.count) => {
                     self.replay(call)
                 }
@@ -71,18 +82,20 @@ impl Inner {
             target: "ddtc", direction = %call.direction, count = call.count, displacement, packed_offset, datatype = %self.datatype,
             "bytes differ from the definition of the type map"
         );
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { self.define(call) };
     }
 
-    /// The first piece that is not the same on both sides: displacement, and position in the range.
+    /// Returns the displacement and the position in the range of the first piece whose bytes differ
+    /// between user memory and packed stream, or none if all are equal.
     ///
     /// # Safety
-    /// As [`Inner::compare`].
+    /// The promises of [`Inner::compare`] must hold.
     unsafe fn differs(&self, call: &Call) -> Option<(i64, usize)> {
         let mut first = None;
         self.pieces(call, &mut |user, packed, displacement, at, len| {
-            // SAFETY: a piece of the type map and its place in the packed stream, which the caller vouches for.
+            // SAFETY: `pieces` passes only mapped bytes inside the range and their places in the
+            // packed stream, and the caller promises that both are valid.
             let same =
                 unsafe { std::slice::from_raw_parts(user, len) == std::slice::from_raw_parts(packed, len) };
             if !same && first.is_none() {
@@ -92,12 +105,14 @@ impl Inner {
         first
     }
 
-    /// Unpacks once more, by the definition: a right unpack leaves every byte as it was. Otherwise, about where it does not.
+    /// Unpacks once more, by the definition, which changes no byte if the first unpack was correct.
+    /// Returns none if digests of the user bytes show no change. Otherwise returns the displacement
+    /// and position of the first piece in the first part of the call whose digest has changed.
     ///
     /// # Safety
-    /// As [`Inner::compare`].
+    /// The promises of [`Inner::compare`] must hold.
     unsafe fn replay(&self, call: &Call) -> Option<(i64, usize)> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         let (before, after) = unsafe {
             let before = self.digests(call);
             self.define(call);
@@ -113,14 +128,15 @@ impl Inner {
         first
     }
 
-    /// Digests of the user's bytes, in packing order.
+    /// Returns a digest of the mapped user bytes for each part of the call, in packing order.
     ///
     /// # Safety
-    /// As [`Inner::compare`].
+    /// The promises of [`Inner::compare`] must hold.
     unsafe fn digests(&self, call: &Call) -> [u64; PARTS] {
         let mut parts: [DefaultHasher; PARTS] = std::array::from_fn(|_| DefaultHasher::new());
         self.pieces(call, &mut |user, _, _, at, len| {
-            // SAFETY: a piece of the type map, which the caller vouches for.
+            // SAFETY: `pieces` passes only mapped bytes inside the range, and the caller promises
+            // that these are valid.
             parts[call.part(at)].write(unsafe { std::slice::from_raw_parts(user, len) });
         });
         parts.map(|part| part.finish())
@@ -128,7 +144,8 @@ impl Inner {
 }
 
 impl Call {
-    /// Returns the part that byte `at` of the range is in.
+    /// Returns the index, from 0 up to but excluding [`PARTS`], of the part that byte `at` of the
+    /// range belongs to.
     pub(super) fn part(&self, at: usize) -> usize {
         let len = u128::from(self.range.end - self.range.start);
         (at as u128 * PARTS as u128 / len) as usize

@@ -1,4 +1,5 @@
-//! Ranges for callers that may not wait: everything is made ahead, and a call makes nothing.
+//! Ranges and copies for callers that must not wait. Kernels are made in advance by separate calls,
+//! and a call that moves bytes makes nothing.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Acquire;
@@ -12,19 +13,23 @@ use crate::kind::Direction;
 use crate::micro::Buffers;
 
 impl Committed {
-    /// Makes all that [`Committed::range_made`] goes by in `direction`: the kernel, as far as the mode compiles, and those of whole iterations.
+    /// Makes the kernels that [`Committed::range_made`] uses in `direction`: the kernel of the
+    /// layout, and those for whole iterations of its loops. Makes nothing for iterations if the
+    /// layout has no kernel, for example because the mode does not compile.
     pub(crate) fn make_ranges(&self, direction: Direction) {
         if self.kernel(direction).is_some() {
             self.0.engine.make_parts(&self.0.layout, direction);
         }
     }
 
-    /// Moves the packed bytes `range` of `count` instances in `direction`, as [`Committed::range_raw`] does, by what is made: it compiles nothing, takes
-    /// no lock, starts no thread and allocates nothing, but for the comparison of [`Config::check`](crate::engine::Config::check). For callers inside a
-    /// runtime's progress.
+    /// Moves the packed bytes `range` of `count` instances in `direction`, like
+    /// [`Committed::range_raw`], but only with the kernels that exist already. It compiles nothing,
+    /// takes no lock, starts no thread and allocates nothing, except for the comparison that
+    /// [`Config::check`](crate::engine::Config::check) asks for. It is meant for callers inside the
+    /// progress engine of a runtime.
     ///
     /// # Safety
-    /// As [`Committed::range_raw`].
+    /// The promises of [`Committed::range_raw`] must hold.
     pub(crate) unsafe fn range_made(
         &self,
         direction: Direction,
@@ -40,12 +45,15 @@ impl Committed {
         let whole = range.start == 0 && self.packed_size(count) == Ok(range.end);
         let entry = EntryPoint::from_ptr(entry_points[direction as usize].load(Acquire));
         if let Some(entry) = entry.filter(|_| whole) {
-            // SAFETY: the entry point of this layout's kernel, which lives as long as `self`; the rest is as the caller promises.
+            // SAFETY: this is the entry point of a kernel of `layout`, which `self` keeps alive.
+            // The range is the whole stream of `count` instances, whose memory is as the caller
+            // promises.
             return unsafe { entry.call(user.wrapping_offset(*origin), packed, count) };
         }
         let call = Call { direction, user, packed, count, range: range.clone() };
         let (user, from) = (user.wrapping_offset(*origin), packed.wrapping_sub(range.start as usize));
-        // SAFETY: only blocks of this nest inside the range are moved, which the caller vouches for.
+        // SAFETY: only blocks of this nest inside the range are moved, and the caller promises that
+        // these are valid.
         unsafe {
             let memory = Buffers::new(user, from, direction, engine.config().level);
             engine.range_made(layout, &memory, count, range);
@@ -57,20 +65,27 @@ impl Committed {
 }
 
 impl LayoutCopy {
-    /// Makes the kernel that [`LayoutCopy::copy_made`] goes by, as far as the mode compiles. Whether instances of the source go by it whole.
+    /// Makes the kernel that [`LayoutCopy::copy_made`] uses, if the mode compiles. Returns true if
+    /// that kernel moves whole instances of the source, so that it can copy any number of them.
     pub(crate) fn make(&self) -> bool {
         let size = self.from().datatype().size() as u64;
         self.kernel_made().is_some_and(|period| size.is_multiple_of(period))
     }
 
-    /// Copies `count` instances at `src` to as many at `dst`, of the same datatype or one that is as long, by the kernel that is made: it compiles nothing,
-    /// takes no lock and allocates nothing. False: there is none, or the memories overlap, or values are combined; what is at `dst` is then undefined
-    /// where both map it, and all is to be copied in another way. For callers inside a runtime's progress.
+    /// Copies `count` instances at `src` to `count` instances at `dst` with the kernel that exists
+    /// already. Both datatypes must have the same size. It compiles nothing, takes no lock and
+    /// allocates nothing. It is meant for callers inside the progress engine of a runtime.
+    ///
+    /// Returns true if all bytes were copied. Returns false if there is no kernel, if the kernel
+    /// does not move whole instances, if the memories overlap, or if this copy combines values. The
+    /// mapped bytes at `dst` are undefined then, and the caller must copy everything in another
+    /// way.
     ///
     /// # Safety
-    /// As [`LayoutCopy::copy_raw`]; [`LayoutCopy::make`] must have been called.
+    /// The promises of [`LayoutCopy::copy_raw`] must hold, and [`LayoutCopy::make`] must have been
+    /// called.
     pub(crate) unsafe fn copy_made(&self, src: *const u8, dst: *mut u8, count: u64) -> bool {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { self.whole_raw(src, dst, count) }
     }
 }

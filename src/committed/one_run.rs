@@ -1,21 +1,21 @@
-//! Calls that copy one run of bytes.
+//! Recognition of calls that copy one contiguous run of bytes.
 
 use crate::nest::{LoopNest, Node, Normal, Offsets, Quantity};
 
-/// How many instances are one run of bytes.
+/// Numbers of instances that are one contiguous run of bytes, in packing order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Run {
-    /// Not even one.
+    /// Not even one instance is a run, or calls need more than one copy.
     None,
-    /// One alone, such as a plane or a row of an array.
+    /// A single instance is a run, such as a plane or a row of an array, but several are not.
     One,
-    /// Any number.
+    /// Any number of instances is a run.
     Any,
 }
 
 impl Run {
-    /// Returns what `nest` says.
-    pub(super) fn of(nest: &LoopNest<Normal>) -> Run {
+    /// Returns which numbers of instances of `nest` are a run of bytes that begins at its offset 0.
+    pub(super) fn from_nest(nest: &LoopNest<Normal>) -> Run {
         match nest.body(nest.root()) {
             [Node::Copy { at: Offsets::ZERO, n: Quantity { per_count: true, .. }, .. }] => Run::Any,
             [Node::Loop { at: Offsets::ZERO, trip: Quantity { k: 1, per_count: true }, body, .. }]
@@ -27,10 +27,11 @@ impl Run {
         }
     }
 
-    /// Says whether so many instances are.
+    /// Returns true if `count` instances are one run of bytes. For [`Run::One`], 0 instances are
+    /// not.
     #[inline(always)]
-    pub(super) fn is_of(self, count: u64) -> bool {
-        // Of most types neither: one comparison.
+    pub(super) fn covers(self, count: u64) -> bool {
+        // Most types are `Run::None`, for which the first comparison suffices.
         self != Run::None && (self == Run::Any || count == 1)
     }
 }

@@ -1,4 +1,6 @@
-//! A committed datatype under a leaf operation other than that of bytes: looked up once, kept by the caller, compiled by its first call.
+//! Committed datatypes under a leaf operation other than a copy of bytes. The caller looks the
+//! handle up once and keeps it; the layout is compiled by a call, as the mode says, and not at
+//! commit.
 
 mod definition;
 
@@ -89,12 +91,12 @@ impl CommittedOperation {
         &self.0.committed
     }
 
-    /// Returns the layout that serves it.
+    /// Returns the layout of values that serves calls.
     pub(super) fn layout(&self) -> &Arc<CompiledLayout<Value>> {
         &self.0.layout
     }
 
-    /// Returns the bytes between the buffer address and where the nest begins.
+    /// Returns the bytes to add to a buffer address, to get the address at which the nest begins.
     pub(super) fn origin(&self) -> isize {
         self.0.origin
     }
@@ -122,12 +124,13 @@ impl CommittedOperation {
         self.0.layout.nest()
     }
 
-    /// Returns the kernel of `direction`, compiled now if the mode compiles; none where values are converted one by one.
+    /// Returns the kernel of `direction`, and compiles it now if the mode compiles at all. Returns
+    /// none if values are moved without a kernel.
     pub(crate) fn kernel(&self, direction: Direction) -> Option<&Arc<Kernel>> {
         self.kernel_for(direction, u64::MAX)
     }
 
-    /// One line on how `direction` is served.
+    /// Returns one line that describes how calls of `direction` are served.
     pub(crate) fn schedule(&self, direction: Direction) -> String {
         match self.0.layout.served(direction) {
             None => "not compiled yet".to_owned(),
@@ -182,7 +185,7 @@ impl CommittedOperation {
     /// # Safety
     /// As [`Committed::pack_raw`], with [`CommittedOperation::packed_size`] bytes at `packed`.
     pub unsafe fn pack_raw(&self, user: *const u8, count: u64, packed: *mut u8) -> Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe {
             self.range_raw(Direction::Pack, user.cast_mut(), count, packed, 0..self.packed_size(count)?)
         }
@@ -208,16 +211,17 @@ impl CommittedOperation {
     /// # Safety
     /// As [`CommittedOperation::pack_raw`], with reading and writing exchanged.
     pub unsafe fn unpack_raw(&self, packed: *const u8, count: u64, user: *mut u8) -> Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe {
             self.range_raw(Direction::Unpack, user, count, packed.cast_mut(), 0..self.packed_size(count)?)
         }
     }
 
-    /// Whether anything moves in a direction, be it empty.
+    /// Checks that the operation exists in `direction`, which callers need even if nothing is
+    /// moved.
     ///
     /// # Errors
-    /// Class `Op`: a reduction is not packed.
+    /// Returns class `Op` for packing under a reduction.
     pub(crate) fn check_direction(&self, direction: Direction) -> Result<()> {
         match (direction, self.operation()) {
             (Direction::Pack, Operation::Reduce(op)) => {
@@ -229,13 +233,16 @@ impl CommittedOperation {
         }
     }
 
-    /// Moves the whole values in the packed bytes `range` of `count` instances in `direction`; `packed` points to byte `range.start`.
+    /// Moves the whole values in the packed bytes `range` of `count` instances in `direction`.
+    /// `packed` is the address of packed byte `range.start`.
     ///
     /// # Errors
-    /// As [`CommittedOperation::pack_raw`] and [`CommittedOperation::unpack_raw`].
+    /// Returns the errors of [`CommittedOperation::pack_raw`] or
+    /// [`CommittedOperation::unpack_raw`], and class `Op` for packing under a reduction.
     ///
     /// # Safety
-    /// As [`CommittedOperation::pack_raw`] and [`CommittedOperation::unpack_raw`], for the values inside the range; `range` must lie inside the packed stream.
+    /// The promises of [`CommittedOperation::pack_raw`] or [`CommittedOperation::unpack_raw`] must
+    /// hold for the values inside the range, and `range` must lie inside the packed stream.
     pub(crate) unsafe fn range_raw(
         &self,
         direction: Direction,
@@ -253,6 +260,8 @@ impl CommittedOperation {
         if calls::counting() {
             calls::count(kind, bytes);
         }
+        // Only calls of the whole stream go to a kernel, which may be compiled now. The executor of
+        // values moves ranges, and whole calls that have no kernel.
         let moved = user.wrapping_offset(self.0.origin);
         let whole = bytes == self.packed_size(count)?;
         let kernel = whole.then(|| self.kernel_for(direction, bytes)).flatten();
@@ -260,20 +269,23 @@ impl CommittedOperation {
         tracing::trace!(target: "ddtc", %kind, bytes, by, "call");
         let engine = self.0.committed.engine();
         let done = if let Some(kernel) = kernel {
-            // SAFETY: the kernel was made for this nest, and the caller vouches for its memory.
+            // SAFETY: the kernel was made for the nest of this layout, which begins at `moved`. The
+            // range is the whole stream, and the caller promises that its memory is valid.
             unsafe { kernel.call(moved, packed, count) };
             Ok(())
         } else {
             let start = packed.wrapping_sub(range.start as usize);
-            // SAFETY: only values of this nest inside the range are moved, which the caller vouches for.
+            // SAFETY: only values of this nest inside the range are moved, and the caller promises
+            // that these are valid.
             let memory = unsafe { Buffers::new(moved, start, direction, engine.config().level) };
             engine.apply(self.datatype(), &self.0.layout, &memory, count, range.clone())
         };
-        // What a reduction found is gone: there is nothing to compare with.
+        // Check mode compares conversions only: a reduction overwrites the values that it has read,
+        // so there is nothing left to compare its result with.
         if !engine.config().check || self.operation() != Operation::External32 {
             return done;
         }
-        // SAFETY: as the caller promises, just after the call.
+        // SAFETY: the promises of the caller still hold just after the call.
         unsafe { self.0.compare(&Call { direction, user, packed, count, range }, done) }
     }
 
@@ -296,7 +308,8 @@ impl CommittedOperation {
     /// As [`Committed::pack`], with nothing written; as [`CommittedOperation::pack_raw`].
     pub fn pack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole(("src", src.len()), origin, count, ("dst", dst.len()))?;
-        // SAFETY: all instances lie inside `src` and the packed bytes inside `dst`, as just checked; the borrows keep them apart.
+        // SAFETY: `whole` has checked that all instances lie inside `src` and the packed bytes
+        // inside `dst`. The borrows keep the two apart.
         unsafe { self.pack_raw(src.as_ptr().wrapping_add(origin), count, dst.as_mut_ptr()) }?;
         Ok(n)
     }
@@ -318,7 +331,8 @@ impl CommittedOperation {
     /// As [`CommittedOperation::pack`].
     pub fn unpack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole(("dst", dst.len()), origin, count, ("src", src.len()))?;
-        // SAFETY: as in `pack`, with the sides exchanged.
+        // SAFETY: `whole` has checked that all instances lie inside `dst` and the packed bytes
+        // inside `src`. The borrows keep the two apart.
         unsafe { self.unpack_raw(src.as_ptr(), count, dst.as_mut_ptr().wrapping_add(origin)) }?;
         Ok(n)
     }
@@ -352,7 +366,9 @@ impl CommittedOperation {
         let range = self.range(("src", src.len()), origin, count, offset, dst.len())?;
         let n = (range.end - range.start) as usize;
         let user = src.as_ptr().wrapping_add(origin).cast_mut();
-        // SAFETY: all instances lie inside `src` and the range inside `dst`, as just checked; packing only reads `src`.
+        // SAFETY: `range` has checked that all instances lie inside `src`, and has cut the range to
+        // the length of `dst`. Packing only reads `src`, so the cast to a mutable pointer is
+        // harmless.
         unsafe { self.range_raw(Direction::Pack, user, count, dst.as_mut_ptr(), range) }?;
         Ok(n)
     }
@@ -383,12 +399,19 @@ impl CommittedOperation {
         let range = self.range(("dst", dst.len()), origin, count, offset, src.len())?;
         let n = (range.end - range.start) as usize;
         let user = dst.as_mut_ptr().wrapping_add(origin);
-        // SAFETY: as in `pack_range`, with the sides exchanged; unpacking only reads `src`.
+        // SAFETY: `range` has checked that all instances lie inside `dst`, and has cut the range to
+        // the length of `src`. Unpacking only reads `src`, so the cast to a mutable pointer is
+        // harmless.
         unsafe { self.range_raw(Direction::Unpack, user, count, src.as_ptr().cast_mut(), range) }?;
         Ok(n)
     }
 
-    /// Checks both sides of a whole call and returns the packed size.
+    /// Checks both slices of a call of `count` whole instances and returns the packed size in
+    /// bytes.
+    ///
+    /// # Errors
+    /// Returns class `Buffer` if an instance leaves the user slice, `Count` if the packed size
+    /// overflows, and `Truncate` if the packed slice is too short.
     fn whole(
         &self,
         user: (&'static str, usize),
@@ -418,10 +441,13 @@ impl CommittedOperation {
         self.whole_values(count, offset, max_bytes as u64)
     }
 
-    /// Returns the whole values among at most `max_bytes` bytes from packed byte `offset` of `count` instances on: a range for [`CommittedOperation::range_raw`].
+    /// Returns the range of the packed stream of `count` instances that begins at `offset` and
+    /// contains as many whole values as `max_bytes` bytes hold. [`CommittedOperation::range_raw`]
+    /// takes such a range.
     ///
     /// # Errors
-    /// As [`CommittedOperation::pack_range`] for `offset`.
+    /// Returns class `Arg` if `offset` lies past the stream or inside a value, and class `Count` if
+    /// the packed size overflows.
     pub(crate) fn whole_values(&self, count: u64, offset: u64, max_bytes: u64) -> Result<Range<u64>> {
         let name = self.operation().name();
         let total = self.packed_size(count)?;

@@ -1,4 +1,4 @@
-//! Calls that are split over threads.
+//! Calls of pack and unpack that are split over several threads.
 
 use std::ops::Range;
 
@@ -6,7 +6,9 @@ use super::Inner;
 use crate::kind::Direction;
 
 impl Inner {
-    /// Whether a call is to be split: large enough, and no user byte is written by two threads.
+    /// Returns true if a call is to be split over threads: the configuration allows several, the
+    /// call has enough bytes, and no two threads would write the same user byte. Unpacking is split
+    /// only if the user bytes of all instances are known to be disjoint.
     pub(super) fn splits(&self, direction: Direction, count: u64, bytes: u64) -> bool {
         let config = self.engine.config();
         config.threads > 1
@@ -14,10 +16,13 @@ impl Inner {
             && (direction == Direction::Pack || self.layout.nest().disjoint().holds(count))
     }
 
-    /// One piece of the packed range per thread; the pieces end on cache lines of the packed buffer.
+    /// Moves `count` instances with one piece of the packed stream per thread, and returns when all
+    /// pieces are done. All pieces but the last have the same length, a multiple of 64 bytes. If
+    /// the packed buffer is aligned to cache lines, no two threads thus write to the same line of
+    /// it.
     ///
     /// # Safety
-    /// As [`Inner::run`].
+    /// The promises of [`Inner::run`] must hold, and [`Inner::splits`] must have returned true.
     pub(super) unsafe fn run_parallel(
         &self,
         direction: Direction,
@@ -34,24 +39,27 @@ impl Inner {
                 let range = (i * piece).min(bytes)..((i + 1) * piece).min(bytes);
                 let work = move || {
                     let (user, packed) = (user, packed);
-                    // SAFETY: as the caller promises; the pieces are disjoint on the side that is written.
+                    // SAFETY: the caller promises valid memory. The pieces do not overlap in the
+                    // packed stream, and `splits` has shown that they do not overlap in user memory
+                    // when that is written.
                     unsafe { self.piece(direction, user.0, packed.0, count, range) };
                 };
                 if i * piece < bytes && std::thread::Builder::new().spawn_scoped(scope, work.clone()).is_err()
                 {
-                    // No thread to be had: this one does the piece.
+                    // The system refused a thread, so the calling thread moves this piece itself.
                     work();
                 }
             }
-            // SAFETY: as above.
+            // SAFETY: the caller promises valid memory, and this piece overlaps none of the others
+            // on the side that is written.
             unsafe { self.piece(direction, user.0, packed.0, count, 0..piece.min(bytes)) };
         });
     }
 
-    /// One thread's part of a call.
+    /// Moves the packed bytes `range`, which are the piece of one thread.
     ///
     /// # Safety
-    /// As [`Inner::walk`].
+    /// The promises of [`Inner::walk`] must hold.
     unsafe fn piece(
         &self,
         direction: Direction,
@@ -61,14 +69,15 @@ impl Inner {
         range: Range<u64>,
     ) {
         tracing::trace!(target: "ddtc", %direction, from = range.start, to = range.end, "piece");
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { self.walk(direction, user, packed, count, range) }
     }
 }
 
-/// A caller's address, on its way to a thread of the same call.
+/// Address from the caller that is passed to the threads of one call.
 #[derive(Clone, Copy)]
 struct Shared(*mut u8);
 
-// SAFETY: the address is only used for pieces of one call, whose caller vouches for all of its bytes; pieces do not overlap.
+// SAFETY: the threads use the address only for pieces of one call. Its caller promises that all
+// bytes of the call are valid, and two threads do not write the same byte.
 unsafe impl Send for Shared {}

@@ -1,4 +1,5 @@
-//! Ranges of the packed stream: checked once, and moved by the shortest way that a call may take.
+//! Pack and unpack of ranges of the packed stream. A range is checked once, and then moved by the
+//! fastest of the executors that can serve it.
 
 use std::ops::Range;
 
@@ -11,11 +12,12 @@ use crate::kind::Direction;
 use crate::micro::run;
 
 impl Committed {
-    /// Moves the packed bytes `range` of `count` instances in `direction`; `packed` points to byte `range.start`.
+    /// Moves the packed bytes `range` of `count` instances in `direction`. `packed` is the address
+    /// of packed byte `range.start`.
     ///
     /// # Safety
-    /// As [`Committed::pack_raw`] and [`Committed::unpack_raw`], for the mapped bytes inside the range; `range` must lie inside
-    /// the packed stream.
+    /// The promises of [`Committed::pack_raw`] or [`Committed::unpack_raw`] must hold for the
+    /// mapped bytes inside the range, and `range` must lie inside the packed stream.
     #[inline]
     pub(crate) unsafe fn range_raw(
         &self,
@@ -26,14 +28,16 @@ impl Committed {
         range: Range<u64>,
     ) {
         let whole = range.start == 0 && self.packed_size(count) == Ok(range.end);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { self.part_raw(direction, user, count, packed, range, whole) }
     }
 
-    /// As [`Committed::range_raw`]; `whole` says whether the range is the stream.
+    /// Moves a range like [`Committed::range_raw`]. `whole` says whether the range is the whole
+    /// stream.
     ///
     /// # Safety
-    /// As [`Committed::range_raw`].
+    /// The promises of [`Committed::range_raw`] must hold, and `whole` must be true only if the
+    /// range is the whole stream.
     #[inline(always)]
     unsafe fn part_raw(
         &self,
@@ -45,13 +49,13 @@ impl Committed {
         whole: bool,
     ) {
         let inner = &*self.0;
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe {
             if whole {
                 inner.run_whole(direction, user, packed, count);
             } else if !inner.plain || calls::counting() {
                 inner.range_slow(direction, user, count, packed, range);
-            } else if inner.run.is_of(count) {
+            } else if inner.run.covers(count) {
                 inner.range_run(direction, user, packed, range);
             } else if inner.layout.has_strips() {
                 inner.range_strip(direction, user, count, packed, range);
@@ -93,7 +97,9 @@ impl Committed {
             self.range("pack_range", ("src", src.len()), origin, count, offset, dst.len())?;
         let n = (range.end - range.start) as usize;
         let user = src.as_ptr().wrapping_add(origin).cast_mut();
-        // SAFETY: all instances lie inside `src` and the range inside `dst`, as just checked; packing only reads `src`.
+        // SAFETY: `range` has checked that all instances lie inside `src`, and has cut the range to
+        // the length of `dst`. Packing only reads `src`, so the cast to a mutable pointer is
+        // harmless.
         unsafe { self.part_raw(Direction::Pack, user, count, dst.as_mut_ptr(), range, whole) };
         Ok(n)
     }
@@ -125,12 +131,15 @@ impl Committed {
             self.range("unpack_range", ("dst", dst.len()), origin, count, offset, src.len())?;
         let n = (range.end - range.start) as usize;
         let user = dst.as_mut_ptr().wrapping_add(origin);
-        // SAFETY: as in `pack_range`, with the sides exchanged; unpacking only reads `src`.
+        // SAFETY: `range` has checked that all instances lie inside `dst`, and has cut the range to
+        // the length of `src`. Unpacking only reads `src`, so the cast to a mutable pointer is
+        // harmless.
         unsafe { self.part_raw(Direction::Unpack, user, count, src.as_ptr().cast_mut(), range, whole) };
         Ok(n)
     }
 
-    /// Checks a call of a part and returns that part, and whether it is all.
+    /// Checks the arguments of a call for a range. Returns the range of the packed stream to move,
+    /// and whether that is the whole stream.
     #[inline(always)]
     fn range(
         &self,
@@ -142,7 +151,8 @@ impl Committed {
         max_bytes: usize,
     ) -> Result<(Range<u64>, bool)> {
         if self.plainly_inside(user.1, origin, count) {
-            // A plain size times a plain count.
+            // `plainly_inside` has shown that the datatype has small bounds and that the count is
+            // below 2^31, so this product is below 2^62.
             let total = u64::from(self.0.small) * count;
             if offset <= total {
                 return Ok(part(total, offset, max_bytes));
@@ -151,7 +161,11 @@ impl Committed {
         self.range_anywhere(operation, user, origin, count, offset, max_bytes)
     }
 
-    /// As [`Committed::range`], where it does not show at once.
+    /// Does the work of [`Committed::range`] when the fast checks do not suffice.
+    ///
+    /// # Errors
+    /// Returns class `Buffer` if an instance leaves the user slice, `Count` if the packed size
+    /// overflows, and `Arg` if `offset` lies past the end of the stream.
     #[inline(never)]
     fn range_anywhere(
         &self,
@@ -173,10 +187,11 @@ impl Committed {
 }
 
 impl Inner {
-    /// A part of the stream of instances that are one run of bytes.
+    /// Moves a range of instances that are one contiguous run of bytes, by one copy.
     ///
     /// # Safety
-    /// As [`Committed::range_raw`].
+    /// The promises of [`Committed::range_raw`] must hold, and `run` must cover the number of
+    /// instances.
     #[inline(never)]
     unsafe fn range_run(&self, direction: Direction, user: *mut u8, packed: *mut u8, range: Range<u64>) {
         let user = user.wrapping_offset(self.origin).wrapping_add(range.start as usize);
@@ -184,14 +199,17 @@ impl Inner {
             Direction::Pack => (user, packed),
             Direction::Unpack => (packed, user),
         };
-        // SAFETY: instances are one run of bytes on either side, one behind the other, and their memory is as the caller promises.
+        // SAFETY: the instances are one run of bytes on both sides, so the range is contiguous in
+        // both memories. The caller promises that its bytes are valid and do not overlap.
         unsafe { run::copy(dst, src, (range.end - range.start) as usize) }
     }
 
-    /// A part of the stream, which mostly lies in one loop of copies, where calls need nothing more than to be moved.
+    /// Moves a range of a layout that contains loops over single copies. If the whole range lies in
+    /// one such loop, which is usual, the loop is executed directly. No call is counted or
+    /// compared.
     ///
     /// # Safety
-    /// As [`Committed::range_raw`].
+    /// The promises of [`Committed::range_raw`] must hold.
     #[inline(never)]
     unsafe fn range_strip(
         &self,
@@ -201,7 +219,8 @@ impl Inner {
         packed: *mut u8,
         range: Range<u64>,
     ) {
-        // SAFETY: as the caller promises, in both ways; only bytes of this layout inside the range are moved.
+        // SAFETY: both branches move only bytes of this layout inside the range, and the caller
+        // promises that these are valid.
         unsafe {
             if let Some(strip) = Engine::strip(&self.layout, range.clone()) {
                 strip.run(&self.buffers(direction, user, packed.wrapping_sub(range.start as usize)));
@@ -211,10 +230,11 @@ impl Inner {
         }
     }
 
-    /// As [`Inner::range_strip`], of a part that lies anywhere.
+    /// Moves any range, with kernels for the whole iterations inside it. No call is counted or
+    /// compared.
     ///
     /// # Safety
-    /// As [`Committed::range_raw`].
+    /// The promises of [`Committed::range_raw`] must hold.
     #[inline(never)]
     unsafe fn range_cut(
         &self,
@@ -224,13 +244,17 @@ impl Inner {
         packed: *mut u8,
         range: Range<u64>,
     ) {
-        // SAFETY: only bytes of this layout inside the range are moved, which the caller vouches for.
+        // SAFETY: only bytes of this layout inside the range are moved, and the caller promises
+        // that these are valid.
         let memory = unsafe { self.buffers(direction, user, packed.wrapping_sub(range.start as usize)) };
         self.engine.range_compiled(&self.layout, &memory, count, range);
     }
 
+    /// Moves any range in any mode and configuration. It counts the call if calls are counted, and
+    /// compares the result with the definition in check mode.
+    ///
     /// # Safety
-    /// As [`Committed::range_raw`].
+    /// The promises of [`Committed::range_raw`] must hold.
     #[cold]
     unsafe fn range_slow(
         &self,
@@ -245,7 +269,8 @@ impl Inner {
         }
         let config = self.engine.config();
         let call = Call { direction, user, packed, count, range: range.clone() };
-        // SAFETY: the walker and the definition move only bytes of the layout inside the range, which the caller vouches for.
+        // SAFETY: the interpreter and the definition move only bytes of the layout inside the
+        // range, and the caller promises that these are valid.
         unsafe {
             if config.mode == Mode::Off {
                 self.define(&call);
@@ -259,7 +284,8 @@ impl Inner {
     }
 }
 
-/// At most `max_bytes` bytes of a stream of `total` bytes, from `offset` on, and whether that is all of it.
+/// Returns the range of at most `max_bytes` bytes from `offset` on in a stream of `total` bytes,
+/// and whether that is the whole stream. `offset` must not exceed `total`.
 #[inline(always)]
 fn part(total: u64, offset: u64, max_bytes: usize) -> (Range<u64>, bool) {
     let left = total - offset;

@@ -1,6 +1,8 @@
-//! Raw calls that belong to the workspace, not to the interface: ranges, and calls that make nothing.
+//! Traits with raw calls for the other members of the workspace, which are not part of the
+//! interface: calls for ranges, and calls that compile nothing.
 //!
-//! Each calls the method of the same name that the type has inside the library, which documents it.
+//! Each method calls the crate's own method of the same name on the type, which has the
+//! documentation.
 
 use std::ops::Range;
 
@@ -9,7 +11,7 @@ use crate::error::Result;
 use crate::kind::Direction;
 
 mod sealed {
-    /// Keeps the traits to the types of this library.
+    /// Supertrait that keeps other crates from implementing the traits of this module.
     pub trait Sealed {}
 
     impl Sealed for super::Committed {}
@@ -17,18 +19,21 @@ mod sealed {
     impl Sealed for super::LayoutCopy {}
 }
 
-/// Raw calls of [`Committed`] for the workspace.
+/// Raw calls of [`Committed`] for the other members of the workspace.
 pub trait RawCalls: sealed::Sealed {
-    /// Moves as [`Committed::pack_raw`] or [`Committed::unpack_raw`] do, if that needs nothing to be made.
+    /// Moves `count` whole instances if that needs no compile and no counting, and returns whether
+    /// it did. If it returns false, nothing has been moved.
     ///
     /// # Safety
-    /// As [`Committed::pack_raw`] and [`Committed::unpack_raw`].
+    /// The promises of [`Committed::pack_raw`] or [`Committed::unpack_raw`] must hold.
     unsafe fn try_raw(&self, direction: Direction, user: *mut u8, count: u64, packed: *mut u8) -> bool;
 
-    /// Moves a part of the packed stream.
+    /// Moves the packed bytes `range` of `count` instances. `packed` is the address of packed byte
+    /// `range.start`.
     ///
     /// # Safety
-    /// As [`Committed::pack_raw`] and [`Committed::unpack_raw`], for the bytes inside the range; `range` must lie inside the stream.
+    /// The promises of [`Committed::pack_raw`] or [`Committed::unpack_raw`] must hold for the bytes
+    /// inside the range, and `range` must lie inside the packed stream.
     unsafe fn range_raw(
         &self,
         direction: Direction,
@@ -38,10 +43,10 @@ pub trait RawCalls: sealed::Sealed {
         range: Range<u64>,
     );
 
-    /// Moves a part of the packed stream by what is made.
+    /// Moves a range like [`RawCalls::range_raw`], but only with kernels that exist already.
     ///
     /// # Safety
-    /// As [`RawCalls::range_raw`].
+    /// The promises of [`RawCalls::range_raw`] must hold.
     unsafe fn range_made(
         &self,
         direction: Direction,
@@ -55,7 +60,7 @@ pub trait RawCalls: sealed::Sealed {
 impl RawCalls for Committed {
     #[inline]
     unsafe fn try_raw(&self, direction: Direction, user: *mut u8, count: u64, packed: *mut u8) -> bool {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { Committed::try_raw(self, direction, user, count, packed) }
     }
 
@@ -68,7 +73,7 @@ impl RawCalls for Committed {
         packed: *mut u8,
         range: Range<u64>,
     ) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { Committed::range_raw(self, direction, user, count, packed, range) }
     }
 
@@ -81,21 +86,23 @@ impl RawCalls for Committed {
         packed: *mut u8,
         range: Range<u64>,
     ) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { Committed::range_made(self, direction, user, count, packed, range) }
     }
 }
 
-/// Raw calls of [`CommittedOperation`] for the workspace.
+/// Raw calls of [`CommittedOperation`] for the other members of the workspace.
 pub trait RawOperationCalls: sealed::Sealed {
-    /// Moves the whole values in a part of the packed stream.
+    /// Moves the whole values in the packed bytes `range` of `count` instances. `packed` is the
+    /// address of packed byte `range.start`.
     ///
     /// # Errors
-    /// As [`CommittedOperation::pack_raw`] and [`CommittedOperation::unpack_raw`].
+    /// Returns the errors of [`CommittedOperation::pack_raw`] or
+    /// [`CommittedOperation::unpack_raw`], and class `Op` for packing under a reduction.
     ///
     /// # Safety
-    /// As [`CommittedOperation::pack_raw`] and [`CommittedOperation::unpack_raw`], for the values inside the range; `range` must lie
-    /// inside the stream.
+    /// The promises of [`CommittedOperation::pack_raw`] or [`CommittedOperation::unpack_raw`] must
+    /// hold for the values inside the range, and `range` must lie inside the packed stream.
     unsafe fn range_raw(
         &self,
         direction: Direction,
@@ -105,13 +112,15 @@ pub trait RawOperationCalls: sealed::Sealed {
         range: Range<u64>,
     ) -> Result<()>;
 
-    /// Combines `count` instances at `from` with those at `user`.
+    /// Combines `count` instances at `from` with those at `user`, where the results go.
     ///
     /// # Errors
-    /// Class `Op` where the operation is no reduction; a packed size beyond 63 bits.
+    /// Returns class `Op` if the operation is not a reduction, and class `Count` if the packed size
+    /// of all instances does not fit into 63 bits.
     ///
     /// # Safety
-    /// All instances are readable at both, writable at `user`, and do not overlap between the two.
+    /// All instances must be readable at both addresses and writable at `user`. The instances at
+    /// `from` must not overlap those at `user`.
     unsafe fn combine_raw(&self, from: *const u8, count: u64, user: *mut u8) -> Result<()>;
 }
 
@@ -125,30 +134,33 @@ impl RawOperationCalls for CommittedOperation {
         packed: *mut u8,
         range: Range<u64>,
     ) -> Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { CommittedOperation::range_raw(self, direction, user, count, packed, range) }
     }
 
     #[inline]
     unsafe fn combine_raw(&self, from: *const u8, count: u64, user: *mut u8) -> Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { CommittedOperation::combine_raw(self, from, count, user) }
     }
 }
 
-/// Raw calls of [`LayoutCopy`] for the workspace.
+/// Raw calls of [`LayoutCopy`] for the other members of the workspace.
 pub trait RawCopyCalls: sealed::Sealed {
-    /// Copies `count` instances at `src` to as many at `dst` by the kernel that is made, and says whether it did.
+    /// Copies `count` instances at `src` to `count` instances at `dst` with the kernel that exists
+    /// already. Returns true if it copied all of them; if not, the mapped bytes at `dst` are
+    /// undefined.
     ///
     /// # Safety
-    /// As [`LayoutCopy::copy_raw`]; `LayoutCopy::make` must have been called.
+    /// The promises of [`LayoutCopy::copy_raw`] must hold, and `LayoutCopy::make` must have been
+    /// called.
     unsafe fn copy_made(&self, src: *const u8, dst: *mut u8, count: u64) -> bool;
 }
 
 impl RawCopyCalls for LayoutCopy {
     #[inline]
     unsafe fn copy_made(&self, src: *const u8, dst: *mut u8, count: u64) -> bool {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { LayoutCopy::copy_made(self, src, dst, count) }
     }
 }

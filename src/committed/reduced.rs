@@ -1,5 +1,5 @@
-//! Reductions that are more than an operation on the way from the stream: from one buffer to another of the same layout, and by functions of the
-//! caller's own (MPI 5.0, 6.9.5 and 6.9.7).
+//! Reductions that are not part of an unpack by a built-in operation: from one buffer to another of
+//! the same layout, and by functions of the caller (MPI 5.0, 6.9.5 and 6.9.7).
 
 use super::{Committed, CommittedOperation};
 use crate::calls;
@@ -10,14 +10,17 @@ use crate::micro::Buffers;
 use crate::micro::buffers::Element;
 
 impl CommittedOperation {
-    /// Combines `count` instances at `from` with those at `user`, element by element in the order of the type map: `user = op(from, user)`, as
-    /// `MPI_Reduce_local` does. Both are buffer addresses as MPI means them.
+    /// Combines `count` instances at `from` with those at `user`, element by element in the order
+    /// of the type map, as `MPI_Reduce_local` does: `user = op(from, user)`. Both addresses are
+    /// those of displacement 0 of the first instance.
     ///
     /// # Errors
-    /// Class `Op` where the operation is no reduction; a packed size beyond 63 bits.
+    /// Returns class `Op` if the operation is not a reduction, and class `Count` if the packed size
+    /// of all instances does not fit into 63 bits.
     ///
     /// # Safety
-    /// All instances are readable at both, writable at `user`, and do not overlap between the two.
+    /// All instances must be readable at both addresses and writable at `user`. The instances at
+    /// `from` must not overlap those at `user`.
     pub(crate) unsafe fn combine_raw(&self, from: *const u8, count: u64, user: *mut u8) -> Result<()> {
         let operation = self.operation();
         let Operation::Reduce(op) = operation else {
@@ -33,13 +36,15 @@ impl CommittedOperation {
         }
         let engine = self.committed().engine();
         let (from, user) = (from.wrapping_offset(self.origin()), user.wrapping_offset(self.origin()));
-        // SAFETY: only values of this nest are touched, at their places in the user's layout on both sides, which the caller vouches for.
+        // SAFETY: only values of this nest are touched, at their places in this layout on both
+        // sides, and the caller promises that these are valid and do not overlap.
         let memory = unsafe { Buffers::new(user, from.cast_mut(), Direction::Unpack, engine.config().level) };
         engine.combine(self.layout(), op, &memory, count)
     }
 }
 
-/// Hands the elements of a datatype to a function of the caller's: all of one basic type.
+/// Handle that passes the elements of a datatype to a function of the caller. All elements have the
+/// same basic type.
 #[derive(Clone, Debug)]
 pub struct ByFunction {
     applied: CommittedOperation,
@@ -47,14 +52,17 @@ pub struct ByFunction {
 }
 
 impl Committed {
-    /// Returns the handle that hands the elements to a function; none for a type without elements.
+    /// Returns the handle that passes the elements to a function, or none for a type without
+    /// elements.
     ///
     /// # Errors
-    /// Class `Op`, naming the first element that is of another basic type than the first (MPI 5.0, 12.3.4 asks this of accumulate, whose elements
-    /// an operation is called for); class `Type` for unnamed pairs.
+    /// Returns class `Op`, naming the first element whose basic type differs from that of the first
+    /// one. MPI 5.0, 12.3.4 requires one basic type for accumulate, which calls an operation for
+    /// elements. Returns class `Type` for unnamed pairs.
     pub(crate) fn by_function(&self) -> Result<Option<ByFunction>> {
         let Some(element) = self.datatype().only_basic("unpack_reduce")? else { return Ok(None) };
-        // What only copies has the elements as they are; a pair is one with the operations on pairs.
+        // The layout is that of an operation for which each element is one value, in its own form.
+        // For pairs only the operations on pairs do that, and for all other types `Replace` does.
         let op = if element.class() == Class::Pair { Op::Minloc } else { Op::Replace };
         Ok(Some(ByFunction { applied: self.for_operation(Operation::Reduce(op))?, element }))
     }
@@ -66,14 +74,17 @@ impl ByFunction {
         self.element
     }
 
-    /// Calls `f(packed elements, user elements, number)` for rows of elements of `count` instances, in the order of the type map. Both are arrays
-    /// that are aligned for the type: the user's own memory and the stream where these are, else copies.
+    /// Calls `f(packed elements, user elements, number of elements)` for arrays of the elements of
+    /// `count` instances, in the order of the type map. Both arrays are aligned for the basic type.
+    /// They are the stream and the memory of the user if the elements lie there as aligned arrays,
+    /// and copies otherwise. What `f` writes to a copy of user elements is stored to the memory of
+    /// the user.
     ///
     /// # Errors
-    /// A packed size beyond 63 bits.
+    /// Returns class `Count` if the packed size of all instances does not fit into 63 bits.
     ///
     /// # Safety
-    /// As [`CommittedOperation::unpack_raw`].
+    /// The promises of [`CommittedOperation::unpack_raw`] must hold.
     pub unsafe fn unpack_raw(
         &self,
         packed: *const u8,
@@ -92,7 +103,8 @@ impl ByFunction {
         let user = user.wrapping_offset(self.applied.origin());
         let element =
             Element { extent: self.element.extent() as usize, alignment: self.element.alignment() as usize };
-        // SAFETY: only values of this nest are touched, which the caller vouches for.
+        // SAFETY: only values of this nest are touched, and the caller promises that these are
+        // valid.
         let memory =
             unsafe { Buffers::new(user, packed.cast_mut(), Direction::Unpack, engine.config().level) };
         engine.hand_on(self.applied.layout(), element, &memory, count, f)

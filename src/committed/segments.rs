@@ -43,7 +43,11 @@ impl Committed {
         Ok(segments)
     }
 
-    /// Checks that the displacements of all instances fit 64 bits.
+    /// Checks that the displacements of all instances fit into 64 bits. Instances without bytes
+    /// pass.
+    ///
+    /// # Errors
+    /// Returns class `ValueTooLarge` if a displacement does not fit.
     #[cold]
     fn reach(&self, count: u64) -> Result<()> {
         let t = self.datatype();

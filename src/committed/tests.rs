@@ -1,4 +1,5 @@
-//! Faults of kernels and of the walker: a datatype that is served by the layout of another one.
+//! Tests of check mode with wrong executors, which a datatype gets when the layout of another
+//! datatype serves it, and tests of the calls and properties of committed datatypes.
 
 use super::{Committed, Run};
 use crate::datatype::Datatype;
@@ -9,7 +10,8 @@ use crate::kind::Direction;
 use crate::layout::PlacedLayout;
 use crate::segments::Segment;
 
-/// Types whose entries have the same bytes in another order. In the last two they share bytes, so the last writer differs too.
+/// Pairs of types with the same bytes in a different order. In the last two pairs, entries overlap,
+/// so that a different entry is the last to be written.
 const PAIRS: [(&str, &str); 4] = [
     ("hindexed([9, 5], [0, 16], char)", "hindexed([5, 9], [16, 0], char)"),
     ("hvector(100, 1, 24, int)", "hvector(100, 1, -24, resized(0, 4, hindexed([1], [2376], int)))"),
@@ -18,7 +20,7 @@ const PAIRS: [(&str, &str); 4] = [
 ];
 const ROOM: usize = 8192;
 
-/// `t`, served as `layout` is.
+/// Returns a committed type for `t` that moves the bytes of the datatype `layout`.
 fn served_as(engine: &Engine, t: &Datatype, layout: &Datatype) -> Committed {
     let other = engine.commit(layout).unwrap();
     let placed = PlacedLayout { layout: other.0.layout.clone(), origin: other.0.origin as i64 };
@@ -29,8 +31,9 @@ fn bytes(seed: usize) -> Vec<u8> {
     (0..ROOM).map(|i| (i * 31 + i / 7 + seed) as u8).collect()
 }
 
-/// Moves the pieces of the stream that `cuts` make, and compares what comes out with the definition of `t`.
-fn right(c: &Committed, direction: Direction, count: u64, cuts: &[usize]) -> bool {
+/// Moves the stream in pieces between neighbouring `cuts`. Returns true if the result is what the
+/// definition of the datatype gives.
+fn matches_definition(c: &Committed, direction: Direction, count: u64, cuts: &[usize]) -> bool {
     let t = c.datatype();
     let (source, before) = (bytes(1), bytes(2));
     let (mut found, mut wanted) = (before.clone(), before);
@@ -51,12 +54,13 @@ fn right(c: &Committed, direction: Direction, count: u64, cuts: &[usize]) -> boo
     found == wanted
 }
 
-/// Cuts of a stream of `n` bytes: none, and into pieces that end inside of entries.
+/// Returns two ways to cut a stream of `n` bytes: into one piece, and into pieces of 7 bytes, which
+/// end inside of entries.
 fn cuts(n: usize) -> [Vec<usize>; 2] {
     [vec![0, n], (0..n).step_by(7).chain([n]).collect()]
 }
 
-fn each(mode: Mode, check: bool, f: impl Fn(&Engine, [Datatype; 2], Direction, u64, &[usize])) {
+fn for_each_fault(mode: Mode, check: bool, f: impl Fn(&Engine, [Datatype; 2], Direction, u64, &[usize])) {
     for (t, other) in
         PAIRS.map(|(t, other)| (t.parse::<Datatype>().unwrap(), other.parse::<Datatype>().unwrap()))
     {
@@ -74,17 +78,21 @@ fn each(mode: Mode, check: bool, f: impl Fn(&Engine, [Datatype; 2], Direction, u
 #[test]
 fn check_mode_finds_faults_of_whole_calls_and_of_ranges() {
     for mode in [Mode::Interpret, Mode::Lazy, Mode::Commit] {
-        each(mode, false, |engine, [t, other], direction, count, cuts| {
+        for_each_fault(mode, false, |engine, [t, other], direction, count, cuts| {
             let wrong = served_as(engine, &t, &other);
-            assert!(!right(&wrong, direction, count, cuts), "{mode} {direction} {t}: no fault to find");
+            assert!(
+                !matches_definition(&wrong, direction, count, cuts),
+                "{mode} {direction} {t}: no fault to find"
+            );
         });
-        each(mode, true, |engine, [t, other], direction, count, cuts| {
+        for_each_fault(mode, true, |engine, [t, other], direction, count, cuts| {
             let honest = engine.commit(&t).unwrap();
-            assert!(right(&honest, direction, count, cuts), "{mode} {direction} {count} of {t}");
+            assert!(matches_definition(&honest, direction, count, cuts), "{mode} {direction} {count} of {t}");
             assert_eq!(engine.counters().mismatches, 0, "{mode} {direction} {count} of {t}");
             let wrong = served_as(engine, &t, &other);
-            // A wrong unpack of a piece also writes what the piece does not map; that is not put right.
-            let mended = right(&wrong, direction, count, cuts);
+            // A wrong unpack of a piece also writes bytes that the piece does not map. Check mode
+            // does not correct those.
+            let mended = matches_definition(&wrong, direction, count, cuts);
             let mends = direction == Direction::Pack || cuts.len() == 2;
             assert!(mended || !mends, "{mode} {direction} {count} of {t}: not put right");
             assert!(engine.counters().mismatches > 0, "{mode} {direction} {count} of {t}: not counted");
@@ -94,13 +102,14 @@ fn check_mode_finds_faults_of_whole_calls_and_of_ranges() {
 
 #[test]
 fn mode_off_asks_the_definition_alone() {
-    each(Mode::Off, false, |engine, [t, other], direction, count, cuts| {
+    for_each_fault(Mode::Off, false, |engine, [t, other], direction, count, cuts| {
         let wrong = served_as(engine, &t, &other);
-        assert!(right(&wrong, direction, count, cuts), "{direction} {count} of {t}");
+        assert!(matches_definition(&wrong, direction, count, cuts), "{direction} {count} of {t}");
     });
 }
 
-/// Columns of a matrix go in another order only where none of their elements overlaps another: neither a neighbour, nor the next row's first.
+/// The interpreter may move columns of a matrix in another order only if no element overlaps
+/// another one, neither its neighbour nor the first element of the next row.
 #[test]
 fn columns_are_walked_as_they_are_defined() {
     for columns in [
@@ -114,13 +123,17 @@ fn columns_are_walked_as_they_are_defined() {
         let walked = Engine::new(Config { mode: Mode::Interpret, ..Config::default() }).commit(&t).unwrap();
         for (direction, count) in Direction::BOTH.into_iter().flat_map(|d| [(d, 1), (d, 2)]) {
             for cuts in cuts(t.size() as usize * count as usize) {
-                assert!(right(&walked, direction, count, &cuts), "{direction} {count} of {columns}");
+                assert!(
+                    matches_definition(&walked, direction, count, &cuts),
+                    "{direction} {count} of {columns}"
+                );
             }
         }
     }
 }
 
-/// Where entries overlap the last one wins, so earlier ones differ from the stream rightly.
+/// When entries overlap, an unpack leaves the bytes of the last one, so earlier ones rightly differ
+/// from the stream.
 #[test]
 fn check_mode_leaves_overlap_alone() {
     let engine = Engine::new(Config { check: true, ..Config::default() });
@@ -134,7 +147,8 @@ fn check_mode_leaves_overlap_alone() {
     }
 }
 
-/// Segments through a committed type: offsets with its origin, what is refused, levels by the thousand, the cost on the layout.
+/// Segments of a committed type include its origin, are refused if sizes or displacements overflow,
+/// work for thousands of levels, and are kept with the layout and charged to the cache.
 #[test]
 fn segments() {
     let engine = Engine::new(Config { mode: Mode::Interpret, ..Config::default() });
@@ -143,7 +157,8 @@ fn segments() {
     let mut list = [Segment::default(); 4];
     let s = c.segments(2).unwrap();
     assert_eq!(s.fill(0, &mut list), Ok(3));
-    // The extent is 172, from -100 to 72: where the first instance ends the second one begins.
+    // The extent is 172, from -100 to 72. The first instance ends where the second begins, so their
+    // entries there are one segment.
     assert_eq!(list.map(|s| (s.at, s.len)), [(-100, 4), (64, 12), (236, 8), (0, 0)]);
     assert_eq!(s.based(1000).fill(1, &mut list), Ok(2));
     assert_eq!(list[0], Segment { at: 1064, len: 12 });
@@ -169,7 +184,7 @@ fn segments() {
         }
     }
 
-    // Kept beside the layout, and counted.
+    // The table of segments is kept with the layout, which an equal type shares, and charged once.
     let c = committed("hindexed_block(1, [0, 9, 40, 49, 90], vector(2, 1, 2, char))");
     let before = engine.counters().cached_bytes;
     let first = std::ptr::from_ref(c.segments(1).unwrap().runs());
@@ -192,7 +207,7 @@ fn what_serves_a_type_is_named() {
         });
         let strided = engine.commit(&"vector(1000, 1, 2, double)".parse().unwrap()).unwrap();
         for direction in Direction::BOTH {
-            // Both are kernels; the one is code that was there before.
+            // Both engines have a kernel. Only the one with precompiled code did not emit it.
             let schedule = strided.schedule(direction);
             assert!(schedule.contains("strided<8>"), "{schedule}");
             assert_eq!(schedule.starts_with("precompiled "), precompiled, "{schedule}");
@@ -205,7 +220,7 @@ fn runs_of_bytes_are_copied_where_nothing_else_is_asked() {
     let kind = |t: &str, config: Config| Engine::new(config).commit(&t.parse().unwrap()).unwrap().0.run;
     let run = |t: &str, config: Config| kind(t, config) == Run::Any;
     let plain = Config::default;
-    // One behind the other, from displacement 0 or another.
+    // Instances that follow each other without gaps, from displacement 0 or another one.
     for t in ["double", "contiguous(60, double)", "resized(0, 8, hindexed([8], [16], char))"] {
         assert!(run(t, plain()), "{t}");
         for mode in [Mode::Off, Mode::Interpret] {
@@ -218,18 +233,18 @@ fn runs_of_bytes_are_copied_where_nothing_else_is_asked() {
         );
         assert!(!run(t, Config { stream_bytes: 1 << 20, ..plain() }), "{t}");
     }
-    // One instance alone: gaps only lie before and behind it.
+    // A single instance is a run, but there are gaps or overlaps between instances.
     for t in ["resized(0, 16, double)", "subarray([4, 4], [1, 4], [3, 0], C, int)", "resized(0, 4, double)"] {
         assert_eq!(kind(t, plain()), Run::One, "{t}");
         assert_eq!(kind(t, Config { check: true, ..plain() }), Run::None, "{t}");
-        assert!(Run::One.is_of(1) && !Run::One.is_of(0) && !Run::One.is_of(2));
+        assert!(Run::One.covers(1) && !Run::One.covers(0) && !Run::One.covers(2));
     }
     for t in ["vector(2, 1, 2, int)", "hindexed([4, 4], [4, 0], char)", "contiguous(0, int)"] {
         assert_eq!(kind(t, plain()), Run::None, "{t}");
     }
 }
 
-/// A type that its user knows to be committed counts as a commit that found its layout.
+/// A commit of a type that the caller knows to be committed is counted as a commit and as a hit.
 #[test]
 fn a_type_that_is_committed_again_is_counted() {
     let engine = Engine::new(Config::default());

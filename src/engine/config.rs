@@ -1,4 +1,4 @@
-//! Configuration of an engine.
+//! Configuration of an engine: the mode, the limits, and what is compiled when.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,10 +30,10 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// All modes, in the order of their integer values in control variables.
+    /// All modes. The index of a mode is its integer value in control variables.
     pub(crate) const ALL: [Mode; 4] = [Mode::Off, Mode::Interpret, Mode::Lazy, Mode::Commit];
 
-    /// Returns the name used in `DDTC_MODE`, control variables and the CLI.
+    /// Returns the name of the mode in `DDTC_MODE`, in control variables and on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Mode::Off => "off",
@@ -71,19 +71,22 @@ impl FromStr for Mode {
 /// assert_eq!(pairs.packed_size(1)?, 1600);
 /// # Ok::<(), ddtc::Error>(())
 /// ```
-// The fields are hidden: the members of the workspace read them, and set the ones that are for tests. Whoever builds a configuration calls
-// the methods, so that a new field breaks nobody.
+// The fields are public only for the members of the workspace, which read them and set those that
+// are for tests. Programs build a configuration with the methods, so that a new field breaks no
+// program.
 #[derive(Clone, Debug)]
 pub struct Config {
     #[doc(hidden)]
     pub mode: Mode,
-    /// CPU level of kernels and micro-kernels; must be one that this machine runs.
+    /// CPU level of kernels and micro-kernels. It must be a level that this machine runs.
     #[doc(hidden)]
     pub level: Level,
-    /// Use precompiled code for plans that are one call; without it every kernel is emitted.
+    /// Whether precompiled code is used for plans that are one call. If not, every kernel is
+    /// emitted.
     #[doc(hidden)]
     pub precompiled: bool,
-    /// Emit by templates on machines that have them; without it all code comes from Cranelift.
+    /// Whether code is emitted by templates on machines that have them. If not, all emitted code
+    /// comes from Cranelift.
     #[doc(hidden)]
     pub native: bool,
     #[doc(hidden)]
@@ -104,7 +107,7 @@ pub struct Config {
     pub check: bool,
 }
 
-/// Declares the methods that set one field each.
+/// Declares the builder methods of [`Config`], each of which sets the field of its name.
 macro_rules! setters {
     ($($(#[$attribute:meta])* $field:ident: $of:ty;)*) => {
         impl Config {
@@ -199,15 +202,18 @@ impl Default for Config {
             precompiled: true,
             native: true,
             both_directions: false,
-            // Emission costs some 5 us, and a kernel saves 10 (dense doubles) to 130 ns (short rows) a KiB over the walker: it pays after 40 to
-            // 500 KiB (Sapphire Rapids, 2026-11).
+            // To emit a kernel takes about 5 us. Compared with the interpreter of nests, a kernel
+            // saves between 10 ns (dense doubles) and 130 ns (short rows) per KiB, so it pays off
+            // after 40 to 500 KiB (Sapphire Rapids, 2026-11). A lower value compiles layouts that
+            // are hardly used; a higher one interprets more bytes of the others.
             lazy_threshold: 80 << 10,
             cache_bytes: 64 << 20,
             arena_bytes: 256 << 20,
             threads: 1,
-            // Starting and joining a thread costs as much as moving about a megabyte.
+            // To start and join a thread takes as long as moving about one megabyte.
             parallel_bytes: 32 << 20,
-            // Whether the reader takes the packed bytes from cache is not known here.
+            // The library does not know whether the packed bytes will be read from the cache soon,
+            // so it never writes past the caches unless the program asks for it.
             stream_bytes: u64::MAX,
             check: false,
         }

@@ -1,40 +1,42 @@
-//! Counters of the commit path. Calls of committed kernels are counted elsewhere, and only while that is asked for.
+//! Counters of commits and compiles. Calls of pack and unpack are counted in the module `calls`,
+//! and only while somebody has asked for that.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::cache::CacheCounters;
 
-/// Counts what an engine did since it was made.
+/// Counters of an engine: events since it was made, and what it holds now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Calls of commit.
+    /// Number of commits.
     pub commits: u64,
-    /// Kernels compiled.
+    /// Number of compiles that gave a kernel.
     pub compiles: u64,
-    /// Of those, kernels whose code had to be emitted; the others share code of their shape.
+    /// Number of kernels whose code was emitted and loaded. The other kernels are precompiled or
+    /// share code of the same shape.
     pub emitted: u64,
-    /// Nanoseconds spent compiling them.
+    /// Nanoseconds spent on the compiles that gave a kernel.
     pub compile_nanos: u64,
-    /// Nests that the schedule refused and that are walked by design.
+    /// Number of nests that the schedule refused, and that are interpreted by design.
     pub refusals: u64,
-    /// Compiles that failed and were replaced by the walker.
+    /// Number of compiles that failed, after which the nest is interpreted.
     pub fallbacks: u64,
-    /// Differences found in check mode.
+    /// Number of calls for which check mode found a difference.
     pub mismatches: u64,
-    /// Kernels on pages of their own, because the system refused a memfd.
+    /// Number of kernels on pages of their own, because the system refused a memfd.
     pub own_pages: u64,
-    /// Bytes of executable memory in use.
+    /// Number of bytes of executable memory that are in use.
     pub code_bytes: u64,
-    /// Bytes that the cache holds.
+    /// Charged bytes of the layouts and pairs that the cache holds.
     pub cached_bytes: u64,
-    /// Layouts that the cache holds.
+    /// Number of layouts that the cache holds.
     pub cached_layouts: u64,
-    /// Hits, misses and evictions of the cache.
+    /// Numbers of hits, misses and evictions of the cache.
     pub cache: CacheCounters,
 }
 
 impl Counters {
-    /// Nothing done.
+    /// All counters are zero.
     pub const ZERO: Counters = Counters {
         commits: 0,
         compiles: 0,
@@ -50,7 +52,7 @@ impl Counters {
         cache: CacheCounters { type_hits: 0, nest_hits: 0, misses: 0, evictions: 0 },
     };
 
-    /// Sums of two engines.
+    /// Returns the sum of the counters of two engines, counter by counter.
     #[must_use]
     pub fn plus(&self, other: &Counters) -> Counters {
         Counters {
@@ -74,14 +76,16 @@ impl Counters {
         }
     }
 
-    /// Returns the counters without what an engine holds now: those that remain after its end.
+    /// Returns the counters that remain when the engine no longer exists: all but the bytes of code
+    /// and the bytes and layouts in the cache, which are set to 0.
     #[must_use]
     pub fn history(self) -> Counters {
         Counters { code_bytes: 0, cached_bytes: 0, cached_layouts: 0, ..self }
     }
 }
 
-/// The shared atomics behind [`Counters`].
+/// Atomic counters of events, which the threads of an engine share and from which [`Counters`] is
+/// read.
 #[derive(Default)]
 pub(super) struct Tally {
     commits: AtomicU64,
@@ -137,7 +141,7 @@ impl Tally {
 mod tests {
     use super::*;
 
-    /// Counters that differ from each other: multiples of `n`.
+    /// Returns counters that are different multiples of `n`, so that a mix-up of two of them shows.
     fn numbered(n: u64) -> Counters {
         Counters {
             commits: n,

@@ -1,8 +1,9 @@
-//! Explains to people what the pipeline did to one datatype: the text of every stage with its time.
+//! Explanations of what the pipeline does with one datatype: the text of every stage, with its
+//! time.
 
 use std::time::{Duration, Instant};
 
-use super::{Engine, described};
+use super::{Engine, describe_kernel};
 use crate::code::emit::Listing;
 use crate::code::kernel::Text;
 use crate::datatype::Datatype;
@@ -13,39 +14,44 @@ use crate::nest::{Leaf, LoopNest, Normal, Side};
 use crate::schedule::Planned;
 use crate::target::Target;
 
-/// One stage of an [`Explanation`].
+/// Name, time and result of one stage in an [`Explanation`].
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// The stage's one name.
+    /// The name of the stage, from [`super::STAGES`].
     pub name: &'static str,
-    /// How long it took.
+    /// How long the stage took.
     pub time: Duration,
-    /// The text form of what it made; empty where that is machine code.
+    /// The text form of the result of the stage. It is empty if the result is machine code.
     pub text: String,
-    /// Whether the text is the same as the one before it, but for the name of the phase.
+    /// Whether the text equals that of the stage before, except for the first line, which names the
+    /// phase. False if the text is empty.
     pub unchanged: bool,
 }
 
-/// Every stage of one datatype for one kind.
+/// Result of every stage of the pipeline for one datatype, one kind and one target.
 #[derive(Clone, Debug, Default)]
 pub struct Explanation {
-    /// Stages in order, those that there are.
+    /// The stages that ran, in order.
     pub stages: Vec<Stage>,
-    /// Stages that cannot be shown for this target, and why.
+    /// The stages that could not run for this target, with the reason for each.
     pub missing: Vec<(&'static str, String)>,
-    /// User offset in bytes that normalization took out of the nest.
+    /// User offset in bytes that normalization took out of the nest. For a copy between two layouts
+    /// it is the offset of the source.
     pub origin: i64,
-    /// Why the nest is walked, if the schedule refused it.
+    /// Why there is no kernel, if the schedule refused the nest or the two layouts of a copy could
+    /// not be fused.
     pub refusal: Option<&'static str>,
-    /// The code as text, as the emitter shows it.
+    /// The code as text, in the form in which the emitter shows it.
     pub listing: Listing,
-    /// The machine code.
+    /// The machine code. It is empty if there is none. For a target that this machine does not run,
+    /// it is empty too unless the code was newly emitted.
     pub code: Vec<u8>,
-    /// One line on the schedule chosen.
+    /// One line that describes the chosen schedule.
     pub schedule: String,
 }
 
-/// Collects stages, or only logs them.
+/// Observer of the stages, which collects their results for an explanation or only logs their
+/// times.
 pub(crate) struct Trace {
     stages: Option<Vec<Stage>>,
     code: Option<Listing>,
@@ -60,7 +66,11 @@ impl Trace {
         Trace { stages: Some(Vec::new()), code: None }
     }
 
-    /// Runs one stage under its name.
+    /// Runs a stage and logs its name and time. A collecting trace also keeps the text of the
+    /// result.
+    ///
+    /// # Errors
+    /// Returns the error of the stage. A stage that failed is neither logged nor collected.
     pub(super) fn stage<T: Shown>(
         &mut self,
         name: &'static str,
@@ -80,7 +90,8 @@ impl Trace {
         Ok(made)
     }
 
-    /// Collects the listing of the machine code, when somebody reads it.
+    /// Makes the listing of the machine code and keeps it, if this trace collects. If `make` fails,
+    /// there is no listing.
     pub(super) fn listing(&mut self, make: impl FnOnce() -> Result<Listing>) {
         if self.stages.is_some() {
             self.code = make().ok();
@@ -88,9 +99,9 @@ impl Trace {
     }
 }
 
-/// Text of a stage's result for people; empty for machine code.
+/// Result of a stage that can be shown to a reader as text.
 pub(super) trait Shown {
-    /// The text.
+    /// Returns the text form. The default is empty, for machine code and datatypes.
     fn shown(&self) -> String {
         String::new()
     }
@@ -124,11 +135,11 @@ impl Shown for crate::code::kernel::CompiledCode {}
 impl Shown for crate::code::kernel::Kernel {}
 
 impl Engine {
-    /// Runs every stage on `t` for `target` and keeps what each made. No layout is cached, and nothing is loaded for a target that this
-    /// machine does not run.
+    /// Runs every stage on `t` for `target` and returns the result of each. No layout is put into
+    /// the cache. For a target that this machine does not run, nothing is loaded.
     ///
     /// # Errors
-    /// The error of the stage that failed.
+    /// Returns the error of the stage that failed.
     pub(crate) fn explain(&self, t: &Datatype, kind: impl Into<Kind>, target: Target) -> Result<Explanation> {
         let kind = kind.into();
         match kind.operation {
@@ -137,10 +148,11 @@ impl Engine {
         }
     }
 
-    /// Explains a copy from `from` to `to`: the stages of both, and what joins them.
+    /// Explains a copy from `from` to `to`: the stages of each of the two datatypes up to its
+    /// normal nest, and then the stages of the fused nest.
     ///
     /// # Errors
-    /// The error of the stage that failed.
+    /// Returns the error of the stage that failed.
     pub(crate) fn explain_copy(&self, from: &Datatype, to: &Datatype, target: Target) -> Result<Explanation> {
         let mut trace = Trace::collecting();
         let [from, to] = [self.nest(from, Bytes, &mut trace)?, self.nest(to, Bytes, &mut trace)?];
@@ -168,7 +180,10 @@ impl Engine {
         self.explain_nest(&normalized.nest, kind, target, (trace, out))
     }
 
-    /// Explains the stages after normalization.
+    /// Runs the stages after normalization and completes the explanation `out` with them.
+    ///
+    /// # Errors
+    /// Returns the error of the stage that failed.
     fn explain_nest<L: Planned<S>, S: Side>(
         &self,
         nest: &LoopNest<Normal, L, S>,
@@ -188,7 +203,7 @@ impl Engine {
                     if target.runs() {
                         let kernel = self.load(code, &emission, &mut trace)?;
                         out.code = kernel.code().to_vec();
-                        out.schedule = described(&kernel, &out.schedule);
+                        out.schedule = describe_kernel(&kernel, &out.schedule);
                     } else if let Text::New { bytes, .. } = code.text {
                         out.code = bytes;
                     }

@@ -1,4 +1,5 @@
-//! Copies from layout to layout: the joint nest of a pair, made by the first who asks, compiled by the first call that gains by it.
+//! Copies from one layout to another. The fused nest of a pair of layouts is made when a copy is
+//! first asked for, and compiled by the first call that justifies a compile.
 
 use std::sync::Arc;
 
@@ -14,16 +15,18 @@ use crate::schedule::Planned;
 
 use super::explain::Trace;
 
-/// Leaves of nests that are joined and have plans then.
+/// Kind of leaf whose nests can be fused, such that the fused nest has a plan.
 pub(crate) trait Joined: Cached + Planned<nest::MemorySide> {}
 
 impl<L: Cached + Planned<nest::MemorySide>> Joined for L {}
 
 impl Engine {
-    /// Returns the copy from the first of `layouts` to the second.
+    /// Returns the fused copy from the first of `layouts` to the second, from the cache or newly
+    /// made.
     ///
     /// # Errors
-    /// Class `NoMem`.
+    /// Returns class `NoMem` if there is no memory for the fused nest, and otherwise only errors
+    /// that are faults of ddtc.
     pub(crate) fn joint<L: Cached>(&self, layouts: [&Arc<CompiledLayout<L>>; 2]) -> Result<Arc<Joint<L>>> {
         if let Some(joint) = self.0.cache.joint(layouts) {
             return Ok(joint);
@@ -32,7 +35,11 @@ impl Engine {
         Ok(self.0.cache.keep_joint(layouts, Joint::new(nest)))
     }
 
-    /// Returns the joint nest of two normal ones, or why there is none.
+    /// Fuses two normal nests over the same packed stream into one nest from memory to memory.
+    /// Returns the reason as `Ok(Err(_))` if that is refused, or if nothing is moved.
+    ///
+    /// # Errors
+    /// Returns the error of the stage that failed: class `NoMem`, or a fault of ddtc.
     pub(super) fn join<L: Leaf>(
         &self,
         [from, to]: [&LoopNest<Normal, L>; 2],
@@ -56,7 +63,9 @@ impl Engine {
         Ok(Ok(JointNest { nest, direction, origins: [of_from, of_to], period, still }))
     }
 
-    /// Returns how `joint`, that of `layouts`, serves a call of `bytes` bytes: none where the bytes go through a buffer.
+    /// Returns how `joint` serves a call of `bytes` bytes, and compiles it first if the mode asks
+    /// for that. `layouts` must be the pair that `joint` was made for. Returns none if the layouts
+    /// could not be fused or if nothing is compiled yet; the caller then copies through a buffer.
     pub(crate) fn serve_joint<'j, L: Joined>(
         &self,
         layouts: [&Arc<CompiledLayout<L>>; 2],
@@ -71,7 +80,7 @@ impl Engine {
                 if joint.served().is_none() {
                     let kind = Kind { direction: nest.direction, operation: layouts[0].operation() };
                     joint.serve(|| self.compile(&nest.nest, kind));
-                    self.0.cache.settle_joint(layouts);
+                    self.0.cache.update_joint_charge(layouts);
                 }
                 joint.served()
             }
@@ -80,8 +89,13 @@ impl Engine {
     }
 }
 
-/// Which side is whose: tables stand on the user side, so the layout with more rows is that; of two without, the one of more nodes, for what
-/// is dense serves best as the packed one. Where values are combined the user side is the one that is written.
+/// Decides which of the two layouts is the user side of the fused nest: the source (`Pack`) or the
+/// target (`Unpack`).
+///
+/// Tables can only stand on the user side, so this is the layout with more rows. If both have the
+/// same number, it is the layout with more nodes, since a dense layout serves best as the packed
+/// side; if these are equal too, it is the source. When values are combined, the user side must be
+/// the side that is written, which is the target.
 fn direction<L: Leaf>(from: &LoopNest<Normal, L>, to: &LoopNest<Normal, L>) -> Direction {
     let weight = |nest: &LoopNest<Normal, L>| {
         let rows: usize = nest.nodes().iter().map(|node| node.rows()).sum();
@@ -90,7 +104,8 @@ fn direction<L: Leaf>(from: &LoopNest<Normal, L>, to: &LoopNest<Normal, L>) -> D
     if L::IDEMPOTENT && weight(from) >= weight(to) { Direction::Pack } else { Direction::Unpack }
 }
 
-/// Two things of source and target as those of user and packed side, or back.
+/// Converts a pair of (source, target) to a pair of (user side, packed side), or the other way
+/// round: in both cases the two are exchanged if `direction` is `Unpack`.
 fn sides<T>(direction: Direction, first: T, second: T) -> (T, T) {
     match direction {
         Direction::Pack => (first, second),

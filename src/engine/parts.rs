@@ -1,7 +1,10 @@
-//! Ranges at the speed of kernels: whole iterations of a loop inside a range are instances of a layout of their own.
+//! Kernels for ranges of the packed stream. The whole iterations of a loop inside a range are moved
+//! as instances of a layout of their own.
 //!
-//! `loop count step s {B}` of a loop's iterations is normalized, cached and compiled as the layout of a datatype is, on demand and never at
-//! commit. Where a plan cuts rows of blocks into equal pieces, or sorts them within buckets, ranges go by the same tables.
+//! For a loop with step `s` and body `B`, that layout is the nest `loop count step s {B}`. It is
+//! normalized, cached and compiled like the layout of a datatype, but on demand and not at commit.
+//! If the plan of a layout cuts its rows of blocks into equal pieces, or sorts them within buckets,
+//! ranges use the tables of that plan.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,21 +22,24 @@ use crate::plan::Op;
 use crate::target::cost;
 use crate::{calls, normalize, schedule};
 
-/// The parts of one layout, compiled where enough was asked for.
+/// Parts of one layout by its nodes, which are compiled once ranges have moved enough bytes in
+/// them.
 pub(super) struct Compiled<'e> {
     pub(super) engine: &'e Engine,
     pub(super) layout: &'e Arc<CompiledLayout>,
-    /// Slots of its nodes; empty if there are none.
+    /// One slot for each node of the nest of `layout`; empty if that layout has no slots.
     pub(super) slots: &'e [PartSlot],
-    /// Whether what is not made yet may be made now.
+    /// Whether parts and kernels that do not exist yet may be made now.
     pub(super) makes: bool,
 }
 
-/// Nodes of a nest up to which all of its parts are made ahead.
-const AHEAD: usize = 64;
+/// Maximum number of nodes of a nest for which [`Engine::make_parts`] makes the parts in advance.
+const MAX_NODES_AHEAD: usize = 64;
 
 impl<'e> Compiled<'e> {
-    /// The part that node `i` is, once ranges have moved enough of it.
+    /// Returns the part for node `i`, or none before ranges have moved enough bytes in this node.
+    /// The call that reaches the lazy threshold with its `bytes` bytes makes the part, if `makes`
+    /// is set.
     fn part(&self, i: usize, bytes: u64) -> Option<&'e Part> {
         let Compiled { engine, layout, slots, makes } = self;
         let slot = slots.get(i)?;
@@ -47,14 +53,17 @@ impl<'e> Compiled<'e> {
         };
         let part = slot.get(bytes, engine.config().lazy_threshold, make);
         if made {
-            engine.0.cache.settle(layout);
+            engine.0.cache.update_charge(layout);
         }
         part
     }
 }
 
 impl<'e> Compiled<'e> {
-    /// The kernel of which an iteration of node `i` is an instance. Who comes first compiles, if ranges have moved enough; others need not wait.
+    /// Returns the kernel whose instances are the iterations of node `i`, or none if there is none
+    /// yet. If `makes` is set, a call compiles the kernel when the layout of the iterations has
+    /// moved nothing before in this direction, or reaches the lazy threshold with `bytes` bytes.
+    /// Other calls do not wait for that compile.
     #[cold]
     fn kernel(
         &self,
@@ -69,7 +78,8 @@ impl<'e> Compiled<'e> {
             Some(Part::Iterations(of)) => of,
             _ => return None,
         };
-        // Calls of the layout itself count too, where there are any.
+        // If a datatype has the layout of the iterations as its own layout, the calls of that
+        // datatype count towards the same threshold.
         let begins =
             || *makes && of.begins_or_reaches_threshold(direction, bytes, engine.config().lazy_threshold);
         let first = || begins().then(|| engine.serve(of, direction));
@@ -122,7 +132,8 @@ impl Parts for Compiled<'_> {
     }
 }
 
-/// Counts a part of a range that did not go the walker's way.
+/// Counts a part of a range, if `ran` says that a kernel or the tables of a plan served it, and if
+/// calls are counted at all.
 fn count(ran: bool) {
     if ran && calls::counting() {
         calls::count_part();
@@ -130,9 +141,17 @@ fn count(ran: bool) {
 }
 
 impl Engine {
-    /// Makes the part that node `i` of `layout` is, which the walker does not do in one call. Its first entry is at offset 0, since
-    /// normal bodies and columns begin there.
+    /// Makes the part for node `i` of `layout`: a layout for iterations, the tables of a plan, or
+    /// [`Part::Walked`] if neither helps. The origin of the part is 0, since normal bodies and
+    /// columns begin at offset 0.
+    ///
+    /// # Errors
+    /// Returns class `NoMem` if there is no memory for the nest of the part, and otherwise only
+    /// errors that are faults of ddtc.
     fn part(&self, layout: &Arc<CompiledLayout>, i: usize) -> Result<Part> {
+        // Make the part a normal nest of its own. For a loop or a table, find or insert the layout
+        // of that nest in the cache. It may turn out to be `layout` itself, if the node is its root
+        // loop.
         let node = &layout.nest().nodes()[i];
         let part = layout.nest().part(i)?;
         let nest = normalize::normalize(&part, 0)?.nest;
@@ -141,7 +160,9 @@ impl Engine {
             let own = self.0.cache.by_nest(None, nest, Operation::Bytes, 0).layout;
             return Ok(if Arc::ptr_eq(&own, layout) { Part::Own } else { Part::Iterations(own) });
         }
-        // What unpacking may reorder, packing may.
+        // The node has rows of blocks, so look at the calls of micro-kernels that a plan makes of
+        // them. The plan for unpacking serves both directions: where unpacking may reorder blocks,
+        // packing may reorder them too.
         let Ok(plan) = schedule::schedule(&nest, Direction::Unpack, self.target()) else {
             return Ok(Part::Walked);
         };
@@ -150,7 +171,8 @@ impl Engine {
             _ => None,
         });
         let Some((_, call)) = calls.clone().next() else { return Ok(Part::Walked) };
-        // Kept once where a kernel of the layout has it too.
+        // If a kernel of the layout owns an equal table, share that table instead of keeping a
+        // second.
         let shared = |column: &Column| {
             let own = layout.kernels().find_map(|kernel| kernel.shared(column));
             own.unwrap_or_else(|| column.clone())
@@ -164,15 +186,17 @@ impl Engine {
             Some(EqualPieces { at, user: shared(user), len })
         };
         if let Some(pieces) = calls.map(pieces).collect::<Option<Vec<_>>>() {
-            // All of the blocks, not a period of them.
-            let behind = pieces.iter().try_fold(0, |end, next| (next.at.packed == end).then(|| next.end()));
-            let all = behind == Some(node.packed_bytes(1));
+            // If every call moves pieces of one constant length, use them, provided that they cover
+            // all packed bytes of the blocks without a hole, and not only the first ones.
+            let end = pieces.iter().try_fold(0, |end, next| (next.at.packed == end).then(|| next.end()));
+            let all = end == Some(node.packed_bytes(1));
             return Ok(if all { Part::Pieces(pieces) } else { Part::Walked });
         }
         let column = |role| call.column(plan.tables(), role);
         let Node::Blocks { user, .. } = node else { return Ok(Part::Walked) };
         Ok(match [Role::UserOffsets, Role::PackedOffsets, Role::Lengths].map(column) {
-            // In buckets: otherwise the rows are those of the nest.
+            // The call has as many rows as the nest, but in another order: the plan has sorted them
+            // within buckets. If the order is the same, the rows of the nest itself serve as well.
             [Some(offsets), Some(packed), Some(len)] if offsets.len() == user.len() && offsets != user => {
                 Part::Buckets([offsets, packed, len].map(shared))
             }
@@ -180,10 +204,11 @@ impl Engine {
         })
     }
 
-    /// Makes all that ranges of `layout` go by in `direction`, of nests of few nodes: later ranges make nothing.
+    /// Makes all parts and kernels that ranges of `layout` use in `direction`, so that later ranges
+    /// need not make any. Does nothing for nests of more than `MAX_NODES_AHEAD` nodes.
     pub(crate) fn make_parts(&self, layout: &Arc<CompiledLayout>, direction: Direction) {
         let nodes = layout.nest().nodes();
-        if nodes.len() > AHEAD {
+        if nodes.len() > MAX_NODES_AHEAD {
             return;
         }
         let parts = Compiled { engine: self, layout, slots: layout.slots(), makes: true };

@@ -1,4 +1,4 @@
-//! Leaf operations on values: the layout that is asked for, and what runs where there is no kernel.
+//! Layouts of values under a leaf operation, and the executor that serves calls without a kernel.
 
 use std::ops::Range;
 
@@ -16,19 +16,23 @@ use crate::micro::buffers::Element;
 use crate::nest::{Leaf, Value};
 
 impl Engine {
-    /// Returns the layout of `t` for the values that `operation` is about, compiled by the first call that a kernel serves.
+    /// Returns the layout of `t` whose leaves are the values that `operation` works on. Nothing is
+    /// compiled yet: a later call does that, as the mode says.
     ///
     /// # Errors
-    /// As [`Engine::layout`]; a packed size beyond 63 bits.
+    /// Returns the errors of [`Engine::layout`], an error if the packed size of an instance is too
+    /// large, and an error that names the first element that `operation` is not defined for.
     pub(crate) fn values(&self, t: &Datatype, operation: Operation) -> Result<PlacedLayout<Value>> {
         self.placed(t, operation, Values(operation))
     }
 
-    /// Does what the operation of `layout`, which is that of `t`, does to the values in the packed bytes `range` of `count` instances, without
-    /// a kernel.
+    /// Applies the operation of `layout` to the values in the packed bytes `range` of `count`
+    /// instances, without a kernel. `layout` must be the layout of `t`; errors name elements of
+    /// `t`.
     ///
     /// # Errors
-    /// Class `Conversion` for the first value that the other side cannot hold: those before it are done.
+    /// Returns class `Conversion` for the first value that the other side cannot hold. The values
+    /// before it have been moved.
     pub(crate) fn apply(
         &self,
         t: &Datatype,
@@ -43,7 +47,9 @@ impl Engine {
             .map_err(|unfit| refused(t, layout.nest().size(), kind, unfit))
     }
 
-    /// Returns the oracle: the values of a packed range of instances of `t`, of which one has `size` bytes in external32, by the definition of the type map.
+    /// Returns the values in a packed range of instances of `t` in external32, according to the
+    /// definition of the type map. One instance has `size` packed bytes. This is the reference that
+    /// check mode compares with.
     pub(crate) fn places<'t>(
         &self,
         t: &'t Datatype,
@@ -53,7 +59,8 @@ impl Engine {
         external32::places(t, size as u64, range)
     }
 
-    /// Returns the error for a value that does not fit, as a call should return it.
+    /// Returns the error with which a call in `direction` refuses the value at `place`, which the
+    /// other side cannot hold.
     pub(crate) fn unfit(&self, direction: Direction, place: &Place) -> Error {
         let entry = (place.basic, i128::from(place.displacement));
         unfit(direction, place.element as i128, Some(entry), external32::UNFIT)
@@ -61,10 +68,11 @@ impl Engine {
 }
 
 impl Engine {
-    /// Combines `count` instances of the layout on the packed side of `memory` with the user's.
+    /// Combines `count` instances on the packed side of `memory` with those on its user side, by
+    /// `op`. Both sides have the layout `layout`; the results go to the user side.
     ///
     /// # Errors
-    /// Only faults of ddtc.
+    /// Returns only errors that are faults of ddtc.
     pub(crate) fn combine(
         &self,
         layout: &CompiledLayout<Value>,
@@ -76,10 +84,11 @@ impl Engine {
             .map_err(|unfit| Error::internal("reduce", unfit.rule))
     }
 
-    /// Hands the values of a range to `f`, as arrays of elements.
+    /// Calls `f(packed elements, user elements, number of elements)` for the values of `count`
+    /// instances, as arrays of elements of the form `element`.
     ///
     /// # Errors
-    /// Only faults of ddtc.
+    /// Returns only errors that are faults of ddtc.
     pub(crate) fn hand_on(
         &self,
         layout: &CompiledLayout<Value>,
@@ -93,11 +102,14 @@ impl Engine {
     }
 }
 
-/// The error for a value of `t`, of which an instance has `size` packed bytes, that does not fit.
+/// Returns the error for a value of `t` that does not fit. An instance of `t` has `size` packed
+/// bytes. The error names the value by its number among the basic elements of all instances.
 #[cold]
 fn refused(t: &Datatype, size: i64, kind: Kind, Unfit { at, rule }: Unfit) -> Error {
     let (instance, mut left) = (at.packed / size, at.packed % size);
-    // Of one instance, and no more of it than was converted.
+    // Count the basic elements before the value, inside its own instance: as many as have all of
+    // their packed bytes before it. The elements of earlier instances are counted by a
+    // multiplication.
     let before = t.type_map().take_while(|&(basic, _)| {
         let values = Values(kind.operation).basic_leaves(basic);
         left -= values.iter().map(|(_, n, value)| value.packed() * *n as i64).sum::<i64>();
@@ -111,7 +123,8 @@ fn refused(t: &Datatype, size: i64, kind: Kind, Unfit { at, rule }: Unfit) -> Er
     unfit(kind.direction, element, entry, rule)
 }
 
-/// The error for a value of basic element `element`, whose type and displacement `entry` has.
+/// Returns the error for a value in the basic element with number `element`. `entry` has the basic
+/// type and the displacement of the element, if they are known.
 fn unfit(direction: Direction, element: i128, entry: Option<(Named, i128)>, rule: &'static str) -> Error {
     let value = match entry {
         Some((basic, displacement)) => format!("{element} ({basic:?} at displacement {displacement})"),

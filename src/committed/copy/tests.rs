@@ -16,7 +16,8 @@ fn joint(direct: &LayoutCopy) -> &Arc<Joint> {
     }
 }
 
-/// User memory for `count` instances: its size in bytes, and the index of displacement 0.
+/// Returns the size in bytes of a user memory for `count` instances, and the index of displacement
+/// 0 in it.
 fn memory(t: &Datatype, count: u64) -> (usize, usize) {
     let last = (count as i64 - 1).max(0) * t.extent();
     let low = (t.true_lb() + last.min(0)).min(0);
@@ -24,7 +25,7 @@ fn memory(t: &Datatype, count: u64) -> (usize, usize) {
     ((high - low) as usize, (-low) as usize)
 }
 
-/// Copies `counts` instances and compares with packing and unpacking by the definition.
+/// Copies `counts` instances and compares the result with packing and unpacking by the definition.
 fn check(engine: &Engine, types: [&Datatype; 2], counts: [u64; 2]) -> LayoutCopy {
     let [from, to] = types.map(|t| engine.commit(t).unwrap());
     let direct = from.direct(&to).unwrap();
@@ -35,7 +36,8 @@ fn check(engine: &Engine, types: [&Datatype; 2], counts: [u64; 2]) -> LayoutCopy
     let mut want = vec![0xa5; to_len];
     let mut got = want.clone();
     interp::unpack_range(types[1], counts[1], &stream, &mut want, to_at, 0).unwrap();
-    // SAFETY: both have so many bytes, and memory for all instances.
+    // SAFETY: both packed streams have at least `stream.len()` bytes, and both memories have room
+    // for all instances.
     unsafe {
         let (src, dst) = (source.as_ptr().wrapping_add(from_at), got.as_mut_ptr().wrapping_add(to_at));
         direct.bytes_raw(src, counts[0], dst, counts[1], stream.len() as u64).unwrap();
@@ -100,7 +102,7 @@ fn counts_and_signatures_are_checked() {
     let direct = commit("vector(3, 1, 2, int)").direct(&commit("contiguous(2, int)")).unwrap();
     let source: Vec<u8> = (0..20).collect();
     let mut target = [0xa5; 16];
-    // Room for two of three elements.
+    // The target has room for two of the three elements.
     let refused = direct.copy(&source, 0, 1, &mut target[..8], 0, 1).unwrap_err();
     assert_eq!((refused.class(), refused.argument()), (ErrorClass::Truncate, "to_count"), "{refused}");
     assert_eq!(target, [0xa5; 16]);
@@ -109,7 +111,7 @@ fn counts_and_signatures_are_checked() {
     let refused = direct.copy(&source[..19], 0, 1, &mut target, 0, 2).unwrap_err();
     assert_eq!(refused.class(), ErrorClass::Buffer, "{refused}");
 
-    // The first element that differs is named, though it is in a later instance.
+    // The error names the first element that differs, even if that is in a later instance.
     let from = commit("struct([2, 1], [0, 8], [int, double])");
     let direct =
         from.direct(&commit("struct([2, 1, 2, 1], [0, 8, 16, 24], [int, double, int, long])")).unwrap();
@@ -119,7 +121,7 @@ fn counts_and_signatures_are_checked() {
     let refused = direct.copy(&source, 0, 2, &mut target, 0, 1).unwrap_err();
     assert_eq!((refused.class(), refused.argument()), (ErrorClass::Type, "element"));
     assert!(refused.to_string().contains("5 (MPI_DOUBLE to MPI_LONG)"), "{refused}");
-    // Found at once, however many come before.
+    // The difference is found quickly, even after 10^12 equal elements.
     let far =
         |last: &str| commit(&format!("struct([1, 1], [0, 0], [contiguous(1000000000000, int), {last}])"));
     let refused = far("char").direct(&far("short")).unwrap().bytes(1, 1).unwrap_err();
@@ -128,12 +130,12 @@ fn counts_and_signatures_are_checked() {
         commit("contiguous(0, int)").direct(&commit("contiguous(0, char)")).unwrap().bytes(u64::MAX, 3),
         Ok(0)
     );
-    // Bytes hold anything.
+    // `MPI_BYTE` matches any basic type.
     let direct = commit("double").direct(&commit("contiguous(8, byte)")).unwrap();
     assert_eq!(direct.copy(&source, 0, 1, &mut target, 0, 1).unwrap(), 8);
 }
 
-/// Memories that lie in each other: read before anything is written.
+/// If the memories overlap, everything is read before anything is written.
 #[test]
 fn overlapping_memories() {
     for mode in [Mode::Commit, Mode::Lazy, Mode::Interpret, Mode::Off] {
@@ -153,11 +155,11 @@ fn overlapping_memories() {
             }
             assert_eq!(memory, want, "{mode:?}, row at {shift}");
         }
-        // Interlaced, so that no byte is shared: even elements become odd ones.
+        // The spans overlap but no byte is shared: even elements are copied to odd ones.
         let mut memory = matrix.clone();
         let even = commit("vector(8, 1, 2, int)");
         let base = memory.as_mut_ptr();
-        // SAFETY: both lie within 64 bytes.
+        // SAFETY: the instances at both addresses lie within the 64 bytes of the matrix.
         unsafe { even.direct(&even).unwrap().copy_raw(base, 1, base.wrapping_add(4), 1).unwrap() };
         for i in 0..8 {
             assert_eq!(memory[8 * i + 4..8 * i + 8], matrix[8 * i..8 * i + 4], "{mode:?}");
@@ -165,7 +167,7 @@ fn overlapping_memories() {
     }
 }
 
-/// The cache knows a pair as long as both layouts live, and keeps neither.
+/// The cache finds a pair while both layouts exist, and keeps neither of them alive.
 #[test]
 fn pairs_keep_no_layout() {
     let engine = Engine::new(Config { cache_bytes: 1 << 20, ..Config::default() });
@@ -176,7 +178,7 @@ fn pairs_keep_no_layout() {
     assert!(!Arc::ptr_eq(joint(&first), joint(&b.direct(&a).unwrap())));
     let layouts = [&a, &b].map(|committed| Arc::downgrade(&committed.0.layout));
     drop((first, again, a, b));
-    // Other layouts push them out, and their pair after them.
+    // Other layouts displace both layouts from the cache, and with them the pair.
     for i in 0..4000_i64 {
         let places: Vec<i64> = (0..32).map(|k| 100 * k + i % (k + 1)).collect();
         let t = Datatype::indexed_block(1 + i / 2000, &places, &t("int")).unwrap();
@@ -188,7 +190,8 @@ fn pairs_keep_no_layout() {
     assert!(counters.cached_bytes <= 2 << 20, "{counters:?}");
 }
 
-/// Check mode finds the faults of a wrong kernel and puts them right.
+/// Check mode counts no mismatch for correct copies, with and without overlapping entries in the
+/// target.
 #[test]
 fn check_mode_compares() {
     let engine = Engine::new(Config { check: true, ..Config::default() });
@@ -200,7 +203,8 @@ fn check_mode_compares() {
     assert_eq!(engine.counters().mismatches, 0);
 }
 
-/// Found by random types: a loop over entries that are the same on both sides moves on neither.
+/// Random types found this case: a loop repeats the same entries on both sides, so that it advances
+/// on neither side.
 #[test]
 fn entries_that_repeat_themselves() {
     for level in Level::available() {
@@ -239,12 +243,12 @@ fn sums_by_hand() {
             ),
             [11, 9, 9, 22, 9, 9, 33]
         );
-        // Each of three entries in one place gets its own.
+        // Three entries in the same place each add their own value.
         assert_eq!(
             sum("contiguous(3, int)", "hvector(3, 1, 0, int)", &[1, 2, 3, 4, 5, 6], [2, 2], &[10, 20]),
             [16, 35]
         );
-        // Entries in two places, over one another, again and again.
+        // Four rows of three entries lie in the same place, so each entry adds four values.
         let want = sum(
             "contiguous(12, int)",
             "vector(4, 3, 0, int)",
@@ -253,14 +257,15 @@ fn sums_by_hand() {
             &[0; 3],
         );
         assert_eq!(want, [1 + 4 + 7 + 10, 2 + 5 + 8 + 11, 3 + 6 + 9 + 12]);
-        // A rest that is no whole period.
+        // The last value is not a whole joint period.
         assert_eq!(
             sum("int", "vector(2, 1, 2, int)", &[1, 2, 3], [3, 2], &[10; 6]),
             [11, 10, 12, 13, 10, 10]
         );
     }
     let commit = |text: &str| Engine::global().commit(&t(text)).unwrap();
-    // Only the beginning of the target's signature is the source's: nothing is joined, and one instance goes by the buffer.
+    // The signature of the source is only the beginning of that of the target. The layouts cannot
+    // be fused, and one instance goes through the buffer.
     let direct = commit("struct([1, 1], [0, 8], [int, double])")
         .direct_reduce(&commit("struct([1, 1, 1], [0, 8, 16], [int, double, float])"), Op::Sum)
         .unwrap();
@@ -291,6 +296,6 @@ fn calls_are_counted() {
     direct.copy(&[1; 12], 0, 3, &mut target, 0, 3).unwrap();
     let after = calls::totals();
     drop(counting);
-    // Other tests may count too.
+    // Other tests may make copies at the same time, so the totals can be higher.
     assert!(after.copies > before.copies && after.copied >= before.copied + 12);
 }

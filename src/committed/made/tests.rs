@@ -1,4 +1,5 @@
-//! Parts that are made ahead move the right bytes and make nothing more.
+//! Tests that ranges and copies whose kernels are made in advance move the right bytes and compile
+//! nothing more.
 
 use super::*;
 use crate::datatype::Datatype;
@@ -7,7 +8,8 @@ use crate::exec::interp;
 use crate::fuzzing::{self, Budget, Choices};
 use crate::target::Level;
 
-/// User memory for `count` instances: its size in bytes, and the index of displacement 0.
+/// Returns the size in bytes of a user memory for `count` instances, and the index of displacement
+/// 0 in it.
 fn memory(t: &Datatype, count: u64) -> (usize, usize) {
     let last = (count as i64 - 1).max(0) * t.extent();
     let low = (t.true_lb() + last.min(0)).min(0);
@@ -19,7 +21,8 @@ fn bytes(n: usize, seed: usize) -> Vec<u8> {
     (0..n).map(|i| (i * 7 + i / 251 + seed) as u8).collect()
 }
 
-/// Moves the stream of `count` instances in pieces that end at `cuts`, and compares with the definition.
+/// Moves the stream of `count` instances in pieces that end at `cuts`, and asserts that the result
+/// is that of the definition.
 fn moves(committed: &Committed, direction: Direction, count: u64, cuts: &[u64]) {
     let t = committed.datatype();
     let (room, at) = memory(t, count);
@@ -32,7 +35,8 @@ fn moves(committed: &Committed, direction: Direction, count: u64, cuts: &[u64]) 
     let mut from = 0;
     for &end in cuts.iter().chain([&(all as u64)]) {
         let (a, b) = (from as usize, end as usize);
-        // SAFETY: memory for all instances, and for the bytes of the piece.
+        // SAFETY: `user` has room for all instances, and the slice of `packed` for the bytes of the
+        // piece.
         unsafe {
             let user = user.as_mut_ptr().wrapping_add(at);
             committed.range_made(direction, user, count, packed[a..b].as_mut_ptr(), from..end);
@@ -73,7 +77,8 @@ fn ranges_go_by_what_is_made_and_make_nothing() {
         let engine = &engines[seed as usize % engines.len()];
         let committed = engine.commit(&t).unwrap();
         let direction = Direction::BOTH[choices.below(2) as usize];
-        // Now and then nothing is made: then all is walked.
+        // For about one seed in five, nothing is made in advance, so that all ranges are
+        // interpreted or moved by what the commit compiled.
         if choices.below(5) > 0 {
             committed.make_ranges(direction);
         }
@@ -129,7 +134,7 @@ fn copies_go_by_what_is_made_or_not_at_all() {
         let compiles = engine.counters().compiles;
         let (room, at) = memory(&t, count);
         let (source, mut target) = (bytes(room, 1), vec![0xa5; room]);
-        // SAFETY: memory for all instances on either side.
+        // SAFETY: both memories have room for all instances, and `make` has been called.
         let copied = unsafe {
             let (from, to) = (source.as_ptr().wrapping_add(at), target.as_mut_ptr().wrapping_add(at));
             direct.copy_made(from, to, count)
@@ -143,9 +148,9 @@ fn copies_go_by_what_is_made_or_not_at_all() {
             interp::unpack(&t, count, &stream, &mut want, at).unwrap();
             assert!(target == want, "{count} {t}");
         }
-        // Onto itself: nothing is done.
+        // A copy of a memory onto itself is refused, and nothing is written.
         let before = target.clone();
-        // SAFETY: as above.
+        // SAFETY: `target` has room for all instances, and `make` has been called.
         let copied = unsafe {
             let to = target.as_mut_ptr().wrapping_add(at);
             direct.copy_made(to, to, count)

@@ -1,4 +1,5 @@
-//! Calls of values by the definition of the type map: what check mode compares every call of an [`super::CommittedOperation`] with.
+//! Conversions of values by the definition of the type map, with which check mode compares every
+//! conversion that a [`super::CommittedOperation`] makes. Reductions are not compared.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -9,11 +10,12 @@ use crate::error::Result;
 use crate::kind::Direction;
 
 impl Inner {
-    /// The values of a call in packing order, up to the first that does not fit, which is returned: `f` for each, with what it is by
-    /// definition, and where that belongs.
+    /// Calls `f(place, converted bytes, destination)` for the values of a call, in packing order.
+    /// It stops at the first value that the other side cannot hold and returns its place, or none
+    /// if all fit.
     ///
     /// # Safety
-    /// As [`super::CommittedOperation::range_raw`].
+    /// The promises of [`super::CommittedOperation::range_raw`] must hold.
     unsafe fn values(&self, call: &Call, f: &mut dyn FnMut(&Place, &[u8], *mut u8)) -> Option<Place> {
         let engine = self.committed.engine();
         let places = engine.places(self.committed.datatype(), self.layout.nest().size(), call.range.clone());
@@ -24,7 +26,8 @@ impl Inner {
                 Direction::Pack => (user, place.user, packed),
                 Direction::Unpack => (packed, place.packed, user),
             };
-            // SAFETY: a value of the type map or its place in the stream, which the caller vouches for.
+            // SAFETY: `source` is the place of a value inside the range, in user memory or in the
+            // packed stream, and the caller promises that both are readable.
             let bytes = unsafe { std::slice::from_raw_parts(source, len) };
             match place.converted(call.direction, bytes) {
                 Some(value) => f(&place, &value, destination),
@@ -34,12 +37,14 @@ impl Inner {
         None
     }
 
-    /// Does a call by the definition, value by value.
+    /// Executes a call by the definition, value by value, up to the first value that does not fit.
     ///
     /// # Safety
-    /// As [`super::CommittedOperation::range_raw`].
+    /// The promises of [`super::CommittedOperation::range_raw`] must hold.
     unsafe fn define(&self, call: &Call) {
-        // SAFETY: as the caller promises; a value and its place on the destination side.
+        // SAFETY: `destination` is the place of the value on the side that is written, and the
+        // caller promises that it is writable. The converted value is a separate array, so they do
+        // not overlap.
         unsafe {
             self.values(call, &mut |_, value, destination| {
                 std::ptr::copy_nonoverlapping(value.as_ptr(), destination, value.len());
@@ -47,17 +52,23 @@ impl Inner {
         }
     }
 
-    /// Compares what a call did, and the value that it refused, with the definition; a difference is counted, logged, and put right. Bytes that
-    /// the call does not map are not looked at.
+    /// Compares the bytes that a call wrote, and its result `done`, with the definition. A
+    /// difference is counted and logged, and the bytes and the result are corrected. Bytes that the
+    /// call does not map are not examined.
     ///
     /// # Errors
-    /// The value that does not fit by definition.
+    /// Returns class `Conversion` for the first value that does not fit according to the
+    /// definition.
     ///
     /// # Safety
-    /// As [`super::CommittedOperation::range_raw`], just after the call.
+    /// The promises of [`super::CommittedOperation::range_raw`] must still hold just after the
+    /// call.
     pub(super) unsafe fn compare(&self, call: &Call, done: Result<()>) -> Result<()> {
+        // Find the first value whose bytes differ from the definition, up to the first value that
+        // does not fit.
         let mut wrong = None;
-        // SAFETY: as the caller promises; a value's place on the destination side.
+        // SAFETY: `destination` is the place of a value on the side that was written, and the
+        // caller promises that it is valid.
         let unfit = unsafe {
             self.values(call, &mut |place, value, destination| {
                 if wrong.is_none() && std::slice::from_raw_parts(destination, value.len()) != value {
@@ -65,12 +76,15 @@ impl Inner {
                 }
             })
         };
-        // Of entries that share bytes the last one wins, so earlier ones may differ rightly.
+        // When entries overlap, an unpack leaves the bytes of the last one, so earlier ones may
+        // rightly differ. In that case a second unpack by the definition decides.
         let ordered = call.direction == Direction::Unpack && !self.layout.nest().disjoint().holds(call.count);
         if wrong.is_some() && ordered {
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller has promised what the calls in this block require.
             wrong = unsafe { self.replay(call) };
         }
+        // The call is correct if its bytes are, and if it refused the same value as the definition,
+        // or none. Otherwise count and log the difference, and execute the call by the definition.
         let engine = self.committed.engine();
         let wanted = unfit.map_or(Ok(()), |place| Err(engine.unfit(call.direction, &place)));
         if wrong.is_none() && done == wanted {
@@ -84,17 +98,19 @@ impl Inner {
             target: "ddtc", direction = %call.direction, operation = %self.layout.operation(), count = call.count, displacement,
             packed_offset, datatype = %self.committed.datatype(), "values differ from the definition of the type map"
         );
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe { self.define(call) };
         wanted
     }
 
-    /// Unpacks once more, by the definition: a right unpack leaves every byte as it was. Otherwise, about where it does not.
+    /// Unpacks once more, by the definition, which changes no byte if the first unpack was correct.
+    /// Returns none if digests of the user's values show no change. Otherwise returns the first
+    /// value in the first part of the call whose digest has changed.
     ///
     /// # Safety
-    /// As [`Inner::compare`].
+    /// The promises of [`Inner::compare`] must hold.
     unsafe fn replay(&self, call: &Call) -> Option<Place> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         let (before, after) = unsafe {
             let before = self.digests(call);
             self.define(call);
@@ -102,7 +118,7 @@ impl Inner {
         };
         let part = (0..PARTS).find(|&part| before[part] != after[part])?;
         let mut first = None;
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller has promised what the calls in this block require.
         unsafe {
             self.values(call, &mut |place, _, _| {
                 if first.is_none() && call.part((place.at - call.range.start) as usize) == part {
@@ -113,13 +129,15 @@ impl Inner {
         first
     }
 
-    /// Digests of the user's values, in packing order.
+    /// Returns a digest of the values in user memory for each part of the call, in packing order.
+    /// Call it for unpacking only, where user memory is the destination.
     ///
     /// # Safety
-    /// As [`Inner::compare`].
+    /// The promises of [`Inner::compare`] must hold.
     unsafe fn digests(&self, call: &Call) -> [u64; PARTS] {
         let mut parts: [DefaultHasher; PARTS] = std::array::from_fn(|_| DefaultHasher::new());
-        // SAFETY: as the caller promises; a value's place on the destination side.
+        // SAFETY: `destination` is the place of a value on the side that was written, and the
+        // caller promises that it is valid.
         unsafe {
             self.values(call, &mut |place, value, destination| {
                 let part = &mut parts[call.part((place.at - call.range.start) as usize)];

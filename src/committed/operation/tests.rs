@@ -1,4 +1,5 @@
-//! Faults of kernels and of the executor of values: a datatype that is served by the layout of another one, under check mode.
+//! Tests of check mode with wrong kernels and a wrong executor of values, which a datatype gets
+//! when the layout of another datatype serves it.
 
 use std::sync::Arc;
 
@@ -9,8 +10,10 @@ use crate::error::{ErrorClass, Result};
 use crate::exec::interp::external32;
 use crate::kind::{Direction, Operation};
 
-/// A type, another one of the same external32 size whose values are at other places or of another size, a boundary between values of both, and
-/// whether both map the same bytes. In the last two values share bytes, so the last writer differs too.
+/// Pairs of types of the same size in external32, whose values differ in their places or their
+/// sizes. With each pair come a packed offset that is a boundary between values in both types, and
+/// whether both types map the same bytes. In the last two pairs, values overlap, so that a
+/// different value is the last to be written.
 const PAIRS: [(&str, &str, usize, bool); 7] = [
     ("hindexed([2, 3], [0, 16], int)", "hindexed([3, 2], [16, 0], int)", 8, true),
     ("contiguous(40, double)", "contiguous(80, int)", 16, true),
@@ -41,23 +44,24 @@ fn applied(engine: &Engine, t: &Datatype) -> CommittedOperation {
     engine.commit(t).unwrap().for_operation(Operation::External32).unwrap()
 }
 
-/// `t`, served as `layout` is.
+/// Returns a handle for `t` that moves the values of the datatype `layout`.
 fn served_as(engine: &Engine, t: &Datatype, layout: &Datatype) -> CommittedOperation {
     let other = applied(engine, layout);
     let committed = engine.commit(t).unwrap();
     CommittedOperation(Arc::new(Inner { committed, layout: other.0.layout.clone(), origin: other.0.origin }))
 }
 
-/// Bytes of values that fit, where longs begin at multiples of 8.
+/// Returns user bytes whose values all fit into external32, if longs begin at multiples of 8.
 fn small(seed: usize) -> Vec<u8> {
     (0..ROOM).map(|i| if i % 8 < 3 { (i * 31 + i / 7 + seed) as u8 } else { 0 }).collect()
 }
 
-/// Moves the pieces of the stream that `cuts` make, and tells whether what comes out is as by the definition of `t`.
-fn right(a: &CommittedOperation, direction: Direction, count: u64, cuts: &[usize]) -> bool {
+/// Moves the stream in pieces between neighbouring `cuts`. Returns true if the result is what the
+/// definition of the datatype gives.
+fn matches_definition(a: &CommittedOperation, direction: Direction, count: u64, cuts: &[usize]) -> bool {
     let t = a.committed().datatype();
     let (user, before) = (small(1), small(2));
-    // Any stream fits.
+    // For unpacking, any bytes are values that fit.
     let stream: Vec<u8> = (0..ROOM).map(|i| (i * 37 + i / 5) as u8).collect();
     let (mut found, mut wanted) = (before.clone(), before);
     for piece in cuts.windows(2) {
@@ -90,14 +94,18 @@ fn check_mode_finds_faults_of_whole_calls_and_of_ranges() {
                 for cuts in [vec![0, n], vec![0, cut, n]] {
                     let what = format!("{mode} {direction} {count} of {t} at {cuts:?}");
                     let unchecked = served_as(&engine(false), &t, &other);
-                    assert!(!right(&unchecked, direction, count, &cuts), "{what}: no fault to find");
+                    assert!(
+                        !matches_definition(&unchecked, direction, count, &cuts),
+                        "{what}: no fault to find"
+                    );
                     let checking = engine(true);
                     let honest = applied(&checking, &t);
-                    assert!(right(&honest, direction, count, &cuts), "{what}");
+                    assert!(matches_definition(&honest, direction, count, &cuts), "{what}");
                     assert_eq!(checking.counters().mismatches, 0, "{what}");
                     let wrong = served_as(&checking, &t, &other);
-                    // A wrong unpack also writes what the type, or the piece, does not map; that is not put right.
-                    let mended = right(&wrong, direction, count, &cuts);
+                    // A wrong unpack also writes bytes that the type or the piece does not map.
+                    // Check mode does not correct those.
+                    let mended = matches_definition(&wrong, direction, count, &cuts);
                     let mends = direction == Direction::Pack || same && cuts.len() == 2;
                     assert!(mended || !mends, "{what}: not put right");
                     assert!(checking.counters().mismatches > 0, "{what}: not counted");
@@ -107,7 +115,8 @@ fn check_mode_finds_faults_of_whole_calls_and_of_ranges() {
     }
 }
 
-/// Where entries overlap the last one wins, so earlier ones differ from the stream rightly.
+/// When entries overlap, an unpack leaves the bytes of the last one, so earlier ones rightly differ
+/// from the stream.
 #[test]
 fn check_mode_leaves_overlap_alone() {
     let engine = Engine::new(Config { check: true, ..Config::default() });
@@ -120,7 +129,8 @@ fn check_mode_leaves_overlap_alone() {
     }
 }
 
-/// The value that is refused is compared too: another one, one where there is none, and none where there is one.
+/// Check mode also compares which value is refused. It finds a call that refuses a different value,
+/// a value although all fit, or no value although one does not fit.
 #[test]
 fn check_mode_judges_what_is_refused() {
     let engine = Engine::new(Config { check: true, ..Config::default() });
@@ -129,7 +139,8 @@ fn check_mode_judges_what_is_refused() {
         large.iter().for_each(|&at| user[ORIGIN + at + 7] = 1);
         (a.pack(&user, ORIGIN, 2, &mut packed), packed)
     };
-    // Longs at 0, 8, 32, and 40 bytes further on.
+    // Each instance has longs at 0, 8 and 32, and the second instance begins 40 bytes after the
+    // first.
     let t = parse("hindexed([2, 1], [0, 32], long)");
     let honest = applied(&engine, &t);
     for (i, large) in [0, 8, 32, 40, 48, 72].into_iter().enumerate() {
@@ -149,7 +160,7 @@ fn check_mode_judges_what_is_refused() {
         let (wanted, right) = pack(&honest, large);
         assert_eq!(found, wanted, "{other} {large:?}");
         assert_eq!(bytes[..packed], right[..packed], "{other} {large:?}");
-        // Up to 8 both have the same places.
+        // Up to displacement 8, both types have the same places, so refusing that value is correct.
         let differs = u64::from(large != [8]);
         assert_eq!(engine.counters().mismatches, before + differs, "{other} {large:?}");
     }
