@@ -51,7 +51,7 @@ pub(crate) struct StageArgs {
     /// Operation on a leaf: bytes, external32, or a reduction, which unpacks: sum, prod, min, max, band, bor, bxor, land, lor, lxor, minloc,
     /// maxloc, replace or no_op; with a colon the basic type that all elements must have, as sum:double. copy:TYPE copies to another datatype
     #[arg(long, value_name = "OPERATION", default_value = "bytes")]
-    kind: Asked,
+    kind: RequestedKind,
     /// Target to plan and write code for, whether or not this machine runs it: baseline, avx2, avx512, avx512+vbmi or neon [default: this
     /// machine, at the CPU level of DDTC_TARGET if that is set]
     #[arg(long, visible_alias = "level")]
@@ -60,21 +60,21 @@ pub(crate) struct StageArgs {
 
 /// Kind of transfer that is asked for.
 #[derive(Clone, Debug)]
-enum Asked {
+enum RequestedKind {
     /// It is packed or unpacked under an operation; all elements must have the basic type, if there is one.
     Transfer(Operation, Option<Named>),
     /// It is copied to this datatype.
     Copy(String),
 }
 
-impl FromStr for Asked {
+impl FromStr for RequestedKind {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Asked, String> {
+    fn from_str(text: &str) -> Result<RequestedKind, String> {
         let (word, rest) = text.split_once(':').map_or((text, None), |(word, rest)| (word, Some(rest)));
         if word == "copy" {
             let target = rest.filter(|rest| !rest.trim().is_empty());
-            return target.map(|target| Asked::Copy(target.to_owned())).ok_or_else(|| {
+            return target.map(|target| RequestedKind::Copy(target.to_owned())).ok_or_else(|| {
                 "copy needs the datatype that is copied to, as copy:'vector(3, 1, 2, int)'".to_owned()
             });
         }
@@ -86,16 +86,16 @@ impl FromStr for Asked {
             }
             _ => return Err("a basic type goes with a reduction alone".to_owned()),
         };
-        Ok(Asked::Transfer(operation, basic))
+        Ok(RequestedKind::Transfer(operation, basic))
     }
 }
 
 impl StageArgs {
     /// Describes in words what is explained.
-    fn shown(&self) -> String {
+    fn describe(&self) -> String {
         match &self.kind {
-            Asked::Transfer(operation, _) => self.transfer(*operation).to_string(),
-            Asked::Copy(to) => format!("copy to {to}"),
+            RequestedKind::Transfer(operation, _) => self.transfer(*operation).to_string(),
+            RequestedKind::Copy(to) => format!("copy to {to}"),
         }
     }
 
@@ -118,16 +118,18 @@ impl StageArgs {
         // Once for nothing: the first compile of a process sets up what later ones find, and is no typical time.
         engine.explain(&"vector(2, 1, 3, byte)".parse()?, Direction::Pack, target)?;
         match &self.kind {
-            Asked::Transfer(operation, basic) => {
+            RequestedKind::Transfer(operation, basic) => {
                 if let Some(basic) = *basic {
                     t.check_basic(operation.name(), basic)?;
                 }
                 Ok(engine.explain(t, self.transfer(*operation), target)?)
             }
-            Asked::Copy(_) if self.unpack => {
+            RequestedKind::Copy(_) if self.unpack => {
                 Err("--unpack: a copy goes from the datatype to the other one".into())
             }
-            Asked::Copy(to) => Ok(engine.explain_copy(t, &ddtc::internal::corpus::asked(to)?.0, target)?),
+            RequestedKind::Copy(to) => {
+                Ok(engine.explain_copy(t, &ddtc::internal::corpus::asked(to)?.0, target)?)
+            }
         }
     }
 }
@@ -161,7 +163,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     }
     println!("origin: {} B between the buffer address and what the code starts from", explanation.origin);
     match explanation.refusal {
-        Some(reason) if matches!(args.stage.kind, Asked::Copy(_)) => println!("through a buffer: {reason}"),
+        Some(reason) if matches!(args.stage.kind, RequestedKind::Copy(_)) => {
+            println!("through a buffer: {reason}")
+        }
         Some(reason) => println!("walked: {reason}"),
         None => {
             println!("schedule: {}", explanation.schedule);
@@ -171,7 +175,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             if args.clif && !explanation.listing.ir.is_empty() {
                 println!("\nCranelift IR\n{}", cut(&explanation.listing.ir));
             }
-            let (kind, code) = (args.stage.shown(), &explanation.code);
+            let (kind, code) = (args.stage.describe(), &explanation.code);
             if !code.is_empty() {
                 println!("\ncode for {kind}: {} B\n{}", code.len(), explanation.listing.code);
             }
@@ -211,7 +215,7 @@ pub(crate) fn stage(name: &str, args: &StageArgs) -> Result<(), Box<dyn Error>> 
     let missing = explanation.missing.iter().find(|(stage, _)| *stage == name);
     let stage = stage.ok_or_else(|| match missing {
         Some((_, why)) => format!("stage {name} is not shown for {target}: {why}"),
-        None if name == "refine" && !matches!(args.kind, Asked::Copy(_)) => {
+        None if name == "refine" && !matches!(args.kind, RequestedKind::Copy(_)) => {
             "--kind: two datatypes are joined for a copy: copy:TYPE names the other one".to_owned()
         }
         None => {

@@ -93,16 +93,16 @@ const STACK: usize = 64 << 20;
 const PANICKED: u8 = 101;
 
 fn main() -> ExitCode {
-    let Some(cli) = aside(Cli::parse) else { return PANICKED.into() };
+    let Some(cli) = on_large_stack(Cli::parse) else { return PANICKED.into() };
     match cli.verb {
         // An MPI library is initialized by the program's first thread.
         Some(Verb::HuntWorker(_) | Verb::Doctor(_)) => execute(cli),
-        _ => aside(|| execute(cli)).unwrap_or(PANICKED.into()),
+        _ => on_large_stack(|| execute(cli)).unwrap_or(PANICKED.into()),
     }
 }
 
 /// Runs `f` on a stack of its own; `None`: there is no memory for one, or `f` has panicked, and that was said.
-fn aside<T: Send>(f: impl FnOnce() -> T + Send) -> Option<T> {
+fn on_large_stack<T: Send>(f: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("main".into()).stack_size(STACK);
         match thread.spawn_scoped(scope, f) {

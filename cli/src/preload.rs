@@ -83,12 +83,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     }
     let folder = match &args.report {
         Some(file) => {
-            let beside = beside(file)?;
+            let parent = reports_parent(file)?;
             // Nobody else may write there before the ranks do.
             let folder = if args.dry_run {
-                beside.join(format!("{REPORTS}-{}", std::process::id()))
+                parent.join(format!("{REPORTS}-{}", std::process::id()))
             } else {
-                files::private_folder(&beside, REPORTS).map_err(|e| format!("{}: {e}", beside.display()))?
+                files::private_folder(&parent, REPORTS).map_err(|e| format!("{}: {e}", parent.display()))?
             };
             environment.push(("DDTC_REPORT", folder.join(rank_reports::NAME).into()));
             Some(folder)
@@ -178,7 +178,7 @@ fn warn_of_sanitizer(command: &[OsString], preloaded: &OsStr) {
 }
 
 /// Where the ranks write: beside the report, which all nodes of a job can see if they share the working folder.
-fn beside(report: &Path) -> Result<PathBuf, Box<dyn Error>> {
+fn reports_parent(report: &Path) -> Result<PathBuf, Box<dyn Error>> {
     if report.as_os_str() == "-" {
         return Ok(std::env::current_dir()?);
     }

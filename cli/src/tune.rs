@@ -99,10 +99,10 @@ fn measure(args: &Args, library: &Path, folder: &Path) -> Result<String, Box<dyn
     }
     let mut text = String::new();
     for (i, (name, _)) in programs.iter().enumerate() {
-        text += &launch(args, name, library, folder, Bare::Host)?;
+        text += &launch(args, name, library, folder, Baseline::Unmodified)?;
         // The ping-pong again, where what the bare host takes is what it takes with compiled code inside: before files, which the system writes for a while.
-        if i == 0 && named(&text).is_ok_and(|(_, library)| library.family == Family::OpenMpi) {
-            text += &launch(args, name, library, folder, Bare::Inside)?;
+        if i == 0 && library_and_lines(&text).is_ok_and(|(_, library)| library.family == Family::OpenMpi) {
+            text += &launch(args, name, library, folder, Baseline::Hook)?;
         }
     }
     Ok(text)
@@ -122,11 +122,11 @@ fn compile(args: &Args, name: &str, text: &str, folder: &Path) -> Result<(), Box
 
 /// Mover of the bytes of calls that are not converted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Bare {
+enum Baseline {
     /// The host.
-    Host,
+    Unmodified,
     /// Compiled code in the host.
-    Inside,
+    Hook,
 }
 
 fn launch(
@@ -134,7 +134,7 @@ fn launch(
     name: &str,
     library: &Path,
     folder: &Path,
-    bare: Bare,
+    baseline: Baseline,
 ) -> Result<String, Box<dyn Error>> {
     let (launcher, arguments) = args.launch.split_first().ok_or("a launcher is needed after --")?;
     let mut preload = OsString::from("LD_PRELOAD=");
@@ -147,11 +147,11 @@ fn launch(
         .arg("DDTC_POLICY=all")
         // Converted from the first call on: none of those that are timed may be the host's.
         .arg("DDTC_MODE=commit")
-        .arg(if bare == Bare::Host { "DDTC_HOOK=off" } else { "DDTC_HOOK=on" })
+        .arg(if baseline == Baseline::Unmodified { "DDTC_HOOK=off" } else { "DDTC_HOOK=on" })
         .arg(folder.join(name))
         .args([args.rounds.to_string(), args.budget.to_string()])
         .arg(args.files.as_deref().unwrap_or(folder))
-        .args((bare == Bare::Inside).then_some("inside"))
+        .args((baseline == Baseline::Hook).then_some("inside"))
         .output()
         .map_err(|e| format!("{}: {e}", launcher.to_string_lossy()))?;
     if !out.status.success() {
@@ -163,10 +163,10 @@ fn launch(
 }
 
 /// Less gain than this is none, in percent: protocols change with what else runs.
-const LEAST_GAIN: f64 = 5.0;
+const MIN_GAIN_PERCENT: f64 = 5.0;
 
 /// The lines behind the one that names the library, and the library.
-fn named(text: &str) -> Result<(impl Iterator<Item = &str>, Library), Box<dyn Error>> {
+fn library_and_lines(text: &str) -> Result<(impl Iterator<Item = &str>, Library), Box<dyn Error>> {
     let mut lines = text.lines().skip_while(|line| !line.starts_with("library "));
     let version =
         lines.next().and_then(|l| l.strip_prefix("library ")).ok_or("the ping-pong printed no library")?;
@@ -176,13 +176,13 @@ fn named(text: &str) -> Result<(impl Iterator<Item = &str>, Library), Box<dyn Er
 
 /// Name of the library, its policy, and the measurements as comments.
 fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
-    let (lines, library) = named(text)?;
+    let (lines, library) = library_and_lines(text)?;
     let mut comments = String::from(
         "# call if it is no message, class, bytes, microseconds converted, bare, packed by hand, noise in percent;\n\
          # of `inside` microseconds inside the host, converted, packed by hand, noise\n",
     );
     // What all payloads of a power of two say.
-    let mut said: BTreeMap<(Call, Class), BTreeMap<u32, bool>> = BTreeMap::new();
+    let mut gains_by_bit: BTreeMap<(Call, Class), BTreeMap<u32, bool>> = BTreeMap::new();
     for line in lines {
         let fields: Vec<&str> = line.split(',').collect();
         let call = Call::ALL.into_iter().find(|c| *c != Call::Message && fields.first() == Some(&c.name()));
@@ -191,17 +191,18 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
         let Some(class) = Class::ALL.into_iter().find(|c| c.name() == *class) else { continue };
         let bytes: u64 = bytes.parse()?;
         let numbers: Vec<f64> = numbers.iter().map(|n| n.parse()).collect::<Result<_, _>>()?;
-        let [converted, bare, _, noise] = numbers[..] else { return Err(format!("'{line}'?").into()) };
+        let [converted, unmodified, _, noise] = numbers[..] else { return Err(format!("'{line}'?").into()) };
         let _ = writeln!(comments, "# {line}");
-        let gains = bare > converted * (1.0 + (LEAST_GAIN + 2.0 * noise) / 100.0);
-        let of_bit = said.entry((call, class)).or_default().entry(bytes.max(1).ilog2()).or_insert(true);
+        let gains = unmodified > converted * (1.0 + (MIN_GAIN_PERCENT + 2.0 * noise) / 100.0);
+        let of_bit =
+            gains_by_bit.entry((call, class)).or_default().entry(bytes.max(1).ilog2()).or_insert(true);
         *of_bit &= gains;
     }
-    if said.is_empty() {
+    if gains_by_bit.is_empty() {
         return Err("the ping-pong printed no measurement".into());
     }
     let mut policy = Policy::NONE;
-    for ((call, class), bits) in said {
+    for ((call, class), bits) in gains_by_bit {
         let mut set = 0;
         for (&bit, _) in bits.iter().filter(|(_, gains)| **gains) {
             // Up to the next payload that was measured, and beyond the largest.

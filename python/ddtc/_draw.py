@@ -9,15 +9,15 @@ from pathlib import Path
 from .__main__ import PROGRAM
 
 # The system takes no longer argument.
-_LONGEST = 128 * 1024 - 1
+_MAX_ARGUMENT_BYTES = 128 * 1024 - 1
 
 
 class Drawing:
     """A picture of a datatype: characters where it is printed, SVG in a notebook."""
 
     def __init__(self, text: str, count: int) -> None:
-        if len(text.encode()) > _LONGEST:
-            raise ValueError(f"draw: the datatype's text has {len(text)} characters: must have at most {_LONGEST}")
+        if len(text.encode()) > _MAX_ARGUMENT_BYTES:
+            raise ValueError(f"draw: the datatype's text has {len(text)} characters: must have at most {_MAX_ARGUMENT_BYTES}")
         self._arguments = ["draw", text, f"--count={count}"]
         # For those who do not see it; long lists are cut.
         self._words = f"memory of {count} x {text[:200]}"

@@ -112,7 +112,7 @@ impl Memory {
 ///
 /// # Errors
 /// If they have.
-pub fn apart(a: &Memory, b: &Memory) -> PyResult<()> {
+pub fn check_disjoint(a: &Memory, b: &Memory) -> PyResult<()> {
     let (a_start, b_start) = (a.start().addr(), b.start().addr());
     if a.len > 0 && b.len > 0 && a_start < b_start + b.len && b_start < a_start + a.len {
         return Err(Error::new_err("source and target: must not overlap"));

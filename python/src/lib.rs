@@ -15,7 +15,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use buffer::{Memory, apart};
+use buffer::{Memory, check_disjoint};
 
 pyo3::create_exception!(
     ddtc,
@@ -24,7 +24,7 @@ pyo3::create_exception!(
     "What a constructor, a commit or a call refuses: the operation, the argument, its value and the rule."
 );
 
-fn refused(e: Refusal) -> PyErr {
+fn to_python_error(e: Refusal) -> PyErr {
     Error::new_err(e.to_string())
 }
 
@@ -33,8 +33,8 @@ fn refused(e: Refusal) -> PyErr {
 #[derive(Clone)]
 struct Datatype(Tree);
 
-fn made(t: ddtc::Result<Tree>) -> PyResult<Datatype> {
-    t.map(Datatype).map_err(refused)
+fn to_python(t: ddtc::Result<Tree>) -> PyResult<Datatype> {
+    t.map(Datatype).map_err(to_python_error)
 }
 
 #[pymethods]
@@ -42,7 +42,7 @@ impl Datatype {
     /// A datatype from its text, such as "vector(3, 1, 4, double)".
     #[new]
     fn new(text: &str) -> PyResult<Datatype> {
-        made(text.parse())
+        to_python(text.parse())
     }
 
     /// The named types, by MPI's names without the prefix.
@@ -59,43 +59,43 @@ impl Datatype {
     /// MPI_Type_contiguous.
     #[staticmethod]
     fn contiguous(count: i64, oldtype: &Self) -> PyResult<Datatype> {
-        made(Tree::contiguous(count, &oldtype.0))
+        to_python(Tree::contiguous(count, &oldtype.0))
     }
 
     /// MPI_Type_vector: the stride is in extents of the old type.
     #[staticmethod]
     fn vector(count: i64, blocklength: i64, stride: i64, oldtype: &Self) -> PyResult<Datatype> {
-        made(Tree::vector(count, blocklength, stride, &oldtype.0))
+        to_python(Tree::vector(count, blocklength, stride, &oldtype.0))
     }
 
     /// MPI_Type_create_hvector: the stride is in bytes.
     #[staticmethod]
     fn hvector(count: i64, blocklength: i64, stride: i64, oldtype: &Self) -> PyResult<Datatype> {
-        made(Tree::hvector(count, blocklength, stride, &oldtype.0))
+        to_python(Tree::hvector(count, blocklength, stride, &oldtype.0))
     }
 
     /// MPI_Type_indexed: displacements are in extents of the old type.
     #[staticmethod]
     fn indexed(blocklengths: Vec<i64>, displacements: Vec<i64>, oldtype: &Self) -> PyResult<Datatype> {
-        made(Tree::indexed(&blocklengths, &displacements, &oldtype.0))
+        to_python(Tree::indexed(&blocklengths, &displacements, &oldtype.0))
     }
 
     /// MPI_Type_create_hindexed: displacements are in bytes.
     #[staticmethod]
     fn hindexed(blocklengths: Vec<i64>, displacements: Vec<i64>, oldtype: &Self) -> PyResult<Datatype> {
-        made(Tree::hindexed(&blocklengths, &displacements, &oldtype.0))
+        to_python(Tree::hindexed(&blocklengths, &displacements, &oldtype.0))
     }
 
     /// MPI_Type_create_indexed_block.
     #[staticmethod]
     fn indexed_block(blocklength: i64, displacements: Vec<i64>, oldtype: &Self) -> PyResult<Datatype> {
-        made(Tree::indexed_block(blocklength, &displacements, &oldtype.0))
+        to_python(Tree::indexed_block(blocklength, &displacements, &oldtype.0))
     }
 
     /// MPI_Type_create_hindexed_block.
     #[staticmethod]
     fn hindexed_block(blocklength: i64, displacements: Vec<i64>, oldtype: &Self) -> PyResult<Datatype> {
-        made(Tree::hindexed_block(blocklength, &displacements, &oldtype.0))
+        to_python(Tree::hindexed_block(blocklength, &displacements, &oldtype.0))
     }
 
     /// MPI_Type_create_struct: displacements are in bytes.
@@ -106,7 +106,7 @@ impl Datatype {
         types: Vec<PyRef<'_, Datatype>>,
     ) -> PyResult<Datatype> {
         let types: Vec<Tree> = types.iter().map(|t| t.0.clone()).collect();
-        made(Tree::structure(&blocklengths, &displacements, &types))
+        to_python(Tree::structure(&blocklengths, &displacements, &types))
     }
 
     /// MPI_Type_create_subarray; the order is "C" or "F".
@@ -124,13 +124,13 @@ impl Datatype {
             "F" => Order::Fortran,
             other => return Err(Error::new_err(format!("subarray: order = '{other}': must be 'C' or 'F'"))),
         };
-        made(Tree::subarray(&sizes, &subsizes, &starts, order, &oldtype.0))
+        to_python(Tree::subarray(&sizes, &subsizes, &starts, order, &oldtype.0))
     }
 
     /// MPI_Type_create_resized: lower bound and extent in bytes.
     #[staticmethod]
     fn resized(lb: i64, extent: i64, oldtype: &Self) -> PyResult<Datatype> {
-        made(Tree::resized(lb, extent, &oldtype.0))
+        to_python(Tree::resized(lb, extent, &oldtype.0))
     }
 
     /// The datatype that a handle of mpi4py stands for, by its envelope and contents; MPI must be initialized.
@@ -142,13 +142,13 @@ impl Datatype {
     /// The elements of a NumPy dtype: numbers as MPI's types, records as structures with their padding, strings as bytes.
     #[staticmethod]
     fn from_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
-        numpy::of_dtype(dtype).map(Datatype)
+        numpy::from_dtype(dtype).map(Datatype)
     }
 
     /// One instance of the layout of a strided array, from its first element on.
     #[staticmethod]
     fn from_array(array: &Bound<'_, PyAny>) -> PyResult<Datatype> {
-        numpy::of_array(array).map(Datatype)
+        numpy::from_array(array).map(Datatype)
     }
 
     /// Bytes that an instance has when it is packed.
@@ -183,7 +183,7 @@ impl Datatype {
 
     /// Compiles the datatype, or finds the code of an equal layout.
     fn commit(&self, py: Python<'_>) -> PyResult<Committed> {
-        py.detach(|| ddtc::commit(&self.0)).map(Committed).map_err(refused)
+        py.detach(|| ddtc::commit(&self.0)).map(Committed).map_err(to_python_error)
     }
 
     /// A picture of the memory of `count` instances.
@@ -230,7 +230,7 @@ impl Committed {
     /// Bytes of `count` packed instances.
     #[pyo3(signature = (count = 1))]
     fn packed_size(&self, count: u64) -> PyResult<u64> {
-        self.0.packed_size(count).map_err(refused)
+        self.0.packed_size(count).map_err(to_python_error)
     }
 
     /// Packs `count` instances of `source`, whose first begins `origin` bytes behind its first element, to the beginning of `target`.
@@ -245,11 +245,11 @@ impl Committed {
         origin: i64,
     ) -> PyResult<usize> {
         let (source, target) = (Memory::strided(source, "source")?, Memory::dense(target, "target", true)?);
-        apart(&source, &target)?;
+        check_disjoint(&source, &target)?;
         let origin = source.origin(origin)?;
         // SAFETY: the buffers are exported while these live, the target is writable, and they have no byte in common.
         let (from, to) = unsafe { (source.bytes(), target.bytes_mut()) };
-        py.detach(|| self.0.pack(from, origin, count, to)).map_err(refused)
+        py.detach(|| self.0.pack(from, origin, count, to)).map_err(to_python_error)
     }
 
     /// Packs into new bytes.
@@ -267,7 +267,7 @@ impl Committed {
         PyBytes::new_with(py, size, |target| {
             // SAFETY: the buffer is exported while `source` lives; the target is new.
             let from = unsafe { source.bytes() };
-            py.detach(|| self.0.pack(from, origin, count, target)).map(drop).map_err(refused)
+            py.detach(|| self.0.pack(from, origin, count, target)).map(drop).map_err(to_python_error)
         })
     }
 
@@ -284,11 +284,11 @@ impl Committed {
     ) -> PyResult<usize> {
         let (source, target) =
             (Memory::dense(source, "source", false)?, Memory::strided(target, "target")?.writable()?);
-        apart(&source, &target)?;
+        check_disjoint(&source, &target)?;
         let origin = target.origin(origin)?;
         // SAFETY: the buffers are exported while these live, the target is writable, and they have no byte in common.
         let (from, to) = unsafe { (source.bytes(), target.bytes_mut()) };
-        py.detach(|| self.0.unpack(from, origin, count, to)).map_err(refused)
+        py.detach(|| self.0.unpack(from, origin, count, to)).map_err(to_python_error)
     }
 
     fn __repr__(&self) -> String {

@@ -9,10 +9,10 @@ use ddtc::internal::error::{Error, ErrorClass, Result};
 use ddtc::internal::methods::*;
 use pyo3::prelude::*;
 
-use crate::refused;
+use crate::to_python_error;
 
 /// The library behind mpi4py.
-struct Host<'py> {
+struct Mpi4py<'py> {
     named: HashMap<usize, Named>,
     combiners: HashMap<i32, CombinerKind>,
     constants: Constants,
@@ -60,13 +60,13 @@ pub fn decoded(datatype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
         distribute_dflt_darg: number("DISTRIBUTE_DFLT_DARG")?,
         undefined: number("UNDEFINED")?,
     };
-    let mut host = Host { named, combiners, constants, error: None, py };
-    decode(&mut host, &Handle::new(datatype.clone().unbind()))
-        .map_err(|e| host.error.take().unwrap_or_else(|| refused(e)))
+    let mut mpi4py = Mpi4py { named, combiners, constants, error: None, py };
+    decode(&mut mpi4py, &Handle::new(datatype.clone().unbind()))
+        .map_err(|e| mpi4py.error.take().unwrap_or_else(|| to_python_error(e)))
 }
 
-impl Host<'_> {
-    fn said<T>(&mut self, outcome: PyResult<T>) -> Result<T> {
+impl Mpi4py<'_> {
+    fn keep_error<T>(&mut self, outcome: PyResult<T>) -> Result<T> {
         outcome.map_err(|e| {
             let text = e.to_string();
             self.error = Some(e);
@@ -78,7 +78,7 @@ impl Host<'_> {
 /// A handle: mpi4py's object. Cloned without the interpreter's help.
 type Handle = std::sync::Arc<Py<PyAny>>;
 
-impl Introspect for Host<'_> {
+impl Introspect for Mpi4py<'_> {
     type Handle = Handle;
 
     fn envelope(&mut self, handle: &Handle) -> Result<Envelope> {
@@ -86,7 +86,7 @@ impl Introspect for Host<'_> {
             .bind(self.py)
             .call_method0("Get_envelope")
             .and_then(|e| e.extract::<(i64, i64, i64, i64, i32)>());
-        let (integers, addresses, large_counts, datatypes, combiner) = self.said(found)?;
+        let (integers, addresses, large_counts, datatypes, combiner) = self.keep_error(found)?;
         let Some(&combiner) = self.combiners.get(&combiner) else {
             let rule = "must be a combiner of MPI 5.0";
             return Err(Error::new(ErrorClass::Type, "from_mpi", "combiner", combiner, rule));
@@ -97,14 +97,14 @@ impl Introspect for Host<'_> {
     fn contents(&mut self, handle: &Handle, _envelope: &Envelope) -> Result<Contents<Handle>> {
         let found = handle.bind(self.py).call_method0("Get_contents");
         let found = found.and_then(|c| c.extract::<(Vec<i32>, Vec<i64>, Vec<i64>, Vec<Py<PyAny>>)>());
-        let (integers, addresses, large_counts, datatypes) = self.said(found)?;
+        let (integers, addresses, large_counts, datatypes) = self.keep_error(found)?;
         let datatypes = datatypes.into_iter().map(Handle::new).collect();
         Ok(Contents { integers, addresses, large_counts, datatypes })
     }
 
     fn named(&mut self, handle: &Handle) -> Result<Named> {
         let word = handle.bind(self.py).getattr("handle").and_then(|h| h.extract::<usize>());
-        let word = self.said(word)?;
+        let word = self.keep_error(word)?;
         self.named.get(&word).copied().ok_or_else(|| {
             let rule = "must be a named type that ddtc and mpi4py know";
             Error::new(ErrorClass::Type, "from_mpi", "handle", format!("{word:#x}"), rule)
@@ -113,7 +113,7 @@ impl Introspect for Host<'_> {
 
     fn bounds(&mut self, handle: &Handle) -> Result<Option<(i64, i64)>> {
         let found = handle.bind(self.py).call_method0("Get_extent").and_then(|e| e.extract());
-        self.said(found).map(Some)
+        self.keep_error(found).map(Some)
     }
 
     fn release(&mut self, handle: Handle) {

@@ -40,8 +40,8 @@ fn flag(value: &str) -> Result<(), String> {
 
 fn target(value: &str) -> Result<(), String> {
     let level: Level = value.parse().map_err(|e: ddtc::Error| e.to_string())?;
-    let most = Level::detect();
-    if level.runs() { Ok(()) } else { Err(format!("this machine does not run it: its highest is {most}")) }
+    let highest = Level::detect();
+    if level.runs() { Ok(()) } else { Err(format!("this machine does not run it: its highest is {highest}")) }
 }
 
 fn family(value: &str) -> Result<(), String> {
@@ -73,11 +73,11 @@ pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) 
         }
         seen = true;
         let (name, shown) = (cut(name), cut(value));
-        findings.says("environment", &format!("{name}={shown}"));
+        findings.add_lines("environment", &format!("{name}={shown}"));
         let renamed = RENAMED.into_iter().find(|(old, _)| *old == name);
         if let Some((old, new)) = renamed {
             let is_new_set = variables.iter().any(|(name, value)| name == new && !value.is_empty());
-            findings.says("", &explanation(old, new, is_new_set));
+            findings.add_lines("", &explanation(old, new, is_new_set));
         }
         let now = renamed.map_or(name.as_str(), |(_, new)| new);
         let known = VARIABLES.iter().find(|(known, _)| *known == now);
@@ -90,18 +90,18 @@ pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) 
         let judged = |rule: &Rule| text.and_then(|text| rule(text).map_err(|wrong| said(text, &wrong)));
         match known.map(|(_, rule)| judged(rule)) {
             Some(Ok(())) => {}
-            Some(Err(rule)) => findings.wrong(
+            Some(Err(rule)) => findings.add_problem(
                 &format!("{name}={shown}: {rule}; the preload library ignores it"),
                 &format!("unset {name}, or set what docs/SETTINGS.md says"),
             ),
-            None => findings.wrong(
+            None => findings.add_problem(
                 &format!("{name}: no such variable"),
                 &format!("those that there are: {}", VARIABLES.map(|(n, _)| n).join(", ")),
             ),
         }
     }
     if !seen {
-        findings.says("environment", "no variable of ddtc is set");
+        findings.add_lines("environment", "no variable of ddtc is set");
     }
     let value = |wanted: &str| {
         let found = variables.iter().find(|(name, _)| name == wanted);
@@ -109,16 +109,18 @@ pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) 
     };
     let preloads = value("LD_PRELOAD");
     for entry in preloads.split([':', ' ']).filter(|e| !e.is_empty()) {
-        findings.says("environment", &format!("LD_PRELOAD has {entry}"));
+        findings.add_lines("environment", &format!("LD_PRELOAD has {entry}"));
         if entry.contains('/') && !Path::new(entry).exists() {
-            findings
-                .wrong(&format!("LD_PRELOAD names {entry}, which is not there"), "take it out of LD_PRELOAD");
+            findings.add_problem(
+                &format!("LD_PRELOAD names {entry}, which is not there"),
+                "take it out of LD_PRELOAD",
+            );
         }
     }
     for folder in value("LD_LIBRARY_PATH").split(':').filter(|e| !e.is_empty()) {
-        findings.says("environment", &format!("LD_LIBRARY_PATH has {folder}"));
+        findings.add_lines("environment", &format!("LD_LIBRARY_PATH has {folder}"));
         if !Path::new(folder).is_dir() {
-            findings.says("environment", &format!("  {folder} is no folder"));
+            findings.add_lines("environment", &format!("  {folder} is no folder"));
         }
     }
 }

@@ -37,11 +37,11 @@ pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Pa
                 "{shown} takes {} before the preload library, which does not see these calls",
                 taken.functions
             );
-            findings.wrong(&what, remedy);
+            findings.add_problem(&what, remedy);
         } else {
-            findings.says(
+            findings.add_lines(
                 "PMPI layer",
-                &format!("{shown} has {} and gets these calls{}", taken.functions, taken.left),
+                &format!("{shown} has {} and gets these calls{}", taken.functions, taken.not_converted),
             );
         }
     }
@@ -51,7 +51,7 @@ pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Pa
 struct Taken {
     functions: String,
     /// What is not converted for that, after a comma.
-    left: String,
+    not_converted: String,
 }
 
 impl Taken {
@@ -70,11 +70,11 @@ impl Taken {
         };
         let groups: BTreeSet<Group> = taken.iter().filter_map(|name| Group::of_function(name)).collect();
         let names: Vec<&str> = groups.into_iter().map(Group::name).collect();
-        let left = match names[..] {
+        let not_converted = match names[..] {
             [] => String::new(),
             _ => format!(", so ddtc converts no calls of these groups: {}", names.join(", ")),
         };
-        Some(Taken { functions, left })
+        Some(Taken { functions, not_converted })
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
     fn what_a_layer_takes_is_named() {
         let ours = set(&["MPI_Send", "MPI_Recv", "MPI_File_open", "MPI_Finalize", "other"]);
         let taken = |theirs: &[&str]| {
-            Taken::new(&ours, &set(theirs)).map(|taken| format!("{}{}", taken.functions, taken.left))
+            Taken::new(&ours, &set(theirs)).map(|taken| format!("{}{}", taken.functions, taken.not_converted))
         };
         assert_eq!(taken(&["main", "other"]), None);
         assert_eq!(taken(&["MPI_Send", "PMPI_Send"]), None);

@@ -60,14 +60,14 @@ pub(super) fn last_lines(text: &str, n: usize) -> String {
 }
 
 /// Answers of the ranks.
-struct Said {
+struct RankOutput {
     size: Vec<u64>,
     us: Option<f64>,
     wrong: Option<u64>,
 }
 
-fn said(out: &str) -> Said {
-    let mut said = Said { size: Vec::new(), us: None, wrong: None };
+fn parse_output(out: &str) -> RankOutput {
+    let mut said = RankOutput { size: Vec::new(), us: None, wrong: None };
     for line in out.lines().filter_map(|l| l.split_once(rank::MARK).map(|(_, rest)| rest)) {
         match line.split_once(' ') {
             Some(("size", n)) => said.size.extend(n.parse::<u64>()),
@@ -80,7 +80,7 @@ fn said(out: &str) -> Said {
 }
 
 /// Returns the remedy for a launcher that failed, by its words.
-fn refused(words: &str) -> &'static str {
+fn launcher_remedy(words: &str) -> &'static str {
     // PRRTE's and ORTE's; the lines may be broken anywhere.
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     if words.contains("OMPI_ALLOW_RUN_AS_ROOT") || words.contains("as root") {
@@ -95,7 +95,7 @@ fn launch(
     args: &Args,
     mpi: &Path,
     environment: &[(&str, OsString)],
-) -> Result<(Said, String), (String, String)> {
+) -> Result<(RankOutput, String), (String, String)> {
     let program = std::env::current_exe().map_err(|e| (e.to_string(), "report this output".to_owned()))?;
     let Some((launcher, rest)) = args.launch.split_first() else {
         return Err((String::new(), String::new()));
@@ -120,10 +120,10 @@ fn launch(
         let text = if err.trim().is_empty() { &out } else { &err };
         return Err((
             format!("the ranks: {status}: {}", last_lines(text, 8)),
-            refused(&format!("{out}{err}")).to_owned(),
+            launcher_remedy(&format!("{out}{err}")).to_owned(),
         ));
     }
-    let said = said(&out);
+    let said = parse_output(&out);
     match said.size[..] {
         [n] if n >= 2 => Ok((said, err)),
         [1] => Err((
@@ -159,7 +159,7 @@ pub(super) fn run(
         Ok(folder) => folder,
         Err(error) => {
             return findings
-                .wrong(&format!("no folder for reports: {error}"), "run it in a folder of your own");
+                .add_problem(&format!("no folder for reports: {error}"), "run it in a folder of your own");
         }
     };
     with_reports(findings, args, library, mpi, (policy, untried), &folder);
@@ -182,7 +182,7 @@ fn with_reports(
     ];
     let (converted, errors) = match launch(args, mpi, &reports_in) {
         Ok(outcome) => outcome,
-        Err((what, remedy)) => return findings.wrong(&what, &remedy),
+        Err((what, remedy)) => return findings.add_problem(&what, &remedy),
     };
     let times = |us: Option<f64>| us.map_or("?".to_owned(), |us| format!("{us:.1}"));
     let report = gather(folder).unwrap_or_default();
@@ -193,37 +193,37 @@ fn with_reports(
     let (packed, unpacked) = (sum("messages_packed"), sum("messages_unpacked"));
     let (class, bytes) = match sent() {
         Ok(sent) => sent,
-        Err(error) => return findings.wrong(&error, "report this output"),
+        Err(error) => return findings.add_problem(&error, "report this output"),
     };
-    let bare = launch(args, mpi, &[("LD_PRELOAD", "".into())]);
-    let bare_us = bare.as_ref().ok().and_then(|(said, _)| said.us);
-    findings.says(
+    let unmodified = launch(args, mpi, &[("LD_PRELOAD", "".into())]);
+    let unmodified_us = unmodified.as_ref().ok().and_then(|(said, _)| said.us);
+    findings.add_lines(
         "messages",
         &format!(
             "{bytes} B of {TYPE} ({}): {packed} packed, {unpacked} unpacked by ddtc\n{} us one way, {} us without the preload library",
             class.name(),
             times(converted.us),
-            times(bare_us),
+            times(unmodified_us),
         ),
     );
     for note in &report.notes {
-        findings.says("", &format!("note: {note}"));
+        findings.add_lines("", &format!("note: {note}"));
     }
     let inside = sum("hook_bytes_packed") + sum("hook_bytes_unpacked");
     if inside > 0 {
-        findings.says("", &format!("{inside} bytes moved by ddtc inside this library"));
+        findings.add_lines("", &format!("{inside} bytes moved by ddtc inside this library"));
     }
     for line in &timed {
-        findings.says("", &format!("timed: {line}"));
+        findings.add_lines("", &format!("timed: {line}"));
     }
     if converted.wrong.is_none_or(|n| n > 0) {
         let what = format!("{} wrong bytes arrived", converted.wrong.unwrap_or(0));
-        let bare = bare.as_ref().ok().and_then(|(said, _)| said.wrong);
-        let remedy = match bare {
+        let unmodified = unmodified.as_ref().ok().and_then(|(said, _)| said.wrong);
+        let remedy = match unmodified {
             Some(0) => "set DDTC_MODE=off and report this output: it is a fault of ddtc",
             _ => "without the preload library too: a fault of the MPI library or of the network",
         };
-        findings.wrong(&what, remedy);
+        findings.add_problem(&what, remedy);
     }
     // Either rank decides for itself, by its own times: where they say that nothing is gained, all is as it should be.
     if packed > 0 && unpacked > 0
@@ -241,7 +241,7 @@ fn with_reports(
     } else {
         why_not((policy, untried), (class, bytes), &errors, [packed, unpacked])
     };
-    findings.wrong(&format!("messages are not converted: {why}"), remedy);
+    findings.add_problem(&format!("messages are not converted: {why}"), remedy);
 }
 
 /// Why messages of `bytes` bytes were not converted where the library was loaded, and a remedy: from the nearest reason to the farthest.

@@ -72,13 +72,13 @@ struct Findings {
 }
 
 impl Findings {
-    fn says(&mut self, what: &str, text: &str) {
+    fn add_lines(&mut self, what: &str, text: &str) {
         for (i, line) in text.lines().enumerate() {
             let _ = writeln!(self.text, "{:<16} {line}", if i == 0 { what } else { "" });
         }
     }
 
-    fn wrong(&mut self, what: &str, remedy: &str) {
+    fn add_problem(&mut self, what: &str, remedy: &str) {
         if !self.problems.iter().any(|(known, _)| known == what) {
             self.problems.push((what.to_owned(), remedy.to_owned()));
         }
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     }
     let mut findings = Findings::default();
     let variables: Vec<_> = std::env::vars_os().collect();
-    here(&mut findings);
+    program_and_machine(&mut findings);
     self_test(&mut findings);
     environment::look(&mut findings, &variables);
     let library = preload_library(&mut findings, args.library.as_deref());
@@ -110,12 +110,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     }
     let mpi = mpi(&mut findings, args, library.as_deref());
     if let (Some(library), Some((mpi, version))) = (&library, &mpi) {
-        let conversions = Conversions::of(version);
-        findings.says("conversions", &conversions.lines.join("\n"));
+        let conversions = Conversions::new(version);
+        findings.add_lines("conversions", &conversions.lines.join("\n"));
         let policy = policy(&mut findings, version);
         if args.launch.is_empty() {
-            findings
-                .says("messages", "not tried: say how two ranks are launched: ddtc doctor -- mpiexec -n 2");
+            findings.add_lines(
+                "messages",
+                "not tried: say how two ranks are launched: ddtc doctor -- mpiexec -n 2",
+            );
         } else {
             messages::run(
                 &mut findings,
@@ -139,18 +141,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 }
 
 /// This program and this machine.
-fn here(findings: &mut Findings) {
+fn program_and_machine(findings: &mut Findings) {
     let program = std::env::current_exe().map_or_else(|e| e.to_string(), |p| p.display().to_string());
-    findings.says("ddtc", &format!("{}, {program}", env!("CARGO_PKG_VERSION")));
-    findings.says("machine", &Machine::read(None).to_string());
+    findings.add_lines("ddtc", &format!("{}, {program}", env!("CARGO_PKG_VERSION")));
+    findings.add_lines("machine", &Machine::read(None).to_string());
     let level = Level::detect();
-    findings.says("CPU level", &format!("{} ({level} is the highest that it runs)", Target::host(level)));
+    findings
+        .add_lines("CPU level", &format!("{} ({level} is the highest that it runs)", Target::host(level)));
     let libc = std::process::Command::new("getconf").arg("GNU_LIBC_VERSION").output();
     let libc = libc
         .ok()
         .filter(|o| o.status.success())
         .map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned());
-    findings.says("C library", libc.as_deref().unwrap_or("unknown: getconf GNU_LIBC_VERSION says nothing"));
+    findings
+        .add_lines("C library", libc.as_deref().unwrap_or("unknown: getconf GNU_LIBC_VERSION says nothing"));
 }
 
 /// A commit, a pack and an unpack here, against the definition.
@@ -188,9 +192,9 @@ fn self_test(findings: &mut Findings) {
     })();
     match outcome {
         Ok(text) => {
-            findings.says("self-test", &text);
+            findings.add_lines("self-test", &text);
             if text.contains("WRONG") {
-                findings.wrong(
+                findings.add_problem(
                     "compiled code packs wrong bytes here",
                     "report this output: it is a fault of ddtc",
                 );
@@ -198,10 +202,10 @@ fn self_test(findings: &mut Findings) {
             if text.contains(" walked ") {
                 let rule = "see `ddtc explain -v -v int`: the system may refuse executable memory (SELinux, memfd, noexec); \
                             everything is right, but slow";
-                findings.wrong("layouts are not compiled here", rule);
+                findings.add_problem("layouts are not compiled here", rule);
             }
         }
-        Err(error) => findings.wrong(&format!("the self-test failed: {error}"), "report this output"),
+        Err(error) => findings.add_problem(&format!("the self-test failed: {error}"), "report this output"),
     }
 }
 
@@ -210,7 +214,7 @@ fn preload_library(findings: &mut Findings, given: Option<&Path>) -> Option<Path
     let path = match library::find(given) {
         Ok(path) => path,
         Err(error) => {
-            findings.wrong(
+            findings.add_problem(
                 &error.to_string(),
                 "install with packaging/install.sh or the wheel, which put the library where this program looks",
             );
@@ -220,19 +224,19 @@ fn preload_library(findings: &mut Findings, given: Option<&Path>) -> Option<Path
     let elf = match Elf::read(&path, "DDTC_PRELOAD_VERSION") {
         Ok(elf) => elf,
         Err(error) => {
-            findings.wrong(&format!("{}: {error}", path.display()), "install it again");
+            findings.add_problem(&format!("{}: {error}", path.display()), "install it again");
             return None;
         }
     };
     let version = elf.symbol.clone().unwrap_or_else(|| "of no version".into());
-    findings.says("preload library", &format!("{version}, {}", path.display()));
+    findings.add_lines("preload library", &format!("{version}, {}", path.display()));
     if let Some((what, remedy)) = elf.unfit() {
-        findings.wrong(&format!("{} {what}", path.display()), remedy);
+        findings.add_problem(&format!("{} {what}", path.display()), remedy);
         return None;
     }
     if version != env!("CARGO_PKG_VERSION") {
         let what = format!("{} is {version}, this program is {}", path.display(), env!("CARGO_PKG_VERSION"));
-        findings.wrong(&what, "install both from one release");
+        findings.add_problem(&what, "install both from one release");
     }
     Some(path)
 }
@@ -244,30 +248,30 @@ fn look_at_program(findings: &mut Findings, program: &Path) {
     let elf = match Elf::read(program, "") {
         Ok(elf) => elf,
         Err(error) if !program.is_file() => {
-            findings.wrong(&format!("{shown}: {error}"), "name a program with --program");
+            findings.add_problem(&format!("{shown}: {error}"), "name a program with --program");
             return;
         }
         Err(error) => {
             let text = format!(
                 "{shown}: {error}; what it starts must be a 64-bit program that loads MPI as a shared library"
             );
-            findings.says("program", &text);
+            findings.add_lines("program", &text);
             return;
         }
     };
     let mpi: Vec<&str> = elf.needed.iter().map(String::as_str).filter(|n| n.starts_with("libmpi")).collect();
     let linked = if mpi.is_empty() { "no MPI library by itself".to_owned() } else { mpi.join(", ") };
-    findings.says("program", &format!("{shown}: {} bit, needs {linked}", elf.bits));
+    findings.add_lines("program", &format!("{shown}: {} bit, needs {linked}", elf.bits));
     if let Some((what, remedy)) = elf.unfit() {
-        findings.wrong(&format!("{shown} {what}"), remedy);
+        findings.add_problem(&format!("{shown} {what}"), remedy);
     }
     if elf.is_static() {
         let remedy = "the loader is not asked for libraries: link it with MPI's shared library";
-        findings.wrong(&format!("{shown} is linked statically"), remedy);
+        findings.add_problem(&format!("{shown} is linked statically"), remedy);
     }
     if std::fs::metadata(program).is_ok_and(|m| m.permissions().mode() & 0o6000 != 0) {
         let remedy = "the loader takes no LD_PRELOAD for such programs: run a copy without these bits";
-        findings.wrong(&format!("{shown} runs as another user or group (setuid or setgid)"), remedy);
+        findings.add_problem(&format!("{shown} runs as another user or group (setuid or setgid)"), remedy);
     }
 }
 
@@ -310,9 +314,9 @@ fn launcher(findings: &mut Findings, args: &Args) -> (Option<PathBuf>, Family) {
     let launchers = programs(&command, path.as_ref());
     let Some((launcher, others)) = launchers.split_first() else {
         if args.launch.is_empty() {
-            findings.says("launcher", "no mpiexec in PATH");
+            findings.add_lines("launcher", "no mpiexec in PATH");
         } else {
-            findings.wrong(
+            findings.add_problem(
                 &format!("{}: no such program in PATH", command.to_string_lossy()),
                 "install an MPI (Debian: apt-get install mpich; Python: pip install mpich), or name its launcher with its path",
             );
@@ -322,9 +326,9 @@ fn launcher(findings: &mut Findings, args: &Args) -> (Option<PathBuf>, Family) {
     let says = messages::ended(std::process::Command::new(launcher).arg("--version"), args.seconds);
     let says = says.map(|(_, out, err)| out + &err).unwrap_or_default();
     let family = launcher_family(&says);
-    findings.says("launcher", &format!("{}, of {}", launcher.display(), name(family)));
+    findings.add_lines("launcher", &format!("{}, of {}", launcher.display(), name(family)));
     for other in others {
-        findings.says("", &format!("also in PATH, later: {}", other.display()));
+        findings.add_lines("", &format!("also in PATH, later: {}", other.display()));
     }
     (Some(launcher.clone()), family)
 }
@@ -345,7 +349,7 @@ fn mixed(findings: &mut Findings, families: &Families) {
             name(*other)
         );
         let remedy = "use one environment (module, virtual environment, prefix) for each: which one a program gets is an accident";
-        findings.wrong(&what, remedy);
+        findings.add_problem(&what, remedy);
     }
 }
 
@@ -357,14 +361,15 @@ fn none_fits(
     failures: Vec<(String, &'static str)>,
 ) {
     for (what, remedy) in failures {
-        findings.wrong(&what, remedy);
+        findings.add_problem(&what, remedy);
     }
     if let Some((own, path)) = families.first() {
         let what = format!("the launcher is of {}, {} is of {}", name(family), path.display(), name(*own));
-        findings.wrong(&what, "put the launcher of the same MPI first in PATH, or name it with its path");
+        findings
+            .add_problem(&what, "put the launcher of the same MPI first in PATH, or name it with its path");
     } else {
         let remedy = "install one (Debian: apt-get install mpich; Python: pip install mpich), load its module, or name its file with --mpi";
-        findings.wrong("no MPI library was found that can be loaded", remedy);
+        findings.add_problem("no MPI library was found that can be loaded", remedy);
     }
 }
 
@@ -388,14 +393,14 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
         if i < files
             && let Some((what, remedy)) = Elf::read(&library.path, "").ok().and_then(|elf| elf.unfit())
         {
-            findings.wrong(&format!("{} ({}) {what}", library.path.display(), library.how), remedy);
+            findings.add_problem(&format!("{} ({}) {what}", library.path.display(), library.how), remedy);
             continue;
         }
         match load(&library.path, preload, args.seconds) {
             Ok(loaded) => {
                 let place =
                     loaded.files.first().map_or_else(|| library.path.display().to_string(), String::clone);
-                findings.says("MPI library", &format!("{place}, {}: {}", library.how, loaded.version));
+                findings.add_lines("MPI library", &format!("{place}, {}: {}", library.how, loaded.version));
                 let own = Library::of(&loaded.version).family;
                 families.push((own, library.path.clone()));
                 if chosen.is_none() && fit(family, own) {
@@ -415,14 +420,16 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
         return None;
     };
     if preload.is_some() {
-        findings.says(
+        findings.add_lines(
             "preloading",
             if loaded.preloaded { "the preload library loads beside it" } else { "FAILED" },
         );
         if !loaded.preloaded {
             let said = messages::last_lines(&loaded.errors, 2);
-            findings
-                .wrong(&format!("the preload library is not loaded: {said}"), "the loader's words say why");
+            findings.add_problem(
+                &format!("the preload library is not loaded: {said}"),
+                "the loader's words say why",
+            );
         }
     }
     Some((path, loaded.version))
@@ -438,7 +445,7 @@ struct Conversions {
 
 impl Conversions {
     /// Of the library with this version text, with the transport that the environment chooses and with the others.
-    fn of(version: &str) -> Conversions {
+    fn new(version: &str) -> Conversions {
         let library = Library::of(version);
         let is_set = |name: &str, value: &str| std::env::var(name).as_deref() == Ok(value);
         let asked = is_set("DDTC_POLICY", "all");
@@ -483,7 +490,8 @@ fn policy(findings: &mut Findings, version: &str) -> Policy {
             ),
             Ok(Err(error)) => {
                 let remedy = "correct it, or write it anew with `ddtc tune`";
-                findings.wrong(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
+                findings
+                    .add_problem(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
                 (format!("shipped for {library}"), Profile::of(&library).shipped_policy())
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => (
@@ -492,13 +500,14 @@ fn policy(findings: &mut Findings, version: &str) -> Policy {
             ),
             Err(error) => {
                 let remedy = "make it a regular file of yours";
-                findings.wrong(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
+                findings
+                    .add_problem(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
                 (format!("shipped for {library}"), Profile::of(&library).shipped_policy())
             }
         },
         (_, None) => (format!("shipped for {library}"), Profile::of(&library).shipped_policy()),
     };
-    findings.says("policy", &format!("{from}\n{}", in_words(&policy)));
+    findings.add_lines("policy", &format!("{from}\n{}", in_words(&policy)));
     policy
 }
 

@@ -20,7 +20,7 @@ const LARGER: &str = "make them larger";
 pub(super) fn look(findings: &mut Findings, objects: &[PathBuf]) {
     for object in objects {
         if let Some(warning) = warning(object) {
-            findings.says("stacks", &warning);
+            findings.add_lines("stacks", &warning);
         }
     }
 }

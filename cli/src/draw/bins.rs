@@ -4,7 +4,7 @@ use super::fold::{Fold, Line, ceil};
 use super::map::{Map, Piece};
 
 /// Most cells that are visited piece by piece; what is left counts where it begins.
-const VISITS: u64 = 1 << 26;
+const MAX_VISITS: u64 = 1 << 26;
 
 /// Contents of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -41,22 +41,22 @@ impl Bins {
     /// `map` in at most `columns` cells a line.
     pub(crate) fn new(map: &Map, fold: &Fold, columns: usize) -> Bins {
         let shown = fold.to - fold.from;
-        let least = ceil(shown, columns as i128);
+        let min_width = ceil(shown, columns as i128);
         // Cells that divide a row, if there are any of about that size: no structure appears that is not there.
-        let divisor = (least..=least + least / 2).take(4096).find(|width| shown % width == 0);
-        let width = divisor.unwrap_or(least).max(1);
+        let divisor = (min_width..=min_width + min_width / 2).take(4096).find(|width| shown % width == 0);
+        let width = divisor.unwrap_or(min_width).max(1);
         let columns = ceil(shown, width) as usize;
         let cells = vec![Cell::default(); columns * fold.lines.len()];
         let mut bins = Bins { width, columns, cells, exact: map.listed };
         let mut visits = 0;
         for piece in &map.pieces {
-            let whole = piece.exact && visits < VISITS;
+            let whole = piece.exact && visits < MAX_VISITS;
             bins.exact &= whole;
             visits += bins.put(fold, piece, whole);
         }
         let mut visits = 0;
         for &(from, to) in &map.shared {
-            let to = if visits < VISITS { to } else { from + 1 };
+            let to = if visits < MAX_VISITS { to } else { from + 1 };
             spread(fold, width, from, to, &mut |line, column, _, _, _| {
                 visits += 1;
                 bins.cells[line * columns + column].shared = true;
@@ -194,7 +194,7 @@ mod tests {
     fn rows_that_share_a_line_add_up() {
         // Column 0 of a matrix of 8 rows of 8, two rows a line.
         let (_, fold, bins) = bins("vector(8, 1, 8, byte)", 1, 8, 4, 8);
-        assert_eq!((fold.lines.len(), fold.per), (4, 2));
+        assert_eq!((fold.lines.len(), fold.rows_per_line), (4, 2));
         let cell = bins.cell(1, 0);
         assert_eq!((cell.bytes, cell.blocks, cell.mean(), bins.memory(&fold, 1, 0)), (2, 2, 3.0, 2));
         // 64 bytes in one piece: every cell full, means by rows.

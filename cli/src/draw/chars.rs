@@ -11,7 +11,7 @@ use super::scene::Paint;
 /// Lines of memory, about.
 const LINES: usize = 32;
 /// Most characters of a cell.
-const WIDEST: usize = 4;
+const MAX_CELL_WIDTH: usize = 4;
 /// Characters for the place in the packed stream where there is neither colour nor more than ASCII.
 const ORDER: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
@@ -32,7 +32,7 @@ pub(crate) fn write(map: &Map, name: &str, width: Option<u64>, terminal: Termina
     let gutter = starts.iter().flatten().map(String::len).max().unwrap_or(1);
     let room = terminal.columns.saturating_sub(gutter + 3).max(8);
     let bins = Bins::new(map, &fold, room);
-    let each = (room / bins.columns).clamp(1, WIDEST);
+    let each = (room / bins.columns).clamp(1, MAX_CELL_WIDTH);
 
     let mut out = format!("{}\n", cut(name, terminal.columns));
     wrapped(&mut out, &facts(map), terminal.columns);
@@ -141,7 +141,8 @@ fn bounds(map: &Map) -> String {
 }
 
 fn legend(map: &Map, fold: &Fold, bins: &Bins, each: usize, terminal: Terminal) -> String {
-    let rows = if fold.per > 1 { format!(" of {} rows", fold.per) } else { String::new() };
+    let rows =
+        if fold.rows_per_line > 1 { format!(" of {} rows", fold.rows_per_line) } else { String::new() };
     let many = if each == 1 { "1 character".to_owned() } else { format!("{each} characters") };
     let mut text = format!("{many}: {} B{rows}; ", bins.width);
     text += match (terminal.ascii, terminal.colour) {

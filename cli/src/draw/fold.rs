@@ -6,13 +6,13 @@ use ddtc::internal::methods::*;
 use super::map::Map;
 
 /// Most times that memory is left out of a picture.
-const BREAKS: usize = 6;
+const MAX_BREAKS: usize = 6;
 /// Shown columns are cut to those that are used, if these are less than one in so many.
 const SPARSE: i128 = 200;
 /// Rows over columns beyond which a stride of the type is too narrow to fold by.
 const NARROW: i128 = 64;
 /// Nodes of a datatype that are asked for strides.
-const NODES: usize = 200;
+const MAX_NODES: usize = 200;
 
 /// A line of the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) struct Fold {
     /// From low to high displacements.
     pub(crate) lines: Vec<Line>,
     /// Most rows of memory in a line.
-    pub(crate) per: i128,
+    pub(crate) rows_per_line: i128,
 }
 
 impl Fold {
@@ -43,9 +43,9 @@ impl Fold {
     pub(crate) fn new(map: &Map, width: Option<u64>, max_lines: usize) -> Fold {
         let (width, origin) = match width {
             Some(width) => (i128::from(width.max(1)), 0),
-            None => chosen(map),
+            None => choose_width(map),
         };
-        let mut fold = Fold { width, origin, from: 0, to: width, lines: Vec::new(), per: 1 };
+        let mut fold = Fold { width, origin, from: 0, to: width, lines: Vec::new(), rows_per_line: 1 };
         let (from, to) = fold.used(map);
         if (to - from) * SPARSE < width {
             // Some room on both sides shows where the blocks end.
@@ -133,7 +133,7 @@ impl Fold {
         let mut gaps: Vec<(i128, i128)> = runs.windows(2).map(|w| (w[1].0 - w[0].1, w[0].1)).collect();
         gaps.sort_unstable_by(|a, b| b.cmp(a));
         let mut breaks = Vec::new();
-        for (rows, at) in gaps.into_iter().take(BREAKS) {
+        for (rows, at) in gaps.into_iter().take(MAX_BREAKS) {
             if total <= max_lines as i128 || rows < 4 || rows * 6 < total {
                 break;
             }
@@ -141,11 +141,11 @@ impl Fold {
             breaks.push((at, rows));
         }
         breaks.sort_unstable();
-        self.per = ceil(total, max_lines as i128).max(1);
+        self.rows_per_line = ceil(total, max_lines as i128).max(1);
         let (mut row, end) = (runs.first().map_or(0, |r| r.0), runs.last().map_or(0, |r| r.1));
         for (at, skipped) in breaks.into_iter().chain([(end, 0)]) {
             while row < at {
-                let rows = self.per.min(at - row);
+                let rows = self.rows_per_line.min(at - row);
                 self.lines.push(Line::Rows { first: row, rows });
                 row += rows;
             }
@@ -164,7 +164,7 @@ pub(crate) fn ceil(a: i128, b: i128) -> i128 {
 
 /// The bytes of a row, and the displacement where row 0 begins: a stride of the type that makes the picture about as wide as high, in
 /// elements; else a multiple of one; else what shows the pieces.
-fn chosen(map: &Map) -> (i128, i128) {
+fn choose_width(map: &Map) -> (i128, i128) {
     let (element, (low, high)) = (map.element(), map.range);
     let span = (high - low).max(1);
     let mut strides = strides(&map.datatype);
@@ -175,7 +175,7 @@ fn chosen(map: &Map) -> (i128, i128) {
     strides.sort_unstable_by(|a, b| b.cmp(a));
     strides.dedup();
     let shape = |width: i128| {
-        let fold = Fold { width, origin: 0, from: 0, to: width, lines: Vec::new(), per: 1 };
+        let fold = Fold { width, origin: 0, from: 0, to: width, lines: Vec::new(), rows_per_line: 1 };
         let (from, to) = fold.used(map);
         let cut = if (to - from) * SPARSE < width { to - from } else { width };
         ((fold.row(high - 1) - fold.row(low) + 1), ceil(cut, element))
@@ -207,9 +207,9 @@ fn chosen(map: &Map) -> (i128, i128) {
     if map.listed && map.blocks > 0 {
         let mut ends: Vec<(i128, i128)> = map.pieces.iter().map(|p| (p.at, p.end())).collect();
         ends.sort_unstable();
-        let most = 8 * (map.bytes / i128::from(map.blocks)).max(element);
-        let gaps: i128 = ends.windows(2).map(|w| (w[1].0 - w[0].1).clamp(0, most)).sum();
-        shown = shown.min(map.bytes + gaps + 2 * most);
+        let max_gap = 8 * (map.bytes / i128::from(map.blocks)).max(element);
+        let gaps: i128 = ends.windows(2).map(|w| (w[1].0 - w[0].1).clamp(0, max_gap)).sum();
+        shown = shown.min(map.bytes + gaps + 2 * max_gap);
     }
     let wide = ((shown as f64 / element as f64).sqrt() * 1.5).max(16.0);
     (element * power_of_two(wide), 0)
@@ -228,7 +228,7 @@ fn strides(t: &Datatype) -> Vec<i128> {
             all.push(stride.abs());
         }
     };
-    for node in t.nodes().take(NODES) {
+    for node in t.nodes().take(MAX_NODES) {
         match node.combiner() {
             Combiner::Vector { count, stride, oldtype, .. } => {
                 push(*count, i128::from(*stride) * i128::from(oldtype.extent()));

@@ -1,6 +1,6 @@
 //! Bytes that are drawn: those of some instances of a datatype, in packed order.
 //!
-//! Up to [`LISTED`] contiguous pieces are listed. Of more, the packed stream is cut into [`SAMPLES`] ranges, and one place of each, found
+//! Up to [`MAX_LISTED`] contiguous pieces are listed. Of more, the packed stream is cut into [`SAMPLES`] ranges, and one place of each, found
 //! by a query of [`Segments`], stands for its bytes: time and memory are bounded for any type, and the bytes still add up.
 
 use ddtc::internal::datatype::{Datatype, TypeMap};
@@ -9,13 +9,13 @@ use ddtc::internal::methods::*;
 use ddtc::internal::segments::{Segment, Segments};
 
 /// Most pieces that are listed.
-const LISTED: u64 = 1 << 20;
+const MAX_LISTED: u64 = 1 << 20;
 /// Ranges of the packed stream that stand for all of it, where there are more pieces.
 const SAMPLES: u64 = 1 << 17;
 /// Most entries of the type map that the words about a block are taken from.
-const ENTRIES: usize = 64;
+const MAX_ENTRIES: usize = 64;
 /// Most arguments of a datatype whose type map is asked for the types of a block: passing over them is linear.
-const ARGUMENTS: u64 = 4096;
+const MAX_ARGUMENTS: u64 = 4096;
 
 /// A contiguous piece of memory, or a place that stands for bytes around it. All in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Map {
     pub(crate) fn new(t: &Datatype, count: u64) -> ddtc::Result<Map> {
         let committed = Engine::new(Config { mode: Mode::Interpret, ..Config::default() }).commit(t)?;
         let segments = committed.segments(count)?;
-        let listed = segments.len() <= LISTED;
+        let listed = segments.len() <= MAX_LISTED;
         let pieces = if listed { list(&segments)? } else { sample(&segments)? };
         let shared = if listed { shared(&pieces) } else { Vec::new() };
         let (mut low, mut high) = (i128::from(t.lb().min(t.ub())), i128::from(t.lb().max(t.ub())));
@@ -87,14 +87,14 @@ impl Map {
         if let [(name, _)] = &all[..] {
             return times((len / size).max(1), name);
         }
-        if self.datatype.arguments() > ARGUMENTS {
+        if self.datatype.arguments() > MAX_ARGUMENTS {
             let names: Vec<&str> = all.iter().take(6).map(|(name, _)| *name).collect();
             return format!("some of {}", names.join(", "));
         }
         let mut map = TypeMap::instances(&self.datatype, self.count);
         let mut left = len + map.skip_bytes(packed as u64) as i128;
         let mut runs: Vec<(&str, i128)> = Vec::new();
-        for (basic, _) in map.by_ref().take(ENTRIES) {
+        for (basic, _) in map.by_ref().take(MAX_ENTRIES) {
             if left <= 0 {
                 break;
             }
@@ -149,7 +149,7 @@ fn sample(segments: &Segments<'_>) -> ddtc::Result<Vec<Piece>> {
     for k in 0..SAMPLES {
         let (from, to) = (cut(k), cut(k + 1));
         // Anywhere in the range, so that no stride of the type meets one of the samples.
-        let place = from + mixed(k) % (to - from);
+        let place = from + mix(k) % (to - from);
         let (first, within) = segments.find(from)?;
         let (last, _) = segments.find(to)?;
         let exact = segments.start((first + 1).min(segments.len()))? >= to;
@@ -165,7 +165,7 @@ fn sample(segments: &Segments<'_>) -> ddtc::Result<Vec<Piece>> {
 }
 
 /// The finalizer of splitmix64: the same picture every time.
-fn mixed(k: u64) -> u64 {
+fn mix(k: u64) -> u64 {
     let k = (k ^ k >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let k = (k ^ k >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     k ^ k >> 31

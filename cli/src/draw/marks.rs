@@ -6,9 +6,9 @@ use super::map::Map;
 use super::scene::{Anchor, Paint, Scene};
 
 /// Most blocks that a path is drawn through.
-const PATH: usize = 64;
+const MAX_PATH_BLOCKS: usize = 64;
 /// Instances with borders, but for the last one.
-const INSTANCES: u64 = 8;
+const MAX_INSTANCES: u64 = 8;
 /// From label to label.
 const SPACING: f64 = 13.0;
 const SIZE: f64 = 10.5;
@@ -74,7 +74,7 @@ pub(crate) fn labels(map: &Map, fold: &Fold, frame: &Frame) -> Vec<Label> {
             let line = fold.line(at).min(fold.lines.len().saturating_sub(1));
             // Where lines have many rows, only those that begin in a line of their own.
             let before = fold.line(at - i128::from(map.datatype.extent()));
-            if k == 0 || (fold.per > 1 && before == line) {
+            if k == 0 || (fold.rows_per_line > 1 && before == line) {
                 continue;
             }
             let y = frame.y(line) + frame.high / 2.0;
@@ -88,7 +88,7 @@ pub(crate) fn labels(map: &Map, fold: &Fold, frame: &Frame) -> Vec<Label> {
 
 /// The instances that have borders.
 fn shown(count: u64) -> impl Iterator<Item = u64> {
-    (0..count.min(INSTANCES)).chain((count > INSTANCES).then(|| count - 1))
+    (0..count.min(MAX_INSTANCES)).chain((count > MAX_INSTANCES).then(|| count - 1))
 }
 
 /// Writes `labels` where there is room, each as near to its line as may be; gives back where they end.
@@ -144,7 +144,7 @@ pub(crate) fn instances(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame
     if count < 2 || t.extent() == 0 {
         return String::new();
     }
-    let tall = fold.per == 1;
+    let tall = fold.rows_per_line == 1;
     let mut drawn = 0;
     for k in shown(count) {
         let offset = i128::from(k) * i128::from(t.extent());
@@ -180,16 +180,16 @@ pub(crate) fn instances(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame
         scene.line(&points, Paint::Ink, 0.9, true);
         drawn += 1;
     }
-    match (drawn, count > INSTANCES + 1) {
+    match (drawn, count > MAX_INSTANCES + 1) {
         (0, _) => String::new(),
-        (_, true) => format!("dashed: some of instances 0 to {} and the last", INSTANCES - 1),
+        (_, true) => format!("dashed: some of instances 0 to {} and the last", MAX_INSTANCES - 1),
         (_, false) => "dashed: instances".to_owned(),
     }
 }
 
 /// A line through the blocks in packed order, with arrows. Gives back whether there is one.
 pub(crate) fn path(scene: &mut Scene, fold: &Fold, frame: &Frame, blocks: &[(usize, Part)]) -> bool {
-    if blocks.len() < 2 || blocks.len() > PATH || fold.lines.is_empty() {
+    if blocks.len() < 2 || blocks.len() > MAX_PATH_BLOCKS || fold.lines.is_empty() {
         return false;
     }
     // Below the numbers in the blocks.

@@ -10,15 +10,15 @@ use super::scene::{Anchor, Paint, Scene, Shape, breadth};
 /// Lines of memory in a picture, about.
 pub(crate) const LINES: usize = 44;
 /// Most cells of a line.
-const COLUMNS: usize = 72;
+const MAX_COLUMNS: usize = 72;
 /// Most blocks that are drawn each, all of them and on average in a line; more go into cells.
-const BLOCKS: usize = 1200;
-const BLOCKS_OF_A_LINE: usize = 180;
+const MAX_BLOCKS: usize = 1200;
+const MAX_BLOCKS_PER_LINE: usize = 180;
 /// Most ranges of shared bytes that are marked each.
-const SHARED: usize = 400;
+const MAX_SHARED: usize = 400;
 /// Most shapes of a picture: what the limits above and those of marks add up to.
 #[cfg(test)]
-pub(crate) const SHAPES: usize = 4200;
+pub(crate) const MAX_SHAPES: usize = 4200;
 
 /// Letters.
 const SMALL: f64 = 10.5;
@@ -29,17 +29,19 @@ const TOP: f64 = 86.0;
 /// Returns the picture of `map`, called `name`.
 pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
     let count = fold.lines.len();
-    let few = map.listed && fold.per == 1 && map.pieces.len() <= BLOCKS.min(BLOCKS_OF_A_LINE * count);
-    let blocks: Option<Vec<(usize, Part)>> = few.then(|| {
-        let of = |(i, p): (usize, &super::map::Piece)| {
+    let draws_each = map.listed
+        && fold.rows_per_line == 1
+        && map.pieces.len() <= MAX_BLOCKS.min(MAX_BLOCKS_PER_LINE * count);
+    let blocks: Option<Vec<(usize, Part)>> = draws_each.then(|| {
+        let numbered_parts = |(i, p): (usize, &super::map::Piece)| {
             parts(fold, p.at, p.end()).into_iter().map(move |part| (i, part))
         };
-        map.pieces.iter().enumerate().flat_map(of).collect()
+        map.pieces.iter().enumerate().flat_map(numbered_parts).collect()
     });
     let step = match (&blocks, count) {
         (Some(_), 0..=3) => 44.0,
         (Some(_), _) => (440.0 / count as f64).clamp(11.0, 32.0),
-        (None, _) => PLOT / COLUMNS as f64,
+        (None, _) => PLOT / MAX_COLUMNS as f64,
     };
     let high = match blocks {
         Some(_) => (step * 0.8).min(30.0),
@@ -70,10 +72,14 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
             if map.blocks > 0 { format!("{how}; numbers: first packed byte of a block") } else { how.clone() }
         }
         None => {
-            let bins = Bins::new(map, fold, COLUMNS);
+            let bins = Bins::new(map, fold, MAX_COLUMNS);
             draw_cells(&mut scene, map, fold, &frame, &bins);
             let about = if bins.exact { "" } else { ", about" };
-            let rows = if fold.per > 1 { format!(" of {} rows", fold.per) } else { String::new() };
+            let rows = if fold.rows_per_line > 1 {
+                format!(" of {} rows", fold.rows_per_line)
+            } else {
+                String::new()
+            };
             format!("{how}; a square: {} B{rows}, as large as the share that is packed{about}", bins.width)
         }
     };
@@ -88,8 +94,8 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
     scene
 }
 
-/// `text`, at most `most` characters of it.
-pub(crate) fn cut(text: &str, most: usize) -> String {
+/// `text`, at most `max` characters of it.
+pub(crate) fn cut(text: &str, max: usize) -> String {
     // What letters there are is what every writer has.
     let plain: String = text
         .split_whitespace()
@@ -98,8 +104,8 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
         .chars()
         .map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' })
         .collect();
-    match plain.chars().count() > most {
-        true => format!("{} ...", plain.chars().take(most.saturating_sub(4)).collect::<String>()),
+    match plain.chars().count() > max {
+        true => format!("{} ...", plain.chars().take(max.saturating_sub(4)).collect::<String>()),
         false => plain,
     }
 }
@@ -132,9 +138,9 @@ pub(crate) fn how(map: &Map, fold: &Fold) -> String {
 }
 
 /// Steps of a ruler over `shown` bytes: a whole number of elements, about ten of them.
-pub(crate) fn ruler_step(element: i128, shown: i128, most: i128) -> i128 {
+pub(crate) fn ruler_step(element: i128, shown: i128, max_steps: i128) -> i128 {
     let mut step = element.max(1);
-    while shown / step > most {
+    while shown / step > max_steps {
         step *= 2;
     }
     step
@@ -144,8 +150,8 @@ fn ruler(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
     let shown = fold.to - fold.from;
     // Labels do not touch: the longest is that of the last column.
     let widest = breadth(&format!("+{}", fold.to), SMALL) + 14.0;
-    let most = ((PLOT / widest) as i128).clamp(1, 12);
-    let step = ruler_step(map.element(), shown, most);
+    let max_steps = ((PLOT / widest) as i128).clamp(1, 12);
+    let step = ruler_step(map.element(), shown, max_steps);
     let y = frame.top - 8.0;
     scene.line(&[(frame.left, y), (frame.right(), y)], Paint::Pale, 0.8, false);
     for k in 0..=shown / step {
@@ -248,7 +254,7 @@ fn draw_blocks(
             numbers.push(Shape::Words { x: at.0, y: at.1, anchor, size: SMALL, paint, text: label });
         }
     }
-    for &(from, to) in map.shared.iter().take(SHARED) {
+    for &(from, to) in map.shared.iter().take(MAX_SHARED) {
         for (line, from, to) in parts(fold, from, to).into_iter().take(LINES) {
             let (x, w) = (frame.x(from), (frame.x(to) - frame.x(from)).max(1.5));
             let y = frame.y(line) + frame.high - 4.0;

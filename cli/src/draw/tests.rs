@@ -113,7 +113,7 @@ fn every_entry_of_the_corpus_is_drawn() {
         let cells = (0..fold.lines.len()).flat_map(|l| (0..bins.columns).map(move |c| (l, c)));
         assert_eq!(cells.map(|(l, c)| bins.cell(l, c).bytes).sum::<i128>(), size, "{name}");
         let scene = picture::scene(&map, &fold, name);
-        assert!(scene.shapes.len() <= picture::SHAPES, "{name}: {}", scene.shapes.len());
+        assert!(scene.shapes.len() <= picture::MAX_SHAPES, "{name}: {}", scene.shapes.len());
         assert!(size == 0 || !blocks(&scene).is_empty(), "{name}");
         assert!(scene.height < 1200.0 && scene.width < 1600.0, "{name}: {} {}", scene.width, scene.height);
         let text = svg::write(&scene, None);
@@ -151,7 +151,7 @@ fn random_datatypes_have_pictures() {
         let cells = (0..fold.lines.len()).flat_map(|l| (0..bins.columns).map(move |c| (l, c)));
         assert_eq!(cells.map(|(l, c)| bins.cell(l, c).bytes).sum::<i128>(), map.bytes, "{seed}: {t}");
         let scene = picture::scene(&map, &fold, &t.to_string());
-        assert!(scene.shapes.len() <= picture::SHAPES, "{seed}: {t}");
+        assert!(scene.shapes.len() <= picture::MAX_SHAPES, "{seed}: {t}");
         let places = scene.shapes.iter().filter_map(|shape| match shape {
             Shape::Rect { x, y, w, h, .. } => Some([*x, *y, x + w, y + h]),
             _ => None,

@@ -42,7 +42,7 @@ pub(crate) struct Args {
 /// As [`write`]; a program or its `finding.h` that cannot be read; standard output.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(program) = &args.program {
-        return Ok(std::io::stdout().write_all(alone(program)?.as_bytes())?);
+        return Ok(std::io::stdout().write_all(standalone(program)?.as_bytes())?);
     }
     let folder = args.folder.as_deref().ok_or("name a folder or --program")?;
     let written = write(folder)?;
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 }
 
 /// A program with what it needs of the `finding.h` that it includes.
-fn alone(program: &Path) -> Result<String, String> {
+fn standalone(program: &Path) -> Result<String, String> {
     let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()));
     let text = read(program)?;
     // As the compiler finds it: from the program's own folder.

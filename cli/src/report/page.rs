@@ -26,7 +26,7 @@ const CLASSES: [(&str, &str); 3] = [
 ];
 
 /// Most pictures of a page; a thousand causes are no longer looked at one by one.
-const PICTURES: usize = 400;
+const MAX_PICTURES: usize = 400;
 
 /// Returns the page of `record`.
 pub(super) fn write(record: &Record) -> String {
@@ -145,7 +145,7 @@ fn table(out: &mut String, record: &Record) {
     }
     out.push_str("</tr></thead>\n");
     for (i, finding) in record.findings.iter().enumerate() {
-        row(out, finding, i < PICTURES);
+        row(out, finding, i < MAX_PICTURES);
     }
     out.push_str("</table></div>\n");
 }
@@ -240,7 +240,7 @@ fn coverage(out: &mut String, run: &Value) {
         return;
     }
     let count = |value: &Value| value.as_u64().unwrap_or(0);
-    let most = features.values().map(count).max().unwrap_or(0).max(1);
+    let max_count = features.values().map(count).max().unwrap_or(0).max(1);
     out.push_str("<h2>Coverage</h2>\n");
     let never = features.values().filter(|v| count(v) == 0).count();
     let _ = writeln!(out, "<p>{} features, of which {never} were never tried.</p>", features.len());
@@ -248,7 +248,7 @@ fn coverage(out: &mut String, run: &Value) {
     for (feature, value) in features {
         let n = count(value);
         // By magnitude: some are in every case, some in one of a million.
-        let width = if n == 0 { 0.0 } else { 2.0 + 98.0 * (n as f64).ln_1p() / (most as f64).ln_1p() };
+        let width = if n == 0 { 0.0 } else { 2.0 + 98.0 * (n as f64).ln_1p() / (max_count as f64).ln_1p() };
         let never = if n == 0 { " class=\"never\"" } else { "" };
         let shown = if n == 0 { "never".to_owned() } else { grouped(value) };
         let _ = writeln!(

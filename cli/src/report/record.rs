@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// Most bytes of a file that is read: a hundred thousand findings.
-const MOST: u64 = 256 << 20;
+const MAX_FILE_BYTES: u64 = 256 << 20;
 /// Most bytes of a program: those that are written have some thousand.
-const PROGRAM: u64 = 1 << 20;
+const MAX_PROGRAM_BYTES: u64 = 1 << 20;
 
 /// A library that was asked.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
@@ -110,8 +110,10 @@ impl Record {
     /// # Errors
     /// Neither file is there; one cannot be read or is too long. What is in them and cannot be understood becomes a note.
     pub(super) fn read(folder: &Path) -> Result<Record, String> {
-        let (lines, run) =
-            (text(&folder.join("findings.jsonl"), MOST)?, text(&folder.join("run.json"), MOST)?);
+        let (lines, run) = (
+            text(&folder.join("findings.jsonl"), MAX_FILE_BYTES)?,
+            text(&folder.join("run.json"), MAX_FILE_BYTES)?,
+        );
         if lines.is_none() && run.is_none() {
             let at = folder.display();
             return Err(format!(
@@ -167,16 +169,16 @@ impl Record {
 }
 
 /// A file's text; none where there is no file.
-fn text(path: &Path, most: u64) -> Result<Option<String>, String> {
+fn text(path: &Path, max_bytes: u64) -> Result<Option<String>, String> {
     let named = |e: std::io::Error| format!("{}: {e}", path.display());
     let file = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         file => file.map_err(named)?,
     };
     let mut bytes = Vec::new();
-    let read = file.take(most + 1).read_to_end(&mut bytes).map_err(named)?;
-    if read as u64 > most {
-        return Err(format!("{}: longer than {most} bytes", path.display()));
+    let read = file.take(max_bytes + 1).read_to_end(&mut bytes).map_err(named)?;
+    if read as u64 > max_bytes {
+        return Err(format!("{}: longer than {max_bytes} bytes", path.display()));
     }
     // A line that a full disk cut may end inside a letter.
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
@@ -190,6 +192,6 @@ fn program(folder: &Path, name: &str) -> Result<String, String> {
     }
     let path = folder.join(name);
     let regular = std::fs::symlink_metadata(&path).is_ok_and(|m| m.is_file());
-    let found = if regular { text(&path, PROGRAM)? } else { None };
+    let found = if regular { text(&path, MAX_PROGRAM_BYTES)? } else { None };
     found.ok_or_else(|| format!("the program {name} is not in the folder"))
 }
