@@ -1,5 +1,8 @@
-//! `ddtc check`: random datatypes through every stage's evaluator, the walker and compiled code, against the interpreter.
-//! Thin over [`ddtc::internal::fuzzing`], where generator, oracle and shrinking live. With `--mpi`, the same for a real library: [`ddtc_hunt`].
+//! `ddtc check`: compares every stage's evaluator, the nest interpreter and compiled code with the
+//! reference interpreter, on random datatypes.
+//!
+//! Generator, oracle and shrinking are in [`ddtc::internal::fuzzing`]. With `--mpi`, the same is
+//! done with an MPI library by [`ddtc_hunt`].
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -36,14 +39,17 @@ pub(crate) struct Args {
     /// Where the random numbers start: equal seeds give equal datatypes
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
-    /// Compare this MPI library with the definition, in processes of their own: a crash or a hang is a finding
+    /// Compare this MPI library with the definition, in processes of their own: a crash or a hang
+    /// is a finding
     #[arg(long, value_name = "LIBRARY", conflicts_with = "datatype")]
     mpi: Option<PathBuf>,
-    /// With --mpi, seconds after which no case begins and nothing is shrunk any more; a call that hangs is waited for (10 seconds), and the programs of
-    /// what was found are still asked [default: 60 without --cases]
+    /// With --mpi, seconds after which no case begins and nothing is shrunk any more; a call that
+    /// hangs is waited for (10 seconds), and the programs of what was found are still asked
+    /// [default: 60 without --cases]
     #[arg(long, value_name = "T", requires = "mpi")]
     seconds: Option<f64>,
-    /// With --mpi, only these of bounds, pack, unpack, decode, elements, external32, attributes, messages, collectives, commit, truncation
+    /// With --mpi, only these of bounds, pack, unpack, decode, elements, external32, attributes,
+    /// messages, collectives, commit, truncation
     #[arg(long, value_name = "CHECKS", value_delimiter = ',', requires = "mpi")]
     only: Vec<Check>,
     /// With --mpi, processes at a time [default: one for every processor]
@@ -52,7 +58,8 @@ pub(crate) struct Args {
     /// With --mpi, folder for what is found
     #[arg(long, value_name = "DIR", requires = "mpi", default_value = "ddtc-findings")]
     out: PathBuf,
-    /// With --mpi, folder of its mpi.h, to compile the programs of findings [default: looked for near the library]
+    /// With --mpi, folder of its mpi.h, to compile the programs of findings [default: looked for
+    /// near the library]
     #[arg(short = 'I', long, value_name = "DIR", requires = "mpi")]
     include: Option<PathBuf>,
 }
@@ -60,7 +67,7 @@ pub(crate) struct Args {
 /// Runs the verb.
 ///
 /// # Errors
-/// The first failure, shrunk; a type that cannot be read.
+/// If a check fails, with the first failure after it was shrunk; if the type cannot be read.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(mpi) = &args.mpi {
         return Ok(library(mpi, args));
@@ -72,7 +79,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Hunts in a library. 0: no bugs; 1: some; 2: said on standard error.
+/// Checks an MPI library and returns the exit status: 0 if no bug was found, 1 if some were, 2
+/// after an error, which is printed to standard error.
 fn library(mpi: &std::path::Path, args: &Args) -> ExitCode {
     let mut only = args.only.clone();
     only.sort_unstable();

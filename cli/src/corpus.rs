@@ -33,7 +33,7 @@ pub(crate) struct Args {
 /// Runs the verb.
 ///
 /// # Errors
-/// A corpus file that cannot be read; a name that no entry has.
+/// If the corpus file cannot be read, or no entry has one of the names in its own.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let mut entries = match &args.corpus {
         Some(path) => {

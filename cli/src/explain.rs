@@ -1,4 +1,4 @@
-//! `ddtc explain` and the verbs that print one stage: thin over [`Engine::explain`].
+//! `ddtc explain` and the verbs that print one stage. [`Engine::explain`] does the work.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -25,7 +25,8 @@ use crate::{draw, tree};
 pub(crate) struct Args {
     #[command(flatten)]
     stage: StageArgs,
-    /// Instances, for the line on sizes; the code is for any number [default: that of the corpus, or 1]
+    /// Instances, for the line on sizes; the code is for any number [default: that of the corpus,
+    /// or 1]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Emit through Cranelift, as on other machines, and print its IR too
@@ -48,22 +49,24 @@ pub(crate) struct StageArgs {
     /// The stages of unpack, not of pack
     #[arg(long)]
     unpack: bool,
-    /// Operation on a leaf: bytes, external32, or a reduction, which unpacks: sum, prod, min, max, band, bor, bxor, land, lor, lxor, minloc,
-    /// maxloc, replace or no_op; with a colon the basic type that all elements must have, as sum:double. copy:TYPE copies to another datatype
+    /// Operation on a leaf: bytes, external32, or a reduction, which unpacks: sum, prod, min, max,
+    /// band, bor, bxor, land, lor, lxor, minloc, maxloc, replace or no_op; with a colon the basic
+    /// type that all elements must have, as sum:double. copy:TYPE copies to another datatype
     #[arg(long, value_name = "OPERATION", default_value = "bytes")]
     kind: RequestedKind,
-    /// Target to plan and write code for, whether or not this machine runs it: baseline, avx2, avx512, avx512+vbmi or neon [default: this
-    /// machine, at the CPU level of DDTC_TARGET if that is set]
+    /// Target to plan and write code for, whether or not this machine runs it: baseline, avx2,
+    /// avx512, avx512+vbmi or neon [default: this machine, at the CPU level of DDTC_TARGET if that
+    /// is set]
     #[arg(long, visible_alias = "level")]
     target: Option<Target>,
 }
 
-/// Kind of transfer that is asked for.
+/// Kind of transfer that the option `--kind` asks for.
 #[derive(Clone, Debug)]
 enum RequestedKind {
-    /// It is packed or unpacked under an operation; all elements must have the basic type, if there is one.
+    /// Pack or unpack under an operation. If a basic type is given, all elements must be of it.
     Transfer(Operation, Option<Named>),
-    /// It is copied to this datatype.
+    /// Copy to another datatype, given as text or by the name of a corpus entry.
     Copy(String),
 }
 
@@ -91,7 +94,7 @@ impl FromStr for RequestedKind {
 }
 
 impl StageArgs {
-    /// Describes in words what is explained.
+    /// Describes the transfer in words, for the heading of the code.
     fn describe(&self) -> String {
         match &self.kind {
             RequestedKind::Transfer(operation, _) => self.transfer(*operation).to_string(),
@@ -111,11 +114,12 @@ impl StageArgs {
         }
     }
 
-    /// Every stage, those too that precompiled code would spare a commit.
+    /// Runs every stage for `t`, including those that a commit skips when it uses precompiled code.
     fn explanation(&self, t: &Datatype, native: bool) -> Result<Explanation, Box<dyn Error>> {
         let target = self.target()?;
         let engine = Engine::new(Config { precompiled: false, native, ..Config::default() });
-        // Once for nothing: the first compile of a process sets up what later ones find, and is no typical time.
+        // Compile another type first: the first compile of a process includes one-time setup, so
+        // its times would not be typical.
         engine.explain(&"vector(2, 1, 3, byte)".parse()?, Direction::Pack, target)?;
         match &self.kind {
             RequestedKind::Transfer(operation, basic) => {
@@ -134,22 +138,25 @@ impl StageArgs {
     }
 }
 
-/// Longest text of a stage that `explain` prints: tables of 10^5 rows are not for reading.
+/// Maximum number of characters of a stage that `explain` prints. A table may have 10^5 rows, which
+/// nobody reads.
 const MAX_TEXT: usize = 6000;
 
 /// Runs the verb.
 ///
 /// # Errors
-/// A type that cannot be read; the error of the stage that fails.
+/// If the type cannot be read, the picture cannot be written, or a stage fails.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let (t, count) = ddtc::internal::corpus::asked(&args.stage.datatype)?;
     let count = args.count.unwrap_or(count);
     if let Some(path) = &args.svg {
         draw::picture(path, &t, count, &args.stage.datatype)?;
     }
+    // Print what depends on the datatype alone: sizes, and the tree of constructors.
     println!("{}", sizes(&t, count));
     println!("\ndatatype\n{}", tree::tree(&t));
     let explanation = args.stage.explanation(&t, !args.clif)?;
+    // Print each stage with its time and, if it changed anything, its result.
     for stage in &explanation.stages {
         let time = stage.time.as_secs_f64() * 1e6;
         let note = if stage.unchanged { " (unchanged)" } else { "" };
@@ -162,6 +169,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         println!("{stage}: not shown: {why}");
     }
     println!("origin: {} B between the buffer address and what the code starts from", explanation.origin);
+    // Print what a commit would do: interpret the layout or copy through a buffer, for the reason
+    // given, or run the code that is listed.
     match explanation.refusal {
         Some(reason) if matches!(args.stage.kind, RequestedKind::Copy(_)) => {
             println!("through a buffer: {reason}")
@@ -184,7 +193,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One line on `count` instances of `t`.
+/// Returns a line with the sizes and bounds of `count` instances of `t`.
 fn sizes(t: &Datatype, count: u64) -> String {
     let mut line = String::new();
     let size = u64::try_from(t.size()).unwrap_or(0);
@@ -202,14 +211,16 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// Prints one stage, whole.
+/// Prints one stage without truncating it.
 ///
 /// # Errors
-/// As [`run`]; if the datatype is walked and the stage was not reached.
+/// As for [`run`]; also if the stage was not reached, for example because the schedule refused the
+/// datatype.
 pub(crate) fn stage(name: &str, args: &StageArgs) -> Result<(), Box<dyn Error>> {
     let (t, _) = ddtc::internal::corpus::asked(&args.datatype)?;
     let explanation = args.explanation(&t, true)?;
-    // Of a copy the last one: that of what joins both.
+    // A copy runs the stages before `refine` for each of the two datatypes, and then once more for
+    // the nest that joins them. The last one is the one to show.
     let stage = explanation.stages.iter().rfind(|s| s.name == name);
     let target = args.target()?;
     let missing = explanation.missing.iter().find(|(stage, _)| *stage == name);

@@ -1,5 +1,6 @@
-//! The command line of ddtc. Its verbs are the stages of the pipeline plus `bench`, `check`, `corpus`,
-//! `doctor`, `draw`, `explain`, `preload`, `report`, `segments`, `tune` and `wire`.
+//! The command `ddtc`. Its verbs are the stages of the compiler, which print what a stage makes of
+//! a datatype, and `bench`, `check`, `corpus`, `doctor`, `draw`, `explain`, `preload`, `report`,
+//! `segments`, `tune` and `wire`.
 #![deny(unsafe_code)]
 
 mod check;
@@ -50,7 +51,8 @@ enum Verb {
     Explain(explain::Args),
     /// Print the loop nest that a datatype is lowered to
     Lower(explain::StageArgs),
-    /// Print the loop nest that joins a datatype and another one, for a copy from the one to the other
+    /// Print the loop nest that joins a datatype and another one, for a copy from the one to the
+    /// other
     Refine(explain::StageArgs),
     /// Print the canonical loop nest of a datatype
     Normalize(explain::StageArgs),
@@ -76,32 +78,36 @@ enum Verb {
     Segments(segments::Args),
     /// Run an MPI program with the preload library: compiled pack and unpack under its own MPI
     Preload(preload::Args),
-    /// Say what there is, whether it fits together and whether messages are converted, and what to do where not
+    /// Say what there is, whether it fits together and whether messages are converted, and what to
+    /// do where not
     Doctor(doctor::Args),
     /// Measure which messages gain under the preload library, and write its table
     Tune(tune::Args),
     /// Write the wire form of a datatype into a file, or read one
     Wire(wire::Args),
-    /// Write manual pages, completions and the shipped policy table into a folder, as they are installed
+    /// Write manual pages, completions and the shipped policy table into a folder, as they are
+    /// installed
     #[command(hide = true)]
     Generate(generate::Args),
 }
 
-/// Bytes of the stack that a verb runs on, whatever the limit of the system's: pages that are not used cost nothing.
+/// Size in bytes of the stack on which a verb runs, whatever the system's limit is. Pages that are
+/// not used cost nothing.
 const STACK: usize = 64 << 20;
-/// The status of a program that has panicked.
+/// Exit status after a panic; Rust's own programs end with the same.
 const PANICKED: u8 = 101;
 
 fn main() -> ExitCode {
     let Some(cli) = on_large_stack(Cli::parse) else { return PANICKED.into() };
     match cli.verb {
-        // An MPI library is initialized by the program's first thread.
+        // These verbs initialize an MPI library, which must be done by the program's main thread.
         Some(Verb::HuntWorker(_) | Verb::Doctor(_)) => execute(cli),
         _ => on_large_stack(|| execute(cli)).unwrap_or(PANICKED.into()),
     }
 }
 
-/// Runs `f` on a stack of its own; `None`: there is no memory for one, or `f` has panicked, and that was said.
+/// Runs `f` on a thread with a stack of [`STACK`] bytes. Returns `None` if there is no memory for
+/// the stack, or if `f` panicked; either has been reported on standard error.
 fn on_large_stack<T: Send>(f: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("main".into()).stack_size(STACK);
@@ -137,9 +143,9 @@ fn run(verb: Option<Verb>) -> Result<ExitCode, Box<dyn Error>> {
         return Ok(ExitCode::SUCCESS);
     };
     match verb {
-        // Continuous integration tells what was found from what went wrong.
+        // The exit status distinguishes findings from errors, for continuous integration.
         Verb::Check(args) => return check::run(&args),
-        // It ends as the program that it runs.
+        // The exit status is that of the program that `preload` runs.
         Verb::Preload(args) => return preload::run(&args),
         Verb::Explain(args) => explain::run(&args),
         Verb::Lower(args) => explain::stage("lower", &args),

@@ -1,4 +1,4 @@
-//! Reports that ranks have written as JSON, and their sum.
+//! Reads the reports that ranks have written as JSON, and adds them up.
 
 use std::io;
 use std::path::Path;
@@ -10,10 +10,11 @@ use serde_json::Value;
 /// Beginning of the names of the files that ranks write.
 const RANK: &str = "rank";
 
-/// The value of `DDTC_REPORT` for ranks that are to write into a folder, as a name in that folder.
+/// File name for `DDTC_REPORT`, below the folder into which ranks write their reports. The preload
+/// library replaces `%r` by the rank and `%p` by the process id.
 pub(crate) const NAME: &str = "rank%r-%p.json";
 
-/// Returns the sum of the reports in a folder. A file that cannot be read costs a note.
+/// Returns the sum of the reports in a folder. For a file that cannot be read, the sum has a note.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -33,7 +34,8 @@ pub(crate) fn gather(folder: &Path) -> io::Result<Report> {
                 Err(why) => format!("{name} is not in the sum: {why}"),
             }
         } else {
-            // A report is written to a file of another name first, which is then renamed.
+            // A rank writes its report to a file with another name, and then renames it. So a file
+            // whose name does not begin with `RANK` was left by a rank that ended while writing.
             format!("a rank ended while it wrote a report ({name}), so that an older one counts, or none")
         };
         merge(&mut sum.notes, [what]);
@@ -42,10 +44,10 @@ pub(crate) fn gather(folder: &Path) -> io::Result<Report> {
     Ok(sum)
 }
 
-/// Reads a report.
+/// Reads a report from JSON.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// A description of the first fault in the text.
 pub(crate) fn read(text: &str) -> Result<Report, String> {
     let value: Value = serde_json::from_str(text).map_err(|e| format!("it is no JSON: {e}"))?;
     if number(&value, "ddtc_report")? != FORMAT {
@@ -100,11 +102,11 @@ fn texts(value: &Value, name: &str) -> Result<Vec<String>, String> {
     list.iter().map(text).collect()
 }
 
-/// Maximum number of timings of a type in a sum. Each rank times its own, so thousands of ranks
-/// would have thousands of them.
+/// Maximum number of timings of a type in a sum. Each rank times the types that it uses, so a job
+/// with thousands of ranks would have thousands of timings for each.
 const MAX_TIMINGS: usize = 64;
 
-/// Adds a report to a sum. Types are the same if their texts and hashes are.
+/// Adds a report to a sum. Two rows are of the same type if their texts and hashes are equal.
 fn add(sum: &mut Report, report: Report) {
     sum.ranks += report.ranks;
     sum.unfinished += report.unfinished;
@@ -131,7 +133,7 @@ fn add(sum: &mut Report, report: Report) {
     }
 }
 
-/// Adds texts that are new to a list.
+/// Appends those of `texts` that `list` does not contain yet.
 fn merge(list: &mut Vec<String>, texts: impl IntoIterator<Item = String>) {
     for text in texts {
         if !list.contains(&text) {
@@ -175,7 +177,7 @@ mod tests {
     fn what_is_written_is_read() {
         let report = report(7);
         let mut read = read(&report.json()).unwrap();
-        // An object has no order.
+        // Objects of JSON have no order.
         read.totals.sort_by_key(|(name, _)| report.totals.iter().position(|(known, _)| known == name));
         assert_eq!(read, report);
     }
@@ -196,7 +198,7 @@ mod tests {
         assert_eq!(row.counts, [2, 43, 0, 43 * 2720, 0, 2, 0, 0, 0]);
         assert_eq!((row.schedules.len(), row.timings.len()), (1, 2));
         assert!(sum.text().starts_with("ddtc converted 43 of 43 calls with derived datatypes.\n2 ranks: "));
-        // Killed ranks leave an unfinished file, and a malformed file is one line.
+        // An unfinished file of a killed rank and each malformed file cause one note.
         write(".ddtc-0123.part", "{\"ddtc_re");
         write("rank2-9.json", "{\"ddtc_report\": 1,");
         write("rank3-9.json", &report(1).json().replace("\"ddtc_report\": 1", "\"ddtc_report\": 9"));

@@ -34,7 +34,8 @@ pub(crate) struct Args {
 /// Runs the verb.
 ///
 /// # Errors
-/// What the notation or a constructor refuses; counts whose bytes or displacements do not fit; an index past the end.
+/// If the type cannot be read, a constructor refuses its arguments, the bytes or displacements of
+/// `count` instances do not fit in 64 bits, or the first index is past the end.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let (t, count) = ddtc::internal::corpus::asked(&args.datatype)?;
     let count = args.count.unwrap_or(count);
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let segments = committed.segments(count)?;
     let start = segments.start(args.from)?;
     match print(&segments, args, start, &mut BufWriter::new(stdout().lock())) {
-        // Whoever reads has seen enough.
+        // The reader of a pipe closed it, for example `head`. This is not an error.
         Err(error)
             if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe) =>
         {

@@ -1,8 +1,12 @@
-//! `ddtc tune`: measures on this machine which messages, collective calls, calls on files and one-sided operations gain when they are packed first, and writes the preload library's
-//! table.
+//! `ddtc tune`: measures on this machine which messages, collective calls, calls on files and
+//! one-sided operations are faster if their data are packed first, and writes the policy table of
+//! the preload library.
 //!
-//! A ping-pong, collective calls of two ranks, a file of each and, where that is asked for, a window, compiled by the user's own `mpicc`: per layout class and payload the library, the bare host and
-//! hand packing, in interleaved rounds of one run. A payload is converted where the gain is beyond the noise.
+//! The user's `mpicc` compiles the programs that measure: a ping-pong, collective calls of two
+//! ranks, reads and writes of a file by each rank and, with `--windows`, one-sided operations. For
+//! each layout class and payload they time the preload library, the unmodified MPI library and
+//! packing by hand, in interleaved rounds of one run. The table converts the payloads whose gain is
+//! larger than the noise.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -19,13 +23,13 @@ use ddtc_hosts::policy::{Call, Class, Family, Library, Policy, file};
 use ddtc_bench::machine::{self, Machine};
 use ddtc_hosts::library;
 
-/// Programs that are compiled, and text that they share.
+/// Names and sources of the programs that are always compiled. All of them include [`HEADER`].
 const PROGRAMS: [(&str, &str); 3] = [
     ("pingpong", include_str!("tune/pingpong.c")),
     ("collectives", include_str!("tune/collectives.c")),
     ("files", include_str!("tune/files.c")),
 ];
-/// Program that is compiled where it is asked for.
+/// Name and source of the program that is compiled with `--windows`.
 const WINDOWS: (&str, &str) = ("windows", include_str!("tune/windows.c"));
 const HEADER: &str = include_str!("tune/tune.h");
 
@@ -59,10 +63,10 @@ pub(crate) struct Args {
     launch: Vec<OsString>,
 }
 
-/// Measures and writes.
+/// Runs the verb.
 ///
 /// # Errors
-/// If the program does not compile or run, or the table cannot be written.
+/// If a program does not compile or run, or the table cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let library = library::find(args.library.as_deref())?;
     let variable = |name| std::env::var(name).ok();
@@ -74,7 +78,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let folder = files::temporary_folder("ddtc-tune")?;
     let text = measure(args, &library, &folder)?;
     let (name, policy, comments) = decide(&text)?;
-    // A record says how packed bytes were staged: under Open MPI otherwise than before (docs/records/preload.md, "Truncation").
+    // The comments of a table record how packed bytes were staged. Under Open MPI the staging
+    // buffer has a gap, which earlier releases did not have (docs/records/preload.md,
+    // "Truncation").
     let staged = if name.starts_with("openmpi") { "# staged bytes have a gap\n" } else { "" };
     let comments = format!("# {}, {}\n{staged}{comments}", Machine::read(None), machine::today());
     let old = match files::read(&output) {
@@ -92,7 +98,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 
 fn measure(args: &Args, library: &Path, folder: &Path) -> Result<String, Box<dyn Error>> {
     std::fs::write(folder.join("tune.h"), HEADER)?;
-    // What does not compile is found before anything is measured.
+    // Compile everything first, so that an error of the compiler appears before the long
+    // measurement.
     let programs: Vec<_> = PROGRAMS.into_iter().chain(args.windows.then_some(WINDOWS)).collect();
     for (name, source) in &programs {
         compile(args, name, source, folder)?;
@@ -100,7 +107,9 @@ fn measure(args: &Args, library: &Path, folder: &Path) -> Result<String, Box<dyn
     let mut text = String::new();
     for (i, (name, _)) in programs.iter().enumerate() {
         text += &launch(args, name, library, folder, Baseline::Unmodified)?;
-        // The ping-pong again, where what the bare host takes is what it takes with compiled code inside: before files, which the system writes for a while.
+        // Under Open MPI run the ping-pong again with the convertor hook enabled, to compare with
+        // compiled code inside the library. This is done before the programs that write files,
+        // because the system goes on writing to disk for a while after them.
         if i == 0 && library_and_lines(&text).is_ok_and(|(_, library)| library.family == Family::OpenMpi) {
             text += &launch(args, name, library, folder, Baseline::Hook)?;
         }
@@ -120,12 +129,12 @@ fn compile(args: &Args, name: &str, text: &str, folder: &Path) -> Result<(), Box
     Ok(())
 }
 
-/// Mover of the bytes of calls that are not converted.
+/// What moves the bytes of calls that are not converted, against which conversion is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Baseline {
-    /// The host.
+    /// The unmodified MPI library.
     Unmodified,
-    /// Compiled code in the host.
+    /// Compiled code inside Open MPI, through its convertor hook.
     Hook,
 }
 
@@ -139,13 +148,14 @@ fn launch(
     let (launcher, arguments) = args.launch.split_first().ok_or("a launcher is needed after --")?;
     let mut preload = OsString::from("LD_PRELOAD=");
     preload.push(library);
-    // The launcher's own processes need no preload library.
+    // `env` sets the variables for the ranks alone: the launcher itself needs no preload library.
     let out = Command::new(launcher)
         .args(arguments)
         .arg("env")
         .arg(preload)
         .arg("DDTC_POLICY=all")
-        // Converted from the first call on: none of those that are timed may be the host's.
+        // Compile at commit, so that every call is converted from the first one on. With mode
+        // `lazy` the MPI library would serve some of the calls that are timed.
         .arg("DDTC_MODE=commit")
         .arg(if baseline == Baseline::Unmodified { "DDTC_HOOK=off" } else { "DDTC_HOOK=on" })
         .arg(folder.join(name))
@@ -162,10 +172,11 @@ fn launch(
     Ok(text)
 }
 
-/// Less gain than this is none, in percent: protocols change with what else runs.
+/// Minimum gain in percent. A smaller one does not count, because the time of a message varies with
+/// what else runs on the machine.
 const MIN_GAIN_PERCENT: f64 = 5.0;
 
-/// The lines behind the one that names the library, and the library.
+/// Finds the line that names the MPI library; returns the lines after it, and the library.
 fn library_and_lines(text: &str) -> Result<(impl Iterator<Item = &str>, Library), Box<dyn Error>> {
     let mut lines = text.lines().skip_while(|line| !line.starts_with("library "));
     let version =
@@ -174,14 +185,16 @@ fn library_and_lines(text: &str) -> Result<(impl Iterator<Item = &str>, Library)
     Ok((lines, Library::of(&words.join(" "))))
 }
 
-/// Name of the library, its policy, and the measurements as comments.
+/// Derives a policy from the output of the programs. Returns the library's name, the policy, and
+/// the measurements as comment lines.
 fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
     let (lines, library) = library_and_lines(text)?;
     let mut comments = String::from(
         "# call if it is no message, class, bytes, microseconds converted, bare, packed by hand, noise in percent;\n\
          # of `inside` microseconds inside the host, converted, packed by hand, noise\n",
     );
-    // What all payloads of a power of two say.
+    // For each call and class: whether all measured payloads from 2^bit to below 2^(bit + 1) bytes
+    // gain.
     let mut gains_by_bit: BTreeMap<(Call, Class), BTreeMap<u32, bool>> = BTreeMap::new();
     for line in lines {
         let fields: Vec<&str> = line.split(',').collect();
@@ -205,7 +218,8 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
     for ((call, class), bits) in gains_by_bit {
         let mut set = 0;
         for (&bit, _) in bits.iter().filter(|(_, gains)| **gains) {
-            // Up to the next payload that was measured, and beyond the largest.
+            // The result holds up to the next power of two that was measured; for the largest one,
+            // for all larger payloads.
             let end = bits.range(bit + 1..).next().map_or(64, |(&next, _)| next);
             set |= u64::MAX << bit & u64::MAX >> (64 - end);
         }
@@ -214,7 +228,8 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
     Ok((library.to_string(), policy, comments))
 }
 
-/// A file with the table of one library replaced or added.
+/// Returns the file `old` with the table of the library `name` replaced, or appended if it has
+/// none.
 fn replace(old: &str, name: &str, table: &str) -> String {
     let (mut out, mut keep) = (String::new(), true);
     for line in old.lines() {
@@ -247,7 +262,7 @@ mod tests {
         assert_eq!(name, "openmpi-5.0.11");
         assert_eq!(policy.set(Class::StridedShort), 0b11 << 8 | u64::MAX << 12);
         assert_eq!(policy.set(Class::TableLong), 0b11 << 10);
-        // Of several payloads of a power of two all must gain.
+        // If several payloads share a power of two, all of them must gain.
         assert_eq!(policy.set(Class::StridedLong), 1 << 12 | u64::MAX << 14);
         assert_eq!(policy.set(Class::BlocksLong), 0);
         assert_eq!(policy.set(Class::BlocksShort), 0);

@@ -1,4 +1,4 @@
-//! `ddtc wire`: the wire form of a datatype into a file, and a datatype from one.
+//! `ddtc wire`: writes the wire form of a datatype into a file, or reads a datatype from one.
 
 use std::error::Error;
 use std::fs;
@@ -28,7 +28,8 @@ pub(crate) struct Args {
 /// Runs the verb.
 ///
 /// # Errors
-/// What the notation or a constructor refuses; a file that cannot be read or written, or holds no form.
+/// If the type cannot be read, a constructor refuses its arguments, a file cannot be read or
+/// written, or the file contains no wire form.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(path) = &args.read {
         let named = |e: &dyn Error| format!("{}: {e}", path.display());

@@ -1,4 +1,4 @@
-# The compiled module.
+# Types of the compiled module, which python/src implements.
 from collections.abc import Sequence
 from typing import Any, Literal, final
 

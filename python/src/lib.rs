@@ -1,4 +1,4 @@
-//! The Python module: datatypes, commits, and packing over the buffer protocol.
+//! The Python module `ddtc._ddtc`: datatypes, commits, and packing through the buffer protocol.
 #![allow(missing_docs, unreachable_pub, reason = "the interface is Python's: ddtc/__init__.pyi")]
 
 mod buffer;
@@ -28,7 +28,8 @@ fn to_python_error(e: Refusal) -> PyErr {
     Error::new_err(e.to_string())
 }
 
-/// A derived datatype of MPI: immutable, and equal to another one if it was built by the same constructors and arguments.
+/// A derived datatype of MPI: immutable, and equal to another one if it was built by the same
+/// constructors and arguments.
 #[pyclass(module = "ddtc", frozen)]
 #[derive(Clone)]
 struct Datatype(Tree);
@@ -133,13 +134,15 @@ impl Datatype {
         to_python(Tree::resized(lb, extent, &oldtype.0))
     }
 
-    /// The datatype that a handle of mpi4py stands for, by its envelope and contents; MPI must be initialized.
+    /// The datatype that a handle of mpi4py stands for, by its envelope and contents; MPI must be
+    /// initialized.
     #[staticmethod]
     fn from_mpi(datatype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
         mpi::decoded(datatype).map(Datatype)
     }
 
-    /// The elements of a NumPy dtype: numbers as MPI's types, records as structures with their padding, strings as bytes.
+    /// The elements of a NumPy dtype: numbers as MPI's types, records as structures with their
+    /// padding, strings as bytes.
     #[staticmethod]
     fn from_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
         numpy::from_dtype(dtype).map(Datatype)
@@ -233,8 +236,9 @@ impl Committed {
         self.0.packed_size(count).map_err(to_python_error)
     }
 
-    /// Packs `count` instances of `source`, whose first begins `origin` bytes behind its first element, to the beginning of `target`.
-    /// Returns the bytes written. Other threads of Python run meanwhile, and must not write to the buffers.
+    /// Packs `count` instances of `source`, whose first begins `origin` bytes behind its first
+    /// element, to the beginning of `target`. Returns the bytes written. Other threads of Python
+    /// run meanwhile, and must not write to the buffers.
     #[pyo3(signature = (source, target, count = 1, origin = 0))]
     fn pack(
         &self,
@@ -247,7 +251,9 @@ impl Committed {
         let (source, target) = (Memory::strided(source, "source")?, Memory::dense(target, "target", true)?);
         check_disjoint(&source, &target)?;
         let origin = source.origin(origin)?;
-        // SAFETY: the buffers are exported while these live, the target is writable, and they have no byte in common.
+        // SAFETY: both buffers stay exported while `source` and `target` exist, the target is
+        // writable, and they do not overlap. The documentation forbids other threads to use them
+        // meanwhile.
         let (from, to) = unsafe { (source.bytes(), target.bytes_mut()) };
         py.detach(|| self.0.pack(from, origin, count, to)).map_err(to_python_error)
     }
@@ -265,14 +271,17 @@ impl Committed {
         let origin = source.origin(origin)?;
         let size = usize::try_from(self.packed_size(count)?)?;
         PyBytes::new_with(py, size, |target| {
-            // SAFETY: the buffer is exported while `source` lives; the target is new.
+            // SAFETY: the buffer stays exported while `source` exists, and the documentation
+            // forbids other threads to write to it meanwhile. Nothing else knows the new target
+            // yet.
             let from = unsafe { source.bytes() };
             py.detach(|| self.0.pack(from, origin, count, target)).map(drop).map_err(to_python_error)
         })
     }
 
-    /// Unpacks `count` instances from the beginning of `source` to `target`, where the first begins `origin` bytes behind its first
-    /// element. Returns the bytes read. Other threads of Python run meanwhile, and must not touch the buffers.
+    /// Unpacks `count` instances from the beginning of `source` to `target`, where the first begins
+    /// `origin` bytes behind its first element. Returns the bytes read. Other threads of Python run
+    /// meanwhile, and must not touch the buffers.
     #[pyo3(signature = (source, target, count = 1, origin = 0))]
     fn unpack(
         &self,
@@ -286,7 +295,9 @@ impl Committed {
             (Memory::dense(source, "source", false)?, Memory::strided(target, "target")?.writable()?);
         check_disjoint(&source, &target)?;
         let origin = target.origin(origin)?;
-        // SAFETY: the buffers are exported while these live, the target is writable, and they have no byte in common.
+        // SAFETY: both buffers stay exported while `source` and `target` exist, the target is
+        // writable, and they do not overlap. The documentation forbids other threads to use them
+        // meanwhile.
         let (from, to) = unsafe { (source.bytes(), target.bytes_mut()) };
         py.detach(|| self.0.unpack(from, origin, count, to)).map_err(to_python_error)
     }

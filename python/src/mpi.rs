@@ -1,4 +1,4 @@
-//! Datatypes of mpi4py, by envelope and contents.
+//! Converts datatypes of mpi4py, by asking it for their envelopes and contents.
 
 use std::collections::HashMap;
 
@@ -11,20 +11,22 @@ use pyo3::prelude::*;
 
 use crate::to_python_error;
 
-/// The library behind mpi4py.
+/// The module mpi4py as a source of datatypes, with the values of its MPI library's constants.
 struct Mpi4py<'py> {
     named: HashMap<usize, Named>,
     combiners: HashMap<i32, CombinerKind>,
     constants: Constants,
-    /// Error of Python, to be raised again as it was.
+    /// Exception that a call of mpi4py has raised. It is raised again, unchanged, when decoding
+    /// ends.
     error: Option<PyErr>,
     py: Python<'py>,
 }
 
-/// Returns the datatype of a handle.
+/// Converts a datatype of mpi4py.
 ///
 /// # Errors
-/// If the object is no datatype of mpi4py, MPI is not initialized, or the type cannot be decoded.
+/// If the object is not a datatype of mpi4py, MPI is not initialized, or the type cannot be
+/// decoded.
 pub fn decoded(datatype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
     let py = datatype.py();
     let mpi = py.import("mpi4py.MPI")?;
@@ -34,16 +36,18 @@ pub fn decoded(datatype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
             "from_mpi: must be an mpi4py.MPI.Datatype, not {found}"
         )));
     }
+    // Collect the handles of named types, the values of combiners and other constants, all of which
+    // depend on the MPI library.
     let number = |name: &str| mpi.getattr(name)?.extract::<i32>();
     let mut named = HashMap::new();
     for &n in Named::ALL {
         let name = n.mpi_name();
-        // Not every version of mpi4py has every name.
+        // Older versions of mpi4py lack some names.
         if let Ok(handle) = mpi.getattr(name.strip_prefix("MPI_").unwrap_or(name)) {
             named.entry(handle.getattr("handle")?.extract()?).or_insert(n);
         }
     }
-    // MPI_DATATYPE_NULL stands for types that the library does not have.
+    // Types that the library does not have are equal to MPI_DATATYPE_NULL.
     named.remove(&mpi.getattr("DATATYPE_NULL")?.getattr("handle")?.extract()?);
     let mut combiners = HashMap::new();
     for kind in CombinerKind::all() {
@@ -75,7 +79,7 @@ impl Mpi4py<'_> {
     }
 }
 
-/// A handle: mpi4py's object. Cloned without the interpreter's help.
+/// A datatype object of mpi4py. The `Arc` can be cloned without the interpreter's lock.
 type Handle = std::sync::Arc<Py<PyAny>>;
 
 impl Introspect for Mpi4py<'_> {
@@ -120,7 +124,8 @@ impl Introspect for Mpi4py<'_> {
         let handle = handle.bind(self.py);
         let predefined = handle.getattr("is_predefined").and_then(|p| p.is_truthy()).unwrap_or(true);
         if !predefined {
-            // What cannot be freed is the library's to tell, at its end.
+            // An error is ignored: there is nobody to report it to, and the handle only stays
+            // allocated.
             let _ = handle.call_method0("Free");
         }
     }

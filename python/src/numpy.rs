@@ -1,4 +1,5 @@
-//! Datatypes of NumPy's dtypes and of strided arrays. NumPy itself is not linked: its objects are asked by name.
+//! Converts dtypes and strided arrays of NumPy. This module is not linked with NumPy, but uses the
+//! attributes of its objects by name.
 
 use ddtc::internal::datatype::{Datatype, Named};
 use ddtc::internal::methods::*;
@@ -7,15 +8,16 @@ use pyo3::prelude::*;
 
 use crate::to_python_error;
 
-/// Records within records deeper than this are refused; NumPy's own limit is lower.
+/// Maximum depth of records within records. NumPy's own limit is lower.
 const MAX_DEPTH: usize = 64;
 
-/// Returns the datatype of a dtype's elements.
+/// Converts a dtype.
 ///
 /// # Errors
-/// If it has Python objects, another byte order than this machine, or no MPI type.
+/// If the dtype contains Python objects or other values without an MPI type, or its byte order is
+/// not that of this machine.
 pub fn from_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
-    // Names of dtypes are as good as dtypes.
+    // Anything that is not a dtype, such as the name of one, is converted by NumPy.
     let dtype = match dtype.hasattr("itemsize")? && dtype.hasattr("kind")? {
         true => dtype.clone(),
         false => dtype.py().import("numpy")?.call_method1("dtype", (dtype,))?,
@@ -50,7 +52,7 @@ fn element(dtype: &Bound<'_, PyAny>, depth: usize) -> PyResult<Datatype> {
         }
         let ones = vec![1; types.len()];
         let record = Datatype::structure(&ones, &displacements, &types).map_err(to_python_error)?;
-        // Padding at the end belongs to the record.
+        // The extent of a record includes the padding at its end.
         return Datatype::resized(0, size, &record).map_err(to_python_error);
     }
     if !dtype.getattr("isnative")?.extract::<bool>()? {
@@ -75,7 +77,7 @@ fn element(dtype: &Bound<'_, PyAny>, depth: usize) -> PyResult<Datatype> {
         ("c", 8) => Named::CFloatComplex,
         ("c", 16) => Named::CDoubleComplex,
         ("c", 32) => Named::CLongDoubleComplex,
-        // Text, raw bytes, dates and half precision: MPI has no type for them, but their bytes.
+        // MPI has no type for text, raw bytes, dates and half precision, so their bytes are packed.
         ("S" | "U" | "V" | "M" | "m" | "f", _) => {
             return Datatype::contiguous(size, &Datatype::named(Named::Byte)).map_err(to_python_error);
         }
@@ -87,10 +89,10 @@ fn element(dtype: &Bound<'_, PyAny>, depth: usize) -> PyResult<Datatype> {
     Ok(Datatype::named(named))
 }
 
-/// One instance of an array's layout, from its first element on.
+/// Returns the layout of an array, of which displacement 0 is the first element.
 ///
 /// # Errors
-/// If it is no array with a shape, strides and a dtype; as [`from_dtype`].
+/// As for [`from_dtype`]; also if the object has no shape, strides or dtype.
 pub fn from_array(array: &Bound<'_, PyAny>) -> PyResult<Datatype> {
     let part = |name: &str| {
         array.getattr(name).map_err(|_| {
@@ -101,7 +103,7 @@ pub fn from_array(array: &Bound<'_, PyAny>) -> PyResult<Datatype> {
     };
     let (shape, strides): (Vec<i64>, Vec<i64>) = (part("shape")?.extract()?, part("strides")?.extract()?);
     let mut t = from_dtype(&part("dtype")?)?;
-    // The last dimension is the innermost of the packed stream.
+    // In the packed stream the last dimension varies fastest, so it is wrapped first.
     for (&n, &stride) in shape.iter().zip(&strides).rev() {
         t = Datatype::hvector(n, 1, stride, &t).map_err(to_python_error)?;
     }

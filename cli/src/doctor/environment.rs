@@ -1,4 +1,5 @@
-//! The variables that decide what the preload library does, and those whose values it would ignore.
+//! Examines the environment variables of the preload library, and finds values that it would
+//! ignore.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,10 +11,10 @@ use ddtc_hosts::variables::{RENAMED, explanation};
 
 use super::Findings;
 
-/// How the value of a variable is checked: what is wrong with it.
+/// Checks the value of a variable; the error says what is wrong with it.
 type Rule = fn(&str) -> Result<(), String>;
 
-/// The variables of docs/SETTINGS.md.
+/// The variables of docs/SETTINGS.md, each with the check of its value.
 pub(super) const VARIABLES: [(&str, Rule); 13] = [
     ("DDTC_MODE", |v| v.parse::<Mode>().map(drop).map_err(|e| e.to_string())),
     ("DDTC_LAZY_THRESHOLD", |v| v.parse::<u64>().map(drop).map_err(|_| "must be a number of bytes".into())),
@@ -64,13 +65,15 @@ fn file(value: &str) -> Result<(), String> {
     }
 }
 
-/// Examines the variables that are set.
+/// Reports the variables that are set, and adds a problem for each that would be ignored.
 pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) {
     let mut seen = false;
     for (name, value) in variables {
         if !name.as_encoded_bytes().starts_with(b"DDTC_") || value.is_empty() {
             continue;
         }
+        // The variable is one of ddtc's. It may be known by an old name, which is still accepted
+        // and whose value is checked by the rule of the new name.
         seen = true;
         let (name, shown) = (cut(name), cut(value));
         findings.add_lines("environment", &format!("{name}={shown}"));
@@ -81,7 +84,7 @@ pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) 
         }
         let now = renamed.map_or(name.as_str(), |(_, new)| new);
         let known = VARIABLES.iter().find(|(known, _)| *known == now);
-        // The names of files are any bytes.
+        // File names may be any bytes. Other values must be text.
         let text = match value.to_str() {
             Some(text) => Ok(text),
             None if ["DDTC_REPORT", "DDTC_RECORD"].contains(&name.as_str()) => continue,
@@ -107,6 +110,8 @@ pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) 
         let found = variables.iter().find(|(name, _)| name == wanted);
         found.map(|(_, value)| value.to_string_lossy().into_owned()).unwrap_or_default()
     };
+    // These two variables decide which libraries a program gets. Report what they contain, and
+    // entries that do not exist.
     let preloads = value("LD_PRELOAD");
     for entry in preloads.split([':', ' ']).filter(|e| !e.is_empty()) {
         findings.add_lines("environment", &format!("LD_PRELOAD has {entry}"));

@@ -1,5 +1,6 @@
-//! PMPI layers: libraries, or a program, with functions of MPI of their own, before and after the
-//! preload library in the order in which the loader looks for functions.
+//! Finds PMPI layers: libraries, or a program, that define MPI functions of their own. A layer
+//! comes before or after the preload library in the order in which the dynamic loader looks for
+//! functions.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -14,7 +15,9 @@ use super::elf::{Elf, functions};
 use super::messages::ended;
 use super::stacks;
 
-/// Looks at what the loader would load for a program, or for this one, under the preload library.
+/// Examines the files that the dynamic loader would load together with the preload library for
+/// `program`, or for this program if there is none. A layer that comes before the preload library
+/// is a problem, because the preload library does not see the calls that the layer takes.
 pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Path, seconds: u64) {
     let this = std::env::current_exe();
     let Some(program) = program.or(this.as_deref().ok()) else { return };
@@ -47,18 +50,20 @@ pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Pa
     }
 }
 
-/// What a PMPI layer takes.
+/// MPI functions that a PMPI layer defines.
 struct Taken {
     functions: String,
-    /// What is not converted for that, after a comma.
+    /// Groups of calls that are not converted because of the layer, as the end of a sentence that
+    /// begins with a comma. Empty if there are none.
     not_converted: String,
 }
 
 impl Taken {
-    /// From the names of the preload library's functions and of another object's. `None`: that is
-    /// no layer. An MPI library has the functions' profiling names itself.
+    /// Compares the names of the preload library's functions with those of another file. Returns
+    /// `None` if the other file is not a layer. An MPI library is not a layer: it defines the PMPI
+    /// name of each function, too.
     fn new(ours: &BTreeSet<String>, theirs: &BTreeSet<String>) -> Option<Taken> {
-        // Fortran's names may be in capitals, and are of no group.
+        // Names of Fortran may be in capitals. They belong to no group, so they are left out.
         let is_c = |name: &str| name.starts_with("MPI_") && name.contains(char::is_lowercase);
         let is_layers = |name: &&String| is_c(name) && !theirs.contains(format!("P{name}").as_str());
         let taken: Vec<&String> = ours.intersection(theirs).filter(is_layers).collect();
@@ -78,15 +83,15 @@ impl Taken {
     }
 }
 
-/// The files of a program and of what is loaded with it, in the loader's order; none if the loader
-/// does not say. Nothing of the program runs.
+/// Returns the files of a program and of the libraries that are loaded with it, in the order of the
+/// dynamic loader, or `None` if the loader does not list them. No code of the program runs.
 fn loaded(program: &Path, library: &Path, seconds: u64) -> Option<Vec<PathBuf>> {
     let loader = Elf::read(program, "").ok()?.loader?;
     let preloads = std::env::var_os("LD_PRELOAD").unwrap_or_default();
     let preloads = if preloads.to_string_lossy().contains(NAME) {
         preloads
     } else {
-        // As `ddtc preload` does.
+        // Put the preload library first, as `ddtc preload` does.
         let mut all = library.as_os_str().to_owned();
         all.push(":");
         all.push(preloads);

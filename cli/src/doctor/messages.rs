@@ -1,4 +1,5 @@
-//! Whether messages are converted: two ranks under the launcher, with the preload library and without.
+//! Finds out whether messages are converted, by launching two ranks with and without the preload
+//! library.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,12 +14,14 @@ use ddtc_hosts::policy::{Class, Policy};
 use super::{Args, Findings, TYPE, rank, sent};
 use crate::rank_reports::{self, gather};
 
-/// Runs a command to its end, or ends it with all that it started: status, standard output, standard error.
+/// Runs a command, and returns its status, standard output and standard error. If the command does
+/// not end in time, its whole process group is ended.
 ///
 /// # Errors
-/// If it does not start, or does not end in time.
+/// If the command does not start, or does not end within `seconds`.
 pub(super) fn ended(command: &mut Command, seconds: u64) -> Result<(ExitStatus, String, String), String> {
-    // Files, not pipes: what outlives the command would keep those open.
+    // Redirect to files instead of pipes: a process that outlives the command would keep a pipe
+    // open.
     let folder = files::temporary_folder("ddtc-doctor").map_err(|e| format!("the temporary folder: {e}"))?;
     let file = |name: &str| File::create(folder.join(name)).map_err(|e| e.to_string());
     let program = command.get_program().to_string_lossy().into_owned();
@@ -41,7 +44,7 @@ pub(super) fn ended(command: &mut Command, seconds: u64) -> Result<(ExitStatus, 
     match status {
         Some(status) => Ok((status, read("out"), read("err"))),
         None => {
-            // Launchers end their ranks when they are asked to.
+            // Send TERM first, because launchers end their ranks on it, and KILL after a second.
             let group = format!("-{}", child.id());
             for signal in ["-TERM", "-KILL"] {
                 let _ = Command::new("kill").args([signal, "--", &group]).stderr(Stdio::null()).status();
@@ -53,13 +56,13 @@ pub(super) fn ended(command: &mut Command, seconds: u64) -> Result<(ExitStatus, 
     }
 }
 
-/// Returns the last lines of a text that say something.
+/// Returns the last `n` lines of a text that are not blank, joined by slashes.
 pub(super) fn last_lines(text: &str, n: usize) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
     if lines.is_empty() { "nothing".into() } else { lines[lines.len().saturating_sub(n)..].join(" / ") }
 }
 
-/// Answers of the ranks.
+/// What the launched ranks have printed.
 struct RankOutput {
     size: Vec<u64>,
     us: Option<f64>,
@@ -79,9 +82,9 @@ fn parse_output(out: &str) -> RankOutput {
     said
 }
 
-/// Returns the remedy for a launcher that failed, by its words.
+/// Returns a remedy for a launcher that failed, judging by its output.
 fn launcher_remedy(words: &str) -> &'static str {
-    // PRRTE's and ORTE's; the lines may be broken anywhere.
+    // The texts of PRRTE and ORTE, the launchers of Open MPI, may have line breaks anywhere.
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     if words.contains("OMPI_ALLOW_RUN_AS_ROOT") || words.contains("as root") {
         return "run it as another user, or set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1, both, as \
@@ -90,7 +93,8 @@ fn launcher_remedy(words: &str) -> &'static str {
     "these are the launcher's or the library's words: does it run any other program?"
 }
 
-/// Launches the ranks: what they said, and what went wrong with what to do.
+/// Launches the ranks with some variables added to their environment. Returns what they printed and
+/// their standard error, or else a problem and its remedy.
 fn launch(
     args: &Args,
     mpi: &Path,
@@ -101,7 +105,7 @@ fn launch(
         return Err((String::new(), String::new()));
     };
     let mut command = Command::new(launcher);
-    // The launcher's own processes need no preload library: `env` sets it for the ranks.
+    // `env` sets the variables for the ranks alone: the launcher itself needs no preload library.
     command.args(rest).arg("env");
     for (name, value) in environment {
         let mut word = OsString::from(name);
@@ -123,6 +127,9 @@ fn launch(
             launcher_remedy(&format!("{out}{err}")).to_owned(),
         ));
     }
+    // The ranks ended without an error. There is one line with a size for each MPI world: several
+    // worlds mean that each process was started alone, because launcher and library do not belong
+    // together.
     let said = parse_output(&out);
     match said.size[..] {
         [n] if n >= 2 => Ok((said, err)),
@@ -141,7 +148,8 @@ fn launch(
     }
 }
 
-/// Launches the ranks with and without the preload library. `untried`: why no message is converted under this MPI library, if none is.
+/// Launches the ranks with and without the preload library, and reports the results. `untried` says
+/// why no message is converted under this MPI library, if that is so.
 pub(super) fn run(
     findings: &mut Findings,
     args: &Args,
@@ -150,7 +158,8 @@ pub(super) fn run(
     policy: Policy,
     untried: Option<&String>,
 ) {
-    // Beside the user's files, which all nodes of a job see; else where temporary files go.
+    // Use a folder in the working folder, which all nodes of a job can usually access. If none can
+    // be created there, use one for temporary files.
     let here = std::env::current_dir().unwrap_or_default();
     let folder = files::private_folder(&here, ".ddtc-doctor")
         .map(Into::into)
@@ -176,10 +185,12 @@ fn with_reports(
     let reports_in = [
         ("LD_PRELOAD", library.into()),
         ("DDTC_REPORT", folder.join(rank_reports::NAME).into()),
-        // So few messages would not pay for compiling.
+        // Compile at the first use: with so few messages, the library would not compile by itself.
         ("DDTC_LAZY_THRESHOLD", "0".into()),
         ("DDTC_RECORD", "".into()),
     ];
+    // Run the ranks with the preload library, and add up what their reports say about this one
+    // type.
     let (converted, errors) = match launch(args, mpi, &reports_in) {
         Ok(outcome) => outcome,
         Err((what, remedy)) => return findings.add_problem(&what, &remedy),
@@ -195,6 +206,8 @@ fn with_reports(
         Ok(sent) => sent,
         Err(error) => return findings.add_problem(&error, "report this output"),
     };
+    // Run the ranks again without the preload library, to compare times and, if bytes were wrong,
+    // to find out whose fault that is.
     let unmodified = launch(args, mpi, &[("LD_PRELOAD", "".into())]);
     let unmodified_us = unmodified.as_ref().ok().and_then(|(said, _)| said.us);
     findings.add_lines(
@@ -225,13 +238,15 @@ fn with_reports(
         };
         findings.add_problem(&what, remedy);
     }
-    // Either rank decides for itself, by its own times: where they say that nothing is gained, all is as it should be.
+    // Each rank decides by its own timings whether to convert. If they show that nothing is gained,
+    // it is right that the messages were bypassed.
     if packed > 0 && unpacked > 0
         || inside > 0
         || converted.wrong == Some(0) && timed.iter().any(|l| l.contains(": bypassed;"))
     {
         return;
     }
+    // Messages were not converted, and no timing explains it: find the reason.
     let (why, remedy) = if report.ranks == 0 {
         let said = last_lines(&errors, 2);
         (
@@ -244,7 +259,8 @@ fn with_reports(
     findings.add_problem(&format!("messages are not converted: {why}"), remedy);
 }
 
-/// Why messages of `bytes` bytes were not converted where the library was loaded, and a remedy: from the nearest reason to the farthest.
+/// Returns why messages of `bytes` bytes were not converted although the preload library was
+/// loaded, and a remedy. The reasons are tried in order, the most obvious one first.
 fn why_not(
     (policy, untried): (Policy, Option<&String>),
     (class, bytes): (Class, u64),

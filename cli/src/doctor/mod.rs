@@ -1,7 +1,10 @@
-//! `ddtc doctor`: what there is, whether it fits together, and whether messages are converted. The first thing to paste into a report.
+//! `ddtc doctor`: examines the machine, the environment, the preload library and the MPI library,
+//! and finds out whether messages are converted. Its output belongs into every report of a problem.
 //!
-//! Nothing is changed. Without a launcher no MPI program is started; with one (`-- mpiexec -n 2`) this program is, twice: under the
-//! preload library and without it. What is wrong is said with what to do about it, and is the exit status.
+//! The verb changes nothing. Without a launcher it starts no MPI program. With a launcher
+//! (`-- mpiexec -n 2`) it launches this program twice, once under the preload library and once
+//! without it. Each problem is printed with a remedy, and the exit status says whether there are
+//! any.
 
 pub(crate) mod elf;
 mod environment;
@@ -40,7 +43,8 @@ pub(crate) struct Args {
     /// A program of yours, to see whether the preload library can go under it
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// The MPI library, if it is neither beside the launcher, in LD_LIBRARY_PATH nor where the loader looks
+    /// The MPI library, if it is neither beside the launcher, in LD_LIBRARY_PATH nor where the
+    /// loader looks
     #[arg(long, value_name = "FILE")]
     mpi: Option<PathBuf>,
     /// The preload library, if it is not next to this program or in ../lib
@@ -60,14 +64,15 @@ pub(crate) struct Args {
     launch: Vec<OsString>,
 }
 
-/// The type that is packed here and sent by the launched ranks: three runs with gaps between them, 16 of 32 bytes.
+/// Datatype that the self-test packs and that the launched ranks send: three runs with gaps between
+/// them, which have 16 of the 32 bytes of an instance.
 const TYPE: &str = "resized(0, 32, indexed([1,2,1], [0,2,5], int))";
 
-/// Findings so far.
+/// Output of the doctor so far.
 #[derive(Debug, Default)]
 struct Findings {
     text: String,
-    /// Problems, each with its remedy.
+    /// Problems, each with a remedy.
     problems: Vec<(String, String)>,
 }
 
@@ -85,10 +90,11 @@ impl Findings {
     }
 }
 
-/// Looks and prints.
+/// Runs the verb. With the hidden options `--load` and `--rank` this process is a helper that
+/// another doctor has started.
 ///
 /// # Errors
-/// If anything is wrong.
+/// If there is a problem.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(library) = &args.load {
         return Ok(rank::load(library)?);
@@ -96,6 +102,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(library) = &args.rank {
         return Ok(rank::run(library)?);
     }
+    // First examine what needs no MPI: this program, the environment, the preload library, and a
+    // program of the user's.
     let mut findings = Findings::default();
     let variables: Vec<_> = std::env::vars_os().collect();
     program_and_machine(&mut findings);
@@ -108,6 +116,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(library) = &library {
         layers::look(&mut findings, args.program.as_deref(), library, args.seconds);
     }
+    // Then find an MPI library and, if both libraries can be used, say what would be converted
+    // under it. With a launcher, try whether messages really are.
     let mpi = mpi(&mut findings, args, library.as_deref());
     if let (Some(library), Some((mpi, version))) = (&library, &mpi) {
         let conversions = Conversions::new(version);
@@ -129,6 +139,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             );
         }
     }
+    // Print the problems last, where they are seen.
     print!("{}", findings.text);
     for (what, remedy) in &findings.problems {
         println!("problem          {what}\n  to do          {remedy}");
@@ -140,7 +151,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// This program and this machine.
+/// Reports the version and the path of this program, the machine and the C library.
 fn program_and_machine(findings: &mut Findings) {
     let program = std::env::current_exe().map_or_else(|e| e.to_string(), |p| p.display().to_string());
     findings.add_lines("ddtc", &format!("{}, {program}", env!("CARGO_PKG_VERSION")));
@@ -157,10 +168,13 @@ fn program_and_machine(findings: &mut Findings) {
         .add_lines("C library", libc.as_deref().unwrap_or("unknown: getconf GNU_LIBC_VERSION says nothing"));
 }
 
-/// A commit, a pack and an unpack here, against the definition.
+/// Commits, packs and unpacks [`TYPE`] in this process, and compares the bytes with those of the
+/// reference interpreter.
 fn self_test(findings: &mut Findings) {
     const COUNT: u64 = rank::COUNT as u64;
     let outcome = (|| -> ddtc::Result<String> {
+        // Commit and pack in an engine of its own, so that its counters show what this test did.
+        // The time is the shortest of 100 packs.
         let t: Datatype = TYPE.parse()?;
         let engine = Engine::new(Config { mode: Mode::Commit, ..Config::default() });
         let start = Instant::now();
@@ -176,6 +190,8 @@ fn self_test(findings: &mut Findings) {
             committed.pack(&user, 0, COUNT, &mut packed)?;
             us = us.min(start.elapsed().as_secs_f64() * 1e6);
         }
+        // Compare with the reference interpreter: the packed bytes, and the memory after unpacking
+        // them.
         interp::pack(&t, COUNT, &user, 0, &mut wanted)?;
         let mut copy = vec![0; user.len()];
         committed.unpack(&packed, 0, COUNT, &mut copy)?;
@@ -209,7 +225,7 @@ fn self_test(findings: &mut Findings) {
     }
 }
 
-/// The preload library, if it is fit for this machine.
+/// Finds the preload library, and returns its path if it can be used on this machine.
 fn preload_library(findings: &mut Findings, given: Option<&Path>) -> Option<PathBuf> {
     let path = match library::find(given) {
         Ok(path) => path,
@@ -241,7 +257,7 @@ fn preload_library(findings: &mut Findings, given: Option<&Path>) -> Option<Path
     Some(path)
 }
 
-/// Whether the preload library can go under a program.
+/// Examines whether the preload library can be loaded into a program.
 fn look_at_program(findings: &mut Findings, program: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
     let shown = program.display();
@@ -275,7 +291,7 @@ fn look_at_program(findings: &mut Findings, program: &Path) {
     }
 }
 
-/// Answers of a loaded library.
+/// What a process has reported that loaded an MPI library.
 #[derive(Default)]
 struct Loaded {
     version: String,
@@ -284,7 +300,7 @@ struct Loaded {
     errors: String,
 }
 
-/// Loads an MPI library in a process of its own, under the preload library where there is one.
+/// Loads an MPI library in a separate process, together with the preload library if there is one.
 fn load(library: &Path, preload: Option<&Path>, seconds: u64) -> Result<Loaded, String> {
     let mut command = std::process::Command::new(std::env::current_exe().map_err(|e| e.to_string())?);
     command.args(["doctor", "--load"]).arg(library).env_remove("DDTC_REPORT").env_remove("DDTC_RECORD");
@@ -307,7 +323,7 @@ fn load(library: &Path, preload: Option<&Path>, seconds: u64) -> Result<Loaded, 
     Ok(loaded)
 }
 
-/// The launcher, if there is one, and whose it is.
+/// Finds the launcher; returns its path, if there is one, and the MPI that it belongs to.
 fn launcher(findings: &mut Findings, args: &Args) -> (Option<PathBuf>, Family) {
     let path = std::env::var_os("PATH");
     let command = args.launch.first().cloned().unwrap_or_else(|| "mpiexec".into());
@@ -333,10 +349,10 @@ fn launcher(findings: &mut Findings, args: &Args) -> (Option<PathBuf>, Family) {
     (Some(launcher.clone()), family)
 }
 
-/// Libraries that were loaded, in order.
+/// MPI libraries that could be loaded, in the order in which they were found.
 type Families = Vec<(Family, PathBuf)>;
 
-/// Says so where libraries of two MPIs are found.
+/// Adds a problem if libraries of two incompatible MPIs were found.
 fn mixed(findings: &mut Findings, families: &Families) {
     if let Some((first, path)) = families.first()
         && let Some((other, second)) = families.iter().find(|(other, _)| !fit(*first, *other))
@@ -353,7 +369,7 @@ fn mixed(findings: &mut Findings, families: &Families) {
     }
 }
 
-/// Says why no library goes with a launcher of `family`.
+/// Adds a problem that says why no library was found that fits a launcher of `family`.
 fn none_fits(
     findings: &mut Findings,
     family: Family,
@@ -373,20 +389,23 @@ fn none_fits(
     }
 }
 
-/// The launcher and the MPI library that goes with it, with what it calls itself.
+/// Finds the launcher and an MPI library that fits it. Returns the library's path and version text.
 fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(PathBuf, String)> {
     let (launcher, family) = launcher(findings, args);
     let mut found = libraries(launcher.as_deref(), std::env::var_os("LD_LIBRARY_PATH").as_ref());
     if let Some(given) = &args.mpi {
         found = vec![find::Library { path: given.clone(), how: "named with --mpi" }];
     }
+    // Load each candidate in a separate process, to learn its version and whether the preload
+    // library loads together with it.
     let mut chosen: Option<(PathBuf, Loaded)> = None;
     let mut failures = Vec::new();
     let system = by_the_loader().filter(|_| args.mpi.is_none());
     let files = found.len();
     let mut families = Families::new();
     for (i, library) in found.into_iter().chain(system).enumerate() {
-        // The loader's own are asked for only where there is no file.
+        // The libraries that the loader would find by name come last. They are tried only if no
+        // file was suitable.
         if i >= files && chosen.is_some() {
             break;
         }
@@ -414,6 +433,8 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
             Err(_) => {}
         }
     }
+    // All libraries that were found have been tried now, and `chosen` is the first one that loads
+    // and fits the launcher.
     mixed(findings, &families);
     let Some((path, loaded)) = chosen else {
         none_fits(findings, family, &families, failures);
@@ -435,16 +456,17 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
     Some((path, loaded.version))
 }
 
-/// What may be converted under a library.
+/// Kinds of calls that the preload library may convert under an MPI library.
 struct Conversions {
-    /// Whether no kind of calls may be converted with the transport that this environment chooses.
+    /// Whether no kind of call may be converted over the transport that this environment selects.
     untried: bool,
-    /// What may be converted with that transport, and a line for each transport with which that differs.
+    /// A line that says what may be converted over that transport, followed by a line for each
+    /// other transport for which the answer differs.
     lines: Vec<String>,
 }
 
 impl Conversions {
-    /// Of the library with this version text, with the transport that the environment chooses and with the others.
+    /// Finds out what may be converted under the library with this version text.
     fn new(version: &str) -> Conversions {
         let library = Library::of(version);
         let is_set = |name: &str, value: &str| std::env::var(name).as_deref() == Ok(value);
@@ -472,7 +494,7 @@ impl Conversions {
     }
 }
 
-/// The policy in force for a library.
+/// Reports and returns the policy that the preload library would use under an MPI library.
 fn policy(findings: &mut Findings, version: &str) -> Policy {
     let library = Library::of(version);
     let choice = std::env::var("DDTC_POLICY").unwrap_or_default();
@@ -511,7 +533,8 @@ fn policy(findings: &mut Findings, version: &str) -> Policy {
     policy
 }
 
-/// The payloads of which layouts are converted in which calls; what is not listed is not.
+/// Lists the payloads that a policy converts, by call and layout class. Anything that is not listed
+/// is not converted.
 fn in_words(policy: &Policy) -> String {
     let mut text = String::new();
     for call in Call::ALL {
@@ -525,7 +548,7 @@ fn in_words(policy: &Policy) -> String {
     if text.is_empty() { "nothing is converted".to_owned() } else { text }
 }
 
-/// The layout class of what the ranks send, and its bytes.
+/// Returns the layout class of the messages that the ranks send, and their size in bytes.
 fn sent() -> Result<(Class, u64), String> {
     let t: Datatype = TYPE.parse().map_err(|e: ddtc::Error| e.to_string())?;
     let committed = ddtc::commit(&t).map_err(|e| e.to_string())?;

@@ -1,68 +1,74 @@
-//! Bytes that are drawn: those of some instances of a datatype, in packed order.
+//! Lists the bytes to draw: those of some instances of a datatype, in packed order.
 //!
-//! Up to [`MAX_LISTED`] contiguous pieces are listed. Of more, the packed stream is cut into [`SAMPLES`] ranges, and one place of each, found
-//! by a query of [`Segments`], stands for its bytes: time and memory are bounded for any type, and the bytes still add up.
+//! Up to [`MAX_LISTED`] contiguous pieces are listed one by one. If there are more, the packed
+//! stream is divided into [`SAMPLES`] ranges, and one place in each range, found by a query of
+//! [`Segments`], stands for all its bytes. So time and memory are bounded for any type, and the
+//! bytes still add up.
 
 use ddtc::internal::datatype::{Datatype, TypeMap};
 use ddtc::internal::engine::{Config, Engine, Mode};
 use ddtc::internal::methods::*;
 use ddtc::internal::segments::{Segment, Segments};
 
-/// Most pieces that are listed.
+/// Maximum number of pieces that are listed one by one.
 const MAX_LISTED: u64 = 1 << 20;
-/// Ranges of the packed stream that stand for all of it, where there are more pieces.
+/// Number of ranges into which the packed stream is divided if there are more pieces.
 const SAMPLES: u64 = 1 << 17;
-/// Most entries of the type map that the words about a block are taken from.
+/// Maximum number of entries of the type map that are read to describe a block.
 const MAX_ENTRIES: usize = 64;
-/// Most arguments of a datatype whose type map is asked for the types of a block: passing over them is linear.
+/// Maximum number of arguments of a datatype whose type map is read to describe a block. Skipping
+/// to the block takes time linear in this number.
 const MAX_ARGUMENTS: u64 = 4096;
 
-/// A contiguous piece of memory, or a place that stands for bytes around it. All in bytes.
+/// A contiguous piece of memory, or a place that stands for bytes near it. All numbers are in
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// Displacement of the first byte.
     pub(crate) at: i128,
-    /// Packed bytes.
+    /// Number of packed bytes.
     pub(crate) len: i128,
-    /// The first one's place in the packed stream.
+    /// Position of the first byte in the packed stream.
     pub(crate) packed: i128,
-    /// Blocks that begin in it: 1, but where it stands for others.
+    /// Number of blocks that begin in the piece: 1, unless the piece stands for several.
     pub(crate) blocks: u64,
-    /// Whether its bytes lie together from `at` on; else they are around it.
+    /// Whether the bytes are contiguous and begin at `at`. Otherwise they lie near `at`.
     pub(crate) exact: bool,
 }
 
 impl Piece {
-    /// Behind the last byte in memory.
+    /// Returns the displacement after the last byte; if the piece is not exact, the one after `at`.
     pub(crate) fn end(&self) -> i128 {
         self.at + if self.exact { self.len } else { 1 }
     }
 }
 
-/// Some instances of a datatype, as pieces of memory.
+/// Memory of some instances of a datatype.
 pub(crate) struct Map {
     pub(crate) datatype: Datatype,
     pub(crate) count: u64,
-    /// Packed bytes, and contiguous pieces, of all instances.
+    /// Number of packed bytes, and of contiguous blocks, of all instances.
     pub(crate) bytes: i128,
     pub(crate) blocks: u64,
-    /// In packed order. Their lengths add up to `bytes`.
+    /// The pieces in packed order. Their lengths add up to `bytes`.
     pub(crate) pieces: Vec<Piece>,
-    /// Whether every piece was listed.
+    /// Whether the pieces were listed one by one, instead of sampled.
     pub(crate) listed: bool,
-    /// Ascending ranges of memory that several entries share, where pieces were listed.
+    /// Ranges of memory that several entries of the type map share, in ascending order. Empty if
+    /// the pieces were sampled.
     pub(crate) shared: Vec<(i128, i128)>,
-    /// All that the picture must hold: bounds and true bounds of all instances. In bytes, the second one behind the last.
+    /// Range of memory that the picture must show: bounds and true bounds of all instances, as the
+    /// first displacement and the one after the last.
     pub(crate) range: (i128, i128),
-    /// Names and sizes of its basic types.
+    /// Names and sizes of the datatype's basic types.
     basics: Vec<(&'static str, i128)>,
 }
 
 impl Map {
-    /// That of `count` instances of `t`.
+    /// Lists the memory of `count` instances of `t`.
     ///
     /// # Errors
-    /// Counts whose bytes or displacements do not fit 64 bits.
+    /// If the bytes or displacements of `count` instances do not fit in 64 bits.
     pub(crate) fn new(t: &Datatype, count: u64) -> ddtc::Result<Map> {
         let committed = Engine::new(Config { mode: Mode::Interpret, ..Config::default() }).commit(t)?;
         let segments = committed.segments(count)?;
@@ -80,7 +86,9 @@ impl Map {
         Ok(Map { datatype: t.clone(), count, bytes, blocks, pieces, listed, shared, range, basics })
     }
 
-    /// Returns the basic types of packed bytes `[packed, packed + len)`: `double, 3 float`; or those of the datatype, where that would take long.
+    /// Describes the basic types of packed bytes `[packed, packed + len)`, such as `double, 3
+    /// float`. If finding them would take too long, names basic types of the whole datatype
+    /// instead.
     pub(crate) fn types(&self, packed: i128, len: i128) -> String {
         let all = &self.basics;
         let size = all.first().map_or(1, |(_, size)| *size);
@@ -109,7 +117,8 @@ impl Map {
         format!("{}{more}", runs.join(", "))
     }
 
-    /// Returns the size of the smallest basic type, in bytes, or 1: what a column of the picture is at least.
+    /// Returns the size in bytes of the smallest basic type, or 1 if there is none. No column of
+    /// the picture is narrower.
     pub(crate) fn element(&self) -> i128 {
         self.basics.iter().map(|(_, size)| *size).filter(|size| *size > 0).min().unwrap_or(1)
     }
@@ -119,7 +128,8 @@ fn times(n: i128, name: &str) -> String {
     if n == 1 { name.to_owned() } else { format!("{n} {name}") }
 }
 
-/// Names and sizes of the basic types in `t`, each once, as far as its first nodes show. Parts of pairs count.
+/// Returns the names and sizes of the basic types in the first 20 000 nodes of `t`, each once. For
+/// pair types these are the types of both parts.
 fn basics(t: &Datatype) -> Vec<(&'static str, i128)> {
     let mut all = Vec::new();
     for part in t.nodes().take(20_000).filter_map(Datatype::basic).flat_map(|named| named.parts()) {
@@ -148,7 +158,9 @@ fn sample(segments: &Segments<'_>) -> ddtc::Result<Vec<Piece>> {
     let (mut pieces, mut seen) = (Vec::with_capacity(SAMPLES as usize), 0);
     for k in 0..SAMPLES {
         let (from, to) = (cut(k), cut(k + 1));
-        // Anywhere in the range, so that no stride of the type meets one of the samples.
+        // Choose a pseudorandom place in the range. With equidistant places, a stride of the type
+        // could coincide with that of the samples, and the picture would show only some of the
+        // blocks.
         let place = from + mix(k) % (to - from);
         let (first, within) = segments.find(from)?;
         let (last, _) = segments.find(to)?;
@@ -164,14 +176,14 @@ fn sample(segments: &Segments<'_>) -> ddtc::Result<Vec<Piece>> {
     Ok(pieces)
 }
 
-/// The finalizer of splitmix64: the same picture every time.
+/// Returns a pseudorandom number, by the finalizer of splitmix64. Equal types give equal pictures.
 fn mix(k: u64) -> u64 {
     let k = (k ^ k >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let k = (k ^ k >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     k ^ k >> 31
 }
 
-/// Ascending ranges that more than one of `pieces` covers, as long as possible.
+/// Returns the maximal ranges that are covered by more than one of `pieces`, in ascending order.
 fn shared(pieces: &[Piece]) -> Vec<(i128, i128)> {
     let mut ranges: Vec<(i128, i128)> = pieces.iter().map(|p| (p.at, p.end())).collect();
     if !ranges.is_sorted() {
@@ -225,7 +237,7 @@ mod tests {
 
     #[test]
     fn samples_hold_all_bytes_and_lie_in_the_type() {
-        // 2^31 blocks of a byte.
+        // 2^31 blocks of one byte each.
         let m = map("vector(2147483648, 1, 2, byte)", 1);
         assert!(!m.listed && m.pieces.len() == SAMPLES as usize);
         assert_eq!(m.pieces.iter().map(|p| p.len).sum::<i128>(), m.bytes);
@@ -234,7 +246,7 @@ mod tests {
             assert!(p.at % 2 == 0 && p.at < next.at && p.packed + p.len == next.packed);
             assert!(p.at / 2 >= p.packed && p.at / 2 < next.packed);
         }
-        // A long block among many short ones is whole.
+        // A long block among many short ones is exact.
         let m = map(
             "hindexed([1,1], [0,100000000], struct([1,1],[0,8000000],[vector(2000000, 1, 2, short),contiguous(8000000, byte)]))",
             1,

@@ -1,7 +1,8 @@
-//! `ddtc draw`: pictures of layouts, as SVG or characters.
+//! `ddtc draw`: draws the memory of a datatype, as SVG or as characters.
 //!
-//! A [`map::Map`] has the pieces, a [`fold::Fold`] lays memory out in rows, [`mod@picture`] makes a [`scene::Scene`] of both, and `svg`
-//! writes it. Characters are written from map and fold.
+//! A [`map::Map`] lists the pieces of memory, and a [`fold::Fold`] arranges memory in rows. For
+//! SVG, [`mod@picture`] makes a [`scene::Scene`] of both, which `svg` writes. Characters are
+//! written from map and fold directly.
 
 mod bins;
 mod chars;
@@ -63,7 +64,7 @@ enum When {
     Never,
 }
 
-/// Whether a file's name says that it is an SVG.
+/// Returns an error if the name of a file does not end in `.svg`.
 fn is_svg(path: &Path) -> Result<(), String> {
     match path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg")) {
         true => Ok(()),
@@ -74,8 +75,9 @@ fn is_svg(path: &Path) -> Result<(), String> {
 /// Runs the verb.
 ///
 /// # Errors
-/// What the notation or a constructor refuses; counts whose bytes or displacements do not fit; a name that does not end in .svg; a
-/// file that cannot be written.
+/// If the type cannot be read, a constructor refuses its arguments, the bytes or displacements of
+/// `count` instances do not fit in 64 bits, a file's name does not end in `.svg`, or the file
+/// cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     args.output.as_deref().map(is_svg).transpose()?;
     let (t, count) = corpus::asked(&args.datatype)?;
@@ -98,25 +100,27 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     };
     let text = chars::write(&map, &args.datatype, args.width, terminal);
     match stdout().lock().write_all(text.as_bytes()) {
-        // Whoever reads has seen enough.
+        // The reader of a pipe closed it, for example `head`. This is not an error.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }
 }
 
-/// Writes the picture of `count` instances of `t`, called `name`, into `path`, whole or not at all.
+/// Writes a picture of `count` instances of `t` with the title `name` into the file `path`. After
+/// an error the file is what it was before.
 ///
 /// # Errors
-/// As [`run`].
+/// As for [`run`].
 pub(crate) fn picture(path: &Path, t: &Datatype, count: u64, name: &str) -> Result<(), Box<dyn Error>> {
     is_svg(path)?;
     Ok(files::save(path, svg(t, count, name)?)?)
 }
 
-/// Returns the picture as the text of an SVG, for a page that it stands in: its classes have one or two letters.
+/// Returns a picture of `count` instances of `t` as SVG, to be embedded in a page. Its CSS classes
+/// have names of one or two letters.
 ///
 /// # Errors
-/// Counts whose bytes or displacements do not fit.
+/// If the bytes or displacements of `count` instances do not fit in 64 bits.
 pub(crate) fn svg(t: &Datatype, count: u64, name: &str) -> Result<String, Box<dyn Error>> {
     document(t, count, name, None, None)
 }
@@ -130,11 +134,11 @@ fn document(
 ) -> Result<String, Box<dyn Error>> {
     let map = Map::new(t, count)?;
     let fold = Fold::new(&map, width, picture::LINES);
-    // The corpus gives its entries' instances, and the reader sees how many they are.
     Ok(svg::write(&picture::scene(&map, &fold, name), dark))
 }
 
-/// Whether the locale of characters is one of UTF-8: the first of POSIX's three variables that is set.
+/// Returns whether the locale uses UTF-8. It is the value of the first variable that is set of
+/// `LC_ALL`, `LC_CTYPE` and `LANG`, as POSIX says.
 fn utf8() -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(|name| std::env::var(name).ok());
     let locale = set.into_iter().find(|value| !value.is_empty()).unwrap_or_default().to_lowercase();

@@ -1,4 +1,5 @@
-//! A folded map as a scene: rulers, lines of memory, blocks or cells, bounds, instances, the path of packing, a legend.
+//! Makes a scene of a folded map: a ruler, lines of memory, blocks or cells, bounds, instances, the
+//! path of packing, and a legend.
 
 use super::bins::Bins;
 use super::fold::{Fold, Line};
@@ -7,27 +8,31 @@ use super::map::Map;
 use super::marks;
 use super::scene::{Anchor, Paint, Scene, Shape, breadth};
 
-/// Lines of memory in a picture, about.
+/// Approximate number of lines of memory in a picture.
 pub(crate) const LINES: usize = 44;
-/// Most cells of a line.
+/// Maximum number of cells in a line.
 const MAX_COLUMNS: usize = 72;
-/// Most blocks that are drawn each, all of them and on average in a line; more go into cells.
+/// Maximum number of blocks that are drawn one by one. If there are more, cells are drawn.
 const MAX_BLOCKS: usize = 1200;
+/// Maximum for the average number of blocks in a line; above it, cells are drawn, too.
 const MAX_BLOCKS_PER_LINE: usize = 180;
-/// Most ranges of shared bytes that are marked each.
+/// Maximum number of ranges of shared bytes that are marked.
 const MAX_SHARED: usize = 400;
-/// Most shapes of a picture: what the limits above and those of marks add up to.
+/// Maximum number of shapes in a picture: the sum of the limits above and those of the marks.
 #[cfg(test)]
 pub(crate) const MAX_SHAPES: usize = 4200;
 
-/// Letters.
+/// Font size of numbers and labels.
 const SMALL: f64 = 10.5;
+/// Font size of the line below the title.
 const PLAIN: f64 = 11.5;
-/// Where the rows begin.
+/// The y coordinate at which the first line of memory begins.
 const TOP: f64 = 86.0;
 
-/// Returns the picture of `map`, called `name`.
+/// Returns a picture of `map`, folded by `fold`, with the title `name`.
 pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
+    // Draw blocks one by one if they are few and each line has one row of memory; otherwise draw
+    // cells.
     let count = fold.lines.len();
     let draws_each = map.listed
         && fold.rows_per_line == 1
@@ -38,6 +43,8 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
         };
         map.pieces.iter().enumerate().flat_map(numbered_parts).collect()
     });
+    // Choose the geometry: fewer lines are higher, and the left margin has room for the longest
+    // displacement.
     let step = match (&blocks, count) {
         (Some(_), 0..=3) => 44.0,
         (Some(_), _) => (440.0 / count as f64).clamp(11.0, 32.0),
@@ -52,6 +59,7 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
     let widest = starts.iter().map(|text| breadth(text, SMALL)).fold(40.0, f64::max);
     let frame = Frame { left: 16.0 + widest + 8.0, top: TOP, high, step, from: fold.from, to: fold.to };
 
+    // The labels determine the width of the picture, and this how much of the title fits.
     let mut scene = Scene::default();
     let labels = marks::labels(map, fold, &frame);
     let gutter = labels.iter().map(|l| breadth(&l.text, SMALL)).fold(60.0, f64::max);
@@ -63,6 +71,8 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
     scene.words((16.0, 45.0), Anchor::Start, PLAIN, Paint::Pale, &facts);
     scene.description = format!("{facts}; {how}");
 
+    // Draw from back to front: memory, blocks or cells, borders and path, the numbers of blocks,
+    // bounds.
     ruler(&mut scene, map, fold, &frame);
     lines(&mut scene, map, fold, &frame);
     let mut numbers = Vec::new();
@@ -94,9 +104,10 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
     scene
 }
 
-/// `text`, at most `max` characters of it.
+/// Returns `text` on one line, in printable ASCII and truncated to at most `max` characters. Other
+/// characters become question marks.
 pub(crate) fn cut(text: &str, max: usize) -> String {
-    // What letters there are is what every writer has.
+    // Use only the characters that every font and terminal has.
     let plain: String = text
         .split_whitespace()
         .collect::<Vec<_>>()
@@ -110,7 +121,7 @@ pub(crate) fn cut(text: &str, max: usize) -> String {
     }
 }
 
-/// Count, sizes and bounds in words.
+/// Describes the number of instances, the packed bytes, the size and the extent in words.
 pub(crate) fn facts(map: &Map) -> String {
     let t = &map.datatype;
     let many = if map.count == 1 { String::new() } else { format!("{} instances, ", map.count) };
@@ -122,7 +133,7 @@ pub(crate) fn facts(map: &Map) -> String {
     format!("{many}{size}; one: size {} B, extent {} B", t.size(), t.extent())
 }
 
-/// Returns how memory is folded, in words.
+/// Describes in words how memory is folded.
 pub(crate) fn how(map: &Map, fold: &Fold) -> String {
     let mut text = match fold.lines.len() {
         1 => format!("one row of {} B", fold.width),
@@ -137,7 +148,8 @@ pub(crate) fn how(map: &Map, fold: &Fold) -> String {
     text
 }
 
-/// Steps of a ruler over `shown` bytes: a whole number of elements, about ten of them.
+/// Returns the distance between the marks of a ruler over `shown` bytes: `element` times a power of
+/// two, so that there are at most `max_steps` steps.
 pub(crate) fn ruler_step(element: i128, shown: i128, max_steps: i128) -> i128 {
     let mut step = element.max(1);
     while shown / step > max_steps {
@@ -148,7 +160,7 @@ pub(crate) fn ruler_step(element: i128, shown: i128, max_steps: i128) -> i128 {
 
 fn ruler(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
     let shown = fold.to - fold.from;
-    // Labels do not touch: the longest is that of the last column.
+    // Choose a step so that labels do not touch. The last column has the longest label.
     let widest = breadth(&format!("+{}", fold.to), SMALL) + 14.0;
     let max_steps = ((PLOT / widest) as i128).clamp(1, 12);
     let step = ruler_step(map.element(), shown, max_steps);
@@ -172,7 +184,7 @@ fn lines(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
         let Some((start, stop)) = fold.memory(line) else {
             let Line::Break { rows } = kind else { continue };
             let middle = y + frame.high / 2.0;
-            // A torn edge.
+            // Draw a break as a zigzag line, with a text that says how much is left out.
             let teeth = 36;
             let points: Vec<(f64, f64)> = (0..=teeth)
                 .map(|i| {
@@ -191,6 +203,8 @@ fn lines(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
             labelled = None;
             continue;
         };
+        // Draw the line as memory outside of the bounds, and over it the part inside of them as a
+        // gap. Blocks are drawn on top later.
         scene.rect((frame.left, y), (PLOT, frame.high), Paint::Outside, String::new());
         let (lo, hi) = (low.max(start), high.min(stop));
         if lo < hi {
@@ -212,7 +226,7 @@ fn lines(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
     }
 }
 
-/// `1.0 TiB`, or bytes where that is short.
+/// Returns a number of bytes with a unit, such as `1.0 TiB`.
 pub(crate) fn in_bytes(n: i128) -> String {
     match u64::try_from(n) {
         Ok(n) => ddtc_bench::bytes_in_words(n),
@@ -220,7 +234,8 @@ pub(crate) fn in_bytes(n: i128) -> String {
     }
 }
 
-/// Draws each block; gives back the numbers in them, which lie on top of the path.
+/// Draws the blocks one by one. Returns the numbers in them, which are to be drawn on top of the
+/// path.
 fn draw_blocks(
     scene: &mut Scene,
     map: &Map,
@@ -232,11 +247,12 @@ fn draw_blocks(
     let last = (map.bytes - 1).max(1) as f64;
     for &(i, (line, from, to)) in blocks {
         let piece = map.pieces[i];
-        // A block that goes on in the next row keeps one colour: it is one step of packing.
+        // A block has one colour, even if it continues in the next row: it is one step of packing.
         let t = (piece.packed as f64 + (piece.len - 1) as f64 / 2.0) / last;
         let paint = Paint::Scale(if map.blocks == 1 { 0.0 } else { t });
         let (x, w) = (frame.x(from), (frame.x(to) - frame.x(from)).max(1.5));
-        // A hair of ground between neighbours that do not touch in packed order.
+        // Leave a narrow space to the right, which separates neighbours in memory that are
+        // different blocks.
         let w = if w > 6.0 { w - 0.8 } else { w };
         let types = map.types(piece.packed, piece.len);
         let hover = format!(
@@ -277,7 +293,8 @@ fn draw_cells(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame, bins: &B
             let (x, right) = (frame.x(from), frame.x(from + bins.width));
             let (w, h) = (right - x, frame.high);
             let share = (cell.bytes as f64 / bins.memory(fold, line, column) as f64).min(1.0);
-            // The area is the share, down to what can be seen.
+            // The area of the square is the share of the cell that is packed. Very small shares are
+            // drawn larger, so that they can be seen.
             let side = share.sqrt().max(0.35);
             let (w, h) = ((w - 0.5) * side, h * side);
             let x = (x + right - 0.5 - w) / 2.0;

@@ -1,4 +1,4 @@
-//! Pictures as a whole: places by hand, and every entry of the corpus within the limits.
+//! Tests of whole pictures: coordinates computed by hand, and limits for every entry of the corpus.
 
 use super::fold::Fold;
 use super::map::Map;
@@ -12,7 +12,8 @@ fn scene(text: &str, count: Option<u64>) -> Scene {
     picture::scene(&map, &fold, text)
 }
 
-/// Rectangles of packed bytes that are spoken of: x from the first one's left edge, y, width, hover text.
+/// Returns the rectangles of packed bytes that have a hover text: x relative to the first one, y,
+/// width and text.
 fn blocks(scene: &Scene) -> Vec<(f64, f64, f64, &str)> {
     let all = scene.shapes.iter().filter_map(|shape| match shape {
         Shape::Rect { x, y, w, fill: Paint::Scale(_), hover, .. } if !hover.is_empty() => {
@@ -33,7 +34,7 @@ fn words(scene: &Scene) -> Vec<&str> {
 
 #[test]
 fn a_vector_by_hand() {
-    // Rows of 64 B in 720 units: 16 B are 180 wide, of which a hair is left free.
+    // Rows of 64 B are 720 units wide, so 16 B are 180, minus the space between blocks.
     let scene = scene("vector(4, 2, 8, double)", None);
     let all = blocks(&scene);
     assert_eq!(all.len(), 4);

@@ -1,4 +1,5 @@
-//! The folder of a hunt: findings as they were written, one object a line, and what the run was. Nothing in it is trusted.
+//! Reads the folder that `ddtc check --mpi` wrote: `findings.jsonl`, which has one object per line,
+//! and `run.json`, which describes the run. The contents are not trusted.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -7,23 +8,23 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Most bytes of a file that is read: a hundred thousand findings.
+/// Maximum size in bytes of a file that is read; about a hundred thousand findings.
 const MAX_FILE_BYTES: u64 = 256 << 20;
-/// Most bytes of a program: those that are written have some thousand.
+/// Maximum size in bytes of a program that is read. The generated programs have a few thousand.
 const MAX_PROGRAM_BYTES: u64 = 1 << 20;
 
-/// A library that was asked.
+/// The MPI library that was checked.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub(super) struct Library {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) path: String,
-    /// Whose handles and status it has.
+    /// Name of the ABI of its handles and status.
     pub(super) flavour: String,
 }
 
-/// Rule of the standard.
+/// Rule of the MPI standard that a finding is about.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Rule {
@@ -31,23 +32,24 @@ pub(super) struct Rule {
     pub(super) text: String,
 }
 
-/// One cause, by its smallest case. Fields that are not there are empty: an older hunt had fewer.
+/// One cause of differences, represented by its smallest case. Fields may be missing, because older
+/// versions wrote fewer; they are then empty.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Finding {
     pub(super) fingerprint: String,
     /// `bug`, `quality` or `open`.
     pub(super) class: String,
     pub(super) check: String,
-    /// In text notation, shrunk.
+    /// The shrunk datatype in text notation.
     pub(super) datatype: String,
     #[serde(default)]
     pub(super) library: Library,
     #[serde(default)]
     pub(super) rule: Rule,
-    /// In text notation, as it was generated.
+    /// The datatype as it was generated, in text notation.
     #[serde(default)]
     pub(super) original: Option<String>,
-    /// Instances.
+    /// Number of instances.
     #[serde(default)]
     pub(super) count: u64,
     #[serde(default)]
@@ -59,17 +61,17 @@ pub(super) struct Finding {
     /// Name of the C program in the folder.
     #[serde(default)]
     pub(super) program: Option<String>,
-    /// Whether the program showed it too; none where it was not run.
+    /// Whether the C program showed the difference, too; `None` if it was not run.
     #[serde(default)]
     pub(super) confirmed: Option<bool>,
     #[serde(default)]
     pub(super) seed: u64,
     #[serde(default)]
     pub(super) case: u64,
-    /// From the beginning of the run.
+    /// Seconds from the beginning of the run.
     #[serde(default)]
     pub(super) seconds: f64,
-    /// Text of the program; filled in from its file.
+    /// Text of the program, read from its file.
     #[serde(skip)]
     pub(super) source: Option<String>,
 }
@@ -84,7 +86,7 @@ impl Finding {
     }
 }
 
-/// Returns a value as people read it.
+/// Returns a value as text for people: strings without quotes, null as nothing.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -93,22 +95,23 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// Everything in the folder.
+/// Contents of the folder.
 #[derive(Debug)]
 pub(super) struct Record {
-    /// `run.json`, as it is; null where there is none.
+    /// Contents of `run.json`; null if there is none.
     pub(super) run: Value,
     pub(super) findings: Vec<Finding>,
-    /// The objects that findings were read from, with fields that this program does not know.
+    /// The objects from which `findings` were read, including fields that this program does not
+    /// know.
     raw: Vec<Value>,
     pub(super) notes: Vec<String>,
 }
 
 impl Record {
-    /// Reads `folder`.
+    /// Reads `folder`. Contents that cannot be understood are left out, and cause a note.
     ///
     /// # Errors
-    /// Neither file is there; one cannot be read or is too long. What is in them and cannot be understood becomes a note.
+    /// If neither file exists, or one of them cannot be read or is too long.
     pub(super) fn read(folder: &Path) -> Result<Record, String> {
         let (lines, run) = (
             text(&folder.join("findings.jsonl"), MAX_FILE_BYTES)?,
@@ -156,19 +159,19 @@ impl Record {
         Ok(())
     }
 
-    /// Returns all of it as one object, the programs' texts included.
+    /// Returns the contents as one object, including the texts of the programs.
     pub(super) fn document(&self) -> Value {
         json!({ "run": self.run, "findings": self.raw, "notes": self.notes })
     }
 
-    /// Returns the library of the run, or that of its findings.
+    /// Returns the library that `run.json` names, or else that of the first finding.
     pub(super) fn library(&self) -> Library {
         let own = self.run.get("library").and_then(|l| Library::deserialize(l).ok());
         own.or_else(|| self.findings.first().map(|f| f.library.clone())).unwrap_or_default()
     }
 }
 
-/// A file's text; none where there is no file.
+/// Returns the text of a file of at most `max_bytes` bytes; `None` if there is no such file.
 fn text(path: &Path, max_bytes: u64) -> Result<Option<String>, String> {
     let named = |e: std::io::Error| format!("{}: {e}", path.display());
     let file = match File::open(path) {
@@ -180,11 +183,11 @@ fn text(path: &Path, max_bytes: u64) -> Result<Option<String>, String> {
     if read as u64 > max_bytes {
         return Err(format!("{}: longer than {max_bytes} bytes", path.display()));
     }
-    // A line that a full disk cut may end inside a letter.
+    // If the disk was full, the last line may end inside a character.
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// A program in the folder itself: a finding does not choose other files.
+/// Returns the text of a program in the folder. A finding cannot name a file elsewhere, or a link.
 fn program(folder: &Path, name: &str) -> Result<String, String> {
     let plain = Path::new(name).file_name().is_some_and(|own| own == name) && name.ends_with(".c");
     if !plain {
