@@ -40,7 +40,7 @@ pub use operation::CommittedOperation;
 pub use raw_calls::{RawCalls, RawCopyCalls, RawOperationCalls};
 pub use reduced::ByFunction;
 
-/// A committed datatype, which packs and unpacks. Cloning shares it; it keeps its code alive.
+/// A committed datatype, which packs and unpacks. Clones share it and keep its code alive.
 ///
 /// ```
 /// use ddtc::Datatype;
@@ -107,7 +107,8 @@ impl fmt::Debug for Committed {
 }
 
 impl Engine {
-    /// Compiles `t` as the mode says and returns what packs and unpacks it (MPI 5.0, 5.1.9, `MPI_Type_commit`).
+    /// Commits a datatype, compiling it when the engine's [`Mode`] says so (MPI 5.0, 5.1.9,
+    /// `MPI_Type_commit`). The result packs and unpacks instances of the datatype.
     ///
     /// ```
     /// use ddtc::{Config, Datatype, Engine};
@@ -119,7 +120,8 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// Only faults of ddtc in lowering; a failure to compile falls back to the walker and is counted.
+    /// Only after a fault of ddtc while the datatype is lowered. A datatype that cannot be compiled
+    /// is interpreted, and the failure is counted.
     pub fn commit(&self, t: &Datatype) -> Result<Committed> {
         Ok(Committed::new(self.clone(), t.clone(), self.layout(t)?))
     }
@@ -168,7 +170,7 @@ impl Committed {
         &self.0.datatype
     }
 
-    /// Returns the engine that committed it.
+    /// Returns the engine that committed this datatype.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -249,7 +251,7 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// When that overflows 63 bits.
+    /// If the number does not fit in 63 bits.
     #[inline]
     pub fn packed_size(&self, count: u64) -> Result<u64> {
         if self.0.small != 0 && count <= i32::MAX as u64 {
@@ -280,7 +282,8 @@ impl Committed {
 
     /// Packs `count` instances from `user` to `packed` (MPI 5.0, 5.2, `MPI_Pack`, without a position).
     ///
-    /// `user` is the buffer address as MPI means it: displacement 0 of instance 0, null with absolute displacements.
+    /// `user` is a buffer address in the sense of MPI: the address of displacement 0 of the first
+    /// instance, or null if the displacements are absolute addresses.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -295,8 +298,9 @@ impl Committed {
     /// ```
     ///
     /// # Safety
-    /// Every mapped byte of the `count` instances must be readable and `packed` writable for [`Committed::packed_size`]
-    /// bytes; both must not overlap; nobody may write the one or touch the other during the call.
+    /// All bytes that the `count` instances contain must be readable, and
+    /// [`Committed::packed_size`] bytes at `packed` writable. The two must not overlap. During the
+    /// call, nothing else may write to the former or access the latter.
     #[inline]
     pub unsafe fn pack_raw(&self, user: *const u8, count: u64, packed: *mut u8) {
         // SAFETY: as the caller promises.
@@ -317,7 +321,7 @@ impl Committed {
     /// ```
     ///
     /// # Safety
-    /// As [`Committed::pack_raw`], with reading and writing exchanged.
+    /// As for [`Committed::pack_raw`], with reading and writing exchanged.
     #[inline]
     pub unsafe fn unpack_raw(&self, packed: *const u8, count: u64, user: *mut u8) {
         // SAFETY: as the caller promises.
@@ -341,9 +345,10 @@ impl Committed {
         !calls::counting() && unsafe { self.0.run_at_hand(direction, user, packed, count) }
     }
 
-    /// Packs `count` instances from `src` into `dst`; `origin` is the index in `src` of displacement 0 of instance 0.
+    /// Packs `count` instances from `src` into `dst`. The index `origin` in `src` is that of
+    /// displacement 0 of the first instance.
     ///
-    /// Returns the number of bytes written: [`Committed::packed_size`].
+    /// Returns the number of bytes written, which is [`Committed::packed_size`].
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -358,8 +363,8 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// When the true bounds of all instances leave `src` (the bound that does is named) or `dst` is too short. Nothing is
-    /// written then.
+    /// If `dst` is too short, or an instance has bytes outside of `src`, in which case the error
+    /// names the bound that is. Nothing is written then.
     pub fn pack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole("pack", ("src", src.len()), origin, count, ("dst", dst.len()))?;
         // SAFETY: all instances lie inside `src` and the packed bytes inside `dst`, as just checked; the borrows keep
@@ -368,9 +373,10 @@ impl Committed {
         Ok(n)
     }
 
-    /// Unpacks `count` instances from `src` into `dst`; `origin` is the index in `dst` of displacement 0 of instance 0.
+    /// Unpacks `count` instances from `src` into `dst`. The index `origin` in `dst` is that of
+    /// displacement 0 of the first instance.
     ///
-    /// Returns the number of bytes read. Gaps of `dst` are not touched.
+    /// Returns the number of bytes read. Bytes of `dst` between the data are not changed.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -383,7 +389,7 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// As [`Committed::pack`].
+    /// As for [`Committed::pack`], with `src` and `dst` exchanged.
     pub fn unpack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole("unpack", ("dst", dst.len()), origin, count, ("src", src.len()))?;
         // SAFETY: as in `pack`, with the sides exchanged.

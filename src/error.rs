@@ -35,7 +35,7 @@ pub enum ErrorClass {
     Arg = 13,
     /// Data was longer than the space for it.
     Truncate = 15,
-    /// Known error not in this list.
+    /// Error that none of the other classes describes.
     Other = 16,
     /// Internal error: always a fault of ddtc.
     Intern = 17,
@@ -100,10 +100,12 @@ pub enum ErrorClass {
     ToolNoStartStop = 1017,
 }
 
-/// A call that was refused: what was called, which argument broke which rule, and with what value.
+/// The reason why a call failed: the operation, the argument, its value, and the rule that it
+/// breaks.
 ///
-/// Each part has a method; `Display` writes all of them as one sentence. An error leaves nothing behind: no object is half built and no buffer
-/// is partly written, unless the method that returned it says otherwise.
+/// There is a method for each part, and `Display` writes all of them as one sentence. A call that
+/// fails has no effect: no object is half built and no buffer is partly written, unless the
+/// documentation of the method says otherwise.
 ///
 /// ```
 /// use ddtc::{Datatype, ErrorClass};
@@ -190,7 +192,7 @@ impl Error {
         self.0.class
     }
 
-    /// Returns the constructor or call that refused.
+    /// Returns the name of the constructor or call that failed.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -202,7 +204,7 @@ impl Error {
         &self.0.operation
     }
 
-    /// Returns the argument that broke the rule; empty where no single argument did.
+    /// Returns the name of the argument that breaks the rule; empty if no single argument does.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -226,7 +228,7 @@ impl Error {
         &self.0.value
     }
 
-    /// Returns the rule that must hold.
+    /// Returns the rule that the value breaks.
     ///
     /// ```
     /// use ddtc::Datatype;

@@ -18,7 +18,8 @@ use crate::layout::{CompiledLayout, PlacedLayout, Tier};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal, Value};
 
-/// A committed datatype under an [`Operation`] on its values, from [`Committed::for_operation`]. Cloning shares it; it keeps its code alive.
+/// A committed datatype that applies an [`Operation`] to its values, made by
+/// [`Committed::for_operation`]. Clones share it and keep its code alive.
 ///
 /// ```
 /// use ddtc::{Datatype, Operation};
@@ -49,7 +50,8 @@ impl fmt::Debug for CommittedOperation {
 }
 
 impl Committed {
-    /// Returns the handle that packs and unpacks under `operation`. The operation of bytes is this type's own and has no such handle.
+    /// Returns the datatype in a form that applies `operation` while it packs and unpacks. There is
+    /// none for [`Operation::Bytes`], which is what the methods of this type do.
     ///
     /// ```
     /// use ddtc::{Datatype, Op, Operation};
@@ -63,7 +65,7 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// A packed size beyond 63 bits; class `Arg` for the operation of bytes.
+    /// If the packed size does not fit in 63 bits; class `Arg` for [`Operation::Bytes`].
     pub fn for_operation(&self, operation: Operation) -> Result<CommittedOperation> {
         if operation == Operation::Bytes {
             let rule = "a committed datatype moves bytes itself";
@@ -103,7 +105,7 @@ impl CommittedOperation {
         self.0.committed.datatype()
     }
 
-    /// Returns the operation on its values.
+    /// Returns the operation that is applied to the values.
     ///
     /// ```
     /// use ddtc::{Datatype, Operation};
@@ -153,7 +155,7 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// When that overflows 63 bits.
+    /// If the number does not fit in 63 bits.
     pub fn packed_size(&self, count: u64) -> Result<u64> {
         let bytes = u128::from(count) * self.nest().size() as u128;
         u64::try_from(bytes).ok().filter(|&b| b <= i64::MAX as u64).ok_or_else(|| {
@@ -162,7 +164,8 @@ impl CommittedOperation {
         })
     }
 
-    /// Packs `count` instances from `user` to `packed`; `user` is the buffer address as MPI means it.
+    /// Packs `count` instances from `user` to `packed`. The address `user` is that of displacement
+    /// 0 of the first instance, as in MPI.
     ///
     /// ```
     /// use ddtc::{Datatype, Operation};
@@ -177,10 +180,11 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// Class `Conversion` for the first value that does not fit, named by its number among the basic elements: those before it are packed.
+    /// Class `Conversion`, with the index of the first basic element whose value does not fit. The
+    /// elements before it have been packed.
     ///
     /// # Safety
-    /// As [`Committed::pack_raw`], with [`CommittedOperation::packed_size`] bytes at `packed`.
+    /// As for [`Committed::pack_raw`], with [`CommittedOperation::packed_size`] bytes at `packed`.
     pub unsafe fn pack_raw(&self, user: *const u8, count: u64, packed: *mut u8) -> Result<()> {
         // SAFETY: as the caller promises.
         unsafe {
@@ -203,10 +207,11 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// As [`CommittedOperation::pack_raw`]: those before it are unpacked.
+    /// As for [`CommittedOperation::pack_raw`]. The elements before the one that does not fit have
+    /// been unpacked.
     ///
     /// # Safety
-    /// As [`CommittedOperation::pack_raw`], with reading and writing exchanged.
+    /// As for [`CommittedOperation::pack_raw`], with reading and writing exchanged.
     pub unsafe fn unpack_raw(&self, packed: *const u8, count: u64, user: *mut u8) -> Result<()> {
         // SAFETY: as the caller promises.
         unsafe {
@@ -277,8 +282,9 @@ impl CommittedOperation {
         unsafe { self.0.compare(&Call { direction, user, packed, count, range }, done) }
     }
 
-    /// Packs `count` instances from `src` into `dst`; `origin` is the index in `src` of displacement 0 of instance 0. Returns the bytes
-    /// written: [`CommittedOperation::packed_size`].
+    /// Packs `count` instances from `src` into `dst`. The index `origin` in `src` is that of
+    /// displacement 0 of the first instance. Returns the number of bytes written, which is
+    /// [`CommittedOperation::packed_size`].
     ///
     /// ```
     /// use ddtc::{Datatype, Operation};
@@ -293,7 +299,8 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// As [`Committed::pack`], with nothing written; as [`CommittedOperation::pack_raw`].
+    /// As for [`Committed::pack`], in which case nothing is written; also as for
+    /// [`CommittedOperation::pack_raw`].
     pub fn pack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole(("src", src.len()), origin, count, ("dst", dst.len()))?;
         // SAFETY: all instances lie inside `src` and the packed bytes inside `dst`, as just checked; the borrows keep them apart.
@@ -301,7 +308,8 @@ impl CommittedOperation {
         Ok(n)
     }
 
-    /// Unpacks `count` instances from `src` into `dst`. Returns the bytes read.
+    /// Unpacks `count` instances from `src` into `dst`. The index `origin` in `dst` is that of
+    /// displacement 0 of the first instance. Returns the number of bytes read.
     ///
     /// ```
     /// use ddtc::{Datatype, Operation};
@@ -315,7 +323,7 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// As [`CommittedOperation::pack`].
+    /// As for [`CommittedOperation::pack`].
     pub fn unpack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole(("dst", dst.len()), origin, count, ("src", src.len()))?;
         // SAFETY: as in `pack`, with the sides exchanged.
@@ -323,8 +331,9 @@ impl CommittedOperation {
         Ok(n)
     }
 
-    /// Packs bytes `offset ..` of the packed stream of `count` instances into `dst`, as many whole values as fit it or are left. Returns the
-    /// bytes written, which are fewer than fit where a value would be cut.
+    /// Packs a part of the packed stream of `count` instances into `dst`, which begins with byte
+    /// `offset` of the stream and has as many whole values as `dst` has room for. Returns the
+    /// number of bytes written, which may be less than the length of `dst`.
     ///
     /// ```
     /// use ddtc::{Datatype, Operation};
@@ -340,7 +349,8 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// As [`CommittedOperation::pack`]; `offset` must lie between two values of the stream, or at an end of it.
+    /// As for [`CommittedOperation::pack`]; also if `offset` is neither between two values of the
+    /// stream nor at one of its ends.
     pub fn pack_range(
         &self,
         src: &[u8],
@@ -357,7 +367,8 @@ impl CommittedOperation {
         Ok(n)
     }
 
-    /// Unpacks `src` as bytes `offset ..` of the packed stream of `count` instances into `dst`, whole values only. Returns the bytes read.
+    /// Unpacks `src`, which is a part of the packed stream of `count` instances that begins with
+    /// byte `offset`, into `dst`. Only whole values are unpacked. Returns the number of bytes read.
     ///
     /// ```
     /// use ddtc::{Datatype, Operation};
@@ -371,7 +382,7 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// As [`CommittedOperation::pack_range`].
+    /// As for [`CommittedOperation::pack_range`].
     pub fn unpack_range(
         &self,
         src: &[u8],

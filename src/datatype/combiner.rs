@@ -9,7 +9,8 @@ use std::sync::Arc;
 use super::Datatype;
 use super::named::Named;
 
-/// Storage order of a multi-dimensional array, an argument of [`Datatype::subarray`] and [`Datatype::darray`]. MPI has these two.
+/// Storage order of a multi-dimensional array, an argument of [`Datatype::subarray`] and
+/// [`Datatype::darray`]. MPI has no other.
 ///
 /// ```
 /// use ddtc::{Datatype, Order};
@@ -28,7 +29,8 @@ pub enum Order {
     Fortran,
 }
 
-/// Distribution of one dimension over the process grid, an argument of [`Datatype::darray`]. MPI has these three.
+/// Distribution of one dimension over the process grid, an argument of [`Datatype::darray`]. MPI
+/// has no other.
 ///
 /// ```
 /// use ddtc::{Datatype, Distribution, Order};
@@ -40,11 +42,11 @@ pub enum Order {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Distribution {
-    /// One block per process.
+    /// Each process has one block of consecutive elements.
     Block,
-    /// Blocks dealt out in turn.
+    /// Blocks are assigned to the processes in turn.
     Cyclic,
-    /// Not distributed.
+    /// The dimension is not distributed.
     None,
 }
 

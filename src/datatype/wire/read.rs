@@ -348,7 +348,8 @@ impl<'a> Reader<'a> {
 }
 
 impl Datatype {
-    /// Returns the datatype of a wire form ([`Datatype::to_wire`]), whoever wrote it. Time and memory are linear in the length of `bytes`.
+    /// Returns the datatype that a wire form describes ([`Datatype::to_wire`]). The bytes need not
+    /// be trusted: time and memory are linear in their number.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -360,8 +361,10 @@ impl Datatype {
     /// ```
     ///
     /// # Errors
-    /// Names the byte and the rule. Class `Truncate` for a form without its end; `Unsupported` for one of another version; `Type` for a named or
-    /// f90 type that is another one here; `NoMem`; that of the constructor that refused arguments; `Arg` for all else that is no form.
+    /// The error names the byte and the rule. Its class is `Truncate` if the end of the form is
+    /// missing, `Unsupported` if the form is of another version, `Type` if a named or f90 type
+    /// differs on this machine, `NoMem` if there is not enough memory, that of the constructor
+    /// which refuses its arguments, and `Arg` for any other bytes.
     pub fn from_wire(bytes: &[u8]) -> Result<Datatype> {
         let (hash, end) = frame(bytes)?;
         let mut reader = Reader { bytes: &bytes[..end], at: HEADER, nodes: Vec::new() };

@@ -354,8 +354,9 @@ impl Datatype {
         length(&Nodes::of(self)?)
     }
 
-    /// Returns the wire form: portable bytes from which [`Datatype::from_wire`] makes an equal datatype on any machine. Shared subtrees stay
-    /// shared, and bounds that an MPI library decided stay as they are.
+    /// Returns the wire form of the datatype: portable bytes, from which [`Datatype::from_wire`]
+    /// makes an equal datatype on any machine. Shared subtrees stay shared, and bounds that were
+    /// taken from an MPI library are kept.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -366,7 +367,7 @@ impl Datatype {
     /// ```
     ///
     /// # Errors
-    /// Class `NoMem` where there is no memory for it.
+    /// Class `NoMem` if there is no memory for the bytes.
     pub fn to_wire(&self) -> Result<Vec<u8>> {
         let nodes = Nodes::of(self)?;
         let length = length(&nodes)?;
