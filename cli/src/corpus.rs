@@ -16,13 +16,13 @@ use ddtc_bench::bytes_in_words;
     ddtc corpus --text vec_8B.S     prints an entry as a corpus file\n  \
     ddtc corpus --text --expand indexed_1to8.S   with its random lists written out")]
 pub(crate) struct Args {
-    /// Part of the names of the entries; all if none is given
+    /// Part of an entry's name; without any, all entries are meant
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Print the entries as a corpus file
     #[arg(long)]
     text: bool,
-    /// Print types as constructors take them: generated lists are written out
+    /// Print the types with generated lists written out, as constructors take them
     #[arg(long, requires = "text")]
     expand: bool,
     /// Read this corpus instead of the embedded ones

@@ -25,14 +25,14 @@ use crate::{draw, tree};
 pub(crate) struct Args {
     #[command(flatten)]
     stage: StageArgs,
-    /// Instances, for the line on sizes; the code is for any number [default: that of the corpus,
-    /// or 1]
+    /// Number of instances in the line about sizes; the code serves any number [default: that of
+    /// the corpus entry, or 1]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Emit through Cranelift, as on other machines, and print its IR too
+    /// Emit code by Cranelift, as on machines without templates, and print its IR, too
     #[arg(long)]
     clif: bool,
-    /// Write the picture of the instances that `ddtc draw` makes into this file: .svg
+    /// Write a picture of the instances, as `ddtc draw` makes it, into this file, whose name ends in .svg
     #[arg(long, value_name = "FILE")]
     svg: Option<std::path::PathBuf>,
 }
@@ -46,15 +46,16 @@ pub(crate) struct StageArgs {
     /// A datatype in text notation, or the name of an entry of the corpus
     #[arg(value_name = "TYPE")]
     datatype: String,
-    /// The stages of unpack, not of pack
+    /// Show the stages for unpack instead of pack
     #[arg(long)]
     unpack: bool,
-    /// Operation on a leaf: bytes, external32, or a reduction, which unpacks: sum, prod, min, max,
-    /// band, bor, bxor, land, lor, lxor, minloc, maxloc, replace or no_op; with a colon the basic
-    /// type that all elements must have, as sum:double. copy:TYPE copies to another datatype
+    /// What happens to each value: bytes, external32, or a reduction, which unpacks: sum, prod,
+    /// min, max, band, bor, bxor, land, lor, lxor, minloc, maxloc, replace or no_op. After a colon
+    /// a reduction may name the basic type that all elements must have, as in sum:double. copy:TYPE
+    /// copies to another datatype instead
     #[arg(long, value_name = "OPERATION", default_value = "bytes")]
     kind: RequestedKind,
-    /// Target to plan and write code for, whether or not this machine runs it: baseline, avx2,
+    /// Target to plan and emit code for, even if this machine does not run it: baseline, avx2,
     /// avx512, avx512+vbmi or neon [default: this machine, at the CPU level of DDTC_TARGET if that
     /// is set]
     #[arg(long, visible_alias = "level")]
@@ -78,14 +79,14 @@ impl FromStr for RequestedKind {
         if word == "copy" {
             let target = rest.filter(|rest| !rest.trim().is_empty());
             return target.map(|target| RequestedKind::Copy(target.to_owned())).ok_or_else(|| {
-                "copy needs the datatype that is copied to, as copy:'vector(3, 1, 2, int)'".to_owned()
+                "copy needs the datatype of the target, as in copy:'vector(3, 1, 2, int)'".to_owned()
             });
         }
         let operation: Operation = word.parse().map_err(|e: ddtc::Error| e.to_string())?;
         let basic = match (operation, rest) {
             (_, None) => None,
             (Operation::Reduce(_), Some(name)) => {
-                Some(Named::from_name(name).ok_or_else(|| format!("'{name}' is no basic type"))?)
+                Some(Named::from_name(name).ok_or_else(|| format!("'{name}' is not a basic type"))?)
             }
             _ => return Err("a basic type goes with a reduction alone".to_owned()),
         };

@@ -18,7 +18,7 @@ use ddtc_hosts::profile::Profile;
 /// Arguments of `ddtc generate`.
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
-    /// The folder that gets share/man, share/ddtc and the folders of the shells
+    /// Folder in which share/man, share/ddtc and the folders of the shells are created
     #[arg(long, value_name = "DIR")]
     prefix: PathBuf,
 }

@@ -35,10 +35,10 @@ Examples:\n  \
     ddtc explain 'vector(count=34, blocklength=10, stride=64, double)'\n  \
     ddtc bench --quick\n\n\
 Environment: DDTC_TARGET=baseline|avx2|avx512|neon is the CPU level where none is given; \
-DDTC_FAMILY=zen3|rapids|other is the family of processors whose choices `bench` measures, where it is not this machine's."
+DDTC_FAMILY=zen3|rapids|other is the family of processors for which `bench` compiles, if it is not that of this machine."
 )]
 struct Cli {
-    /// Log what the stages do, to standard error; twice for more
+    /// Log what the compiler does to standard error; give it twice for more details
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
     #[command(subcommand)]
@@ -51,20 +51,19 @@ enum Verb {
     Explain(explain::Args),
     /// Print the loop nest that a datatype is lowered to
     Lower(explain::StageArgs),
-    /// Print the loop nest that joins a datatype and another one, for a copy from the one to the
-    /// other
+    /// Print the loop nest that copies directly from a datatype to another one
     Refine(explain::StageArgs),
     /// Print the canonical loop nest of a datatype
     Normalize(explain::StageArgs),
     /// Print the plan that the schedule chooses for a datatype
     Schedule(explain::StageArgs),
-    /// Print the plan of a datatype after what the target cannot do was replaced
+    /// Print the plan of a datatype after operations that the target lacks were replaced
     Legalize(explain::StageArgs),
     /// Print the machine code of a datatype
     Emit(explain::StageArgs),
     /// Measure pack and unpack against hand-written C loops and memcpy
     Bench(ddtc_bench::Args),
-    /// Compare compiled and walked code, or an MPI library, with the definition on random datatypes
+    /// Compare compiled code, or an MPI library, with the reference interpreter on random datatypes
     Check(check::Args),
     #[command(hide = true)]
     HuntWorker(ddtc_hunt::worker::Args),
@@ -72,21 +71,21 @@ enum Verb {
     Corpus(corpus::Args),
     /// Draw the memory of a datatype: blocks in packed order, gaps, bounds, instances
     Draw(draw::Args),
-    /// Make the page and the document of what `ddtc check --mpi` found
+    /// Write a page and a document about the findings of `ddtc check --mpi`
     Report(report::Args),
     /// List the contiguous pieces of memory that a datatype consists of
     Segments(segments::Args),
-    /// Run an MPI program with the preload library: compiled pack and unpack under its own MPI
+    /// Run an MPI program with the preload library, which packs and unpacks by compiled code
     Preload(preload::Args),
-    /// Say what there is, whether it fits together and whether messages are converted, and what to
-    /// do where not
+    /// Examine the installation, find out whether messages are converted, and say how to fix
+    /// problems
     Doctor(doctor::Args),
-    /// Measure which messages gain under the preload library, and write its table
+    /// Measure which messages are faster under the preload library, and write its policy table
     Tune(tune::Args),
-    /// Write the wire form of a datatype into a file, or read one
+    /// Write the wire form of a datatype into a file, or read a datatype from one
     Wire(wire::Args),
-    /// Write manual pages, completions and the shipped policy table into a folder, as they are
-    /// installed
+    /// Write manual pages, completions and the shipped policy tables into a folder, for
+    /// installation
     #[command(hide = true)]
     Generate(generate::Args),
 }

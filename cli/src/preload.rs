@@ -25,23 +25,23 @@ use crate::rank_reports::{self, gather};
 /// Arguments of `ddtc preload`.
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
-    /// Mode of commits: off, interpret, lazy or commit
+    /// When types are compiled: off, interpret, lazy or commit
     #[arg(long)]
     mode: Option<Mode>,
     /// CPU level of the compiled code: baseline, avx2, avx512 or neon
     #[arg(long)]
     target: Option<Level>,
-    /// Write what was converted to a file, or to standard error with `-`: text, or JSON if the name
-    /// ends in .json
+    /// Write a report of what was converted to a file, or to standard error with `-`. It is text, or
+    /// JSON if the name ends in .json
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Record the types that the program commits as a corpus, one file per rank
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Compare every pack and unpack with the interpreter and with the host's own
+    /// Compare every pack and unpack with the interpreter and with the MPI library
     #[arg(long)]
     check: bool,
-    /// Name compiled code for perf in /tmp/perf-PID.map
+    /// Write names of compiled code for perf to /tmp/perf-PID.map
     #[arg(long)]
     perf_map: bool,
     /// The preload library, if it is not next to this program or in ../lib
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// Print the environment and the command instead of running it
     #[arg(long)]
     dry_run: bool,
-    /// The command, after `--`
+    /// Command to run, after `--`
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }

@@ -49,7 +49,7 @@ pub(crate) fn gather(folder: &Path) -> io::Result<Report> {
 /// # Errors
 /// A description of the first fault in the text.
 pub(crate) fn read(text: &str) -> Result<Report, String> {
-    let value: Value = serde_json::from_str(text).map_err(|e| format!("it is no JSON: {e}"))?;
+    let value: Value = serde_json::from_str(text).map_err(|e| format!("it is not JSON: {e}"))?;
     if number(&value, "ddtc_report")? != FORMAT {
         return Err("it is of another version of ddtc".to_owned());
     }
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!((sum.ranks, sum.notes.len()), (2, 5), "{:?}", sum.notes);
         for note in [
             "a rank ended while it wrote a report (.ddtc-0123.part), so that",
-            "rank2-9.json is not in the sum: it is no JSON: EOF",
+            "rank2-9.json is not in the sum: it is not JSON: EOF",
             "rank3-9.json is not in the sum: it is of another version of ddtc",
             "rank4-9.json is not in the sum: it has no number packs",
         ] {

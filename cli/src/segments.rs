@@ -12,7 +12,7 @@ use ddtc_bench::bytes_in_words;
 /// Arguments of `ddtc segments`.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Printed are index, first packed byte, displacement and length in bytes.\n\nExamples:\n  \
+    after_help = "Each line has the index of a segment, its first packed byte, its displacement and its length in bytes.\n\nExamples:\n  \
     ddtc segments 'vector(3, 1, 2, int)' --count 2\n  \
     ddtc segments WRF_x_vec.L --from 1000 --limit 5"
 )]
@@ -20,13 +20,13 @@ pub(crate) struct Args {
     /// A datatype in text notation, or the name of an entry of the corpus
     #[arg(value_name = "TYPE")]
     datatype: String,
-    /// Instances [default: 1, or what the corpus gives the entry]
+    /// Number of instances [default: that of the corpus entry, or 1]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// The first segment that is printed
+    /// Index of the first segment to print
     #[arg(long, default_value_t = 0, value_name = "INDEX")]
     from: u64,
-    /// Most segments that are printed
+    /// Maximum number of segments to print
     #[arg(long, default_value_t = 100, value_name = "N")]
     limit: u64,
 }

@@ -37,28 +37,28 @@ const HEADER: &str = include_str!("tune/tune.h");
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "Example:\n  ddtc tune --mpicc mpicc -- mpiexec -n 2")]
 pub(crate) struct Args {
-    /// The compiler of the MPI library
+    /// Compiler command of the MPI library
     #[arg(long, default_value = "mpicc")]
     mpicc: OsString,
-    /// Rounds per payload
+    /// Number of rounds for each payload
     #[arg(long, default_value_t = 15)]
     rounds: u32,
-    /// Milliseconds per round
+    /// Duration of a round in milliseconds
     #[arg(long, default_value_t = 2.0)]
     budget: f64,
-    /// Where the table goes, if not to the user's configuration folder
+    /// File for the table [default: ddtc/policy in the user's configuration folder]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Where files are written and read, if not in a temporary folder
+    /// Folder in which files are written and read for measurements [default: a temporary folder]
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
-    /// One-sided operations are measured too
+    /// Measure one-sided operations, too
     #[arg(long)]
     windows: bool,
     /// The preload library, if it is not next to this program or in ../lib
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
-    /// How two ranks are launched, after `--`
+    /// Command that launches two ranks, after `--`
     #[arg(last = true, default_values = ["mpiexec", "-n", "2"])]
     launch: Vec<OsString>,
 }
@@ -190,8 +190,9 @@ fn library_and_lines(text: &str) -> Result<(impl Iterator<Item = &str>, Library)
 fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
     let (lines, library) = library_and_lines(text)?;
     let mut comments = String::from(
-        "# call if it is no message, class, bytes, microseconds converted, bare, packed by hand, noise in percent;\n\
-         # of `inside` microseconds inside the host, converted, packed by hand, noise\n",
+        "# Columns: call (left out for messages), class, bytes; microseconds of converted calls, of the unmodified library and of\n\
+         # packing by hand; noise in percent. For `inside`: microseconds with compiled code inside the library, of converted calls and\n\
+         # of packing by hand; noise.\n",
     );
     // For each call and class: whether all measured payloads from 2^bit to below 2^(bit + 1) bytes
     // gain.

@@ -1,4 +1,4 @@
-"""The derived datatype compiler: MPI datatypes compiled to native pack and unpack code.
+"""The derived datatype compiler, which compiles MPI datatypes to native pack and unpack code.
 
 >>> import ddtc
 >>> column = ddtc.Datatype.vector(3, 1, 4, ddtc.DOUBLE)

@@ -11,11 +11,11 @@ __all__ = ["Committed", "Datatype", "Error", "__version__"]
 __version__: str
 
 class Error(ValueError):
-    """What a constructor, a commit or a call refuses: the operation, the argument, its value and the rule."""
+    """The reason why a constructor, a commit or a call failed: the operation, the argument, its value and the rule."""
 
 @final
 class Datatype:
-    """A derived datatype of MPI: immutable, and equal to another one if it was built by the same constructors and arguments."""
+    """A derived datatype of MPI. It is immutable, and equal to another one that was built by the same constructors with the same arguments."""
 
     def __new__(cls, text: str) -> Self: ...
     @staticmethod
@@ -65,7 +65,7 @@ class Datatype:
 
 @final
 class Committed:
-    """A datatype with the code that packs it. Any number of threads may use one."""
+    """A committed datatype, which packs and unpacks. Any number of threads may use it at the same time."""
 
     @property
     def datatype(self) -> Datatype: ...

@@ -77,7 +77,7 @@ impl Memory {
     pub fn origin(&self, origin: i64) -> PyResult<usize> {
         let at = i64::try_from(self.low).ok().and_then(|low| origin.checked_sub(low));
         at.and_then(|at| usize::try_from(at).ok()).ok_or_else(|| {
-            Error::new_err(format!("origin = {origin}: must not lie in front of the memory of {}", self.name))
+            Error::new_err(format!("origin = {origin}: must not lie before the memory of {}", self.name))
         })
     }
 

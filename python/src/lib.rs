@@ -21,15 +21,15 @@ pyo3::create_exception!(
     ddtc,
     Error,
     PyValueError,
-    "What a constructor, a commit or a call refuses: the operation, the argument, its value and the rule."
+    "The reason why a constructor, a commit or a call failed: the operation, the argument, its value and the rule."
 );
 
 fn to_python_error(e: Refusal) -> PyErr {
     Error::new_err(e.to_string())
 }
 
-/// A derived datatype of MPI: immutable, and equal to another one if it was built by the same
-/// constructors and arguments.
+/// A derived datatype of MPI. It is immutable, and equal to another one that was built by the same
+/// constructors with the same arguments.
 #[pyclass(module = "ddtc", frozen)]
 #[derive(Clone)]
 struct Datatype(Tree);
@@ -40,13 +40,13 @@ fn to_python(t: ddtc::Result<Tree>) -> PyResult<Datatype> {
 
 #[pymethods]
 impl Datatype {
-    /// A datatype from its text, such as "vector(3, 1, 4, double)".
+    /// Builds a datatype from its text, such as "vector(3, 1, 4, double)".
     #[new]
     fn new(text: &str) -> PyResult<Datatype> {
         to_python(text.parse())
     }
 
-    /// The named types, by MPI's names without the prefix.
+    /// Returns the named types by their names in MPI, without the prefix "MPI_".
     #[staticmethod]
     fn named_types(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         let all = PyDict::new(py);
@@ -57,49 +57,51 @@ impl Datatype {
         Ok(all)
     }
 
-    /// MPI_Type_contiguous.
+    /// Builds `count` copies of a type, one after the other (MPI_Type_contiguous).
     #[staticmethod]
     fn contiguous(count: i64, oldtype: &Self) -> PyResult<Datatype> {
         to_python(Tree::contiguous(count, &oldtype.0))
     }
 
-    /// MPI_Type_vector: the stride is in extents of the old type.
+    /// Builds equally spaced blocks (MPI_Type_vector). The stride is in extents of the old type.
     #[staticmethod]
     fn vector(count: i64, blocklength: i64, stride: i64, oldtype: &Self) -> PyResult<Datatype> {
         to_python(Tree::vector(count, blocklength, stride, &oldtype.0))
     }
 
-    /// MPI_Type_create_hvector: the stride is in bytes.
+    /// Builds equally spaced blocks (MPI_Type_create_hvector). The stride is in bytes.
     #[staticmethod]
     fn hvector(count: i64, blocklength: i64, stride: i64, oldtype: &Self) -> PyResult<Datatype> {
         to_python(Tree::hvector(count, blocklength, stride, &oldtype.0))
     }
 
-    /// MPI_Type_indexed: displacements are in extents of the old type.
+    /// Builds blocks of different lengths (MPI_Type_indexed). Displacements are in extents of the
+    /// old type.
     #[staticmethod]
     fn indexed(blocklengths: Vec<i64>, displacements: Vec<i64>, oldtype: &Self) -> PyResult<Datatype> {
         to_python(Tree::indexed(&blocklengths, &displacements, &oldtype.0))
     }
 
-    /// MPI_Type_create_hindexed: displacements are in bytes.
+    /// Builds blocks of different lengths (MPI_Type_create_hindexed). Displacements are in bytes.
     #[staticmethod]
     fn hindexed(blocklengths: Vec<i64>, displacements: Vec<i64>, oldtype: &Self) -> PyResult<Datatype> {
         to_python(Tree::hindexed(&blocklengths, &displacements, &oldtype.0))
     }
 
-    /// MPI_Type_create_indexed_block.
+    /// Builds blocks of one length (MPI_Type_create_indexed_block). Displacements are in extents of
+    /// the old type.
     #[staticmethod]
     fn indexed_block(blocklength: i64, displacements: Vec<i64>, oldtype: &Self) -> PyResult<Datatype> {
         to_python(Tree::indexed_block(blocklength, &displacements, &oldtype.0))
     }
 
-    /// MPI_Type_create_hindexed_block.
+    /// Builds blocks of one length (MPI_Type_create_hindexed_block). Displacements are in bytes.
     #[staticmethod]
     fn hindexed_block(blocklength: i64, displacements: Vec<i64>, oldtype: &Self) -> PyResult<Datatype> {
         to_python(Tree::hindexed_block(blocklength, &displacements, &oldtype.0))
     }
 
-    /// MPI_Type_create_struct: displacements are in bytes.
+    /// Builds blocks of different types (MPI_Type_create_struct). Displacements are in bytes.
     #[staticmethod]
     fn r#struct(
         blocklengths: Vec<i64>,
@@ -110,7 +112,7 @@ impl Datatype {
         to_python(Tree::structure(&blocklengths, &displacements, &types))
     }
 
-    /// MPI_Type_create_subarray; the order is "C" or "F".
+    /// Builds a part of an array (MPI_Type_create_subarray). The order is "C" or "F".
     #[staticmethod]
     #[pyo3(signature = (sizes, subsizes, starts, oldtype, order = "C"))]
     fn subarray(
@@ -128,68 +130,67 @@ impl Datatype {
         to_python(Tree::subarray(&sizes, &subsizes, &starts, order, &oldtype.0))
     }
 
-    /// MPI_Type_create_resized: lower bound and extent in bytes.
+    /// Sets the lower bound and the extent of a type, in bytes (MPI_Type_create_resized).
     #[staticmethod]
     fn resized(lb: i64, extent: i64, oldtype: &Self) -> PyResult<Datatype> {
         to_python(Tree::resized(lb, extent, &oldtype.0))
     }
 
-    /// The datatype that a handle of mpi4py stands for, by its envelope and contents; MPI must be
-    /// initialized.
+    /// Converts a datatype of mpi4py, from its envelope and contents. MPI must be initialized.
     #[staticmethod]
     fn from_mpi(datatype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
         mpi::decoded(datatype).map(Datatype)
     }
 
-    /// The elements of a NumPy dtype: numbers as MPI's types, records as structures with their
-    /// padding, strings as bytes.
+    /// Converts a dtype of NumPy: numbers to MPI's types, records to structures with their padding,
+    /// and strings to bytes.
     #[staticmethod]
     fn from_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
         numpy::from_dtype(dtype).map(Datatype)
     }
 
-    /// One instance of the layout of a strided array, from its first element on.
+    /// Returns the layout of a strided array of NumPy. Displacement 0 is its first element.
     #[staticmethod]
     fn from_array(array: &Bound<'_, PyAny>) -> PyResult<Datatype> {
         numpy::from_array(array).map(Datatype)
     }
 
-    /// Bytes that an instance has when it is packed.
+    /// Number of bytes of a packed instance.
     #[getter]
     fn size(&self) -> i64 {
         self.0.size()
     }
 
-    /// The lower bound in bytes.
+    /// Lower bound in bytes.
     #[getter]
     fn lb(&self) -> i64 {
         self.0.lb()
     }
 
-    /// Bytes from an instance to the next.
+    /// Distance in bytes from an instance to the next.
     #[getter]
     fn extent(&self) -> i64 {
         self.0.extent()
     }
 
-    /// The displacement of the first byte that there is.
+    /// Displacement in bytes of the first byte of data.
     #[getter]
     fn true_lb(&self) -> i64 {
         self.0.true_lb()
     }
 
-    /// Bytes from the first to behind the last that there is.
+    /// Distance in bytes from the first byte of data to the one after the last.
     #[getter]
     fn true_extent(&self) -> i64 {
         self.0.true_extent()
     }
 
-    /// Compiles the datatype, or finds the code of an equal layout.
+    /// Compiles the datatype, or finds code that was compiled for an equal layout.
     fn commit(&self, py: Python<'_>) -> PyResult<Committed> {
         py.detach(|| ddtc::commit(&self.0)).map(Committed).map_err(to_python_error)
     }
 
-    /// A picture of the memory of `count` instances.
+    /// Draws the memory of `count` instances.
     #[pyo3(signature = (count = 1))]
     fn draw<'py>(&self, py: Python<'py>, count: u64) -> PyResult<Bound<'py, PyAny>> {
         py.import("ddtc._draw")?.call_method1("draw", (self.0.to_string(), count))
@@ -218,27 +219,29 @@ impl Datatype {
     }
 }
 
-/// A datatype with the code that packs it. Any number of threads may use one.
+/// A committed datatype, which packs and unpacks. Any number of threads may use it at the same
+/// time.
 #[pyclass(module = "ddtc", frozen)]
 struct Committed(Code);
 
 #[pymethods]
 impl Committed {
-    /// Returns the datatype that was committed.
+    /// Datatype that was committed.
     #[getter]
     fn datatype(&self) -> Datatype {
         Datatype(self.0.datatype().clone())
     }
 
-    /// Bytes of `count` packed instances.
+    /// Returns the number of packed bytes of `count` instances.
     #[pyo3(signature = (count = 1))]
     fn packed_size(&self, count: u64) -> PyResult<u64> {
         self.0.packed_size(count).map_err(to_python_error)
     }
 
-    /// Packs `count` instances of `source`, whose first begins `origin` bytes behind its first
-    /// element, to the beginning of `target`. Returns the bytes written. Other threads of Python
-    /// run meanwhile, and must not write to the buffers.
+    /// Packs `count` instances from `source` to the beginning of `target`, and returns the number
+    /// of bytes written. Displacement 0 of the first instance is `origin` bytes after the first
+    /// element of `source`. Other threads of Python run during the call. They must not write to
+    /// `source` or access `target`.
     #[pyo3(signature = (source, target, count = 1, origin = 0))]
     fn pack(
         &self,
@@ -258,7 +261,8 @@ impl Committed {
         py.detach(|| self.0.pack(from, origin, count, to)).map_err(to_python_error)
     }
 
-    /// Packs into new bytes.
+    /// Packs `count` instances from `source`, and returns the packed bytes as a new object. The
+    /// arguments and the rules for other threads are those of `pack`.
     #[pyo3(signature = (source, count = 1, origin = 0))]
     fn packed<'py>(
         &self,
@@ -279,9 +283,10 @@ impl Committed {
         })
     }
 
-    /// Unpacks `count` instances from the beginning of `source` to `target`, where the first begins
-    /// `origin` bytes behind its first element. Returns the bytes read. Other threads of Python run
-    /// meanwhile, and must not touch the buffers.
+    /// Unpacks `count` instances from the beginning of `source` to `target`, and returns the number
+    /// of bytes read. Displacement 0 of the first instance is `origin` bytes after the first
+    /// element of `target`. Other threads of Python run during the call. They must not write to
+    /// `source` or access `target`.
     #[pyo3(signature = (source, target, count = 1, origin = 0))]
     fn unpack(
         &self,

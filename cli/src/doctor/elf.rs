@@ -25,7 +25,7 @@ pub(crate) struct Elf {
 /// As [`Elf::read`].
 pub(super) fn functions(path: &Path) -> Result<BTreeSet<String>, String> {
     let cache = ReadCache::new(File::open(path).map_err(|e| e.to_string())?);
-    let file = object::File::parse(&cache).map_err(|e| format!("no ELF file: {e}"))?;
+    let file = object::File::parse(&cache).map_err(|e| format!("not an ELF file: {e}"))?;
     let defined = file.dynamic_symbols().filter(|s| s.is_definition() && s.kind() == SymbolKind::Text);
     Ok(defined.filter_map(|symbol| symbol.name().ok().map(str::to_owned)).collect())
 }
@@ -38,7 +38,7 @@ impl Elf {
     /// If the file cannot be opened or is not an ELF file (but, for example, a script).
     pub(crate) fn read(path: &Path, symbol: &str) -> Result<Elf, String> {
         let cache = ReadCache::new(File::open(path).map_err(|e| e.to_string())?);
-        let file = object::File::parse(&cache).map_err(|e| format!("no ELF file: {e}"))?;
+        let file = object::File::parse(&cache).map_err(|e| format!("not an ELF file: {e}"))?;
         let text = |bytes: &[u8]| {
             let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
             String::from_utf8_lossy(&bytes[..end]).into_owned()

@@ -42,7 +42,11 @@ fn flag(value: &str) -> Result<(), String> {
 fn target(value: &str) -> Result<(), String> {
     let level: Level = value.parse().map_err(|e: ddtc::Error| e.to_string())?;
     let highest = Level::detect();
-    if level.runs() { Ok(()) } else { Err(format!("this machine does not run it: its highest is {highest}")) }
+    if level.runs() {
+        Ok(())
+    } else {
+        Err(format!("this machine cannot run it: its highest level is {highest}"))
+    }
 }
 
 fn family(value: &str) -> Result<(), String> {
@@ -95,11 +99,11 @@ pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) 
             Some(Ok(())) => {}
             Some(Err(rule)) => findings.add_problem(
                 &format!("{name}={shown}: {rule}; the preload library ignores it"),
-                &format!("unset {name}, or set what docs/SETTINGS.md says"),
+                &format!("unset {name}, or give it a value that docs/SETTINGS.md allows"),
             ),
             None => findings.add_problem(
                 &format!("{name}: no such variable"),
-                &format!("those that there are: {}", VARIABLES.map(|(n, _)| n).join(", ")),
+                &format!("the variables of ddtc are {}", VARIABLES.map(|(n, _)| n).join(", ")),
             ),
         }
     }
@@ -125,7 +129,7 @@ pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) 
     for folder in value("LD_LIBRARY_PATH").split(':').filter(|e| !e.is_empty()) {
         findings.add_lines("environment", &format!("LD_LIBRARY_PATH has {folder}"));
         if !Path::new(folder).is_dir() {
-            findings.add_lines("environment", &format!("  {folder} is no folder"));
+            findings.add_lines("environment", &format!("  {folder} is not a folder"));
         }
     }
 }

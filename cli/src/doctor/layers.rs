@@ -32,7 +32,7 @@ pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Pa
         let shown = object.display();
         if place.is_some_and(|place| i < place) {
             let remedy = if i == 0 {
-                "link the layer as a shared library: then it comes after the preload library"
+                "link the layer as a shared library, so that it comes after the preload library"
             } else {
                 "name the preload library first in LD_PRELOAD"
             };

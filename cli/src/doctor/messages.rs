@@ -51,7 +51,7 @@ pub(super) fn ended(command: &mut Command, seconds: u64) -> Result<(ExitStatus, 
                 std::thread::sleep(Duration::from_secs(1));
             }
             let _ = child.wait();
-            Err(format!("no end after {seconds} s; its last words: {}", last_lines(&read("err"), 3)))
+            Err(format!("no end after {seconds} s; its last lines: {}", last_lines(&read("err"), 3)))
         }
     }
 }
@@ -90,7 +90,7 @@ fn launcher_remedy(words: &str) -> &'static str {
         return "run it as another user, or set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1, both, as \
                 Open MPI asks of root in a container";
     }
-    "these are the launcher's or the library's words: does it run any other program?"
+    "this is the output of the launcher or the library: check whether it runs any other program"
 }
 
 /// Launches the ranks with some variables added to their environment. Returns what they printed and
@@ -138,8 +138,8 @@ fn launch(
             "launch two: ddtc doctor -- mpiexec -n 2".into(),
         )),
         [] => Err((
-            format!("the ranks said nothing: {}", last_lines(&err, 3)),
-            "does the launcher pass on what its ranks print?".into(),
+            format!("the ranks printed nothing: {}", last_lines(&err, 3)),
+            "check whether the launcher passes on what its ranks print".into(),
         )),
         _ => Err((
             format!("{} processes were started, each a world of its own", said.size.len()),
@@ -234,7 +234,9 @@ fn with_reports(
         let unmodified = unmodified.as_ref().ok().and_then(|(said, _)| said.wrong);
         let remedy = match unmodified {
             Some(0) => "set DDTC_MODE=off and report this output: it is a fault of ddtc",
-            _ => "without the preload library too: a fault of the MPI library or of the network",
+            _ => {
+                "they are wrong without the preload library, too: this is a fault of the MPI library or of the network"
+            }
         };
         findings.add_problem(&what, remedy);
     }
@@ -251,7 +253,7 @@ fn with_reports(
         let said = last_lines(&errors, 2);
         (
             format!("the ranks wrote no report: the preload library was not loaded there ({said})"),
-            "does the launcher pass LD_PRELOAD on? see \"Limits\" in docs/PRELOAD.md",
+            "check whether the launcher passes LD_PRELOAD on to the ranks: see \"Limits\" in docs/PRELOAD.md",
         )
     } else {
         why_not((policy, untried), (class, bytes), &errors, [packed, unpacked])
@@ -271,7 +273,10 @@ fn why_not(
     if mode == "off" {
         ("DDTC_MODE=off".to_owned(), "unset DDTC_MODE")
     } else if let Some(untried) = untried {
-        (untried.clone(), "docs/LIBRARIES.md says which releases were tried, and how another one is")
+        (
+            untried.clone(),
+            "docs/LIBRARIES.md lists the releases that were tried, and says how to try another one",
+        )
     } else if !Policy::has(policy.set(class), bytes) {
         (
             format!("the policy in force leaves {} of {bytes} B to the library", class.name()),
@@ -279,7 +284,7 @@ fn why_not(
         )
     } else if errors.contains("ddtc") {
         let lines: Vec<&str> = errors.lines().filter(|l| l.contains("ddtc")).collect();
-        (lines.join(" / "), "the preload library's own words; see docs/PRELOAD.md")
+        (lines.join(" / "), "this is the output of the preload library: see docs/PRELOAD.md")
     } else if packed != unpacked {
         (format!("{packed} packed, {unpacked} unpacked"), "report this output")
     } else {

@@ -40,26 +40,26 @@ use find::{by_the_loader, fit, launcher_family, libraries, name, programs};
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "Examples:\n  ddtc doctor\n  ddtc doctor --program ./app -- mpiexec -n 2")]
 pub(crate) struct Args {
-    /// A program of yours, to see whether the preload library can go under it
+    /// Examine whether the preload library can be loaded into this program
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// The MPI library, if it is neither beside the launcher, in LD_LIBRARY_PATH nor where the
+    /// The MPI library, if it is neither near the launcher, nor in LD_LIBRARY_PATH, nor where the
     /// loader looks
     #[arg(long, value_name = "FILE")]
     mpi: Option<PathBuf>,
     /// The preload library, if it is not next to this program or in ../lib
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
-    /// Seconds after which what was launched is ended
+    /// Seconds after which a command that was started is ended
     #[arg(long, default_value_t = 120)]
     seconds: u64,
-    /// Be the MPI program that a doctor launched
+    /// Run as the MPI program that a doctor has launched
     #[arg(long, value_name = "FILE", hide = true)]
     rank: Option<PathBuf>,
-    /// Load the MPI library, say its name and end
+    /// Load the MPI library, and print its version
     #[arg(long, value_name = "FILE", hide = true)]
     load: Option<PathBuf>,
-    /// How two ranks are launched, after `--`
+    /// Command that launches two ranks, after `--`
     #[arg(last = true)]
     launch: Vec<OsString>,
 }
@@ -126,7 +126,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         if args.launch.is_empty() {
             findings.add_lines(
                 "messages",
-                "not tried: say how two ranks are launched: ddtc doctor -- mpiexec -n 2",
+                "not tried: name the command that launches two ranks: ddtc doctor -- mpiexec -n 2",
             );
         } else {
             messages::run(
@@ -198,7 +198,7 @@ fn self_test(findings: &mut Findings) {
         let mut right = vec![0; user.len()];
         interp::unpack(&t, COUNT, &wanted, &mut right, 0)?;
         let counters = engine.counters();
-        let how = if counters.fallbacks > 0 || counters.compiles == 0 { "walked" } else { "compiled" };
+        let how = if counters.fallbacks > 0 || counters.compiles == 0 { "interpreted" } else { "compiled" };
         let same = packed == wanted && copy == right;
         Ok(format!(
             "{} of {TYPE}, {COUNT} times: {how} in {commit_us:.1} us, packed {} B in {us:.2} us",
@@ -215,9 +215,9 @@ fn self_test(findings: &mut Findings) {
                     "report this output: it is a fault of ddtc",
                 );
             }
-            if text.contains(" walked ") {
-                let rule = "see `ddtc explain -v -v int`: the system may refuse executable memory (SELinux, memfd, noexec); \
-                            everything is right, but slow";
+            if text.contains(" interpreted ") {
+                let rule = "`ddtc explain -v -v int` shows why: the system may refuse executable memory (SELinux, memfd, noexec). \
+                            The bytes are right, but packing is slow";
                 findings.add_problem("layouts are not compiled here", rule);
             }
         }
@@ -269,7 +269,7 @@ fn look_at_program(findings: &mut Findings, program: &Path) {
         }
         Err(error) => {
             let text = format!(
-                "{shown}: {error}; what it starts must be a 64-bit program that loads MPI as a shared library"
+                "{shown}: {error}; if it is a script, the program that it starts must be for 64 bit and load MPI as a shared library"
             );
             findings.add_lines("program", &text);
             return;
@@ -282,11 +282,11 @@ fn look_at_program(findings: &mut Findings, program: &Path) {
         findings.add_problem(&format!("{shown} {what}"), remedy);
     }
     if elf.is_static() {
-        let remedy = "the loader is not asked for libraries: link it with MPI's shared library";
+        let remedy = "nothing can be preloaded into such a program: link it with MPI's shared library";
         findings.add_problem(&format!("{shown} is linked statically"), remedy);
     }
     if std::fs::metadata(program).is_ok_and(|m| m.permissions().mode() & 0o6000 != 0) {
-        let remedy = "the loader takes no LD_PRELOAD for such programs: run a copy without these bits";
+        let remedy = "the loader ignores LD_PRELOAD for such programs: run a copy without these bits";
         findings.add_problem(&format!("{shown} runs as another user or group (setuid or setgid)"), remedy);
     }
 }
@@ -364,7 +364,7 @@ fn mixed(findings: &mut Findings, families: &Families) {
             second.display(),
             name(*other)
         );
-        let remedy = "use one environment (module, virtual environment, prefix) for each: which one a program gets is an accident";
+        let remedy = "use one environment (module, virtual environment, prefix) for each: otherwise a program may get either of them";
         findings.add_problem(&what, remedy);
     }
 }
@@ -449,7 +449,7 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
             let said = messages::last_lines(&loaded.errors, 2);
             findings.add_problem(
                 &format!("the preload library is not loaded: {said}"),
-                "the loader's words say why",
+                "the message of the dynamic loader says why",
             );
         }
     }

@@ -37,22 +37,22 @@ pub(crate) struct Args {
     /// A datatype in text notation, or the name of an entry of the corpus
     #[arg(value_name = "TYPE")]
     datatype: String,
-    /// Instances [default: 1, or what the corpus gives the entry]
+    /// Number of instances [default: that of the corpus entry, or 1]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Write the picture into this file: .svg
+    /// Write the picture into this file, whose name ends in .svg
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Bytes of memory in a row [default: what shows the structure of the type]
+    /// Number of bytes in a row [default: one that shows the structure of the type]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     width: Option<u64>,
-    /// Colours for a dark ground [default: light, and in SVG what the viewer prefers]
+    /// Use colours for a dark background [default: what the viewer of the file prefers]
     #[arg(long, requires = "output")]
     dark: bool,
-    /// Only ASCII in the terminal [default: unless the locale is one of UTF-8]
+    /// Use only ASCII in the terminal [default: if the locale does not use UTF-8]
     #[arg(long, conflicts_with = "output")]
     ascii: bool,
-    /// Colours in the terminal [default: if it is one, and NO_COLOR is not set]
+    /// When to use colours [default: if standard output is a terminal and NO_COLOR is not set]
     #[arg(long, value_name = "WHEN", conflicts_with = "output", visible_alias = "color")]
     colour: Option<When>,
 }

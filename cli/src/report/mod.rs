@@ -28,13 +28,13 @@ Examples:
   ddtc report findings/mpich-5.0.2
   ddtc report --program docs/findings/mpich-5.0.2/external32.dies.mixed.c > mixed.c
 
-The second prints the program with what it needs of finding.h in place of its #include: one file that `mpicc mixed.c` compiles, with nothing beside it. \
-Programs in a folder that `ddtc check --mpi` wrote stand alone already.")]
+The second example prints a program in which the #include of finding.h is replaced by the parts that it needs, so that `mpicc mixed.c` compiles it without \
+other files. Programs in a folder that `ddtc check --mpi` wrote need no other files anyway.")]
 pub(crate) struct Args {
     /// The folder that `ddtc check --mpi` wrote
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// Print this C program of a finding standing alone
+    /// Print this C program of a finding with what it includes, as one file
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 }

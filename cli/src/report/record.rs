@@ -127,9 +127,9 @@ impl Record {
             Record { run: Value::Null, findings: Vec::new(), raw: Vec::new(), notes: Vec::new() };
         match run.as_deref().map(serde_json::from_str::<Value>) {
             Some(Ok(run)) if run.is_object() => record.run = run,
-            Some(Ok(_)) => record.notes.push("run.json is no object".to_owned()),
+            Some(Ok(_)) => record.notes.push("run.json is not an object".to_owned()),
             Some(Err(error)) => record.notes.push(format!("run.json: {error}")),
-            None => record.notes.push("there is no run.json: the run has not come to its end".to_owned()),
+            None => record.notes.push("there is no run.json: the run did not finish".to_owned()),
         }
         for (number, line) in (1..).zip(lines.unwrap_or_default().lines()) {
             if line.trim().is_empty() {
@@ -191,7 +191,7 @@ fn text(path: &Path, max_bytes: u64) -> Result<Option<String>, String> {
 fn program(folder: &Path, name: &str) -> Result<String, String> {
     let plain = Path::new(name).file_name().is_some_and(|own| own == name) && name.ends_with(".c");
     if !plain {
-        return Err(format!("the program '{name}' is no name of a C file in the folder"));
+        return Err(format!("the program '{name}' is not the name of a C file in the folder"));
     }
     let path = folder.join(name);
     let regular = std::fs::symlink_metadata(&path).is_ok_and(|m| m.is_file());

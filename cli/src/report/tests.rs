@@ -96,7 +96,7 @@ fn nothing_on_the_page_is_taken_for_markup() {
     let run = serde_json::json!({"coverage": {evil: 3}, "seed": evil, "workers": {"died": evil}});
     put(&folder, &[("findings.jsonl", &object.to_string()), ("run.json", &run.to_string())]);
     let record = Record::read(&folder).unwrap();
-    assert_eq!(record.notes, ["the program '../../etc/passwd' is no name of a C file in the folder"]);
+    assert_eq!(record.notes, ["the program '../../etc/passwd' is not the name of a C file in the folder"]);
     let page = page::write(&record);
     assert_eq!(page.matches("<script>").count(), 1, "its own");
     assert!(!page.contains("<img") && !page.contains('\u{1}') && !page.contains("alert('x')"), "{page}");
