@@ -424,7 +424,7 @@ int ddtc_type_print(ddtc_datatype datatype, char *text, ddtc_count *length);
 int ddtc_type_wire_size(ddtc_datatype datatype, ddtc_count *size);
 int ddtc_type_to_wire(ddtc_datatype datatype, void *wire, ddtc_count room, ddtc_count *size);
 /* Builds a type from a wire form. The new type is not committed; its envelope, contents and bounds
- * equal those of the original, and so does what its kernels do. The form of a predefined type gives
+ * equal those of the original, and it packs the same bytes. The form of a predefined type gives
  * its predefined handle. The bytes need not be trusted: time and memory are linear in `size`.
  * Errors: a form that is cut off is DDTC_ERR_TRUNCATE; one of another version
  * DDTC_ERR_UNSUPPORTED_OPERATION; one with a named or f90 type that has another size on this

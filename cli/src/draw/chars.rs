@@ -16,7 +16,7 @@ const MAX_CELL_WIDTH: usize = 4;
 /// has only ASCII.
 const ORDER: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// What a terminal can show.
+/// Capabilities of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terminal {
     /// Number of characters in a line.
