@@ -11,11 +11,18 @@ __all__ = ["Committed", "Datatype", "Error", "__version__"]
 __version__: str
 
 class Error(ValueError):
-    """The reason why a constructor, a commit or a call failed: the operation, the argument, its value and the rule."""
+    """The reason why a constructor, a commit or a call failed.
+
+    It names the operation, the argument, its value and the rule.
+    """
 
 @final
 class Datatype:
-    """A derived datatype of MPI. It is immutable, and equal to another one that was built by the same constructors with the same arguments."""
+    """A derived datatype of MPI.
+
+    It is immutable, and equal to another one that was built by the same constructors with the same
+    arguments.
+    """
 
     def __new__(cls, text: str) -> Self: ...
     @staticmethod
@@ -65,7 +72,10 @@ class Datatype:
 
 @final
 class Committed:
-    """A committed datatype, which packs and unpacks. Any number of threads may use it at the same time."""
+    """A committed datatype, which packs and unpacks.
+
+    Any number of threads may use it at the same time.
+    """
 
     @property
     def datatype(self) -> Datatype: ...

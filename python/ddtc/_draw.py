@@ -13,7 +13,7 @@ _MAX_ARGUMENT_BYTES = 128 * 1024 - 1
 
 
 class Drawing:
-    """A picture of a datatype. It is shown as characters when it is printed, and as SVG in a notebook."""
+    """A picture of a datatype, shown as characters when it is printed and as SVG in a notebook."""
 
     def __init__(self, text: str, count: int) -> None:
         if len(text.encode()) > _MAX_ARGUMENT_BYTES:
@@ -56,7 +56,10 @@ class Drawing:
 
 
 def draw(text: str, count: int) -> Drawing:
-    """Implements Datatype.draw. Draws once, so that an error is raised here and not when the picture is shown."""
+    """Implements Datatype.draw.
+
+    The picture is drawn once, so that an error is raised here and not when the picture is shown.
+    """
     drawing = Drawing(text, count)
     str(drawing)
     return drawing

@@ -21,7 +21,8 @@ pyo3::create_exception!(
     ddtc,
     Error,
     PyValueError,
-    "The reason why a constructor, a commit or a call failed: the operation, the argument, its value and the rule."
+    "The reason why a constructor, a commit or a call failed. It names the operation, the argument, its \
+     value and the rule."
 );
 
 fn to_python_error(e: Refusal) -> PyErr {
