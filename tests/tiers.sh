@@ -123,6 +123,23 @@ miri() {
     return $status
 }
 
+# Checks the links in the documentation of every member, of private items too. Each member has an
+# output folder of its own, since two of the libraries are named ddtc, and shares what is compiled
+# for it with other builds.
+rustdoc() {
+    local manifest package target status=0
+    for manifest in Cargo.toml */Cargo.toml tests/*/Cargo.toml; do
+        [ "$manifest" != fuzz/Cargo.toml ] || continue # a workspace of its own
+        package=$(sed -n 's/^name = "\(ddtc.*\)"$/\1/p' "$manifest" | head -n 1)
+        target=--lib
+        [ ! -f "${manifest%Cargo.toml}src/main.rs" ] || target=--bins
+        echo "$package"
+        CARGO_BUILD_BUILD_DIR=$PWD/target CARGO_TARGET_DIR=$PWD/target/rustdoc/$package RUSTDOCFLAGS="-D warnings" \
+            cargo rustdoc --locked --quiet --package "$package" "$target" -- --document-private-items || status=$?
+    done
+    return $status
+}
+
 # Names of the parts, in order.
 parts() { sed -n 's/^\([a-z0-9]*\) | .*/\1/p' tests/parts.txt; }
 

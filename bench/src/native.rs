@@ -1,7 +1,8 @@
 //! Everything of the bench that leaves safe Rust: shared libraries, buffers that C loops and kernels run over, pinning.
 //!
-//! Invariants: a [`Symbol`] keeps its library loaded; [`Buffers`] hold every byte of the span that they were made for, so
-//! that whatever moves no byte outside of that span may run over them. Raw pointers do not leave this file.
+//! Invariants: a [`Symbol`] keeps its library loaded; the buffers of a [`Subject`] hold every byte of
+//! the span that they were made for, so that whatever moves no byte outside of that span may run over
+//! them. Raw pointers do not leave this file.
 #![allow(unsafe_code)] // Code from a shared library and kernels take raw pointers; there is no other way to call them.
 
 use std::error::Error;

@@ -33,6 +33,9 @@ pub enum Flavour {
 pub struct Signs<'a> {
     /// True if the library has a symbol `ompi_mpi_int`.
     pub has_ompi_int: bool,
+    /// True if the library has a symbol `MPIR_Dup_fn`. `MPI_TYPE_DUP_FN` stands for it in the headers
+    /// of MPICH, so every library with the same ABI has it.
+    pub has_mpir_dup_fn: bool,
     /// Result of `MPI_Abi_get_version`; `None` if the library lacks the function or it fails.
     pub abi_version: Option<(c_int, c_int)>,
     /// File of the library.
@@ -376,7 +379,8 @@ impl Abi {
         if signs.has_ompi_int {
             return Ok(&OPEN_MPI);
         }
-        if FAMILY.iter().any(|name| signs.version.contains(name)) {
+        // A wrapper around a library may repeat the version text of that library.
+        if signs.has_mpir_dup_fn && FAMILY.iter().any(|name| signs.version.contains(name)) {
             return Ok(&MPICH);
         }
         Err(format!("unknown MPI library '{}'", signs.version))

@@ -115,6 +115,7 @@ impl Loaded {
             unsafe { std::mem::transmute(self.symbol(c"MPI_Abi_get_version")) };
         Abi::of(&Signs {
             has_ompi_int: !self.symbol(c"ompi_mpi_int").is_null(),
+            has_mpir_dup_fn: !self.symbol(c"MPIR_Dup_fn").is_null(),
             // SAFETY: `f` is `MPI_Abi_get_version` of the library, as `abi_version` requires.
             abi_version: abi_version.and_then(|f| unsafe { queries::abi_version(f) }),
             file: &self.file,

@@ -43,6 +43,9 @@ pub enum PartialElement {
     /// The message is refused with `MPI_ERR_TRUNCATE`, or with `MPI_ERR_TYPE` if it was matched before,
     /// and only if all elements of the receiver's type are of one basic type.
     RefusedOfOneType,
+    /// The message is refused with `MPI_ERR_TYPE`, and only if all elements of the receiver's type are of
+    /// one basic type. The status reports all bytes that came.
+    ReportedOfOneType,
 }
 
 /// Costs of messages that differ between libraries: thresholds in bytes, and times in nanoseconds on one
@@ -106,8 +109,10 @@ pub struct Profile {
     pub tells_exchanges: bool,
     /// Form of packed bytes in messages.
     pub wire_form: WireForm,
-    /// Treatment of messages that end inside an element.
+    /// Treatment of messages that end inside an element. Over libfabric it may differ.
     pub partial_element: PartialElement,
+    /// Treatment of messages that end inside an element and come through libfabric.
+    pub partial_element_over_libfabric: PartialElement,
     /// Whether errors of matched receives and of requests are raised on the communicator of the world,
     /// because the library has forgotten theirs.
     pub forgets_communicator: bool,
@@ -133,6 +138,7 @@ pub const OTHER: Profile = Profile {
     tells_exchanges: true,
     wire_form: WireForm::Packed,
     partial_element: PartialElement::Received,
+    partial_element_over_libfabric: PartialElement::Received,
     forgets_communicator: false,
     uncached: 0,
     costs: Costs {
@@ -160,6 +166,7 @@ pub const MPICH: Profile = Profile {
     tells_exchanges: false,
     wire_form: SEGMENTS,
     partial_element: PartialElement::Refused,
+    partial_element_over_libfabric: PartialElement::Refused,
     costs: Costs { rendezvous: 9 << 10, gains_beside: 2 << 20, ..OTHER.costs },
     policy: "mpich",
     ..OTHER
@@ -181,6 +188,7 @@ pub const INTEL: Profile = Profile {
     tells_exchanges: false,
     wire_form: SEGMENTS,
     partial_element: PartialElement::RefusedOfOneType,
+    partial_element_over_libfabric: PartialElement::ReportedOfOneType,
     forgets_communicator: true,
     uncached: 4096,
     costs: Costs {

@@ -24,16 +24,14 @@ impl Transport {
 
     /// Returns the transports that a library has, by its version text.
     pub fn all_of(version: &str) -> impl Iterator<Item = Transport> {
-        let library = Library::of(version);
-        let device = version.split_once(", device ch4:").map_or("", |(_, device)| device);
-        let modules =
-            move |name| library.family == Family::Mpich && device.split(',').any(|word| word == name);
-        let is_there = move |transport: &Transport| match transport {
-            Transport::Shared => {
-                library.family == Family::Intel || !device.is_empty() && !device.ends_with(NO_SHARED_MEMORY)
+        let (is_intels, device) = (Library::of(version).family == Family::Intel, Device::of(version));
+        let is_there = move |transport: &Transport| {
+            let has = |module| device.as_ref().is_some_and(|device| device.modules.contains(&module));
+            match transport {
+                Transport::Shared => is_intels || device.as_ref().is_some_and(|device| device.has_memory),
+                Transport::Libfabric => is_intels || has("ofi"),
+                Transport::Ucx => has("ucx"),
             }
-            Transport::Libfabric => library.family == Family::Intel || modules("ofi"),
-            Transport::Ucx => modules("ucx"),
         };
         Transport::ALL.into_iter().filter(is_there)
     }
@@ -59,6 +57,24 @@ impl Transport {
     }
 }
 
+/// Device ch4 of MPICH, by the version text of the library ([`crate::abi::queries::version`]).
+struct Device<'a> {
+    /// Network modules, of which the first is used if no variable chooses another.
+    modules: Vec<&'a str>,
+    /// True if the library was built with memory that the ranks of one machine share.
+    has_memory: bool,
+}
+
+impl Device<'_> {
+    /// Returns the device of MPICH; `None` for another device or library.
+    fn of(version: &str) -> Option<Device<'_>> {
+        let (_, device) = version.split_once(", device ch4:")?;
+        let has_memory = !device.ends_with(NO_SHARED_MEMORY);
+        let modules = device.trim_end_matches(NO_SHARED_MEMORY).split(',').collect();
+        (Library::of(version).family == Family::Mpich).then_some(Device { modules, has_memory })
+    }
+}
+
 /// Transports of a process. `None` stands for a transport that is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transports {
@@ -77,10 +93,10 @@ impl Transports {
     /// ([`crate::abi::queries::version`]). `variable` returns the value of a variable of the
     /// environment.
     pub fn of(version: &str, variable: impl Fn(&str) -> Option<String>) -> Transports {
-        let (shares, beyond) = match Library::of(version).family {
-            Family::Mpich if version.contains(", device ch4") => (true, mpichs_module(version, &variable)),
+        let (shares, beyond) = match (Library::of(version).family, Device::of(version)) {
+            (_, Some(device)) => (device.has_memory, mpichs_module(&device, &variable)),
             // Since 2019, libfabric is its only network. By default memory is used within a machine.
-            Family::Intel => match variable("I_MPI_FABRICS").as_deref() {
+            (Family::Intel, _) => match variable("I_MPI_FABRICS").as_deref() {
                 None | Some("" | "shm:ofi" | "shm") => {
                     (!is_set(variable("I_MPI_SHM").as_deref(), false), Some(Transport::Libfabric))
                 }
@@ -89,7 +105,7 @@ impl Transports {
             },
             _ => return Transports::UNKNOWN,
         };
-        let shares = shares && shares_memory(version, &variable);
+        let shares = shares && shares_memory(&variable);
         let inside = if shares && is_on_one_machine(&variable) { Some(Transport::Shared) } else { beyond };
         Transports { inside, beyond }
     }
@@ -111,25 +127,24 @@ fn is_set(value: Option<&str>, yes: bool) -> bool {
 }
 
 /// Returns the network module of MPICH: the one that a variable chooses, else the first of the
-/// device's list.
-fn mpichs_module(version: &str, variable: impl Fn(&str) -> Option<String>) -> Option<Transport> {
-    let (_, device) = version.split_once(", device ch4:")?;
+/// device.
+fn mpichs_module(device: &Device<'_>, variable: impl Fn(&str) -> Option<String>) -> Option<Transport> {
     let chosen = control("CH4_NETMOD", variable).filter(|module| !module.is_empty());
-    match chosen.as_deref().or(device.split(',').next())?.trim() {
+    match chosen.as_deref().or(device.modules.first().copied())?.trim() {
         "ofi" => Some(Transport::Libfabric),
         "ucx" => Some(Transport::Ucx),
         _ => None,
     }
 }
 
-/// Returns true if ranks on one machine use memory that they share: no control variable, which Intel
-/// MPI has too, takes it from them, and the library was built with it.
-fn shares_memory(version: &str, variable: impl Fn(&str) -> Option<String>) -> bool {
+/// Returns true if no control variable keeps ranks on one machine from using memory that they share.
+/// Intel MPI has these variables too.
+fn shares_memory(variable: impl Fn(&str) -> Option<String>) -> bool {
     let names = ["NOLOCAL", "NO_LOCAL", "ODD_EVEN_CLIQUES", "EVEN_ODD_CLIQUES"];
     let takes = |name: &&str| is_set(control(name, &variable).as_deref(), true);
     // One clique is the default: all ranks of a machine.
     let cliques = control("NUM_CLIQUES", &variable).is_some_and(|number| number.trim() != "1");
-    !version.ends_with(NO_SHARED_MEMORY) && !names.iter().any(takes) && !cliques
+    !names.iter().any(takes) && !cliques
 }
 
 /// End of the version text of an MPICH that was built without memory between ranks.

@@ -7,6 +7,7 @@
 //! rows alone ([`Standing::of`]). How it is converted is in [`crate::profile`].
 
 use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::policy::{Call, Family, Library};
 use crate::transport::Transport;
@@ -94,16 +95,12 @@ impl Kinds {
         self == Kinds::NONE
     }
 
-    /// Returns true if all of these kinds are in another set.
-    pub fn is_in(self, other: Kinds) -> bool {
-        self.and(other) == self
-    }
-
     fn with(self, kind: Kind) -> Kinds {
         Kinds(self.0 | 1 << kind as u8)
     }
 
-    fn and(self, other: Kinds) -> Kinds {
+    /// Returns the kinds that are in both sets.
+    pub fn and(self, other: Kinds) -> Kinds {
         Kinds(self.0 & other.0)
     }
 }
@@ -113,6 +110,28 @@ impl fmt::Display for Kinds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = Kind::ALL.into_iter().filter(|&k| self.has(k)).map(Kind::name).collect();
         f.write_str(&if names.is_empty() { "nothing".to_owned() } else { names.join(", ") })
+    }
+}
+
+/// Set of kinds of calls that other threads may read while it is made smaller.
+#[derive(Debug)]
+pub struct SharedKinds(AtomicU8);
+
+impl SharedKinds {
+    /// Returns a set with these kinds.
+    pub fn new(kinds: Kinds) -> SharedKinds {
+        SharedKinds(AtomicU8::new(kinds.0))
+    }
+
+    /// Returns the kinds that are in the set now.
+    #[inline]
+    pub fn get(&self) -> Kinds {
+        Kinds(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Removes all kinds that are not among `kinds`.
+    pub fn restrict(&self, kinds: Kinds) {
+        self.0.fetch_and(kinds.0, Ordering::Relaxed);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Decision whether any message of this process is converted. Each process decides for itself,
 //! without the other processes, and keeps the decision until its world is finalized or the epoch
-//! ends, or until the process is connected to another job by a transport that was not right.
+//! ends, or until the process is connected to another job by a transport with which nothing was right.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use ddtc_hosts::tried::Standing;
 
@@ -25,22 +25,13 @@ const OFF: u8 = 2;
 /// Decision whether messages are converted: [`UNKNOWN`], [`ON`] or [`OFF`].
 static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// True once the program has called a function that connects it to processes of another job.
-static CONNECTED: AtomicBool = AtomicBool::new(false);
-
-/// Ends the conversion of messages, if those to processes of other jobs may take a transport with
-/// which fewer kinds of calls were right. Called before the program is connected to such processes.
+/// Allows only those kinds of calls to be converted that were right with the transport to other jobs
+/// too. Called before the program is connected to processes of another job.
 pub(crate) fn connects(host: &Host) {
-    if !host.converts_beyond {
-        CONNECTED.store(true, Ordering::Relaxed);
+    host.kinds.restrict(host.kinds_beyond);
+    if host.kinds_beyond.is_empty() {
         STATE.store(OFF, Ordering::Relaxed);
     }
-}
-
-/// Returns true if messages of this process may go to processes of other jobs by a transport with
-/// which fewer kinds of calls were right.
-pub(crate) fn is_beyond_trials(host: &Host) -> bool {
-    !host.converts_beyond && (CONNECTED.load(Ordering::Relaxed) || is_spawned(host))
 }
 
 /// Forgets the decision whether messages are converted, because it was made with a communicator of
@@ -74,8 +65,11 @@ fn decide(host: &'static Host) -> bool {
     // packing. Then nothing is decided, and no message is converted.
     let decided = host.with_world(|| {
         let _inside = Inside::enter()?;
+        if is_spawned(host) {
+            connects(host);
+        }
         let is_right = || packs_raw(host, host.myself) && size_is_enough(host);
-        let on = guard(|| !is_beyond_trials(host) && supported(host) && is_right()).unwrap_or(false);
+        let on = guard(|| supported(host) && is_right()).unwrap_or(false);
         // Another thread may have been connected meanwhile, which ends conversions.
         let decided = if on { ON } else { OFF };
         let before = STATE.compare_exchange(UNKNOWN, decided, Ordering::Relaxed, Ordering::Relaxed);
@@ -87,7 +81,7 @@ fn decide(host: &'static Host) -> bool {
 /// Returns true if some kind of calls may be converted under this MPI library, and the handles of
 /// `MPI_PACKED` and `MPI_BYTE` are known.
 fn supported(host: &Host) -> bool {
-    let known = !host.kinds.is_empty() && host.packed != 0 && host.byte != 0;
+    let known = !host.kinds.get().is_empty() && host.packed != 0 && host.byte != 0;
     if known && matches!(host.standing, Standing::Untried { .. }) && !settings().unproven {
         warn(format_args!("{}", host.standing.in_words(&host.library, true)));
     }

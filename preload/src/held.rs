@@ -223,6 +223,7 @@ impl Staged {
             // If an error handler has run, the mark is gone: the status has its old contents or
             // those that the MPI library has written. The receive is taken for failed then.
             if !is_unpacked && marked.is_written(host) && code == 0 {
+                marked.marked.restore_error(abi, status);
                 let refused = staged.unpack(status);
                 drop(staged);
                 refused

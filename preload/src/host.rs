@@ -19,9 +19,9 @@ use ddtc_hosts::abi::{Abi, Flavour, Signs};
 use ddtc_hosts::for_each_counted_call;
 use ddtc_hosts::layer::Group;
 use ddtc_hosts::policy::{Call, Family, Library};
-use ddtc_hosts::profile::Profile;
-use ddtc_hosts::transport::Transports;
-use ddtc_hosts::tried::{Kind, Kinds, Standing};
+use ddtc_hosts::profile::{PartialElement, Profile};
+use ddtc_hosts::transport::{Transport, Transports};
+use ddtc_hosts::tried::{Kind, Kinds, SharedKinds, Standing};
 
 use crate::layers::{Layers, Successors};
 use crate::loader::{Opened, object_of};
@@ -344,11 +344,14 @@ pub(crate) struct Host {
     pub(crate) profile: &'static Profile,
     /// Knowledge of this release, with the transport of this job, by the matrix of MPI libraries.
     pub(crate) standing: Standing,
-    /// Kinds of calls that may be converted.
-    pub(crate) kinds: Kinds,
-    /// True if the same kinds may be converted in calls that reach processes of other jobs, to which
-    /// the transport may be another.
-    pub(crate) converts_beyond: bool,
+    /// Kinds of calls that may be converted. They become fewer if the process is connected to
+    /// another job (`kinds_beyond`).
+    pub(crate) kinds: SharedKinds,
+    /// Kinds of calls that may be converted in a process that is connected to another job: those
+    /// that were right with both transports, inside this job and to other jobs.
+    pub(crate) kinds_beyond: Kinds,
+    /// Treatment of messages that end inside an element, with the transport of this job.
+    pub(crate) partial_element: PartialElement,
     /// Names of the implementation and its device, from the text of `MPI_Get_library_version`
     /// ([`queries::version`]).
     pub(crate) version: String,
@@ -436,8 +439,12 @@ impl Host {
             library,
             profile,
             standing,
-            kinds: permitted,
-            converts_beyond: permitted.is_in(beyond),
+            kinds: SharedKinds::new(permitted),
+            kinds_beyond: permitted.and(beyond),
+            partial_element: match transports.inside {
+                Some(Transport::Libfabric) => profile.partial_element_over_libfabric,
+                _ => profile.partial_element,
+            },
             version,
             named: Vec::new(),
             place: Place::of(scope),
@@ -452,7 +459,13 @@ impl Host {
     /// Returns true if calls of this kind may be converted.
     #[inline]
     pub(crate) fn permits(&self, call: Call) -> bool {
-        Kind::of(call).is_none_or(|kind| self.kinds.has(kind))
+        Kind::of(call).is_none_or(|kind| self.kinds.get().has(kind))
+    }
+
+    /// Returns true if fewer kinds of calls may be converted than before the process was connected to
+    /// another job.
+    pub(crate) fn is_restricted(&self) -> bool {
+        self.kinds.get() != kinds(&self.library, self.profile, self.standing)
     }
 
     /// Returns true if calls of this kind are left to the MPI library whatever their types are. Not
@@ -597,11 +610,12 @@ fn detect(f: &Functions, scope: &Opened, version: &str) -> Option<&'static Abi> 
     // SAFETY: the MPI library's function of that name, which may be called at any time.
     let abi_version = f.abi_version.and_then(|f| unsafe { queries::abi_version(f) });
     let file = object_of(scope.symbol(c"PMPI_Pack"));
-    let has_ompi_int = !scope.symbol(c"ompi_mpi_int").is_null();
-    match Abi::of(&Signs { has_ompi_int, abi_version, file: &file, version }) {
+    let has = |name| !scope.symbol(name).is_null();
+    let (has_ompi_int, has_mpir_dup_fn) = (has(c"ompi_mpi_int"), has(c"MPIR_Dup_fn"));
+    match Abi::of(&Signs { has_ompi_int, has_mpir_dup_fn, abi_version, file: &file, version }) {
         Ok(abi) => Some(abi),
         Err(what) => {
-            warn(format_args!("{what}; nothing is converted"));
+            warn(format_args!("{what}; its calls are not converted"));
             None
         }
     }

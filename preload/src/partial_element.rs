@@ -11,11 +11,12 @@
 //!   message comes in one piece. Of a longer message MPICH receives all bytes, from a length on
 //!   that depends on its transport. This module refuses longer messages too.
 //! * Intel MPI refuses the message if all elements of the receiver's type are of one basic type.
-//!   The error is `MPI_ERR_TRUNCATE`, or `MPI_ERR_TYPE` if the message was matched before. If the
+//!   The error is `MPI_ERR_TRUNCATE`, or `MPI_ERR_TYPE` if the message was matched before. Through
+//!   libfabric the error is always `MPI_ERR_TYPE`, and the status reports all bytes. If the
 //!   elements are of several basic types, Intel MPI receives all bytes.
 //!
-//! [`PartialElement`] in the profile of the MPI library contains the rule that this library
-//! follows.
+//! [`Host::partial_element`] is the rule that the MPI library follows with the transport of the job.
+//! If some ranks of the job share memory and others use libfabric, it is the rule of libfabric.
 
 use std::ffi::{c_int, c_void};
 
@@ -93,7 +94,9 @@ fn class(rule: PartialElement, abi: &Abi, t: &Datatype, origin: Origin) -> Optio
     match (rule, origin) {
         (_, Origin::File) | (PartialElement::Received, _) => None,
         (PartialElement::Refused, _) => Some(abi.err_type),
-        (PartialElement::RefusedOfOneType, Origin::Matched) => of_one_type(t).then_some(abi.err_type),
+        (PartialElement::ReportedOfOneType, _) | (PartialElement::RefusedOfOneType, Origin::Matched) => {
+            of_one_type(t).then_some(abi.err_type)
+        }
         (PartialElement::RefusedOfOneType, Origin::Named(_)) => of_one_type(t).then_some(abi.err_truncate),
     }
 }
@@ -104,7 +107,8 @@ fn class(rule: PartialElement, abi: &Abi, t: &Datatype, origin: Origin) -> Optio
 ///
 /// `bytes` is the number of received bytes of the last instance, and `before` the number of bytes
 /// of the instances before it. If the refused message was received on a named communicator, the
-/// number of bytes in its status is set to that of the whole elements.
+/// number of bytes in its status is set to that of the whole elements, unless the MPI library
+/// reports all bytes.
 ///
 /// # Safety
 /// `at` must point to the status of the receive.
@@ -117,13 +121,15 @@ pub(crate) unsafe fn examine(
     origin: Origin,
     at: *mut c_void,
 ) -> (u64, Option<RefusedMessage>) {
-    let (taken, rule) = (whole(t, bytes), host.profile.partial_element);
+    let (taken, rule) = (whole(t, bytes), host.partial_element);
     let refused = host.abi.filter(|_| taken < bytes).and_then(|abi| class(rule, abi, t, origin));
     let Some(class) = refused else { return (bytes, None) };
     let comm = match origin {
         Origin::Named(comm) => {
-            // SAFETY: `at` points to the status of the receive, as the caller promises.
-            unsafe { status::set_bytes(host, at, before + taken) };
+            if rule != PartialElement::ReportedOfOneType {
+                // SAFETY: `at` points to the status of the receive, as the caller promises.
+                unsafe { status::set_bytes(host, at, before + taken) };
+            }
             comm
         }
         Origin::Matched if host.profile.forgets_communicator => host.world,
@@ -200,6 +206,7 @@ mod tests {
             assert_eq!(of(PartialElement::Refused, Origin::Matched), Some(3));
             assert_eq!(of(PartialElement::RefusedOfOneType, Origin::Named(1)), one.then_some(14));
             assert_eq!(of(PartialElement::RefusedOfOneType, Origin::Matched), one.then_some(3));
+            assert_eq!(of(PartialElement::ReportedOfOneType, Origin::Named(1)), one.then_some(3));
             assert_eq!(class(PartialElement::Received, &OPEN_MPI, &t, Origin::Matched), None);
         }
     }

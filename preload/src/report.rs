@@ -24,7 +24,6 @@ use ddtc_hosts::report::{COUNTS, Report, TypeRow};
 use ddtc_hosts::tried::Standing;
 
 use crate::counted::{self, REFUSALS, Row, Rows, rows, short};
-use crate::eligible::is_beyond_trials;
 use crate::guard::{PANICS, guard};
 use crate::hook::HookReport;
 use crate::hooks::{self, hook};
@@ -245,12 +244,12 @@ fn sorted(rows: &Rows) -> Vec<&Row> {
 fn untried(host: &Host) -> Option<String> {
     match host.standing {
         _ if host.abi.is_none() || !host.profile.stages => None,
-        _ if !host.kinds.is_empty() && is_beyond_trials(host) => Some(
-            "messages are not converted in a process that is connected to another job: with the transport between jobs, fewer kinds of calls were right"
-                .to_owned(),
-        ),
-        Standing::Tried { .. } if !host.kinds.is_empty() => None,
-        standing => Some(standing.in_words(&host.library, !host.kinds.is_empty())),
+        _ if host.is_restricted() => Some(format!(
+            "converted in a process that is connected to another job: {}, which were right with the transport between jobs",
+            host.kinds.get()
+        )),
+        Standing::Tried { .. } if !host.kinds.get().is_empty() => None,
+        standing => Some(standing.in_words(&host.library, !host.kinds.get().is_empty())),
     }
 }
 
@@ -266,7 +265,7 @@ fn notes(host: &'static Host, unseen: bool, hook: &HookReport) -> Vec<String> {
     notes.extend(host.layers.notes().chain(layers::hidden(profiling_names())));
     notes.extend_from_slice(&hook.notes);
     let others = others().into_iter();
-    notes.extend(others.map(|v| format!("calls for a second MPI library are not converted: {v}")));
+    notes.extend(others.map(|v| format!("calls of this MPI library are not converted: {v}")));
     notes.extend(objects::bypass_reason().map(|why| format!("nonblocking calls are bypassed: {why}")));
     if reserve::is_short() {
         notes.push("memory ran out: since then all calls are bypassed".to_owned());

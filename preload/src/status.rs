@@ -108,6 +108,19 @@ impl Marked {
             !marked
         }
     }
+
+    /// Restores the field `MPI_ERROR` of a status of a received message. Calls that complete one
+    /// message leave this field unchanged (MPI 5.0, 3.2.5). Intel MPI over libfabric sets it to 0
+    /// in a blocking receive of a contiguous type, which staged bytes have (2021.12 and 2021.18).
+    ///
+    /// # Safety
+    /// As for [`Marked::written`].
+    pub(crate) unsafe fn restore_error(&self, abi: &Abi, status: *mut c_void) {
+        if let Mark::Source = self.mark {
+            // SAFETY: `self.old` holds a whole status, and the caller promises another.
+            unsafe { set_error(abi, status, error(abi, (&raw const self.old).cast())) }
+        }
+    }
 }
 
 /// Statuses of a call on an array of requests. They are the program's, or ddtc's own if the program

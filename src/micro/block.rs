@@ -3,8 +3,7 @@
 //! `WIDE` is the widest piece in bytes that the calling function's instruction set moves at once: 16, 32 or 64. Pieces may
 //! overlap inside the block, which reads and writes no byte outside it.
 
-use std::ptr;
-
+use super::piece::{aligned, four, piece};
 use super::registers::Registers;
 use super::run;
 
@@ -38,16 +37,6 @@ pub(super) unsafe fn run_time_by<I: Registers>(dst: *mut u8, src: *const u8, len
             _ => run_time::<16>(dst, src, len),
         }
     }
-}
-
-/// Copies one piece of `N` bytes; a load and a store where the instruction set has the width.
-///
-/// # Safety
-/// `N` bytes readable at `src`, writable at `dst`, not overlapping.
-#[inline(always)]
-pub(super) unsafe fn piece<const N: usize>(dst: *mut u8, src: *const u8) {
-    // SAFETY: as promised by the caller.
-    unsafe { ptr::copy_nonoverlapping(src, dst, N) }
 }
 
 /// The pieces of a block of `LEN` bytes, in order: offset and size, a power of two up to `WIDE`; then zeros.
@@ -181,40 +170,6 @@ pub(super) fn should_align<const WIDE: usize>(dst: *mut u8, len: usize) -> bool 
     WIDE >= 32 && len >= shortest && !dst.addr().is_multiple_of(WIDE)
 }
 
-/// Copies more than 192 bytes in pieces of `WIDE`, 32 or 64, stores aligned.
-///
-/// # Safety
-/// As [`run_time`], with `len > 192`.
-#[inline(always)]
-pub(super) unsafe fn aligned<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
-    debug_assert!(len > 192 && WIDE <= 64);
-    // SAFETY: all pieces begin at 0 or later and end at or before `len`: the first at 64, which is behind `at`, those of the loops where they look, the last ones at `len`.
-    unsafe {
-        let (mut at, off) = (0, dst.addr() % 64);
-        if off != 0 {
-            for first in (0..64).step_by(WIDE) {
-                piece::<WIDE>(dst.add(first), src.add(first));
-            }
-            at = 64 - off;
-        }
-        while at + 4 * WIDE <= len {
-            four::<WIDE>(dst.add(at), src.add(at));
-            at += 4 * WIDE;
-        }
-        if at == len {
-            return;
-        }
-        if const { WIDE == 32 } {
-            return four::<WIDE>(dst.add(len - 128), src.add(len - 128));
-        }
-        while at + WIDE <= len {
-            piece::<WIDE>(dst.add(at), src.add(at));
-            at += WIDE;
-        }
-        piece::<WIDE>(dst.add(len - WIDE), src.add(len - WIDE));
-    }
-}
-
 /// Copies a long block by a call, mostly of the C library's `memcpy`, which aligns its stores and, for very long blocks, does what the
 /// machine has for them (1 KiB in L1: 186 against 150 GB/s by pieces of 32 bytes; Sapphire Rapids).
 ///
@@ -255,18 +210,5 @@ unsafe fn small<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
         } else if len == 1 {
             piece::<1>(dst, src);
         }
-    }
-}
-
-/// # Safety
-/// `4 * WIDE` bytes readable at `src`, writable at `dst`, not overlapping.
-#[inline(always)]
-pub(super) unsafe fn four<const WIDE: usize>(dst: *mut u8, src: *const u8) {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        piece::<WIDE>(dst, src);
-        piece::<WIDE>(dst.add(WIDE), src.add(WIDE));
-        piece::<WIDE>(dst.add(2 * WIDE), src.add(2 * WIDE));
-        piece::<WIDE>(dst.add(3 * WIDE), src.add(3 * WIDE));
     }
 }

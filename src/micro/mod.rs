@@ -22,6 +22,7 @@ mod functions;
 mod isa;
 pub mod pairs;
 pub mod permute;
+mod piece;
 pub mod reduce;
 mod registers;
 pub mod resize;

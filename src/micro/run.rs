@@ -43,7 +43,7 @@ pub(crate) unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86 {
-    use super::super::block;
+    use super::super::piece;
     use crate::target::Family;
 
     /// Bytes up to which `memcpy` uses vectors everywhere.
@@ -75,7 +75,7 @@ mod x86 {
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn by_avx2(dst: *mut u8, src: *const u8, len: usize) {
         // SAFETY: as promised by the caller.
-        unsafe { block::aligned::<32>(dst, src, len) }
+        unsafe { piece::aligned::<32>(dst, src, len) }
     }
 
     /// Copies more than 192 bytes in pieces of 64, stores aligned.
@@ -85,7 +85,7 @@ mod x86 {
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn by_avx512(dst: *mut u8, src: *const u8, len: usize) {
         // SAFETY: as promised by the caller.
-        unsafe { block::aligned::<64>(dst, src, len) }
+        unsafe { piece::aligned::<64>(dst, src, len) }
     }
 }
 

@@ -7,7 +7,7 @@ use std::ptr;
 
 use super::cursor::Cursor;
 use super::isa::Isa;
-use super::{block, run};
+use super::{block, piece, run};
 
 /// Copies `n` blocks of `len` bytes, in order.
 ///
@@ -106,12 +106,12 @@ unsafe fn pieced<const COUNT: usize, const WIDE: usize>(
             macro_rules! steps {
                 ($($i:literal)*) => {$(
                     if const { $i + 1 < COUNT } {
-                        block::piece::<WIDE>(d.add($i * WIDE), s.add($i * WIDE));
+                        piece::piece::<WIDE>(d.add($i * WIDE), s.add($i * WIDE));
                     }
                 )*};
             }
             steps! { 0 1 2 3 4 5 6 7 8 }
-            block::piece::<WIDE>(d.add(last), s.add(last));
+            piece::piece::<WIDE>(d.add(last), s.add(last));
         }
         dst.advance(1);
         src.advance(1);
@@ -130,11 +130,11 @@ unsafe fn fours<const WIDE: usize>(mut dst: impl Cursor, mut src: impl Cursor, n
             let (d, s) = (dst.at(0), src.at(0).cast_const());
             // With 64 bytes `any` has looked at the first one.
             if const { WIDE == 32 } && block::should_align::<WIDE>(d, len) {
-                block::aligned::<WIDE>(d, s, len);
+                piece::aligned::<WIDE>(d, s, len);
             } else {
                 let mut at = 0;
                 while at < len {
-                    block::four::<WIDE>(d.add(at), s.add(at));
+                    piece::four::<WIDE>(d.add(at), s.add(at));
                     at += 4 * WIDE;
                 }
             }

@@ -3,7 +3,7 @@
 //! 1. a body lies before the operation that uses it, inside the vector;
 //! 2. table loops name columns;
 //! 3. unroll factors and trips are at least 1, and a loop moves on one side at least;
-//! 4. straight-line moves are of bytes, and at most [`MAX_MOVES`](super::MAX_MOVES) of them are in the whole plan, and as many legal ones
+//! 4. straight-line moves are of bytes, and at most [`MAX_MOVES`] of them are in the whole plan, and as many legal ones
 //!    as those can become;
 //! 5. phase `Legal`: every move is a power of two of at most 64 bytes; permutations are in that phase only, for targets with AVX-512;
 //! 6. a call goes the plan's way, copies or does what the plan's operation does to a value, by a micro-kernel of a level that the target

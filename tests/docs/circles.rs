@@ -135,7 +135,36 @@ pub(crate) fn graph_of(folder: &str, defined: bool) -> Graph {
     arrows(&texts.filter(|(_, text)| !text.is_empty()).collect(), defined)
 }
 
-/// The same of files that are given as module and code.
+/// Separates the inline modules of a text from it: returns the rest of the text, and each module
+/// with its own text. Modules for tests are left out. Sources are formatted, so that the brace that
+/// closes a module has the indentation of its first line.
+fn split_inline(module: &Path, text: &str) -> Vec<(Path, String)> {
+    let (mut rest, mut found) = (String::new(), Vec::new());
+    let mut lines = text.lines();
+    let mut before = "";
+    while let Some(line) = lines.next() {
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let [visibility @ .., "mod", name, "{"] = &words[..]
+            && visibility.iter().all(|word| word.starts_with("pub"))
+        {
+            let end = format!("{indent}}}");
+            let inside: String = lines.by_ref().take_while(|l| *l != end).map(|l| format!("{l}\n")).collect();
+            if before.trim() != "#[cfg(test)]" {
+                found.extend(split_inline(&[&module[..], &[(*name).to_owned()]].concat(), &inside));
+            }
+        } else {
+            rest += line;
+            rest.push('\n');
+        }
+        before = line;
+    }
+    found.push((module.clone(), rest));
+    found
+}
+
+/// Returns the arrows between files that are given as module and code. An arrow from or to an inline
+/// module counts for the file that contains the module.
 fn arrows(texts: &BTreeMap<Path, String>, defined: bool) -> Graph {
     let uses = |text: &str| -> Vec<(Path, String)> {
         let starts = text
@@ -143,12 +172,18 @@ fn arrows(texts: &BTreeMap<Path, String>, defined: bool) -> Graph {
             .filter(|&(at, _)| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'));
         starts.flat_map(|(at, _)| tree(&text[at + 4..])).collect()
     };
-    let used = texts.iter().map(|(module, text)| {
+    let modules: BTreeMap<Path, String> =
+        texts.iter().flat_map(|(module, text)| split_inline(module, text)).collect();
+    let used = modules.iter().map(|(module, text)| {
         (module.clone(), uses(text).into_iter().map(|(path, name)| (name, path)).collect())
     });
-    let names = Names { modules: texts.keys().cloned().collect(), used: used.collect() };
-    let mut graph = Graph::new();
-    for (module, text) in texts {
+    let names = Names { modules: modules.keys().cloned().collect(), used: used.collect() };
+    let file = |module: &Path| {
+        let parents = (0..=module.len()).rev().map(|n| module[..n].to_vec());
+        parents.into_iter().find(|parent| texts.contains_key(parent)).expect("a file")
+    };
+    let mut graph: Graph = texts.keys().map(|module| (module.clone(), BTreeSet::new())).collect();
+    for (module, text) in &modules {
         let mut named: Vec<Path> = uses(text).into_iter().map(|(path, _)| path).collect();
         for start in ["crate::", "super::", "self::"] {
             let at = text.match_indices(start).map(|(at, _)| at);
@@ -156,11 +191,9 @@ fn arrows(texts: &BTreeMap<Path, String>, defined: bool) -> Graph {
                 at.filter(|&at| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':'));
             named.extend(at.flat_map(|at| tree(&text[at..])).map(|(path, _)| path));
         }
-        let arrows = graph.entry(module.clone()).or_default();
-        arrows.extend(
-            named.iter().filter_map(|path| names.resolve(module, path, if defined { 0 } else { MOST })),
-        );
-        arrows.remove(module);
+        let from = file(module);
+        let to = named.iter().filter_map(|path| names.resolve(module, path, if defined { 0 } else { MOST }));
+        graph.get_mut(&from).unwrap().extend(to.map(|to| file(&to)).filter(|to| *to != from));
     }
     graph
 }
@@ -242,6 +275,15 @@ fn circles_of_files_are_found() {
     let through =
         [("", ""), ("a", "pub use b::X; use c::Z;"), ("a/b", "use super::Z;"), ("a/c", "use super::X;")];
     assert_eq!(by_hand(&through), ["a/b a/c"]);
+    // An inline module belongs to its file, and `super` in it is that file.
+    let inline =
+        "pub(crate) mod x {\n    mod y {\n        use super::super::super::b;\n    }\n    fn f() {}\n}\n";
+    let both = [("", "mod a; mod b;"), ("a", inline), ("b", "use crate::a::x::f;")];
+    assert_eq!(by_hand(&both), ["a b"]);
+    let inside = [("a", "mod x {\n    use super::z;\n}\nuse x::y;"), ("b", "use crate::a;")];
+    assert_eq!(by_hand(&inside), [""; 0]);
+    let for_tests = [("a", "#[cfg(test)]\nmod x {\n    use crate::b;\n}\n"), ("b", "use crate::a;")];
+    assert_eq!(by_hand(&for_tests), [""; 0]);
 }
 
 #[test]

@@ -40,12 +40,41 @@ fn must_exist(document: &str, path: &str) {
     assert!(root().join(path).exists(), "{document} mentions {path}, which does not exist");
 }
 
+/// The anchors of the headings of a document, as GitHub makes them: small letters, hyphens for
+/// spaces, no other punctuation.
+fn anchors(document: &str) -> BTreeSet<String> {
+    let mut fenced = false;
+    let headings = document.lines().filter_map(|line| {
+        fenced ^= line.starts_with("```");
+        let heading = line.trim_start_matches('#');
+        (heading.len() < line.len() && !fenced).then(|| heading.trim().to_lowercase())
+    });
+    let kept = |c: &char| c.is_alphanumeric() || " -_".contains(*c);
+    headings.map(|heading| heading.chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
+}
+
+#[test]
+fn headings_have_anchors() {
+    let text = "# One `type`, two\n```sh\n# three\n```\n## A-b\n";
+    assert_eq!(anchors(text), ["one-type-two", "a-b"].map(str::to_owned).into());
+}
+
+/// What somebody reads first is short enough to be read.
+#[test]
+fn the_way_in_has_at_most_60_kilobytes() {
+    let pages = ["README.md", "docs/GUIDE.md", "docs/ARCHITECTURE.md", "docs/GLOSSARY.md"];
+    let bytes: usize = pages.iter().map(|page| read(page).len()).sum();
+    assert!(bytes <= 60_000, "{pages:?} have {bytes} bytes");
+}
+
 #[test]
 fn documents_mention_no_missing_file() {
     for document in documents() {
         let text = read(&document);
+        // The changelog names files that its releases had.
+        let is_history = document == "CHANGELOG.md";
         for word in quoted(&text) {
-            if is_path(&word) {
+            if is_path(&word) && !is_history {
                 must_exist(&document, word.trim_end_matches('/'));
             }
         }
@@ -60,12 +89,18 @@ fn documents_mention_no_missing_file() {
         // Links: `[words](target)`, relative to the document's folder.
         let folder = document.rsplit_once('/').map_or("", |(f, _)| f);
         for rest in text.split("](").skip(1) {
-            let target = rest.split([')', '#']).next().unwrap();
-            if target.is_empty() || target.contains("://") {
+            let link = rest.split(')').next().unwrap();
+            if link.contains("://") {
                 continue;
             }
+            let (target, anchor) = link.split_once('#').unwrap_or((link, ""));
             let path = std::path::Path::new(folder).join(target);
-            must_exist(&document, path.to_str().unwrap());
+            let path = if target.is_empty() { document.as_str() } else { path.to_str().unwrap() };
+            must_exist(&document, path);
+            if !anchor.is_empty() {
+                let known = anchors(&read(path)).contains(anchor);
+                assert!(known, "{document} links to {link}, and {path} has no such heading");
+            }
         }
         // Bare names of documents in running text.
         for word in text.split(|c: char| !(c.is_alphanumeric() || "_-./".contains(c))) {
@@ -111,13 +146,16 @@ fn every_document_is_reachable_from_the_readme() {
 #[test]
 fn no_line_of_a_document_is_longer_than_160_characters() {
     let mut found = Vec::new();
-    let more = ["CHANGELOG.md", "python/README.md", "benches/record/README.md"].map(str::to_owned);
-    for document in documents().into_iter().chain(more) {
+    for document in documents() {
         // Tables have their rows on a line each, and what a program has printed is as it was.
         let (text, mut fenced) = (read(&document), false);
-        // Those of findings are what `ddtc check --mpi` writes.
-        let found_by_a_hunt = document.starts_with("docs/findings/") && !document.ends_with("README.md");
-        for (i, line) in text.lines().enumerate().take_while(|_| !found_by_a_hunt) {
+        // Programs write these pages.
+        let is_written = document.starts_with("docs/findings/") && !document.ends_with("README.md");
+        if is_written || ["benches/record/POLICY.md", "tests/runtime/record.md"].contains(&document.as_str())
+        {
+            continue;
+        }
+        for (i, line) in text.lines().enumerate() {
             fenced ^= line.starts_with("```");
             let as_it_is = fenced || line.starts_with('|') || line.starts_with("    ");
             if line.chars().count() > 160 && !as_it_is {

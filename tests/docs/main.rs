@@ -4,12 +4,12 @@
 
 mod api;
 mod circles;
-mod comments;
 mod examples;
 mod extending;
 mod figures;
 mod findings;
 mod fitted;
+mod glossary;
 mod guide;
 mod identities;
 mod kinds;

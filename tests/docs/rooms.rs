@@ -11,10 +11,10 @@ use crate::text::{files, hold, read, root};
 pub(crate) const SOURCES: [&str; 9] =
     ["src", "bench", "capi", "cli", "hosts", "hunt", "preload", "python", "yaksa"];
 
-/// Most lines of a source file.
+/// Maximum number of lines of code in a source file.
 const MAX_LINES: usize = 640;
 
-/// Most lines of a function.
+/// Maximum number of lines of code in a function.
 const MAX_FUNCTION: usize = 80;
 
 /// A row of the table of rooms.
@@ -221,17 +221,22 @@ fn stage_names_are_the_same_everywhere() {
     }
 }
 
+/// Returns true for a line of code, false for a comment or a blank line, which no limit counts.
+fn is_code(line: &str) -> bool {
+    !line.trim().is_empty() && !line.trim_start().starts_with("//")
+}
+
 #[test]
 fn files_are_short() {
     for folder in SOURCES.into_iter().chain(["tests"]) {
         for file in files(folder, "rs") {
-            let lines = read(&file).lines().count();
-            assert!(lines <= MAX_LINES, "{file} has {lines} lines: split it");
+            let lines = read(&file).lines().filter(|line| is_code(line)).count();
+            assert!(lines <= MAX_LINES, "{file} has {lines} lines of code: split it");
         }
     }
 }
 
-/// Lines of the functions of a text, by their names.
+/// Lines of code of the functions of a text, by their names.
 fn functions(text: &str) -> Vec<(&str, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let begins = |line: &str| -> Option<usize> {
@@ -250,7 +255,7 @@ fn functions(text: &str) -> Vec<(&str, usize)> {
         let opens = lines[i..].iter().find(|l| l.ends_with('{') || l.ends_with(';') || l.ends_with('}'));
         if opens.is_some_and(|l| l.ends_with('{')) {
             let length = lines[i..].iter().position(|l| end(&l)).unwrap_or(0) + 1;
-            found.push((name, length));
+            found.push((name, lines[i..i + length].iter().filter(|line| is_code(line)).count()));
         }
     }
     found
@@ -258,13 +263,13 @@ fn functions(text: &str) -> Vec<(&str, usize)> {
 
 #[test]
 fn functions_are_short() {
-    let text = "pub(crate) unsafe fn a(\n    b: u8,\n) {\n    c();\n}\nfn d();\n    const fn e() {\n    }\n// fn f() {\n";
+    let text = "pub(crate) unsafe fn a(\n    b: u8,\n) {\n\n    // Why.\n    c();\n}\nfn d();\n    const fn e() {\n    }\n// fn f() {\n";
     assert_eq!(functions(text), [("a", 5), ("e", 2)]);
     let mut seen = 0;
     for file in SOURCES.into_iter().flat_map(|folder| files(folder, "rs")) {
         if !file.contains("/tests/") && !file.ends_with("tests.rs") {
             for (name, length) in functions(&read(&file)) {
-                assert!(length <= MAX_FUNCTION, "{file}: {name} has {length} lines: take it apart");
+                assert!(length <= MAX_FUNCTION, "{file}: {name} has {length} lines of code: take it apart");
                 seen += 1;
             }
         }

@@ -13,10 +13,12 @@ pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// README.md and everything in docs/, by path from the root, in order.
+/// All Markdown files, by path from the root.
 pub(crate) fn documents() -> Vec<String> {
-    let mut found = files("docs", "md");
-    found.insert(0, "README.md".to_owned());
+    let mut found = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(str::to_owned).to_vec();
+    for folder in ["docs", "benches", "packaging", "python", "tests"] {
+        found.extend(files(folder, "md"));
+    }
     found
 }
 

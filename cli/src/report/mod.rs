@@ -3,7 +3,7 @@
 //!
 //! `ddtc check --mpi` writes each finding into a folder as soon as it has it. [`record`] reads this
 //! folder, even if the run was interrupted, and `page` writes `report.html`, which needs no other
-//! file. `ddtc check --mpi` calls [`write`] at its end, and the verb writes both files again. With
+//! file. `ddtc check --mpi` calls [`write()`] at its end, and the verb writes both files again. With
 //! `--program`, the verb prints a published program as one file, with the parts of the shared
 //! `finding.h` that it needs.
 
@@ -42,7 +42,7 @@ pub(crate) struct Args {
 /// Runs the verb.
 ///
 /// # Errors
-/// As for [`write`]; also if a program or its `finding.h` cannot be read, or standard output cannot
+/// As for [`write()`]; also if a program or its `finding.h` cannot be read, or standard output cannot
 /// be written.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(program) = &args.program {
@@ -67,7 +67,7 @@ fn standalone(program: &Path) -> Result<String, String> {
     })
 }
 
-/// Result of [`write`].
+/// Result of [`write()`].
 #[derive(Debug)]
 pub(crate) struct Written {
     /// Path of the page.

@@ -5,7 +5,8 @@
 //! library (a `Host`) then serves every call. While several MPI libraries are loaded, or none is in
 //! use, the pointer is null, and each call searches for the MPI library of its caller. Only calls
 //! to the MPI library that was found first are converted. Calls to any other MPI library are passed
-//! on unchanged.
+//! on unchanged. A library with an unknown ABI never counts as the first one, because it may be a
+//! wrapper (MPItrampoline) that calls another MPI library in the same process.
 //!
 //! The registry keeps no MPI library loaded, because a plugin may load its own MPI library,
 //! finalize it and unload it. Records of MPI libraries are never freed. If the first MPI library is
@@ -41,7 +42,8 @@ static OTHER: AtomicRef<Host> = AtomicRef::none();
 /// passes its calls on unchanged. Null until the first call of the child.
 static HANDING_ON: AtomicRef<Host> = AtomicRef::none();
 
-/// Record of the MPI library that was found first, the only one whose calls are converted.
+/// Record of the first MPI library with a known ABI that was found, the only one whose calls are
+/// converted. The comments of this module call it the MPI library that was found first.
 static FIRST: First = First { made: Awaited::new(), host: UnsafeCell::new(MaybeUninit::uninit()) };
 /// True once the MPI library that was found first is known to have been unloaded.
 static FIRST_IS_GONE: AtomicBool = AtomicBool::new(false);
@@ -82,20 +84,13 @@ impl First {
         unsafe { (*self.host.get()).assume_init_ref() }
     }
 
-    fn get_or_init(&'static self, make: impl FnOnce() -> Host) -> &'static Host {
+    /// Keeps `host` as the record, if there is none yet.
+    fn set(&'static self, host: Host) {
         self.made.get_or_init(|| {
-            end_by_panics();
-            let host = make();
-            // `make` may have run code of the program that forked, and the child may have written
-            // the record in the meantime.
-            if self.made.get().is_none() {
-                // SAFETY: `made` is not set, so no reference to the record exists, and only this
-                // thread is in the closure of `made.get_or_init`.
-                unsafe { (*self.host.get()).write(host) };
-            }
+            // SAFETY: `made` is not set, so no reference to the record exists, and only this thread
+            // is in the closure of `made.get_or_init`.
+            unsafe { (*self.host.get()).write(host) };
         });
-        // SAFETY: `get_or_init` has returned, so `made` is set and the record was written.
-        unsafe { self.get_unchecked() }
     }
 }
 
@@ -209,11 +204,26 @@ pub(crate) fn host_of_caller() -> Option<&'static Host> {
 /// Returns the record of the MPI library that is found in a scope, and makes the record if there is
 /// none yet.
 fn described(scope: &Opened) -> &'static Host {
-    let first = FIRST.get_or_init(|| Host::in_scope(scope, true));
+    end_by_panics();
     static HAND_ON: fn() = hand_on;
     when_inconsistent(&HAND_ON);
     let place = Place::of(scope);
-    if !first_is_gone() {
+    let known = || OTHERS.lock().iter().copied().find(|other| other.place == place);
+    if let Some(known) = known() {
+        return known;
+    }
+    let mut unconvertible = None;
+    if FIRST.get().is_none() {
+        let host = Host::in_scope(scope, true);
+        // A library with an unknown ABI may be a wrapper around the library whose calls are
+        // converted, as MPItrampoline is.
+        if host.abi.is_some() {
+            FIRST.set(host);
+        } else {
+            unconvertible = Some(host);
+        }
+    }
+    if let Some(first) = FIRST.get().filter(|_| !first_is_gone()) {
         let here = first.place == place;
         if if here { first.is_another_copy() } else { !first.place.is_loaded() } {
             FIRST_IS_GONE.store(true, Ordering::Release);
@@ -221,11 +231,8 @@ fn described(scope: &Opened) -> &'static Host {
             return first;
         }
     }
-    let known = || OTHERS.lock().iter().copied().find(|other| other.place == place);
-    if let Some(known) = known() {
-        return known;
-    }
-    let made: &'static Host = Box::leak(Box::new(Host::in_scope(scope, false)));
+    let made: &'static Host =
+        Box::leak(Box::new(unconvertible.unwrap_or_else(|| Host::in_scope(scope, false))));
     // Another thread may have added a record of this MPI library meanwhile.
     known().unwrap_or_else(|| {
         OTHERS.lock().push(made);

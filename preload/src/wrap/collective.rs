@@ -69,7 +69,7 @@ impl Collective {
             // `covered` also examines Fortran bindings that were loaded since its last call.
             When::Once(request) => !request.is_null() && covered(host),
             When::Persistent(request) => {
-                !request.is_null() && host.kinds.has(Kind::Persistent) && covered(host)
+                !request.is_null() && host.kinds.get().has(Kind::Persistent) && covered(host)
             }
         });
         if group.is_some() {

@@ -197,7 +197,8 @@ unsafe fn receive<N: Count>(
 /// Returns false if messages may be converted under this MPI library, but not those of exchanges. Returns
 /// true if no message may be converted, because then the decision about each buffer bypasses it.
 fn may_exchange(host: &Host) -> bool {
-    host.kinds.has(Kind::Exchanges) || !host.kinds.has(Kind::Messages)
+    let kinds = host.kinds.get();
+    kinds.has(Kind::Exchanges) || !kinds.has(Kind::Messages)
 }
 
 /// # Safety

@@ -58,7 +58,7 @@ pub unsafe extern "C-unwind" fn MPI_Intercomm_create(
     let Some(theirs) = host.next.intercomm_create else { return missing(host) };
     // SAFETY: the arguments are the program's, unchanged.
     let code = unsafe { theirs(comm, leader, peer, remote_leader, tag, intercomm) };
-    if code == 0 && host.abi.is_some() && !host.converts_beyond {
+    if code == 0 && host.abi.is_some() && host.kinds.get() != host.kinds_beyond {
         // SAFETY: the MPI library has written the handle of the new communicator.
         let made = unsafe { handle_at(host, intercomm) };
         let _inside = Inside::enter();

@@ -109,7 +109,11 @@ fn unknown_hosts_and_foreign_packing_are_left_alone() {
             .arg(&folder),
     );
     for (version, tool, line) in [
-        ("Nobody's MPI 1.0", "3 4 5 6", "unknown MPI library 'Nobody's MPI 1.0'; nothing is converted"),
+        (
+            "Nobody's MPI 1.0",
+            "3 4 5 6",
+            "unknown MPI library 'Nobody's MPI 1.0'; its calls are not converted",
+        ),
         (
             "MPICH Version: 9.9",
             "13 20 6 6",

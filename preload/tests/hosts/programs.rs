@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::setup::{Host, Run, hosts, lossy, numbers, report, scratch, sources, succeed};
+use crate::setup::{Host, Run, hosts, lossy, numbers, report, reports, scratch, sources, succeed};
 
 /// Output of a program with the library, and its report.
 fn with(
@@ -188,11 +188,48 @@ fn two_mpi_libraries_serve_their_own_callers() {
         let (text, errors) = run.env("DDTC_REPORT", &file).text();
         assert_eq!(text, "wrong 0\n", "{first:?} {second:?} {errors}");
         let text = fs::read_to_string(&file).unwrap();
-        assert!(text.contains("\"calls for a second MPI library are not converted"), "{text}");
+        assert!(text.contains("\"calls of this MPI library are not converted"), "{text}");
         let said = report(&text);
         assert_eq!((said["messages_unpacked"], said["panics"]), (63, 0), "{first:?} {second:?} {said:?}");
         fs::remove_dir_all(folder).unwrap();
     }
+}
+
+/// A wrapper around an MPI library has an ABI that nobody knows, and calls of the wrapper reach ddtc first. They are handed on. The calls that the wrapper
+/// makes are converted, even if it binds them to its MPI library (`RTLD_DEEPBIND`).
+#[test]
+fn calls_inside_a_wrapper_around_an_mpi_library_are_converted() {
+    let (folder, mpich) = (scratch("trampoline"), Host::Mpich);
+    let inner = mpich.compile("trampoline", &["-DINNER", "-shared", "-fPIC"]);
+    let (outer, module, program) =
+        (folder.join("libouter.so"), folder.join("module.so"), folder.join("twompi"));
+    let cc = |source: &str, flags: &[&str], out: &Path, more: &[&Path]| {
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-Wall"])
+            .args(flags)
+            .arg("-o")
+            .arg(out)
+            .arg(sources().join(source))
+            .args(more)
+            .arg("-ldl");
+        succeed(&mut cc, "a C compiler (cc) is needed: install gcc");
+    };
+    cc("trampoline.c", &["-DOUTER", "-shared", "-fPIC"], &outer, &[]);
+    cc("trampoline.c", &["-DMODULE", "-shared", "-fPIC"], &module, &[&outer]);
+    cc("twompi.c", &[], &program, &[]);
+    for binding in ["first", "deep"] {
+        let run =
+            mpich.ranks(2, &program).arg(&module).preload().env("INNER", &inner).env("BINDING", binding);
+        let run = run.env("DDTC_POLICY", "all").env("DDTC_REPORT", folder.join("report%r.json"));
+        let (text, errors) = run.text();
+        assert_eq!(text, "module 1: right\nmodule 1: right\n", "{binding} {errors}");
+        assert!(errors.contains("unknown MPI library 'A wrapper around MPICH"), "{binding} {errors}");
+        for said in reports(&folder, 2) {
+            let counts = [said["messages_packed"], said["messages_unpacked"], said["panics"]];
+            assert_eq!(counts, [100, 100, 0], "{binding} {said:?}");
+        }
+    }
+    fs::remove_dir_all(folder).unwrap();
 }
 
 /// Answers for calls that Open MPI 5.0 lacks: an inactive request counts as a complete one, because it does not tell the two apart.

@@ -24,12 +24,13 @@ use std::arch::aarch64::{
 };
 
 use super::{Neon, permute, transpose};
+use crate::micro::Direction;
 use crate::micro::cursor::{Cursor, Dense, Strided};
 use crate::micro::isa::Code;
 use crate::micro::permute::table::{Function, Granule};
+use crate::micro::piece::piece;
 use crate::micro::transpose::pieces::in_pieces;
 use crate::micro::units::{Reverse, places};
-use crate::micro::{Direction, block};
 
 impl Code for Neon {
     #[inline(always)]
@@ -247,10 +248,10 @@ unsafe fn pack_beyond<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, 
             unsafe {
                 let (d, s) = (d.at(u), s.at(u));
                 match const { LEN.next_power_of_two() } {
-                    4 => block::piece::<4>(d, s),
-                    8 => block::piece::<8>(d, s),
-                    16 => block::piece::<16>(d, s),
-                    _ => block::piece::<32>(d, s),
+                    4 => piece::<4>(d, s),
+                    8 => piece::<8>(d, s),
+                    16 => piece::<16>(d, s),
+                    _ => piece::<32>(d, s),
                 }
             }
         }
