@@ -54,7 +54,7 @@ extern "C" {
 
 /* ---- Types ------------------------------------------------------------------------------------------------------ */
 
-/* MPI_Datatype, MPI_Aint and MPI_Count of the MPI 5.0 ABI. */
+/* These types are MPI_Datatype, MPI_Aint and MPI_Count of the MPI 5.0 ABI. */
 typedef struct MPI_ABI_Datatype *ddtc_datatype;
 typedef intptr_t ddtc_aint;
 typedef int64_t ddtc_count;
@@ -120,14 +120,14 @@ enum {
     DDTC_COMBINER_F90_INTEGER = 115,
     DDTC_COMBINER_RESIZED = 116,
     DDTC_COMBINER_VALUE_INDEX = 117,
-    /* Combiners of the MPI-1 constructors as Fortran called them, with INTEGER addresses. The ABI
-     * defines no values for them; these are ddtc's own. */
+    /* Combiners of the MPI-1 constructors in the form in which Fortran called them, with INTEGER
+     * addresses. The ABI defines no values for these combiners; the values are ddtc's own. */
     DDTC_COMBINER_HVECTOR_INTEGER = 20105,
     DDTC_COMBINER_HINDEXED_INTEGER = 20107,
     DDTC_COMBINER_STRUCT_INTEGER = 20110
 };
 
-/* Combiners that ddtc_type_envelope returns, with values of ddtc's own. */
+/* Combiners that ddtc_type_envelope returns. The values are ddtc's own. */
 enum {
     DDTC_BASIC = 1501,
     DDTC_CONTIG = 1502,
@@ -210,13 +210,14 @@ enum {
 #define DDTC_TYPE_REAL16 ((ddtc_datatype)0x2e2)
 #define DDTC_TYPE_COMPLEX16 ((ddtc_datatype)0x2e3)
 #define DDTC_TYPE_COMPLEX32 ((ddtc_datatype)0x2eb)
-/* Bound markers of MPI-1, which the ABI lacks. They have size 0 and only set bounds. */
+/* Bound markers of MPI-1, which the ABI lacks. They are types of size 0 that only set a bound. */
 #define DDTC_TYPE_LB ((ddtc_datatype)0xf00)
 #define DDTC_TYPE_UB ((ddtc_datatype)0xf01)
 
 /* ---- Library: version, configuration, hooks, errors ------------------------------------------------------------- */
 
-/* Version of the library that the program is linked with; DDTC_VERSION_* are the header's. */
+/* Return the version of the library that the program is linked with. The constants DDTC_VERSION_*
+ * are the version of this header. */
 int ddtc_version(int *major, int *minor, int *patch);
 const char *ddtc_version_string(void);
 
@@ -224,49 +225,53 @@ enum { DDTC_MODE_OFF = 0, DDTC_MODE_INTERPRET = 1, DDTC_MODE_LAZY = 2, DDTC_MODE
 enum { DDTC_TARGET_BASELINE = 0, DDTC_TARGET_AVX2 = 1, DDTC_TARGET_AVX512 = 2, DDTC_TARGET_NEON = 3 };
 
 typedef struct ddtc_config {
-    /* sizeof(ddtc_config). The caller sets it, also before ddtc_config_get. */
+    /* Set by the caller to sizeof(ddtc_config), also before ddtc_config_get. */
     size_t struct_size;
-    /* What a commit does, a DDTC_MODE_ constant. OFF: nothing is prepared, and calls
+    /* When datatypes are compiled, a DDTC_MODE_ constant. OFF: nothing is prepared, and calls
      * follow the type map. INTERPRET: layouts are interpreted, and never compiled. LAZY: a layout
-     * is compiled once it has been used enough. COMMIT: layouts are compiled at commit. */
+     * is compiled once one of its directions has moved lazy_threshold bytes. COMMIT: layouts are
+     * compiled at commit. */
     int mode;
-    /* CPU level of compiled code, a DDTC_TARGET_ constant; by default the highest of the
+    /* CPU level of compiled code, a DDTC_TARGET_ constant. The default is the highest level of the
      * machine. */
     int target;
-    /* Whether a commit compiles unpack, too, instead of leaving it to the first use. */
+    /* Whether a commit compiles unpack as well as pack. Otherwise unpack is compiled at its first
+     * use. */
     int both_directions;
     /* Whether to verify the result of every compiler stage, and to compare every pack, unpack and
-     * range with what the type map defines. Kernels that are called by their entry are not
+     * range with what the type map defines. Direct calls of the entry of a ddtc_kernel are not
      * compared. */
     int check;
-    /* Bytes that one direction of a layout has to move in mode LAZY before it is compiled. */
+    /* In mode LAZY, the number of bytes that one direction (pack or unpack) of a layout has to move
+     * before it is compiled. */
     uint64_t lazy_threshold;
-    /* Bytes that the cache may keep in addition to what committed types hold. */
+    /* Number of bytes that the cache may use for layouts that no committed type uses any more. */
     uint64_t cache_bytes;
-    /* Bytes of executable memory. Once they are used up, layouts are interpreted. */
+    /* Maximum number of bytes of executable memory. Once they are used up, further layouts are
+     * interpreted. */
     uint64_t arena_bytes;
-    /* Threads for one pack or unpack of parallel_bytes or more; with 1, the default, none is
-     * started. */
+    /* Number of threads for one pack or unpack of at least parallel_bytes bytes. With 1, the
+     * default, no thread is started. */
     uint64_t threads;
-    /* Packed bytes from which on a call is split over threads. */
+    /* Number of packed bytes from which on a call is split over threads. */
     uint64_t parallel_bytes;
-    /* Packed bytes from which on a pack uses stores that bypass the caches; never with UINT64_MAX,
-     * the default. */
+    /* Number of packed bytes from which on a pack uses stores that bypass the caches. With
+     * UINT64_MAX, the default, it never does. */
     uint64_t stream_bytes;
 } ddtc_config;
 
-/* Read and set the configuration that later commits use; types that are committed already keep
- * theirs. A caller that was built with the header of an earlier version passes the size of its own,
- * shorter structure in struct_size, and the fields that it lacks keep their values. Any other
- * struct_size is DDTC_ERR_ARG. */
+/* Read and set the configuration that later commits use. Types that are already committed keep the
+ * configuration with which they were committed. A caller that was built with the header of an
+ * earlier version passes the size of its own, shorter structure in struct_size, and the fields that
+ * this structure lacks keep their values. Any other struct_size is DDTC_ERR_ARG. */
 int ddtc_config_get(ddtc_config *config);
 int ddtc_configure(const ddtc_config *config);
 
-/* Sets where the library gets its memory from, except for executable pages. `alloc` returns null on
- * failure; `free` receives the size and alignment that `alloc` was called with. This must be the
- * first call of the process into the library: once anything was allocated it returns DDTC_ERR_OTHER
- * and changes nothing. Both functions may be called from any thread. They must neither call the
- * library nor fork. */
+/* Sets the functions from which the library gets its memory, except for executable pages. `alloc`
+ * returns null on failure; `free` receives the size and alignment that `alloc` was called with.
+ * This must be the first call of the process into the library: once anything was allocated it
+ * returns DDTC_ERR_OTHER and changes nothing. Both functions may be called from any thread. They
+ * must neither call the library nor fork. */
 typedef struct ddtc_allocator {
     void *(*alloc)(void *context, size_t size, size_t alignment);
     void (*free)(void *context, void *pointer, size_t size, size_t alignment);
@@ -282,20 +287,21 @@ enum { DDTC_LOG_ERROR = 1, DDTC_LOG_WARN = 2, DDTC_LOG_INFO = 3, DDTC_LOG_DEBUG 
 typedef void ddtc_log_function(void *context, int level, const char *line);
 int ddtc_set_log(ddtc_log_function *log, void *context, int level);
 
-/* Writes the message for a code. If the last failure in this thread had that code, it is the
- * message of that failure; for a code that the program added, it is the program's string; otherwise
- * it describes the class. `string` has room for DDTC_MAX_ERROR_STRING bytes; `resultlen` receives
- * the length without the NUL. */
+/* Writes the message for an error code. If the last failure in this thread had that code, this is
+ * the message of the failure. If the program added the code, it is the string that the program gave
+ * to the code. Otherwise it describes the class of the code. `string` has room for
+ * DDTC_MAX_ERROR_STRING bytes; `resultlen` receives the length without the NUL. */
 int ddtc_error_string(int code, char *string, int *resultlen);
 /* Returns the class of a code. Codes that a user's callback returned are of class DDTC_ERR_OTHER,
  * unless the program added them. */
 int ddtc_error_class(int code, int *errorclass);
 
-/* Error classes, codes and strings that the program adds (MPI 5.0, 9.5). Their numbers are above
- * MPI_ERR_LASTCODE, and no number is given out twice. A code belongs to a class of the program's or
- * of MPI's. Its string is empty until one is added, and is truncated to DDTC_MAX_ERROR_STRING bytes
- * including the NUL. A string must be removed before its code, and all codes before their class;
- * anything else is DDTC_ERR_ARG. */
+/* Add and remove error classes, codes and strings of the program (MPI 5.0, 9.5). The numbers of
+ * added classes and codes are above MPI_ERR_LASTCODE, and no number is given out twice. A code may
+ * belong to a class of MPI or to one that the program added. The string of a code is empty until
+ * one is added, and is truncated to DDTC_MAX_ERROR_STRING bytes including the NUL. The string of a
+ * code must be removed before the code, and all codes of a class before the class; any other order
+ * is DDTC_ERR_ARG. */
 int ddtc_error_add_class(int *errorclass);
 int ddtc_error_add_code(int errorclass, int *errorcode);
 int ddtc_error_add_string(int errorcode, const char *string);
@@ -349,19 +355,20 @@ int ddtc_type_create_darray_c(int size, int rank, int ndims, const ddtc_count gs
                               ddtc_datatype *newtype);
 int ddtc_type_create_resized(ddtc_datatype oldtype, ddtc_aint lb, ddtc_aint extent, ddtc_datatype *newtype);
 int ddtc_type_create_resized_c(ddtc_datatype oldtype, ddtc_count lb, ddtc_count extent, ddtc_datatype *newtype);
-/* Constructors of MPI-1 as Fortran called them: addresses are INTEGERs, and the combiners are
- * DDTC_COMBINER_*_INTEGER. */
+/* Constructors of MPI-1 in the form in which Fortran called them: addresses are INTEGERs, and the
+ * combiners are DDTC_COMBINER_*_INTEGER. */
 int ddtc_type_hvector_integer(int count, int blocklength, int stride, ddtc_datatype oldtype, ddtc_datatype *newtype);
 int ddtc_type_hindexed_integer(int count, const int blocklengths[], const int displacements[], ddtc_datatype oldtype,
                                ddtc_datatype *newtype);
 int ddtc_type_struct_integer(int count, const int blocklengths[], const int displacements[],
                              const ddtc_datatype types[], ddtc_datatype *newtype);
-/* Predefined types without names. Equal arguments give equal handles, which are never freed and
- * need no commit. */
+/* Return predefined types that have no names. Equal arguments give equal handles, which are never
+ * freed and need no commit. */
 int ddtc_type_create_f90_real(int p, int r, ddtc_datatype *newtype);
 int ddtc_type_create_f90_complex(int p, int r, ddtc_datatype *newtype);
 int ddtc_type_create_f90_integer(int r, ddtc_datatype *newtype);
-/* Sets `pair` to DDTC_DATATYPE_NULL if the two named types form no pair type. */
+/* Returns the pair type of a value type and an index type. Sets `pair` to DDTC_DATATYPE_NULL if the
+ * two are named types that form no pair type. */
 int ddtc_type_get_value_index(ddtc_datatype value, ddtc_datatype index, ddtc_datatype *pair);
 int ddtc_type_match_size(int typeclass, int size, ddtc_datatype *datatype);
 /* Builds a type from the text notation of docs/SEMANTICS.md, such as "vector(3, 1, 2, int)". */
@@ -369,17 +376,18 @@ int ddtc_type_parse(const char *text, ddtc_datatype *newtype);
 
 /* ---- Life of a type --------------------------------------------------------------------------------------------- */
 
-/* Makes a new handle with the same type map. Attributes are copied by their copy callbacks, the
- * committed state and the compiled code are shared, and the name is empty. A dup of a predefined
- * type is committed. If a copy callback fails, its code is returned, the copies that were already
- * made are deleted, and newtype is DDTC_DATATYPE_NULL. */
+/* Makes a new handle with the same type map. Attributes are copied by their copy callbacks. The new
+ * type shares the committed state and the compiled code, and its name is empty. The duplicate of a
+ * predefined type is committed. If a copy callback fails, its code is returned, the copies that
+ * were already made are deleted, and newtype is DDTC_DATATYPE_NULL. */
 int ddtc_type_dup(ddtc_datatype oldtype, ddtc_datatype *newtype);
-/* Commits a type, compiling it as the configuration says. A type that is committed already stays
- * as it is. */
+/* Commits a type, and compiles it if the configuration says so. A type that is already committed is
+ * not changed. */
 int ddtc_type_commit(ddtc_datatype *datatype);
-/* Frees a type: runs the delete callbacks of its attributes, the last one set first, and sets the
- * handle to DDTC_DATATYPE_NULL. Types built from this one live on. If a callback fails, its code is
- * returned; the attributes deleted before it are gone, the others and the handle stay. */
+/* Frees a type: runs the delete callbacks of its attributes, beginning with the attribute that was
+ * set last, and sets the handle to DDTC_DATATYPE_NULL. Types that were built from this one remain
+ * valid. If a callback fails, its code is returned; the attributes that were deleted before it are
+ * gone, and the others and the handle stay. */
 int ddtc_type_free(ddtc_datatype *datatype);
 
 /* ---- Queries (MPI 5.0, 5.1.7 to 5.1.9, 3.2.5) ---------------------------------------------------
@@ -393,18 +401,19 @@ int ddtc_type_get_extent_x(ddtc_datatype datatype, ddtc_count *lb, ddtc_count *e
 int ddtc_type_get_true_extent(ddtc_datatype datatype, ddtc_aint *lb, ddtc_aint *extent);
 int ddtc_type_get_true_extent_c(ddtc_datatype datatype, ddtc_count *lb, ddtc_count *extent);
 int ddtc_type_get_true_extent_x(ddtc_datatype datatype, ddtc_count *lb, ddtc_count *extent);
-/* Number of basic elements (get_elements) and of whole instances (get_count) in `bytes` received
- * bytes; DDTC_UNDEFINED if the bytes end inside an element or an instance. A pair type counts as
- * two elements. */
+/* Return the number of basic elements (get_elements) or of whole instances (get_count) in `bytes`
+ * received bytes. The result is DDTC_UNDEFINED if the bytes end inside an element or an instance,
+ * respectively. A pair type counts as two elements. */
 int ddtc_get_elements(ddtc_datatype datatype, ddtc_count bytes, int *count);
 int ddtc_get_elements_c(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *count);
 int ddtc_get_elements_x(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *count);
 int ddtc_get_count(ddtc_datatype datatype, ddtc_count bytes, int *count);
 int ddtc_get_count_c(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *count);
 int ddtc_get_count_x(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *count);
-/* Returns the size in bytes of the first `elements` basic elements, as a status records it (MPI
- * 5.0, 13.3): the inverse of get_elements. DDTC_ERR_COUNT if `elements` is negative, or if it is
- * not 0 for a type without data; DDTC_ERR_VALUE_TOO_LARGE if the number of bytes does not fit. */
+/* Returns the size in bytes of the first `elements` basic elements, which a status records (MPI
+ * 5.0, 13.3). This is the inverse of get_elements. DDTC_ERR_COUNT if `elements` is negative, or if
+ * it is not 0 for a type without data; DDTC_ERR_VALUE_TOO_LARGE if the number of bytes does not
+ * fit. */
 int ddtc_elements_size(ddtc_datatype datatype, ddtc_count elements, ddtc_count *bytes);
 /* Set and get the name of a type. At most DDTC_MAX_OBJECT_NAME - 1 bytes of a name are kept, so
  * `name` of get_name needs room for DDTC_MAX_OBJECT_NAME. Predefined types that have a name in MPI
@@ -433,8 +442,9 @@ int ddtc_type_to_wire(ddtc_datatype datatype, void *wire, ddtc_count room, ddtc_
 int ddtc_type_from_wire(const void *wire, ddtc_count size, ddtc_datatype *newtype);
 
 /* Compares the type signature of count1 instances of type1 with that of count2 instances of type2.
- * A pair type is two elements. `index` is the first element that differs, counted from 0, or -1.
- * The result is UNKNOWN if that element is MPI_BYTE or MPI_PACKED in one of the two. */
+ * A pair type is two elements. `index` receives the number of the first element that differs,
+ * counted from 0, or -1 if there is none. The result is DDTC_SIGNATURE_UNKNOWN if that element is
+ * MPI_BYTE or MPI_PACKED in one of the two. */
 enum {
     DDTC_SIGNATURE_EQUAL = 0,
     DDTC_SIGNATURE_FIRST_IS_PREFIX = 1,
@@ -446,7 +456,8 @@ int ddtc_signature_compare(ddtc_count count1, ddtc_datatype type1, ddtc_count co
                            ddtc_count *index);
 /* Returns a hash of the first `elements` basic elements of `count` instances. Equal sequences have
  * the same hash on every machine. The hash is 0 if one of the elements is MPI_BYTE or MPI_PACKED;
- * treat 0 as equal to every hash. More elements than there are is DDTC_ERR_TRUNCATE. */
+ * treat 0 as equal to every hash. It is DDTC_ERR_TRUNCATE if `elements` is more than the instances
+ * have. */
 int ddtc_signature_hash(ddtc_count count, ddtc_datatype datatype, ddtc_count elements, uint64_t *hash);
 
 /* ---- Addresses (MPI 5.0, 5.1.5, 5.1.12) ------------------------------------------------------------------------- */
@@ -455,11 +466,12 @@ ddtc_aint ddtc_aint_add(ddtc_aint base, ddtc_aint displacement);
 ddtc_aint ddtc_aint_diff(ddtc_aint a, ddtc_aint b);
 
 /* ---- Decoding (MPI 5.0, 5.1.13) -----------------------------------------------------------------
- * Array lengths and the placement of arguments are those of MPI's tables. Asking for the contents
- * of a named type is DDTC_ERR_TYPE, and so is decoding a type that a _c constructor built by the
- * small forms. A max_ argument below the number that the envelope returned is DDTC_ERR_ARG. Derived
- * types in array_of_datatypes are new references; predefined ones are equal handles. A call costs
- * one copy of each array. */
+ * The lengths of the arrays and the order of the arguments in them are those of MPI's tables.
+ * Asking for the contents of a named type is DDTC_ERR_TYPE. So is a call of ddtc_type_get_envelope
+ * or ddtc_type_get_contents for a type that a _c constructor built. If a max_ argument is less than
+ * the number that the envelope returned, this is DDTC_ERR_ARG. Derived types in array_of_datatypes
+ * are new references, and predefined types have their predefined handles. A call costs one copy of
+ * each array. */
 int ddtc_type_get_envelope(ddtc_datatype datatype, int *num_integers, int *num_addresses, int *num_datatypes,
                            int *combiner);
 int ddtc_type_get_envelope_c(ddtc_datatype datatype, ddtc_count *num_integers, ddtc_count *num_addresses,
@@ -471,10 +483,10 @@ int ddtc_type_get_contents_c(ddtc_datatype datatype, ddtc_count max_integers, dd
                              ddtc_aint array_of_addresses[], ddtc_count array_of_large_counts[],
                              ddtc_datatype array_of_datatypes[]);
 
-/* Accessors of 1996, for callers whose arrays have a fixed size: they read a window of a
- * constructor's arguments. ddtc_type_envelope returns the constructor's count and one of DDTC_BASIC
- * to DDTC_STRUCT. ddtc_type_contents writes up to `count` entries from entry `start` on, in the
- * constructor's units:
+/* Accessors that were proposed for MPI in 1996, for callers whose arrays have a fixed size: they
+ * read a window of a constructor's arguments. ddtc_type_envelope returns the constructor's count
+ * and a combiner from DDTC_BASIC to DDTC_STRUCT. ddtc_type_contents writes at most `count` entries
+ * of the arguments, beginning with entry `start`, in the constructor's units:
  *   basic            types[0], the datatype itself (f90 and value_index types are basic)
  *   contig           types[0]
  *   vector, hvector  blocklengths[0], *stride, types[0]
@@ -483,8 +495,8 @@ int ddtc_type_get_contents_c(ddtc_datatype datatype, ddtc_count max_integers, dd
  *                    max(0, min(count, all - start)) entries; for indexed and hindexed always
  *                    types[0]
  * Other arrays are not written and may be null. The cost depends only on the size of the window.
- * Derived types are new references. Errors: other combiners are DDTC_ERR_TYPE; count <= 0 is
- * DDTC_ERR_COUNT; start < 0 is DDTC_ERR_ARG; counts and block lengths above INT_MAX are
+ * Derived types are new references. Errors: a type with any other combiner is DDTC_ERR_TYPE; count
+ * <= 0 is DDTC_ERR_COUNT; start < 0 is DDTC_ERR_ARG; counts and block lengths above INT_MAX are
  * DDTC_ERR_VALUE_TOO_LARGE. */
 int ddtc_type_envelope(ddtc_datatype datatype, int *count, int *combiner);
 int ddtc_type_contents(ddtc_datatype datatype, int start, int count, int blocklengths[], ddtc_aint *stride,
@@ -499,10 +511,11 @@ typedef int ddtc_delete_function(ddtc_datatype datatype, int keyval, void *value
 #define DDTC_NULL_DELETE_FN ((ddtc_delete_function *)0)
 
 int ddtc_type_create_keyval(ddtc_copy_function *copy, ddtc_delete_function *del, int *keyval, void *extra_state);
-/* Frees a keyval and sets the variable to DDTC_KEYVAL_INVALID. While an attribute uses the keyval,
- * its number still works: it gets, sets and deletes attributes, dup copies them, and freeing a type
- * deletes them. Once the last attribute is gone, the number is DDTC_ERR_KEYVAL (MPI 5.0, 7.7.2).
- * Freeing a keyval twice is DDTC_ERR_KEYVAL. */
+/* Frees a keyval and sets the variable to DDTC_KEYVAL_INVALID. As long as some type has an
+ * attribute with this keyval, the keyval's number still works: it gets, sets and deletes
+ * attributes, dup copies them, and freeing a type deletes them. Once the last of these attributes
+ * is gone, the number is DDTC_ERR_KEYVAL (MPI 5.0, 7.7.2). Freeing a keyval twice is
+ * DDTC_ERR_KEYVAL. */
 int ddtc_type_free_keyval(int *keyval);
 /* Sets an attribute. An old value is deleted first; if its delete callback fails, the old value
  * stays and the callback's code is returned. */
@@ -525,20 +538,22 @@ int ddtc_unpack_c(const void *inbuf, ddtc_count insize, ddtc_count *position, vo
 int ddtc_pack_size(int incount, ddtc_datatype datatype, int *size);
 int ddtc_pack_size_c(ddtc_count incount, ddtc_datatype datatype, ddtc_count *size);
 /* Pack and unpack a range of the packed stream: at most max_bytes bytes, beginning with byte
- * `offset`. `bytes` receives how many were moved. The calls keep no state, so pieces may be moved
- * in any order and by any thread, and may end inside an element. */
+ * `offset`. `bytes` receives the number of bytes that were moved. The calls keep no state, so
+ * ranges may be moved in any order and by any thread, and may end inside an element. */
 int ddtc_pack_range(const void *inbuf, ddtc_count incount, ddtc_datatype datatype, ddtc_count offset, void *packed,
                     ddtc_count max_bytes, ddtc_count *bytes);
 int ddtc_unpack_range(const void *packed, ddtc_count max_bytes, ddtc_count offset, void *outbuf, ddtc_count outcount,
                       ddtc_datatype datatype, ddtc_count *bytes);
 
 /* ---- External representation (MPI 5.0, 5.3) -----------------------------------------------------
- * Like the functions above, but each packed value is big-endian, has the size that table 14.2 of
- * MPI 5.0 gives, and is not padded. Sizes and positions are of type ddtc_aint in the small forms,
- * too. `datarep` must be "external32" (DDTC_ERR_UNSUPPORTED_DATAREP). An integer that does not fit
- * on the other side is DDTC_ERR_CONVERSION: the message names the first such element, the position
- * keeps its value, and the elements before it have been moved. Floating-point values are rounded to
- * nearest, ties to even. The packed size of a type is known before it is committed. */
+ * These functions are like ddtc_pack, ddtc_unpack and ddtc_pack_size, but each packed value is
+ * big-endian, has the size that table 14.2 of MPI 5.0 gives, and is not padded. Sizes and positions
+ * are of type ddtc_aint in the functions without _c. If `datarep` is not "external32", this is
+ * DDTC_ERR_UNSUPPORTED_DATAREP. An integer that does not fit in the representation to which it is
+ * converted is DDTC_ERR_CONVERSION: the message names the first such element, the position keeps
+ * its value, and the elements before that element have been moved. Floating-point values are
+ * rounded to nearest, ties to even. The _size functions also accept types that are not
+ * committed. */
 int ddtc_pack_external(const char *datarep, const void *inbuf, int incount, ddtc_datatype datatype, void *outbuf,
                        ddtc_aint outsize, ddtc_aint *position);
 int ddtc_pack_external_c(const char *datarep, const void *inbuf, ddtc_count incount, ddtc_datatype datatype, void *outbuf,
@@ -558,12 +573,12 @@ int ddtc_pack_external_size_c(const char *datarep, ddtc_count incount, ddtc_data
  * DDTC_ERR_OP, the message names the first such element, and nothing is written. Integers wrap
  * around; a NaN behaves as in a plain C loop. The two buffers must not overlap.
  *
- * reduce_local expects both buffers in the layout of the datatype. unpack_reduce reads packed data
- * from `inbuf`, beginning at *position, and advances the position. An operation of the caller's own
- * is called by reduce_local with the arguments of the call, as in MPI. unpack_reduce calls it with
- * the handle of the basic type, which must be the same for all elements (DDTC_ERR_OP otherwise), on
- * arrays of that type that are suitably aligned; if need be they are copies. The operation must not
- * free datatypes or operations that are in use. */
+ * In reduce_local, both buffers have the layout of the datatype. unpack_reduce reads packed data
+ * from `inbuf`, beginning at *position, and advances the position. An operation that ddtc_op_create
+ * made is called by reduce_local with the arguments of the call, as in MPI. unpack_reduce calls
+ * such an operation with the handle of the basic type, which must be the same for all elements
+ * (DDTC_ERR_OP otherwise), on suitably aligned arrays of that type, which are copies of the data if
+ * necessary. The operation must not free datatypes or operations that are in use. */
 typedef struct MPI_ABI_Op *ddtc_op;
 typedef void ddtc_user_function(void *invec, void *inoutvec, int *len, ddtc_datatype *datatype);
 typedef void ddtc_user_c_function(void *invec, void *inoutvec, ddtc_count *len, ddtc_datatype *datatype);
@@ -595,13 +610,14 @@ int ddtc_op_free(ddtc_op *op);
 int ddtc_op_commutative(ddtc_op op, int *commute);
 
 /* ---- Tool information interface (MPI 4.1, chapter 16) -------------------------------------------
- * The functions of MPI_T, with its arguments and error codes. They work between t_init_thread and
- * t_finalize, whose calls are counted; these may come before anything else and from any thread. For
- * strings, at most *len - 1 characters and a NUL are written, and *len receives the full length
- * plus one. A null buffer or *len = 0 asks for the length alone, and a null `len` for nothing.
- * Pointers to results that are not wanted may be null. There are no events and no event sources. No
- * error handler is ever called. Pack and unpack calls are counted only while a session is open or
- * the control variable ddtc_report is not empty. */
+ * The functions of MPI_T, with the arguments and error codes of MPI_T. They may be called between
+ * ddtc_t_init_thread and ddtc_t_finalize. These two may be called before any other function of this
+ * header and from any thread, and their calls are counted: the last ddtc_t_finalize ends the use of
+ * the other functions. For strings, at most *len - 1 characters and a NUL are written, and *len
+ * receives the full length plus one. A null buffer or *len = 0 asks for the length alone; with a
+ * null `len` nothing is returned. Pointers to results that are not wanted may be null. There are no
+ * events and no event sources. No error handler is ever called. Pack and unpack calls are counted
+ * only while a session is open or the control variable ddtc_report is not empty. */
 enum {
     DDTC_T_ERR_NOT_INITIALIZED = 1003,
     DDTC_T_ERR_INVALID = 1006,
@@ -627,7 +643,7 @@ int ddtc_t_finalize(void);
 int ddtc_t_enum_get_info(ddtc_t_enum enumtype, int *num, char *name, int *name_len);
 int ddtc_t_enum_get_item(ddtc_t_enum enumtype, int index, int *value, char *name, int *name_len);
 
-/* Control variables: those of the configuration of later commits (see ddtc_config), and
+/* Control variables: those of the configuration that later commits use (see ddtc_config), and
  * ddtc_report. */
 int ddtc_t_cvar_get_num(int *num_cvar);
 int ddtc_t_cvar_get_info(int cvar_index, char *name, int *name_len, int *verbosity, ddtc_datatype *datatype,
@@ -638,8 +654,8 @@ int ddtc_t_cvar_handle_free(ddtc_t_cvar_handle *handle);
 int ddtc_t_cvar_read(ddtc_t_cvar_handle handle, void *buf);
 int ddtc_t_cvar_write(ddtc_t_cvar_handle handle, const void *buf);
 
-/* Performance variables. The handle of a counter or timer starts at zero and counts while it is
- * started; variables that show a level are always active. */
+/* Performance variables. A handle of a counter or timer starts at zero and counts while it is
+ * started. Variables that show a level are always active. */
 int ddtc_t_pvar_get_num(int *num_pvar);
 int ddtc_t_pvar_get_info(int pvar_index, char *name, int *name_len, int *verbosity, int *var_class,
                          ddtc_datatype *datatype, ddtc_t_enum *enumtype, char *desc, int *desc_len, int *bind,
@@ -691,8 +707,8 @@ int ddtc_t_source_get_info(int source_index, char *name, int *name_len, char *de
                            ddtc_count *ticks_per_second, ddtc_count *max_ticks, void *info);
 int ddtc_t_source_get_timestamp(int source_index, ddtc_count *timestamp);
 
-/* Writes a report of all performance variables, counted from the start of the process, to where the
- * control variable ddtc_report says. */
+/* Writes a report of all performance variables, counted from the start of the process, to the place
+ * that the control variable ddtc_report names. */
 int ddtc_t_report(void);
 
 /* ---- For runtimes ----------------------------------------------------------------------------------------------- */
@@ -709,9 +725,10 @@ typedef struct ddtc_kernel {
 } ddtc_kernel;
 int ddtc_type_get_kernel(ddtc_datatype datatype, int direction, ddtc_kernel *kernel);
 
-/* A committed type that is counted by retain and release, independently of the lifetime of its
- * handle. get_committed returns one reference. Any output pointer of ddtc_committed_bounds may be
- * null. pack and unpack check the count, and that all instances lie in the address space; they do
+/* A committed type with a reference count, which is independent of the lifetime of its handle.
+ * ddtc_type_get_committed returns a reference; retain adds one, and release gives one back. Any
+ * output pointer of ddtc_committed_bounds may be null. ddtc_committed_pack and
+ * ddtc_committed_unpack check the count, and that all instances lie in the address space; they do
  * not check the packed buffer. */
 typedef struct ddtc_committed ddtc_committed;
 int ddtc_type_get_committed(ddtc_datatype datatype, const ddtc_committed **committed);
@@ -726,11 +743,11 @@ int ddtc_committed_range(const ddtc_committed *committed, int direction, void *u
 int ddtc_committed_kernel(const ddtc_committed *committed, int direction, ddtc_kernel *kernel);
 
 /* A committed type in external32 (see ddtc_pack_external), or under one of MPI's operations (see
- * ddtc_unpack_reduce). The caller looks it up once and keeps it; it is counted by retain and
- * release like a committed type. Under an operation it can only unpack (DDTC_PACK is DDTC_ERR_OP).
- * A range must begin between two values, and only whole values are moved, so `bytes` may be less
- * than max_bytes. A value that does not fit is DDTC_ERR_CONVERSION; the values before it have been
- * moved. */
+ * ddtc_unpack_reduce). The caller looks up the ddtc_applied once and keeps it; it is counted by
+ * retain and release like a committed type. Under an operation, the only direction is DDTC_UNPACK
+ * (DDTC_PACK is DDTC_ERR_OP). A range must begin between two values, and only whole values are
+ * moved, so `bytes` may be less than max_bytes. A value that does not fit is DDTC_ERR_CONVERSION;
+ * the values before it have been moved. */
 typedef struct ddtc_applied ddtc_applied;
 int ddtc_committed_external32(const ddtc_committed *committed, const ddtc_applied **applied);
 int ddtc_committed_reduce(const ddtc_committed *committed, ddtc_op op, const ddtc_applied **applied);
@@ -747,16 +764,17 @@ int ddtc_applied_range(const ddtc_applied *applied, int direction, void *user, d
  * for it). Both types must be committed. Signatures are compared: DDTC_ERR_TYPE names the first
  * element whose basic type differs on the other side; MPI_BYTE and MPI_PACKED match any.
  * DDTC_ERR_TRUNCATE if the target has no room.
- *   copy               Copies through handles.
+ *   copy               Copies between two layouts that are given by their handles.
  *   committed_direct   Looks up a pair of types, for the caller to keep. The result is counted like
  *                      a committed type, and holds both types.
  *   committed_direct_reduce
- *                      The same, but what arrives is combined with what is there by one of MPI's
- *                      operations: target = op(source, target). DDTC_ERR_OP names the first element
- *                      for which the operation is not defined.
- *   direct_period      Sets `bytes` to the period of the pair. Multiples of it are copied in one
- *                      pass and the remainder goes through a small buffer; 0 if all bytes go
- *                      through the buffer.
+ *                      Like committed_direct, but the values of the source are combined with the
+ *                      values at the target by one of MPI's operations: target = op(source,
+ *                      target). DDTC_ERR_OP names the first element for which the operation is not
+ *                      defined.
+ *   direct_period      Sets `bytes` to the period of the pair of types. Multiples of the period are
+ *                      copied in one pass, and the remainder goes through a small buffer. The
+ *                      period is 0 if all bytes go through the buffer.
  *   direct_copy        Copies, and sets `bytes` to the number of bytes copied. */
 int ddtc_copy(const void *inbuf, ddtc_count incount, ddtc_datatype intype, void *outbuf, ddtc_count outcount,
               ddtc_datatype outtype);
@@ -780,13 +798,14 @@ int ddtc_direct_copy(const ddtc_direct *direct, const void *inbuf, ddtc_count in
  * segments and may be null if that is 0.
  *   segments          Lists the segments from index `first` on, as many as fit. `len` receives
  *                     their number, which is 0 at the end.
- *   segments_from     The same from packed byte `offset` on; the first segment is listed without
- *                     its bytes before that. `bytes` receives the bytes in all of them.
+ *   segments_from     Lists the segments from packed byte `offset` on. The first segment is listed
+ *                     without its bytes before `offset`. `bytes` receives the number of bytes in
+ *                     all listed segments.
  *   segments_within   Finds how many whole segments from `first` on fit in max_bytes bytes (-1: no
  *                     limit), and returns their number in `len` and their bytes in `bytes`.
- *   segment_at        Finds the segment that contains packed byte `offset`, and how many of its
- *                     bytes come before that byte. At the end of the stream these are the number of
- *                     segments and 0.
+ *   segment_at        Finds the segment that contains packed byte `offset`. `index` receives its
+ *                     number, and `skip` how many of its bytes come before that byte. At the end of
+ *                     the stream these are the number of segments and 0.
  *   segment_offset    Returns the first packed byte of segment `index`. If `index` is the number of
  *                     segments, this is the size of the stream.
  * A null `user` is MPI_BOTTOM. Where `user` is passed, all instances must lie in the address space,
@@ -801,26 +820,28 @@ int ddtc_committed_segments_within(const ddtc_committed *committed, ddtc_count c
 int ddtc_committed_segment_at(const ddtc_committed *committed, ddtc_count count, ddtc_count offset, ddtc_count *index,
                               ddtc_count *skip);
 int ddtc_committed_segment_offset(const ddtc_committed *committed, ddtc_count count, ddtc_count index, ddtc_count *offset);
-/* Segments of one instance of a committed handle, like MPIX_Type_iov_len and MPIX_Type_iov of MPICH
- * (whose MPIX_Iov has the layout of struct iovec). The addresses are displacements. iov_len counts
- * the whole segments within max_iov_bytes bytes (-1: no limit); iov lists segments from index
- * iov_offset on. */
+/* Count and list the segments of one instance of a committed handle, like MPIX_Type_iov_len and
+ * MPIX_Type_iov of MPICH (whose MPIX_Iov has the layout of struct iovec). The addresses are
+ * displacements. iov_len counts the whole segments within max_iov_bytes bytes (-1: no limit); iov
+ * lists segments from index iov_offset on. */
 int ddtc_type_iov_len(ddtc_datatype datatype, ddtc_count max_iov_bytes, ddtc_count *iov_len,
                       ddtc_count *actual_iov_bytes);
 int ddtc_type_iov(ddtc_datatype datatype, ddtc_count iov_offset, struct iovec *iov, ddtc_count max_iov_len,
                   ddtc_count *actual_iov_len);
 
-/* Functions by which ddtc decodes the types of a runtime; `host` is whatever names a type there.
- * They return 0, or a code that stops the decoding.
- *   envelope, contents  As the _c forms of the decoding functions, with values of the standard ABI.
- *                       Types that small constructors built have no large counts.
- *   named               Returns the predefined handle of this header for a named type.
- *   bounds              Returns the runtime's lower bound and extent, which ddtc keeps. If the
- *                       function is null, ddtc computes its own.
- *   identity            Returns a value that is equal only for handles of one datatype, so that
- *                       shared parts are decoded once; may be null.
- *   release             Takes back a reference that `contents` gave; null if there is nothing to
- *                       take back. */
+/* Callbacks that a runtime, such as an MPI library, provides so that ddtc can decode the runtime's
+ * datatypes. `host` is the runtime's own handle or address of a datatype. Each callback returns 0,
+ * or an error code, which stops the decoding.
+ *   envelope, contents  Decode one constructor, like ddtc_type_get_envelope_c and
+ *                       ddtc_type_get_contents_c, with the values of the standard ABI. If the type
+ *                       was built by a constructor without _c, the number of large counts is 0.
+ *   named               Sets `datatype` to the predefined handle of this header for a named type.
+ *   bounds              Sets `lb` and `extent` to the bounds that the type has in the runtime, and
+ *                       ddtc keeps them. If this callback is null, ddtc computes the bounds itself.
+ *   identity            Sets `value` to a number that is equal only for handles of one datatype, so
+ *                       that a datatype which occurs several times is decoded once. May be null.
+ *   release             Takes back a reference to a datatype that `contents` returned. May be null
+ *                       if there is nothing to take back. */
 typedef struct ddtc_introspect {
     /* sizeof(ddtc_introspect), set by the caller. */
     size_t struct_size;
@@ -837,19 +858,20 @@ typedef struct ddtc_introspect {
 } ddtc_introspect;
 int ddtc_type_decode(const ddtc_introspect *functions, uintptr_t host, ddtc_datatype *newtype);
 
-/* Convert between handles and Fortran's default INTEGERs. A predefined type with a name has the
- * ABI's value; any other type gets a number that is given out only once. */
+/* Convert between handles and Fortran's default INTEGERs. The number of a predefined type with a
+ * name is its value in the ABI; any other type gets a number that is given out only once. */
 int ddtc_type_toint(ddtc_datatype datatype, int *integer);
 int ddtc_type_fromint(int integer, ddtc_datatype *datatype);
-/* Values of .TRUE. and .FALSE. in the runtime's Fortran compiler, as attribute callbacks see them;
- * 1 and 0 by default. */
+/* Set and get the values of .TRUE. and .FALSE. in the runtime's Fortran compiler, which attribute
+ * callbacks see. The defaults are 1 and 0. */
 int ddtc_set_fortran_booleans(int logical_true, int logical_false);
 int ddtc_get_fortran_booleans(int *logical_true, int *logical_false);
-/* Sizes in bytes, in the runtime's Fortran compiler, of INTEGER and LOGICAL (4 or 8), REAL (4 or 8)
- * and DOUBLE PRECISION (8 or 16). COMPLEX and the pair types follow from these. The defaults are 4,
- * 4 and 8. The sizes are fixed by the first use of any datatype; setting them after that is
- * DDTC_ERR_OTHER. Other sizes are DDTC_ERR_UNSUPPORTED_OPERATION. In the _toint and _fromint
- * functions handles remain INTEGERs of 4 bytes. */
+/* Set and get the sizes in bytes that types have in the runtime's Fortran compiler: INTEGER and
+ * LOGICAL (4 or 8), REAL (4 or 8) and DOUBLE PRECISION (8 or 16). The sizes of COMPLEX and of the
+ * pair types follow from these. The defaults are 4, 4 and 8. The sizes are fixed by the first use
+ * of any datatype; setting them after that is DDTC_ERR_OTHER. Other sizes are
+ * DDTC_ERR_UNSUPPORTED_OPERATION. In the _toint and _fromint functions handles remain INTEGERs of 4
+ * bytes. */
 int ddtc_set_fortran_kinds(int integer, int real, int double_precision);
 int ddtc_get_fortran_kinds(int *integer, int *real, int *double_precision);
 /* Like ddtc_type_create_keyval, with Fortran procedures: all arguments are passed by reference,
@@ -858,12 +880,12 @@ int ddtc_type_create_keyval_f(void (*copy)(void), void (*del)(void), int *keyval
 
 /* ---- For ddtc_mpi.h and the Fortran module ---------------------------------------------------------------------- */
 
-/* Info objects (MPI 5.0, chapter 10): pairs of strings, in the order in which their keys were first
- * set. The library takes no hints from them. DDTC_INFO_ENV is empty, because no MPI started the
- * process, and cannot be changed or freed. Keys have 1 to DDTC_MAX_INFO_KEY - 1 bytes
- * (DDTC_ERR_INFO_KEY), values at most DDTC_MAX_INFO_VAL - 1 (DDTC_ERR_INFO_VALUE). A handle that
- * names no info object is DDTC_ERR_INFO. `key` of get_nthkey needs room for DDTC_MAX_INFO_KEY
- * bytes. */
+/* Info objects (MPI 5.0, chapter 10) are lists of pairs of strings, in the order in which their
+ * keys were first set. The library takes no hints from info objects. DDTC_INFO_ENV is empty,
+ * because no MPI started the process, and cannot be changed or freed. A key has 1 to
+ * DDTC_MAX_INFO_KEY - 1 bytes (DDTC_ERR_INFO_KEY otherwise), and a value has at most
+ * DDTC_MAX_INFO_VAL - 1 bytes (DDTC_ERR_INFO_VALUE otherwise). A handle that names no info object
+ * is DDTC_ERR_INFO. `key` of get_nthkey needs room for DDTC_MAX_INFO_KEY bytes. */
 typedef struct MPI_ABI_Info *ddtc_info;
 #define DDTC_INFO_NULL ((ddtc_info)0x130)
 #define DDTC_INFO_ENV ((ddtc_info)0x131)
@@ -874,20 +896,21 @@ int ddtc_info_free(ddtc_info *info);
 int ddtc_info_set(ddtc_info info, const char *key, const char *value);
 /* Deletes a key; DDTC_ERR_INFO_NOKEY if there is no such key. */
 int ddtc_info_delete(ddtc_info info, const char *key);
-/* Gets the value of a key. On entry `buflen` is the room in `value`; if it is 0, nothing is written
- * and `value` may be null. On return, if the key exists, `buflen` is the length of its value
- * including the NUL. At most room - 1 bytes and a NUL are written. */
+/* Gets the value of a key. On entry `buflen` is the number of bytes that `value` has room for. At
+ * most that number minus 1 bytes and a NUL are written; if it is 0, nothing is written and `value`
+ * may be null. On return, if the key exists, `buflen` is the length of its value including the
+ * NUL. */
 int ddtc_info_get_string(ddtc_info info, const char *key, int *buflen, char *value, int *flag);
 int ddtc_info_get_nkeys(ddtc_info info, int *nkeys);
 int ddtc_info_get_nthkey(ddtc_info info, int n, char *key);
 
-/* Error handlers (MPI 5.0, 9.3). One handler is in force for files, initially DDTC_ERRORS_RETURN,
- * and one for communicators and everything else, initially DDTC_ERRORS_ARE_FATAL. `function` is an
- * MPI_Comm_errhandler_function or the like, as `kind` says. If DDTC_ERRHANDLER_FORTRAN is added to
- * `kind`, it is a Fortran procedure of two INTEGERs. create and get return a reference that free
- * takes back; a handler lives on while it is in force. A handle that names no handler of that kind
- * is DDTC_ERR_ERRHANDLER. Apart from ddtc_errhandler_call, no function of this header calls a
- * handler. */
+/* Error handlers (MPI 5.0, 9.3). Two handlers are in force at any time: one for files, initially
+ * DDTC_ERRORS_RETURN, and one for communicators and everything else, initially
+ * DDTC_ERRORS_ARE_FATAL. `function` is an MPI_Comm_errhandler_function or the corresponding type
+ * for `kind`. If DDTC_ERRHANDLER_FORTRAN is added to `kind`, `function` is a Fortran procedure of
+ * two INTEGERs. create and get return a reference that free takes back; a handler stays valid while
+ * it is in force. A handle that names no handler of that kind is DDTC_ERR_ERRHANDLER. Apart from
+ * ddtc_errhandler_call, no function of this header calls a handler. */
 typedef struct MPI_ABI_Errhandler *ddtc_errhandler;
 #define DDTC_ERRHANDLER_NULL ((ddtc_errhandler)0x140)
 #define DDTC_ERRORS_ARE_FATAL ((ddtc_errhandler)0x141)
@@ -905,21 +928,23 @@ int ddtc_errhandler_create(int kind, void (*function)(void), ddtc_errhandler *er
 int ddtc_errhandler_free(ddtc_errhandler *errhandler);
 int ddtc_errhandler_set(int kind, ddtc_errhandler errhandler);
 int ddtc_errhandler_get(int kind, ddtc_errhandler *errhandler);
-/* Calls the handler that is in force with `object`, a handle, and `code`, if it is one of the
- * program's. Otherwise `fatal` receives whether the program has to end. */
+/* Calls the handler that is in force for `kind` with `object`, a handle, and `code`, if the program
+ * created that handler. `fatal` receives whether the program has to end, which is so if the handler
+ * is DDTC_ERRORS_ARE_FATAL or DDTC_ERRORS_ABORT. */
 int ddtc_errhandler_call(int kind, void *object, int code, int *fatal);
 
-/* State of MPI's functions over this library. ERRORS_RETURN: 1 if errors return or call a handler,
- * 0 (MPI's default) if they end the program. STATE: 0 before MPI_Init, 1 after it, 2 after
- * MPI_Finalize. THREAD_MAIN, which can only be read: whether this thread called MPI_Init.
- * ddtc_mpi_wtime returns seconds since some time in the past. */
+/* State of the MPI functions that are implemented by this library (see ddtc_mpi.h). ERRORS_RETURN:
+ * 1 if an error is returned to the caller or passed to an error handler, 0 (MPI's default) if an
+ * error ends the program. STATE: 0 before MPI_Init, 1 after it, 2 after MPI_Finalize. THREAD_MAIN,
+ * which can only be read: whether this thread called MPI_Init. ddtc_mpi_wtime returns seconds since
+ * some time in the past. */
 enum { DDTC_MPI_ERRORS_RETURN = 0, DDTC_MPI_STATE = 1, DDTC_MPI_THREAD_MAIN = 2 };
 int ddtc_mpi_set(int which, int value);
 int ddtc_mpi_get(int which, int *value);
 double ddtc_mpi_wtime(void);
-/* Gets one of MPI's own attributes of communicators by its keyval in the ABI. `value` receives the
- * address of an int, and is written only if there is such an attribute. Other keyvals are
- * DDTC_ERR_KEYVAL. */
+/* Gets one of the attributes of communicators that MPI predefines, by its keyval in the ABI.
+ * `value` receives the address of an int, and is written only if there is such an attribute. Other
+ * keyvals are DDTC_ERR_KEYVAL. */
 int ddtc_mpi_attribute(int keyval, void *value, int *flag);
 /* Records a message that ddtc_error_string(code) returns in this thread, as if a call had failed
  * with that code. */
