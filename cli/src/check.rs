@@ -1,8 +1,9 @@
-//! `ddtc check`: compares every stage's evaluator, the nest interpreter and compiled code with the
-//! reference interpreter, on random datatypes.
+//! `ddtc check`: compares compiled code, the nest interpreter and the evaluator of every stage with
+//! the reference interpreter, on random datatypes.
 //!
-//! Generator, oracle and shrinking are in [`ddtc::internal::fuzzing`]. With `--mpi`, the same is
-//! done with an MPI library by [`ddtc_hunt`].
+//! [`ddtc::internal::fuzzing`] generates the datatypes, compares the results, and shrinks datatypes
+//! for which they differ. With `--mpi`, [`ddtc_hunt`] compares an MPI library with the reference
+//! interpreter instead.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -31,7 +32,8 @@ pub(crate) struct Args {
     /// Check this datatype (text notation or an entry of the corpus) instead of random ones
     #[arg(value_name = "TYPE", conflicts_with_all = ["cases", "seed"])]
     datatype: Option<String>,
-    /// Number of instances of TYPE [default: that of the corpus entry, or 3]
+    /// Number of instances of TYPE [default: 3 if TYPE contains a parenthesis, as constructors do;
+    /// otherwise the count of the corpus entry, or 1]
     #[arg(long, value_name = "N", requires = "datatype")]
     count: Option<u64>,
     /// Number of random datatypes [default: 1000; with --mpi, as many as the time allows]
@@ -40,17 +42,19 @@ pub(crate) struct Args {
     /// Seed of the random numbers: equal seeds give equal datatypes
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
-    /// Compare this MPI library with the reference interpreter, in separate processes: a crash or a
-    /// hang is a finding
+    /// Compare this MPI library with the reference interpreter, in separate processes, so that a
+    /// crash or a hang of the library is a finding, too
     #[arg(long, value_name = "LIBRARY", conflicts_with = "datatype")]
     mpi: Option<PathBuf>,
-    /// With --mpi, seconds after which no further case begins and shrinking stops. Calls that hang
-    /// are still waited for (10 seconds), and the programs of findings are still run [default: 60
-    /// without --cases]
+    /// With --mpi, time limit in seconds. When it is reached, no further case begins, and failing
+    /// datatypes are not shrunk any further. Calls that hang are still waited for (10 seconds), and
+    /// the C programs that show the findings are still run [default: 60, or none if --cases is
+    /// given]
     #[arg(long, value_name = "T", requires = "mpi")]
     seconds: Option<f64>,
-    /// With --mpi, run only these of the checks bounds, pack, unpack, decode, elements, external32,
-    /// attributes, messages, collectives, commit, truncation
+    /// With --mpi, run only the named checks, separated by commas: bounds, pack, unpack, decode,
+    /// elements, external32, attributes, messages, collectives, commit, truncation [default: all of
+    /// them]
     #[arg(long, value_name = "CHECKS", value_delimiter = ',', requires = "mpi")]
     only: Vec<Check>,
     /// With --mpi, number of processes that run at the same time [default: one for each processor]
@@ -59,16 +63,17 @@ pub(crate) struct Args {
     /// With --mpi, folder for the findings
     #[arg(long, value_name = "DIR", requires = "mpi", default_value = "ddtc-findings")]
     out: PathBuf,
-    /// With --mpi, folder of the library's mpi.h, to compile the programs of findings [default:
-    /// searched near the library]
+    /// With --mpi, folder of the library's mpi.h, with which the C programs that show the findings
+    /// are compiled [default: searched near the library]
     #[arg(short = 'I', long, value_name = "DIR", requires = "mpi")]
     include: Option<PathBuf>,
 }
 
-/// Runs the verb.
+/// Runs the subcommand `ddtc check`.
 ///
 /// # Errors
-/// If a check fails, with the first failure after it was shrunk; if the type cannot be read.
+/// If the type cannot be read, or if a check without `--mpi` fails. In the latter case the error
+/// describes the first failure, with the datatype shrunk.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(mpi) = &args.mpi {
         return Ok(library(mpi, args));

@@ -1,4 +1,5 @@
-//! `ddtc explain` and the verbs that print one stage. [`Engine::explain`] does the work.
+//! `ddtc explain`, and subcommands such as `ddtc lower` that print the result of one stage of the
+//! compiler. [`Engine::explain`] does the work.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -25,11 +26,12 @@ use crate::{draw, tree};
 pub(crate) struct Args {
     #[command(flatten)]
     stage: StageArgs,
-    /// Number of instances in the line about sizes; the code serves any number [default: that of
-    /// the corpus entry, or 1]
+    /// Number of instances whose sizes are printed and which --svg draws. The code does not depend
+    /// on this number [default: the count of the corpus entry if TYPE names one, otherwise 1]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Emit code by Cranelift, as on machines without templates, and print its IR, too
+    /// Emit code with Cranelift, even on machines where ddtc has its own code generator (x86-64),
+    /// and also print Cranelift's IR
     #[arg(long)]
     clif: bool,
     /// Write a picture of the instances, as `ddtc draw` makes it, into this file, whose name ends in .svg
@@ -37,7 +39,7 @@ pub(crate) struct Args {
     svg: Option<std::path::PathBuf>,
 }
 
-/// Arguments of the verbs that print one stage.
+/// Arguments of the subcommands that print one stage.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     ddtc schedule 'vector(3, 2, 4, int)'\n  \
@@ -49,10 +51,11 @@ pub(crate) struct StageArgs {
     /// Show the stages for unpack instead of pack
     #[arg(long)]
     unpack: bool,
-    /// What happens to each value: bytes, external32, or a reduction, which unpacks: sum, prod,
-    /// min, max, band, bor, bxor, land, lor, lxor, minloc, maxloc, replace or no_op. After a colon
-    /// a reduction may name the basic type that all elements must have, as in sum:double. copy:TYPE
-    /// copies to another datatype instead
+    /// What happens to each value: bytes (it is copied), external32 (it is converted), or a
+    /// reduction, for which the stages of unpack are shown: sum, prod, min, max, band, bor, bxor,
+    /// land, lor, lxor, minloc, maxloc, replace or no_op. After a colon, a reduction may name the
+    /// basic type that all elements must have, as in sum:double. With copy:TYPE, the stages of a
+    /// direct copy to that datatype are shown instead
     #[arg(long, value_name = "OPERATION", default_value = "bytes")]
     kind: RequestedKind,
     /// Target to plan and emit code for, even if this machine does not run it: baseline, avx2,
@@ -139,11 +142,11 @@ impl StageArgs {
     }
 }
 
-/// Maximum number of characters of a stage that `explain` prints. A table may have 10^5 rows, which
-/// nobody reads.
+/// Maximum number of characters that `explain` prints of the result of a stage. A table may have
+/// 10^5 rows, which nobody reads.
 const MAX_TEXT: usize = 6000;
 
-/// Runs the verb.
+/// Runs the subcommand `ddtc explain`.
 ///
 /// # Errors
 /// If the type cannot be read, the picture cannot be written, or a stage fails.
@@ -212,7 +215,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// Prints one stage without truncating it.
+/// Prints the result of one stage in full.
 ///
 /// # Errors
 /// As for [`run`]; also if the stage was not reached, for example because the schedule refused the
@@ -220,8 +223,8 @@ fn cut(text: &str) -> String {
 pub(crate) fn stage(name: &str, args: &StageArgs) -> Result<(), Box<dyn Error>> {
     let (t, _) = ddtc::internal::corpus::asked(&args.datatype)?;
     let explanation = args.explanation(&t, true)?;
-    // A copy runs the stages before `refine` for each of the two datatypes, and then once more for
-    // the nest that joins them. The last one is the one to show.
+    // For a copy, some stages run several times: for each of the two datatypes, and for the nest
+    // that joins them. Show the last run of the stage.
     let stage = explanation.stages.iter().rfind(|s| s.name == name);
     let target = args.target()?;
     let missing = explanation.missing.iter().find(|(stage, _)| *stage == name);

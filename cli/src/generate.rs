@@ -1,9 +1,9 @@
 //! `ddtc generate --prefix DIR`: writes the files that are generated from the program and installed
 //! with it.
 //!
-//! These are manual pages and shell completions, generated from the description of the command
-//! line, and the shipped policy, as a file that a user may copy and change. The verb is hidden; it
-//! is called by packaging/install.sh and by packagers.
+//! These files are manual pages and shell completions, generated from the description of the
+//! command line, and the shipped policy, as a file that a user may copy and change. The subcommand
+//! is hidden; packaging/install.sh and packagers call it.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -34,7 +34,7 @@ const SHELLS: [(Shell, &str, &str); 3] = [
     (Shell::Fish, "share/fish/vendor_completions.d", "ddtc.fish"),
 ];
 
-/// Runs the verb.
+/// Runs the subcommand `ddtc generate`.
 ///
 /// # Errors
 /// If a folder or file cannot be created.

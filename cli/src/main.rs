@@ -1,6 +1,6 @@
-//! The command `ddtc`. Its verbs are the stages of the compiler, which print what a stage makes of
-//! a datatype, and `bench`, `check`, `corpus`, `doctor`, `draw`, `explain`, `preload`, `report`,
-//! `segments`, `tune` and `wire`.
+//! The command `ddtc`. Each stage of the compiler has a subcommand, which prints the result of the
+//! stage for a datatype. The other subcommands are `bench`, `check`, `corpus`, `doctor`, `draw`,
+//! `explain`, `preload`, `report`, `segments`, `tune` and `wire`.
 #![deny(unsafe_code)]
 
 mod check;
@@ -90,16 +90,17 @@ enum Verb {
     Generate(generate::Args),
 }
 
-/// Size in bytes of the stack on which a verb runs, whatever the system's limit is. Pages that are
-/// not used cost nothing.
+/// Size in bytes of the stack on which most subcommands run, whatever the system's limit is. Pages
+/// of the stack that are not used cost nothing.
 const STACK: usize = 64 << 20;
-/// Exit status after a panic; Rust's own programs end with the same.
+/// Exit status after a panic. It is the exit status of any Rust program whose main thread panics.
 const PANICKED: u8 = 101;
 
 fn main() -> ExitCode {
     let Some(cli) = on_large_stack(Cli::parse) else { return PANICKED.into() };
     match cli.verb {
-        // These verbs initialize an MPI library, which must be done by the program's main thread.
+        // These subcommands may initialize an MPI library, which must be done by the program's main
+        // thread.
         Some(Verb::HuntWorker(_) | Verb::Doctor(_)) => execute(cli),
         _ => on_large_stack(|| execute(cli)).unwrap_or(PANICKED.into()),
     }
@@ -142,7 +143,8 @@ fn run(verb: Option<Verb>) -> Result<ExitCode, Box<dyn Error>> {
         return Ok(ExitCode::SUCCESS);
     };
     match verb {
-        // The exit status distinguishes findings from errors, for continuous integration.
+        // For continuous integration, the exit status of `check` distinguishes findings from
+        // errors.
         Verb::Check(args) => return check::run(&args),
         // The exit status is that of the program that `preload` runs.
         Verb::Preload(args) => return preload::run(&args),

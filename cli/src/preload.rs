@@ -1,9 +1,9 @@
 //! `ddtc preload -- mpiexec -n 4 ./app`: runs a command with the preload library, and adds up the
 //! reports of its ranks.
 //!
-//! The library is configured only by environment variables. This verb finds the library, sets the
-//! variables, and adds up the reports. Each rank writes its report to a file of its own; ranks do
-//! not communicate for this.
+//! The preload library is configured only by environment variables. This subcommand finds the
+//! library, sets the variables, and adds up the reports. Each rank writes its report to a file of
+//! its own; ranks do not communicate for this.
 
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
@@ -31,17 +31,18 @@ pub(crate) struct Args {
     /// CPU level of the compiled code: baseline, avx2, avx512 or neon
     #[arg(long)]
     target: Option<Level>,
-    /// Write a report of what was converted to a file, or to standard error with `-`. It is text, or
-    /// JSON if the name ends in .json
+    /// Write a report of what was converted to this file, or to standard error if FILE is `-`. The
+    /// report is JSON if the name ends in .json, and text otherwise
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Record the types that the program commits as a corpus, one file per rank
+    /// Record the datatypes that the program commits, in the format of a corpus file, one file per
+    /// rank
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Compare every pack and unpack with the interpreter and with the MPI library
     #[arg(long)]
     check: bool,
-    /// Write names of compiled code for perf to /tmp/perf-PID.map
+    /// Write the names of compiled functions to /tmp/perf-PID.map, for the profiler perf
     #[arg(long)]
     perf_map: bool,
     /// The preload library, if it is not next to this program or in ../lib
@@ -84,8 +85,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(record) = &args.record {
         environment.push(("DDTC_RECORD", std::path::absolute(record)?.into()));
     }
-    // With a report, each rank writes its own into a folder, which this process reads and removes
-    // after the command has ended.
+    // If a report is wanted, each rank writes its own report into a folder. This process reads the
+    // folder and removes it after the command has ended.
     let folder = match &args.report {
         Some(file) => {
             let parent = reports_parent(file)?;
@@ -144,7 +145,7 @@ fn end_as(status: ExitStatus) -> ExitCode {
         let script = format!("ulimit -c 0; kill -{signal} $$");
         let error = Command::new("sh").args(["-c", &script]).exec();
         eprintln!("error: the command ended with {status}; sh: {error}");
-        // The exit status that shells return for a command that was ended by a signal.
+        // Shells return 128 plus the number of the signal for a command that was ended by a signal.
         return ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX));
     }
     status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)

@@ -1,4 +1,4 @@
-//! Reads the reports that ranks have written as JSON, and adds them up.
+//! Reads the reports that the ranks of an MPI program have written as JSON files, and adds them up.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,7 @@ use ddtc::internal::files;
 use ddtc_hosts::report::{COUNTS, FORMAT, Report, TypeRow};
 use serde_json::Value;
 
-/// Beginning of the names of the files that ranks write.
+/// Beginning of the names of complete reports.
 const RANK: &str = "rank";
 
 /// File name for `DDTC_REPORT`, below the folder into which ranks write their reports. The preload
@@ -34,8 +34,9 @@ pub(crate) fn gather(folder: &Path) -> io::Result<Report> {
                 Err(why) => format!("{name} is not in the sum: {why}"),
             }
         } else {
-            // A rank writes its report to a file with another name, and then renames it. So a file
-            // whose name does not begin with `RANK` was left by a rank that ended while writing.
+            // A rank writes its report to a file with another name, and then renames the file. So a
+            // file whose name does not begin with `RANK` was left by a rank that ended while it
+            // wrote its report.
             format!("a rank ended while it wrote a report ({name}), so that an older one counts, or none")
         };
         merge(&mut sum.notes, [what]);
@@ -102,8 +103,8 @@ fn texts(value: &Value, name: &str) -> Result<Vec<String>, String> {
     list.iter().map(text).collect()
 }
 
-/// Maximum number of timings of a type in a sum. Each rank times the types that it uses, so a job
-/// with thousands of ranks would have thousands of timings for each.
+/// Maximum number of timings of a type that a sum of reports keeps. Each rank times the types that
+/// it uses, so a job with thousands of ranks would have thousands of timings for each.
 const MAX_TIMINGS: usize = 64;
 
 /// Adds a report to a sum. Two rows are of the same type if their texts and hashes are equal.

@@ -1,4 +1,4 @@
-//! `ddtc segments`: the contiguous pieces of memory that a datatype consists of.
+//! `ddtc segments`: lists the contiguous pieces of memory that a datatype consists of.
 
 use std::error::Error;
 use std::io::{BufWriter, ErrorKind, Write, stdout};
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// A datatype in text notation, or the name of an entry of the corpus
     #[arg(value_name = "TYPE")]
     datatype: String,
-    /// Number of instances [default: that of the corpus entry, or 1]
+    /// Number of instances [default: the count of the corpus entry if TYPE names one, otherwise 1]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Index of the first segment to print
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     limit: u64,
 }
 
-/// Runs the verb.
+/// Runs the subcommand `ddtc segments`.
 ///
 /// # Errors
 /// If the type cannot be read, a constructor refuses its arguments, the bytes or displacements of
@@ -43,7 +43,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let segments = committed.segments(count)?;
     let start = segments.start(args.from)?;
     match print(&segments, args, start, &mut BufWriter::new(stdout().lock())) {
-        // The reader of a pipe closed it, for example `head`. This is not an error.
+        // The process that reads the output through a pipe has closed the pipe, as `head` does.
+        // This is not an error.
         Err(error)
             if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe) =>
         {

@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use ddtc::internal::datatype::{Combiner, Datatype};
 use ddtc::internal::methods::*;
 
-/// Maximum number of lines. A struct may have 10^4 members, which nobody reads.
+/// Maximum number of nodes that are printed, each on a line of its own. A struct may have 10^4
+/// members, which nobody reads.
 const MAX_LINES: usize = 100;
 /// Maximum number of elements of an array that are shown.
 const MAX_ELEMENTS: usize = 8;
@@ -19,7 +20,8 @@ const MAX_INDENT: usize = 24;
 pub(crate) fn tree(t: &Datatype) -> String {
     let mut out = String::new();
     let mut seen: HashMap<usize, usize> = HashMap::new();
-    // The depth of the tree is user input, so recursion could overflow the program's stack.
+    // Keep the nodes that are still to be printed on a heap-allocated stack. The user determines
+    // the depth of the tree, so recursion could overflow the program's stack.
     let mut stack = vec![(t, 0usize)];
     let mut line = 0;
     while let Some((t, depth)) = stack.pop() {

@@ -4,9 +4,9 @@
 //!
 //! The user's `mpicc` compiles the programs that measure: a ping-pong, collective calls of two
 //! ranks, reads and writes of a file by each rank and, with `--windows`, one-sided operations. For
-//! each layout class and payload they time the preload library, the unmodified MPI library and
-//! packing by hand, in interleaved rounds of one run. The table converts the payloads whose gain is
-//! larger than the noise.
+//! each layout class and payload size, these programs time the preload library, the unmodified MPI
+//! library and packing by hand, in interleaved rounds of one run. According to the table, the
+//! preload library converts those payloads whose gain is larger than the noise.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     launch: Vec<OsString>,
 }
 
-/// Runs the verb.
+/// Runs the subcommand `ddtc tune`.
 ///
 /// # Errors
 /// If a program does not compile or run, or the table cannot be written.
@@ -78,8 +78,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let folder = files::temporary_folder("ddtc-tune")?;
     let text = measure(args, &library, &folder)?;
     let (name, policy, comments) = decide(&text)?;
-    // The comments of a table record how packed bytes were staged. Under Open MPI the staging
-    // buffer has a gap, which earlier releases did not have (docs/records/preload.md,
+    // Under Open MPI, the preload library now stages packed bytes in a buffer that has a gap.
+    // Tables that were measured by releases of ddtc without this gap are no longer valid, so a
+    // comment in the table says that the staged bytes had one (docs/records/preload.md,
     // "Truncation").
     let staged = if name.starts_with("openmpi") { "# staged bytes have a gap\n" } else { "" };
     let comments = format!("# {}, {}\n{staged}{comments}", Machine::read(None), machine::today());
@@ -107,9 +108,11 @@ fn measure(args: &Args, library: &Path, folder: &Path) -> Result<String, Box<dyn
     let mut text = String::new();
     for (i, (name, _)) in programs.iter().enumerate() {
         text += &launch(args, name, library, folder, Baseline::Unmodified)?;
-        // Under Open MPI run the ping-pong again with the convertor hook enabled, to compare with
-        // compiled code inside the library. This is done before the programs that write files,
-        // because the system goes on writing to disk for a while after them.
+        // Under Open MPI, run the ping-pong a second time with ddtc's hook in Open MPI's convertor,
+        // the part of Open MPI that packs and unpacks derived types. In this run, compiled code
+        // inside Open MPI moves the messages that are not converted, and conversion is compared
+        // with it. The run comes before the programs that write files, because the system goes on
+        // writing to disk for a while after them.
         if i == 0 && library_and_lines(&text).is_ok_and(|(_, library)| library.family == Family::OpenMpi) {
             text += &launch(args, name, library, folder, Baseline::Hook)?;
         }
@@ -129,12 +132,13 @@ fn compile(args: &Args, name: &str, text: &str, folder: &Path) -> Result<(), Box
     Ok(())
 }
 
-/// What moves the bytes of calls that are not converted, against which conversion is measured.
+/// What moves the bytes of calls that are not converted. The time of converted calls is compared
+/// with the time of these calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Baseline {
     /// The unmodified MPI library.
     Unmodified,
-    /// Compiled code inside Open MPI, through its convertor hook.
+    /// Code that ddtc compiles and that runs inside Open MPI, through a hook in its convertor.
     Hook,
 }
 
@@ -172,8 +176,8 @@ fn launch(
     Ok(text)
 }
 
-/// Minimum gain in percent. A smaller one does not count, because the time of a message varies with
-/// what else runs on the machine.
+/// Minimum gain of conversion in percent of the time of a converted call. A smaller gain does not
+/// count, because the time of a message varies with what else runs on the machine.
 const MIN_GAIN_PERCENT: f64 = 5.0;
 
 /// Finds the line that names the MPI library; returns the lines after it, and the library.
@@ -194,8 +198,9 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
          # packing by hand; noise in percent. For `inside`: microseconds with compiled code inside the library, of converted calls and\n\
          # of packing by hand; noise.\n",
     );
-    // For each call and class: whether all measured payloads from 2^bit to below 2^(bit + 1) bytes
-    // gain.
+    // For each call and layout class, and for each power of two `2^bit`: whether converted calls
+    // were faster than unconverted ones, by more than the noise, for all measured payloads of
+    // `2^bit` to `2^(bit + 1) - 1` bytes.
     let mut gains_by_bit: BTreeMap<(Call, Class), BTreeMap<u32, bool>> = BTreeMap::new();
     for line in lines {
         let fields: Vec<&str> = line.split(',').collect();
@@ -219,8 +224,8 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
     for ((call, class), bits) in gains_by_bit {
         let mut set = 0;
         for (&bit, _) in bits.iter().filter(|(_, gains)| **gains) {
-            // The result holds up to the next power of two that was measured; for the largest one,
-            // for all larger payloads.
+            // The result for `bit` holds up to the next power of two that was measured. The result
+            // for the largest power of two holds for all larger payloads.
             let end = bits.range(bit + 1..).next().map_or(64, |(&next, _)| next);
             set |= u64::MAX << bit & u64::MAX >> (64 - end);
         }
@@ -229,8 +234,8 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
     Ok((library.to_string(), policy, comments))
 }
 
-/// Returns the file `old` with the table of the library `name` replaced, or appended if it has
-/// none.
+/// Returns the text `old` of a policy file without its table of the library `name`, if it has one,
+/// and with `table` appended.
 fn replace(old: &str, name: &str, table: &str) -> String {
     let (mut out, mut keep) = (String::new(), true);
     for line in old.lines() {

@@ -31,8 +31,8 @@ pub(super) fn functions(path: &Path) -> Result<BTreeSet<String>, String> {
 }
 
 impl Elf {
-    /// Reads a file, and the string at its dynamic symbol `symbol`, of which at most 256 bytes are
-    /// read.
+    /// Reads a file. Also reads the string at the dynamic symbol `symbol`, or the first 256 bytes
+    /// of the string if it is longer.
     ///
     /// # Errors
     /// If the file cannot be opened or is not an ELF file (but, for example, a script).
@@ -61,8 +61,8 @@ impl Elf {
         })
     }
 
-    /// Returns why the preload library cannot be loaded into this file, with a remedy; `None` if it
-    /// can.
+    /// Returns why the preload library cannot be loaded into this file, with a remedy, or `None` if
+    /// it can be loaded.
     pub(crate) fn unfit(&self) -> Option<(String, &'static str)> {
         let ours = if cfg!(target_arch = "x86_64") { Architecture::X86_64 } else { Architecture::Aarch64 };
         let known = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));

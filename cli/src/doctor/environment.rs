@@ -11,7 +11,7 @@ use ddtc_hosts::variables::{RENAMED, explanation};
 
 use super::Findings;
 
-/// Checks the value of a variable; the error says what is wrong with it.
+/// Check of the value of an environment variable. The error says what is wrong with the value.
 type Rule = fn(&str) -> Result<(), String>;
 
 /// The variables of docs/SETTINGS.md, each with the check of its value.
@@ -76,8 +76,8 @@ pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) 
         if !name.as_encoded_bytes().starts_with(b"DDTC_") || value.is_empty() {
             continue;
         }
-        // The variable is one of ddtc's. It may be known by an old name, which is still accepted
-        // and whose value is checked by the rule of the new name.
+        // The name begins with `DDTC_`. It may be the old name of a variable, which is still
+        // accepted. The value is then checked by the rule of the new name.
         seen = true;
         let (name, shown) = (cut(name), cut(value));
         findings.add_lines("environment", &format!("{name}={shown}"));
@@ -114,8 +114,8 @@ pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) 
         let found = variables.iter().find(|(name, _)| name == wanted);
         found.map(|(_, value)| value.to_string_lossy().into_owned()).unwrap_or_default()
     };
-    // These two variables decide which libraries a program gets. Report what they contain, and
-    // entries that do not exist.
+    // `LD_PRELOAD` and `LD_LIBRARY_PATH` decide which libraries a program gets. Report their
+    // entries, and which of these do not exist.
     let preloads = value("LD_PRELOAD");
     for entry in preloads.split([':', ' ']).filter(|e| !e.is_empty()) {
         findings.add_lines("environment", &format!("LD_PRELOAD has {entry}"));

@@ -10,7 +10,7 @@ use ddtc_hosts::policy::Family;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Library {
     pub(super) path: PathBuf,
-    /// Where it was found, in words for the output.
+    /// Where the library was found, in words for the output.
     pub(super) how: &'static str,
 }
 
@@ -38,8 +38,8 @@ fn executable(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// Sonames of MPI's C libraries, in order of preference: those of each MPI, then those of the
-/// standard ABI.
+/// Sonames of the C libraries of MPI, in order of preference: those of each MPI implementation,
+/// then those of the standard ABI.
 const NAMES: [&str; 6] =
     ["libmpi.so.12", "libmpi.so.40", "libmpich.so.12", "libmpi.so", "libmpi_abi.so.1", "libmpi_abi.so.0"];
 
@@ -69,12 +69,14 @@ pub(super) fn libraries(launcher: Option<&Path>, library_path: Option<&OsString>
     found
 }
 
-/// Returns the names that the dynamic loader may resolve by itself, to be tried after the files.
+/// Returns the sonames of MPI libraries without a folder, so that the dynamic loader searches for
+/// them. They are to be tried after the files that [`libraries`] returns.
 pub(super) fn by_the_loader() -> impl Iterator<Item = Library> {
     NAMES.iter().map(|name| Library { path: PathBuf::from(name), how: "where the loader looks" })
 }
 
-/// Returns the MPI that a launcher belongs to, judging by the output of its `--version`.
+/// Returns the MPI implementation that a launcher belongs to, judging by the output of its
+/// `--version`.
 pub(super) fn launcher_family(says: &str) -> Family {
     if says.contains("Intel(R) MPI") {
         Family::Intel
@@ -87,8 +89,9 @@ pub(super) fn launcher_family(says: &str) -> Family {
     }
 }
 
-/// Returns whether a launcher can start ranks of a library, as far as their families tell. The
-/// launchers of MPICH and Intel MPI can start each other's ranks, and an unknown family fits any.
+/// Returns whether a launcher of one MPI implementation can start ranks that use a library of
+/// another one. The launchers of MPICH and Intel MPI can start each other's ranks, and an unknown
+/// implementation fits any other.
 pub(super) fn fit(launcher: Family, library: Family) -> bool {
     let side = |family| match family {
         Family::Mpich | Family::Intel => Some(0),
@@ -101,7 +104,7 @@ pub(super) fn fit(launcher: Family, library: Family) -> bool {
     }
 }
 
-/// Returns the name of a family as the output shows it.
+/// Returns the name of an MPI implementation as the output shows it.
 pub(super) fn name(family: Family) -> &'static str {
     match family {
         Family::Mpich => "MPICH",

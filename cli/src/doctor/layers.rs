@@ -1,6 +1,6 @@
-//! Finds PMPI layers: libraries, or a program, that define MPI functions of their own. A layer
-//! comes before or after the preload library in the order in which the dynamic loader looks for
-//! functions.
+//! Finds PMPI layers. A PMPI layer is a library, or the program itself, that defines some MPI
+//! functions and so takes calls of them. A layer comes before or after the preload library in the
+//! order in which the dynamic loader looks for functions.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -16,8 +16,8 @@ use super::messages::ended;
 use super::stacks;
 
 /// Examines the files that the dynamic loader would load together with the preload library for
-/// `program`, or for this program if there is none. A layer that comes before the preload library
-/// is a problem, because the preload library does not see the calls that the layer takes.
+/// `program` or, if `program` is `None`, for this program. A layer that comes before the preload
+/// library is a problem, because the preload library does not see the calls that the layer takes.
 pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Path, seconds: u64) {
     let this = std::env::current_exe();
     let Some(program) = program.or(this.as_deref().ok()) else { return };
@@ -63,7 +63,8 @@ impl Taken {
     /// `None` if the other file is not a layer. An MPI library is not a layer: it defines the PMPI
     /// name of each function, too.
     fn new(ours: &BTreeSet<String>, theirs: &BTreeSet<String>) -> Option<Taken> {
-        // Names of Fortran may be in capitals. They belong to no group, so they are left out.
+        // The Fortran names of MPI functions may be in capitals. They belong to no group of calls,
+        // so they are left out.
         let is_c = |name: &str| name.starts_with("MPI_") && name.contains(char::is_lowercase);
         let is_layers = |name: &&String| is_c(name) && !theirs.contains(format!("P{name}").as_str());
         let taken: Vec<&String> = ours.intersection(theirs).filter(is_layers).collect();

@@ -148,8 +148,9 @@ fn launch(
     }
 }
 
-/// Launches the ranks with and without the preload library, and reports the results. `untried` says
-/// why no message is converted under this MPI library, if that is so.
+/// Launches the ranks with and without the preload library, and reports the results. `untried` is
+/// the reason why no message is converted under this MPI library, or `None` if messages may be
+/// converted.
 pub(super) fn run(
     findings: &mut Findings,
     args: &Args,
@@ -185,12 +186,12 @@ fn with_reports(
     let reports_in = [
         ("LD_PRELOAD", library.into()),
         ("DDTC_REPORT", folder.join(rank_reports::NAME).into()),
-        // Compile at the first use: with so few messages, the library would not compile by itself.
+        // Compile each layout at its first use, so that the result does not depend on the number of
+        // messages.
         ("DDTC_LAZY_THRESHOLD", "0".into()),
         ("DDTC_RECORD", "".into()),
     ];
-    // Run the ranks with the preload library, and add up what their reports say about this one
-    // type.
+    // Run the ranks with the preload library, and add up their reports.
     let (converted, errors) = match launch(args, mpi, &reports_in) {
         Ok(outcome) => outcome,
         Err((what, remedy)) => return findings.add_problem(&what, &remedy),
@@ -206,8 +207,8 @@ fn with_reports(
         Ok(sent) => sent,
         Err(error) => return findings.add_problem(&error, "report this output"),
     };
-    // Run the ranks again without the preload library, to compare times and, if bytes were wrong,
-    // to find out whose fault that is.
+    // Run the ranks again without the preload library, to compare times and, if wrong bytes have
+    // arrived, to find out whether the preload library is the cause.
     let unmodified = launch(args, mpi, &[("LD_PRELOAD", "".into())]);
     let unmodified_us = unmodified.as_ref().ok().and_then(|(said, _)| said.us);
     findings.add_lines(
@@ -240,8 +241,8 @@ fn with_reports(
         };
         findings.add_problem(&what, remedy);
     }
-    // Each rank decides by its own timings whether to convert. If they show that nothing is gained,
-    // it is right that the messages were bypassed.
+    // Each rank decides by its own timings whether to convert. If the timings show that nothing is
+    // gained, it is right that the messages were not converted.
     if packed > 0 && unpacked > 0
         || inside > 0
         || converted.wrong == Some(0) && timed.iter().any(|l| l.contains(": bypassed;"))

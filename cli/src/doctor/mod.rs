@@ -1,10 +1,10 @@
 //! `ddtc doctor`: examines the machine, the environment, the preload library and the MPI library,
-//! and finds out whether messages are converted. Its output belongs into every report of a problem.
+//! and finds out whether messages are converted. A report of a problem should contain its output.
 //!
-//! The verb changes nothing. Without a launcher it starts no MPI program. With a launcher
-//! (`-- mpiexec -n 2`) it launches this program twice, once under the preload library and once
-//! without it. Each problem is printed with a remedy, and the exit status says whether there are
-//! any.
+//! The subcommand changes nothing. Without a launcher it starts no MPI program. With a launcher
+//! (`-- mpiexec -n 2`) it launches this program as an MPI program twice, once under the preload
+//! library and once without it. Each problem is printed with a remedy, and the exit status says
+//! whether there are any problems.
 
 pub(crate) mod elf;
 mod environment;
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// The preload library, if it is not next to this program or in ../lib
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
-    /// Seconds after which a command that was started is ended
+    /// Time limit in seconds for each command that the doctor starts
     #[arg(long, default_value_t = 120)]
     seconds: u64,
     /// Run as the MPI program that a doctor has launched
@@ -90,11 +90,11 @@ impl Findings {
     }
 }
 
-/// Runs the verb. With the hidden options `--load` and `--rank` this process is a helper that
-/// another doctor has started.
+/// Runs the subcommand `ddtc doctor`. With one of the hidden options `--load` and `--rank`, this
+/// process is a helper that another doctor has started.
 ///
 /// # Errors
-/// If there is a problem.
+/// If a problem was found.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(library) = &args.load {
         return Ok(rank::load(library)?);
@@ -116,8 +116,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(library) = &library {
         layers::look(&mut findings, args.program.as_deref(), library, args.seconds);
     }
-    // Then find an MPI library and, if both libraries can be used, say what would be converted
-    // under it. With a launcher, try whether messages really are.
+    // Then find an MPI library. If both it and the preload library can be used, report which calls
+    // would be converted under it. If a launcher was given, also launch two ranks to find out
+    // whether messages really are converted.
     let mpi = mpi(&mut findings, args, library.as_deref());
     if let (Some(library), Some((mpi, version))) = (&library, &mpi) {
         let conversions = Conversions::new(version);
@@ -139,7 +140,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             );
         }
     }
-    // Print the problems last, where they are seen.
+    // Print the problems last, so that the user sees them at the end of the output.
     print!("{}", findings.text);
     for (what, remedy) in &findings.problems {
         println!("problem          {what}\n  to do          {remedy}");
@@ -173,8 +174,8 @@ fn program_and_machine(findings: &mut Findings) {
 fn self_test(findings: &mut Findings) {
     const COUNT: u64 = rank::COUNT as u64;
     let outcome = (|| -> ddtc::Result<String> {
-        // Commit and pack in an engine of its own, so that its counters show what this test did.
-        // The time is the shortest of 100 packs.
+        // Commit and pack in a separate engine, so that the engine's counters show only what this
+        // test did. The printed time is the shortest of 100 packs.
         let t: Datatype = TYPE.parse()?;
         let engine = Engine::new(Config { mode: Mode::Commit, ..Config::default() });
         let start = Instant::now();
@@ -291,7 +292,7 @@ fn look_at_program(findings: &mut Findings, program: &Path) {
     }
 }
 
-/// What a process has reported that loaded an MPI library.
+/// Report of a helper process that has loaded an MPI library.
 #[derive(Default)]
 struct Loaded {
     version: String,
@@ -460,8 +461,8 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
 struct Conversions {
     /// Whether no kind of call may be converted over the transport that this environment selects.
     untried: bool,
-    /// A line that says what may be converted over that transport, followed by a line for each
-    /// other transport for which the answer differs.
+    /// A line that says what may be converted over the transport that this environment selects,
+    /// followed by a line for each other transport for which the answer differs.
     lines: Vec<String>,
 }
 

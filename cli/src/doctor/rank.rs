@@ -1,10 +1,10 @@
-//! The MPI program that the doctor launches. It is this program, which loads the MPI library by
-//! name instead of being linked with it.
+//! The MPI program that `ddtc doctor` launches. It is the command `ddtc` itself, which loads the
+//! MPI library by name instead of being linked with it.
 //!
-//! So the doctor works on a machine without a compiler, and with any MPI. Functions are looked up
-//! in the global scope, in which the preload library comes first, as it does for a program that is
-//! linked with MPI. Handles are 64-bit words: those of MPICH use the lower half, those of Open MPI
-//! are addresses of its objects, and those of the standard ABI are numbers.
+//! Therefore `ddtc doctor` works on a machine without a compiler, and with any MPI. Functions are
+//! looked up in the global scope, in which the preload library comes first, as it does for a
+//! program that is linked with MPI. Handles are 64-bit words: those of MPICH use the lower half,
+//! those of Open MPI are addresses of its objects, and those of the standard ABI are numbers.
 #![allow(unsafe_code)] // The functions of an MPI library, loaded by name: there is no other way to call them.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -15,7 +15,8 @@ use ddtc::internal::datatype::Named;
 
 use ddtc_hosts::loaded::Loaded;
 
-/// Beginning of each line that is meant for the doctor. Launchers and libraries print lines, too.
+/// Beginning of each line of output that is meant for the doctor. Launchers and libraries may print
+/// other lines.
 pub(super) const MARK: &str = "ddtc-doctor ";
 /// Number of instances of [`super::TYPE`] in a message.
 pub(super) const COUNT: usize = 1024;
@@ -25,7 +26,8 @@ const EXTENT: usize = 32;
 const RUNS: [(c_int, c_int); 3] = [(0, 1), (2, 2), (5, 1)];
 /// Number of round trips that are timed.
 const ROUNDS: usize = 400;
-/// Number of round trips before those. Their bytes are compared.
+/// Number of round trips before the timed ones. The bytes that arrive in these round trips are
+/// compared with the expected bytes.
 const WARM: usize = 50;
 
 type Word = u64;
@@ -45,7 +47,7 @@ fn address(mpi: &Loaded, name: &CStr) -> Result<*mut c_void, String> {
 }
 
 /// Returns whether the preload library is loaded into this process, and the files of the MPI
-/// libraries that are.
+/// libraries that are loaded.
 fn objects() -> (bool, Vec<String>) {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let mut files: Vec<String> =
@@ -57,7 +59,7 @@ fn objects() -> (bool, Vec<String>) {
     (files.iter().any(|f| named(f, ddtc_hosts::library::NAME)), files.iter().filter(mpi).cloned().collect())
 }
 
-/// Loads the library, and prints its version and its file. MPI is not initialized.
+/// Loads the MPI library, and prints its version and its file. MPI is not initialized.
 pub(super) fn load(library: &Path) -> Result<(), String> {
     let mpi = Loaded::open(library)?;
     let (preloaded, files) = objects();

@@ -1,12 +1,12 @@
-//! Finds libraries of user-level threads. Stacks of such threads may be too small for MPI calls
-//! under the preload library.
+//! Finds libraries of user-level threads. The stacks of user-level threads may be too small for MPI
+//! calls under the preload library.
 
 use std::path::{Path, PathBuf};
 
 use super::Findings;
 
-/// Beginning of the file name of each library of user-level threads, the library's name, and how to
-/// make its stacks larger. The default of Argobots is 16 KiB for a thread.
+/// For each library of user-level threads: the beginning of its file name, its name, and how to
+/// make the stacks of its threads larger. The default of Argobots is 16 KiB for a thread.
 const LIBRARIES: [(&str, &str, &str); 4] = [
     ("libabt.so", "Argobots", "set ABT_THREAD_STACKSIZE=32768"),
     ("libqthread.so", "Qthreads", LARGER),
@@ -16,7 +16,7 @@ const LIBRARIES: [(&str, &str, &str); 4] = [
 
 const LARGER: &str = "make them larger";
 
-/// Reports those of a program's files that are libraries of user-level threads.
+/// Reports which of a program's files are libraries of user-level threads.
 pub(super) fn look(findings: &mut Findings, objects: &[PathBuf]) {
     for object in objects {
         if let Some(warning) = warning(object) {

@@ -4,8 +4,9 @@
 use super::fold::{Fold, Line, ceil};
 use super::map::{Map, Piece};
 
-/// Maximum number of visits to cells, one for each piece in each cell. After that, all bytes of a
-/// piece are counted in the cell where the piece begins.
+/// Maximum number of visits to cells while bytes are counted. A piece visits each cell that
+/// contains some of its bytes. Once this number is reached, all bytes of each further piece are
+/// counted in the cell where the piece begins.
 const MAX_VISITS: u64 = 1 << 26;
 
 /// Contents of a cell.
@@ -15,9 +16,10 @@ pub(crate) struct Cell {
     pub(crate) bytes: i128,
     /// Sum of the positions of these bytes in the packed stream.
     sum: f64,
-    /// Number of blocks that have bytes in the cell, and, for the first of these bytes, the
-    /// displacement and the position in the packed stream.
+    /// Number of blocks that have bytes in the cell.
     pub(crate) blocks: u64,
+    /// Displacement of the cell's byte that is packed first, and the position of this byte in the
+    /// packed stream.
     pub(crate) first: (i128, i128),
     /// Whether several entries of the type map share bytes of the cell.
     pub(crate) shared: bool,
@@ -47,12 +49,14 @@ impl Bins {
     pub(crate) fn new(map: &Map, fold: &Fold, columns: usize) -> Bins {
         let shown = fold.to - fold.from;
         let min_width = ceil(shown, columns as i128);
-        // Choose the width of a cell. If a width of up to 1.5 times the minimum divides a row, take
-        // it: cells that do not divide a row would show a structure that the type does not have.
+        // Choose the width of a cell. If a width of up to 1.5 times the minimum divides the shown
+        // part of a row evenly, take it. Other widths would show a structure that the type does not
+        // have.
         let divisor = (min_width..=min_width + min_width / 2).take(4096).find(|width| shown % width == 0);
         let width = divisor.unwrap_or(min_width).max(1);
         let columns = ceil(shown, width) as usize;
-        // Count the pieces, exactly as long as the number of visits allows it.
+        // Count the bytes of the pieces. This is exact as long as the number of visits is below its
+        // limit.
         let cells = vec![Cell::default(); columns * fold.lines.len()];
         let mut bins = Bins { width, columns, cells, exact: map.listed };
         let mut visits = 0;
@@ -61,7 +65,9 @@ impl Bins {
             bins.exact &= whole;
             visits += bins.put(fold, piece, whole);
         }
-        // Mark the cells that contain shared bytes, with a limit of its own.
+        // Mark the cells that contain bytes which several entries of the type map share. The visits
+        // are counted anew. Once the limit is reached, only the first byte of a shared range is
+        // marked.
         let mut visits = 0;
         for &(from, to) in &map.shared {
             let to = if visits < MAX_VISITS { to } else { from + 1 };
@@ -70,7 +76,8 @@ impl Bins {
                 bins.cells[line * columns + column].shared = true;
             });
         }
-        // A cell with more packed bytes than memory has shared bytes, whatever the pieces are.
+        // A cell that has more packed bytes than bytes of memory contains shared bytes, even if the
+        // previous loop has not marked it.
         for line in 0..fold.lines.len() {
             for column in 0..columns {
                 let room = bins.memory(fold, line, column);
@@ -120,8 +127,9 @@ impl Bins {
     }
 }
 
-/// Calls `visit` for each cell that contains bytes of `[at, end)`, with the line, the column, the
-/// first displacement, the number of bytes and the mean displacement.
+/// Calls `visit` for each cell that contains bytes of `[at, end)`, with the line and the column of
+/// the cell, and the first displacement, the number and the mean displacement of these bytes. A
+/// cell whose line has several rows may be visited more than once.
 fn spread(
     fold: &Fold,
     width: i128,
@@ -129,8 +137,8 @@ fn spread(
     end: i128,
     visit: &mut impl FnMut(usize, usize, i128, i128, f64),
 ) {
-    // Visits the cells of bytes `[lo, hi)` of one row, together with the same columns of the `rows
-    // - 1` rows after it.
+    // Visits the cells that contain bytes `[lo, hi)`, which lie in one row, together with the same
+    // columns of the next `rows - 1` rows.
     let mut row = |line: usize, lo: i128, hi: i128, rows: i128| {
         let start = lo - fold.column(lo);
         let mut from = fold.column(lo).max(fold.from);

@@ -8,7 +8,7 @@ use super::map::Map;
 use super::picture::{cut, facts, how, in_bytes, ruler_step};
 use super::scene::Paint;
 
-/// Approximate number of lines of memory in a picture of characters.
+/// Approximate maximum number of lines of memory in a picture of characters.
 const LINES: usize = 32;
 /// Maximum width of a cell in characters.
 const MAX_CELL_WIDTH: usize = 4;
@@ -25,8 +25,8 @@ pub(crate) struct Terminal {
     pub(crate) colour: bool,
 }
 
-/// Returns a picture of `map` with the title `name`. Rows have `width` bytes; without a width, one
-/// is chosen that shows the structure of the type.
+/// Returns a picture of `map` with the title `name`. Rows have `width` bytes. If `width` is `None`,
+/// a width is chosen that shows the structure of the type.
 pub(crate) fn write(map: &Map, name: &str, width: Option<u64>, terminal: Terminal) -> String {
     let fold = Fold::new(map, width, LINES);
     let starts: Vec<Option<String>> =
@@ -69,7 +69,8 @@ pub(crate) fn write(map: &Map, name: &str, width: Option<u64>, terminal: Termina
     out
 }
 
-/// Returns a line that names columns, in bytes, above the cells where they begin.
+/// Returns the ruler: a line of column offsets in bytes, each written above the cell that contains
+/// this column.
 fn ruler(fold: &Fold, bins: &Bins, each: usize, gutter: usize, room: usize) -> String {
     let widest = format!("+{}", fold.to).len() + 2;
     let shown = fold.to - fold.from;
@@ -86,7 +87,7 @@ fn ruler(fold: &Fold, bins: &Bins, each: usize, gutter: usize, room: usize) -> S
     format!("{}\n", String::from_utf8_lossy(&line).trim_end())
 }
 
-/// Returns the cell at `column` of `line` as `each` characters.
+/// Returns the cell at `column` of `line`, drawn with `each` characters.
 fn shown(
     map: &Map,
     fold: &Fold,
@@ -124,8 +125,8 @@ fn glyph(cell: &Cell, t: f64, share: f64, terminal: Terminal) -> char {
         (true, true) => '*',
         (true, false) => '\u{2573}',
         (false, true) => char::from(ORDER[step(ORDER.len(), t)]),
-        // The colour shows the position in the stream, so the shade can show the share that is
-        // packed.
+        // The colour already shows the position in the packed stream, so the shade can show which
+        // share of the cell is packed.
         (false, false) if terminal.colour => shades[step(4, share)],
         (false, false) => shades[step(4, t)],
     }

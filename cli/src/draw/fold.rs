@@ -1,19 +1,21 @@
-//! Folds memory into rows: chooses the number of bytes in a row, the part of each row that is
-//! shown, and the rows that are left out or share a line.
+//! Folds memory into rows of equal length, which are drawn one below the other. This module chooses
+//! the number of bytes in a row, the columns of each row that are shown, the rows that are left
+//! out, and the rows that share a line of the picture.
 
 use ddtc::internal::datatype::{Combiner, Datatype, Order};
 use ddtc::internal::methods::*;
 
 use super::map::Map;
 
-/// Maximum number of breaks in a picture, each of which leaves out some rows.
+/// Maximum number of breaks in a picture. A break is a place where rows without data are left out.
 const MAX_BREAKS: usize = 6;
-/// If the columns that contain data are less than 1 / `SPARSE` of a row, only they are shown.
+/// If the range of columns that contain data is less than 1 / `SPARSE` of a row, the picture shows
+/// this range with a margin on both sides instead of the whole row.
 const SPARSE: i128 = 200;
-/// Ratio of rows to columns above which a stride of the type is too small to be the length of a
-/// row.
+/// Maximum ratio of the number of rows to the number of columns, which are counted in elements. A
+/// stride of the type that would exceed this ratio is too small to be the length of a row.
 const NARROW: i128 = 64;
-/// Maximum number of nodes of a datatype whose strides are considered.
+/// Maximum number of nodes of a datatype's tree that are searched for strides.
 const MAX_NODES: usize = 200;
 
 /// A line of the picture.
@@ -36,13 +38,13 @@ pub(crate) struct Fold {
     pub(crate) to: i128,
     /// Lines of the picture, from low to high displacements.
     pub(crate) lines: Vec<Line>,
-    /// Maximum number of rows of memory that share a line.
+    /// Maximum number of rows of memory that one line of the picture shows.
     pub(crate) rows_per_line: i128,
 }
 
 impl Fold {
-    /// Folds `map` into about `max_lines` lines. Rows have `width` bytes; without a width, one is
-    /// chosen that shows the structure of the type.
+    /// Folds `map` into about `max_lines` lines or less. Rows have `width` bytes. If `width` is
+    /// `None`, a width is chosen that shows the structure of the type.
     pub(crate) fn new(map: &Map, width: Option<u64>, max_lines: usize) -> Fold {
         let (width, origin) = match width {
             Some(width) => (i128::from(width.max(1)), 0),
@@ -51,7 +53,8 @@ impl Fold {
         let mut fold = Fold { width, origin, from: 0, to: width, lines: Vec::new(), rows_per_line: 1 };
         let (from, to) = fold.used(map);
         if (to - from) * SPARSE < width {
-            // Leave room on both sides, to show where the blocks end.
+            // Show some columns without data on both sides, so that it is visible where the blocks
+            // end.
             fold.from = (from - (to - from) / 2).max(0);
             fold.to = (to + (to - from) / 2).min(width);
         }
@@ -97,8 +100,8 @@ impl Fold {
         passed.count()
     }
 
-    /// Returns the range of columns that contain data of `map`; the whole row if a piece crosses
-    /// the end of a row.
+    /// Returns the range of columns that contain data of `map`. Returns the whole row if a piece
+    /// crosses the end of a row, or if there is no data.
     fn used(&self, map: &Map) -> (i128, i128) {
         let (mut from, mut to) = (self.width, 0);
         for piece in &map.pieces {
@@ -126,9 +129,9 @@ impl Fold {
             .collect();
         used.sort_unstable();
         used.dedup();
-        // `used` now has the rows that the picture must show: those of the pieces, of both ends of
-        // the range, and of the bounds. Join the ones that touch, so that `runs` are separated by
-        // rows that may be left out.
+        // `used` now lists the rows that the picture must show, as ranges: the rows of the pieces,
+        // of both ends of `map.range`, and of the bounds of the type. Join ranges that touch or
+        // overlap. The resulting `runs` are separated by rows that may be left out.
         let mut runs: Vec<(i128, i128)> = Vec::new();
         for (from, to) in used {
             match runs.last_mut() {
@@ -139,8 +142,9 @@ impl Fold {
         let mut total = runs.last().map_or(0, |r| r.1) - runs.first().map_or(0, |r| r.0);
         let mut gaps: Vec<(i128, i128)> = runs.windows(2).map(|w| (w[1].0 - w[0].1, w[0].1)).collect();
         gaps.sort_unstable_by(|a, b| b.cmp(a));
-        // Leave out the largest gaps until the rest fits in `max_lines` lines. A gap is worth a
-        // break if it has at least 4 rows and a sixth of all rows that are left.
+        // `gaps` has the rows between neighbouring runs, the largest gap first. Leave out gaps
+        // until the remaining rows fit in `max_lines` lines. Stop at a gap that has less than 4
+        // rows or less than a sixth of the rows that are not left out so far.
         let mut breaks = Vec::new();
         for (rows, at) in gaps.into_iter().take(MAX_BREAKS) {
             if total <= max_lines as i128 || rows < 4 || rows * 6 < total {
@@ -150,8 +154,8 @@ impl Fold {
             breaks.push((at, rows));
         }
         breaks.sort_unstable();
-        // Rows share lines if there are still too many. Then write down the lines, from one break
-        // to the next.
+        // If there are still more rows than lines, several rows share a line. Then list the lines,
+        // from one break to the next.
         self.rows_per_line = ceil(total, max_lines as i128).max(1);
         let (mut row, end) = (runs.first().map_or(0, |r| r.0), runs.last().map_or(0, |r| r.1));
         for (at, skipped) in breaks.into_iter().chain([(end, 0)]) {
@@ -173,9 +177,11 @@ pub(crate) fn ceil(a: i128, b: i128) -> i128 {
     a / b + i128::from(a % b > 0)
 }
 
-/// Chooses the length of a row in bytes, and the displacement at which row 0 begins. The length is
-/// a stride of the type that makes the picture about as wide as it is high, counted in elements. If
-/// no stride fits, it is a multiple of one; for a type without strides it depends on the pieces.
+/// Chooses the length of a row in bytes, and the displacement at which row 0 begins. Of the strides
+/// of the type that fit (see [`NARROW`]), the length is the one with which the number of rows is
+/// nearest to the number of columns, counted in elements. If no stride fits, the length is a
+/// multiple of the largest stride. For a type without strides it depends on the span of memory and
+/// on the pieces.
 fn choose_width(map: &Map) -> (i128, i128) {
     let (element, (low, high)) = (map.element(), map.range);
     let span = (high - low).max(1);
@@ -192,7 +198,8 @@ fn choose_width(map: &Map) -> (i128, i128) {
         let cut = if (to - from) * SPARSE < width { to - from } else { width };
         ((fold.row(high - 1) - fold.row(low) + 1), ceil(cut, element))
     };
-    // Consider only the largest 12 strides, so that irregular types cost no more than others.
+    // Consider only the largest 12 strides, so that types with many strides do not take more time
+    // than others.
     let shapes: Vec<(i128, i128, i128)> =
         strides.iter().take(12).map(|&w| (w, shape(w).0, shape(w).1)).collect();
     let off =
@@ -200,8 +207,8 @@ fn choose_width(map: &Map) -> (i128, i128) {
     let fits = |(width, rows, columns): &&(i128, i128, i128), own: bool| {
         *rows <= columns * NARROW && own == (Some(*width) != instances)
     };
-    // Prefer the strides of the type itself to its extent, by which instances are repeated:
-    // instances may be interleaved.
+    // Prefer the strides inside the type to its extent, which is the distance between instances,
+    // because instances may be interleaved.
     let own = shapes.iter().any(|shape| fits(&shape, true));
     let fit = shapes.iter().filter(|shape| fits(shape, own));
     if let Some((width, ..)) = fit.min_by(|a, b| off(a).total_cmp(&off(b))) {
@@ -215,8 +222,9 @@ fn choose_width(map: &Map) -> (i128, i128) {
     if elements <= 64 {
         return (elements * element, low);
     }
-    // Nothing repeats. A row gets about 1.5 times as many elements as the square root of all
-    // elements, at least 16. Large gaps will be left out, so a gap counts at most as much as eight
+    // The type has no stride that could be the length of a row. The number of elements in a row is
+    // a power of two, about 1.5 times the square root of the number of all elements and at least
+    // 16. Large gaps will be left out of the picture, so a gap counts at most as much as eight
     // pieces of average length.
     let mut shown = span;
     if map.listed && map.blocks > 0 {

@@ -1,4 +1,5 @@
-//! Geometry of a picture: where each line of memory is drawn, and which parts of a range it shows.
+//! Geometry of a picture: where each line of memory is drawn, and which parts of which lines a
+//! range of memory covers.
 
 use super::fold::Fold;
 
@@ -9,8 +10,9 @@ pub(crate) const PLOT: f64 = 720.0;
 pub(crate) struct Frame {
     pub(crate) left: f64,
     pub(crate) top: f64,
-    /// Height of a line, and distance from the top of a line to that of the next.
+    /// Height of a line.
     pub(crate) high: f64,
+    /// Distance from the top of a line to the top of the next line.
     pub(crate) step: f64,
     /// Columns of a row that are shown, in bytes.
     pub(crate) from: i128,
@@ -37,7 +39,8 @@ impl Frame {
 /// Part of a range of memory: a line, the first column and the column after the last.
 pub(crate) type Part = (usize, i128, i128);
 
-/// Returns the parts of `[at, end)` in the lines of `fold`, each of which must have one row.
+/// Returns the parts of the range `[at, end)`, one for each line of `fold` that it touches. Each
+/// line must have one row.
 pub(crate) fn parts(fold: &Fold, at: i128, end: i128) -> Vec<Part> {
     let mut all = Vec::new();
     for line in fold.line(at)..fold.lines.len() {

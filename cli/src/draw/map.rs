@@ -1,9 +1,10 @@
-//! Lists the bytes to draw: those of some instances of a datatype, in packed order.
+//! Lists the bytes to draw, which are those of some instances of a datatype, in packed order.
 //!
 //! Up to [`MAX_LISTED`] contiguous pieces are listed one by one. If there are more, the packed
-//! stream is divided into [`SAMPLES`] ranges, and one place in each range, found by a query of
-//! [`Segments`], stands for all its bytes. So time and memory are bounded for any type, and the
-//! bytes still add up.
+//! stream is divided into [`SAMPLES`] ranges, and each range becomes one piece. If a range is not
+//! contiguous in memory, one of its bytes, found by a query of [`Segments`], stands for all of
+//! them. So time and memory are bounded for any type, and the lengths of the pieces still add up to
+//! the number of packed bytes.
 
 use ddtc::internal::datatype::{Datatype, TypeMap};
 use ddtc::internal::engine::{Config, Engine, Mode};
@@ -12,32 +13,38 @@ use ddtc::internal::segments::{Segment, Segments};
 
 /// Maximum number of pieces that are listed one by one.
 const MAX_LISTED: u64 = 1 << 20;
-/// Number of ranges into which the packed stream is divided if there are more pieces.
+/// Number of ranges into which the packed stream is divided if there are more than [`MAX_LISTED`]
+/// pieces.
 const SAMPLES: u64 = 1 << 17;
-/// Maximum number of entries of the type map that are read to describe a block.
+/// Maximum number of entries of the type map that are read to name the basic types of a block.
 const MAX_ENTRIES: usize = 64;
-/// Maximum number of arguments of a datatype whose type map is read to describe a block. Skipping
-/// to the block takes time linear in this number.
+/// Maximum number of arguments of a datatype for which the basic types of a single block are looked
+/// up. The look-up skips to the block in the type map, which takes time linear in the number of
+/// arguments.
 const MAX_ARGUMENTS: u64 = 4096;
 
-/// A contiguous piece of memory, or a place that stands for bytes near it. All numbers are in
-/// bytes.
+/// A part of the packed stream and its place in memory. If `exact` is true, the bytes of the part
+/// are contiguous in memory. Otherwise one of its bytes stands for all of them. Displacements,
+/// lengths and positions are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Displacement of the first byte.
+    /// Displacement of the first byte, or of the byte that stands for all bytes if the piece is not
+    /// exact.
     pub(crate) at: i128,
-    /// Number of packed bytes.
+    /// Number of packed bytes in the piece.
     pub(crate) len: i128,
-    /// Position of the first byte in the packed stream.
+    /// Position of the piece's first byte in the packed stream.
     pub(crate) packed: i128,
-    /// Number of blocks that begin in the piece: 1, unless the piece stands for several.
+    /// Number of blocks that begin in the piece. This is 1 unless the pieces were sampled.
     pub(crate) blocks: u64,
-    /// Whether the bytes are contiguous and begin at `at`. Otherwise they lie near `at`.
+    /// Whether the bytes are contiguous in memory and begin at `at`. Otherwise `at` is the
+    /// displacement of one of them.
     pub(crate) exact: bool,
 }
 
 impl Piece {
-    /// Returns the displacement after the last byte; if the piece is not exact, the one after `at`.
+    /// Returns the displacement after the last byte. If the piece is not exact, returns the
+    /// displacement after `at`.
     pub(crate) fn end(&self) -> i128 {
         self.at + if self.exact { self.len } else { 1 }
     }
@@ -47,8 +54,9 @@ impl Piece {
 pub(crate) struct Map {
     pub(crate) datatype: Datatype,
     pub(crate) count: u64,
-    /// Number of packed bytes, and of contiguous blocks, of all instances.
+    /// Number of packed bytes of all instances.
     pub(crate) bytes: i128,
+    /// Number of contiguous blocks of all instances.
     pub(crate) blocks: u64,
     /// The pieces in packed order. Their lengths add up to `bytes`.
     pub(crate) pieces: Vec<Piece>,
@@ -117,8 +125,8 @@ impl Map {
         format!("{}{more}", runs.join(", "))
     }
 
-    /// Returns the size in bytes of the smallest basic type, or 1 if there is none. No column of
-    /// the picture is narrower.
+    /// Returns the size in bytes of the smallest basic type, or 1 if there is none. It is the unit
+    /// in which the columns of a row are counted when the length of a row is chosen.
     pub(crate) fn element(&self) -> i128 {
         self.basics.iter().map(|(_, size)| *size).filter(|size| *size > 0).min().unwrap_or(1)
     }
@@ -159,8 +167,7 @@ fn sample(segments: &Segments<'_>) -> ddtc::Result<Vec<Piece>> {
     for k in 0..SAMPLES {
         let (from, to) = (cut(k), cut(k + 1));
         // Choose a pseudorandom place in the range. With equidistant places, a stride of the type
-        // could coincide with that of the samples, and the picture would show only some of the
-        // blocks.
+        // could coincide with their distance, and the picture would show only some of the blocks.
         let place = from + mix(k) % (to - from);
         let (first, within) = segments.find(from)?;
         let (last, _) = segments.find(to)?;
@@ -176,7 +183,8 @@ fn sample(segments: &Segments<'_>) -> ddtc::Result<Vec<Piece>> {
     Ok(pieces)
 }
 
-/// Returns a pseudorandom number, by the finalizer of splitmix64. Equal types give equal pictures.
+/// Returns a pseudorandom number that depends only on `k`, so that equal types give equal pictures.
+/// The function is the finalizer of splitmix64.
 fn mix(k: u64) -> u64 {
     let k = (k ^ k >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let k = (k ^ k >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

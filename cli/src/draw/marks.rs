@@ -6,9 +6,11 @@ use super::frame::{Frame, Part};
 use super::map::Map;
 use super::scene::{Anchor, Paint, Scene};
 
-/// Maximum number of blocks through which a path is drawn.
+/// Maximum number of parts of blocks for which the path of packing is drawn. A block has one part
+/// in each row that it covers.
 const MAX_PATH_BLOCKS: usize = 64;
-/// Maximum number of instances with borders. The last instance has one in addition.
+/// Number of instances, counted from the first one, that may have borders. The last instance may
+/// have a border, too.
 const MAX_INSTANCES: u64 = 8;
 /// Distance between labels, from base line to base line.
 const SPACING: f64 = 13.0;
@@ -23,7 +25,8 @@ pub(crate) struct Label {
     pub(crate) text: String,
 }
 
-/// A bound, which is a place between two bytes. An upper bound is drawn at the byte before it.
+/// A bound, which is a place between two bytes. An upper bound is drawn at the end of the byte
+/// before it.
 struct Mark {
     name: &'static str,
     at: i128,
@@ -75,8 +78,8 @@ pub(crate) fn labels(map: &Map, fold: &Fold, frame: &Frame) -> Vec<Label> {
         for k in shown(map.count) {
             let at = i128::from(map.datatype.lb()) + i128::from(k) * i128::from(map.datatype.extent());
             let line = fold.line(at).min(fold.lines.len().saturating_sub(1));
-            // If lines have several rows, label an instance only if it begins in another line than
-            // the instance before it.
+            // Instance 0 has no label. If a line shows several rows, label an instance only if it
+            // begins in another line than the instance before it.
             let before = fold.line(at - i128::from(map.datatype.extent()));
             if k == 0 || (fold.rows_per_line > 1 && before == line) {
                 continue;
@@ -196,13 +199,14 @@ pub(crate) fn instances(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame
     }
 }
 
-/// Draws a line with arrows through the blocks in packed order. Returns false if there are too many
-/// blocks, or too few.
+/// Draws a line with arrows through the blocks in packed order. Draws nothing and returns false if
+/// there are less than two parts of blocks or more than [`MAX_PATH_BLOCKS`].
 pub(crate) fn path(scene: &mut Scene, fold: &Fold, frame: &Frame, blocks: &[(usize, Part)]) -> bool {
     if blocks.len() < 2 || blocks.len() > MAX_PATH_BLOCKS || fold.lines.is_empty() {
         return false;
     }
-    // The line runs below the numbers that are written in the blocks.
+    // Let the line cross each block near its lower border, so that it passes below the number that
+    // is written in the middle of the block.
     let points: Vec<(f64, f64)> = blocks
         .iter()
         .map(|(_, (line, from, to))| {

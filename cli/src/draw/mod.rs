@@ -1,8 +1,9 @@
 //! `ddtc draw`: draws the memory of a datatype, as SVG or as characters.
 //!
-//! A [`map::Map`] lists the pieces of memory, and a [`fold::Fold`] arranges memory in rows. For
-//! SVG, [`mod@picture`] makes a [`scene::Scene`] of both, which `svg` writes. Characters are
-//! written from map and fold directly.
+//! A [`map::Map`] lists the contiguous pieces of memory that a datatype consists of, and a
+//! [`fold::Fold`] arranges memory in rows. For SVG, [`mod@picture`] turns both into a
+//! [`scene::Scene`] of shapes, which the module `svg` writes. For a terminal, the module `chars`
+//! writes characters directly from the map and the fold.
 
 mod bins;
 mod chars;
@@ -37,19 +38,21 @@ pub(crate) struct Args {
     /// A datatype in text notation, or the name of an entry of the corpus
     #[arg(value_name = "TYPE")]
     datatype: String,
-    /// Number of instances [default: that of the corpus entry, or 1]
+    /// Number of instances to draw [default: the count of the corpus entry if TYPE names one,
+    /// otherwise 1]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Write the picture into this file, whose name ends in .svg
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Number of bytes in a row [default: one that shows the structure of the type]
+    /// Number of bytes in a row [default: chosen so that the rows show the structure of the type]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     width: Option<u64>,
-    /// Use colours for a dark background [default: what the viewer of the file prefers]
+    /// Use colours for a dark background [default: follow the preference of the program that shows
+    /// the file]
     #[arg(long, requires = "output")]
     dark: bool,
-    /// Use only ASCII in the terminal [default: if the locale does not use UTF-8]
+    /// Use only ASCII characters in the terminal [default: only if the locale does not use UTF-8]
     #[arg(long, conflicts_with = "output")]
     ascii: bool,
     /// When to use colours [default: if standard output is a terminal and NO_COLOR is not set]
@@ -72,7 +75,7 @@ fn is_svg(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Runs the verb.
+/// Runs the subcommand `ddtc draw`.
 ///
 /// # Errors
 /// If the type cannot be read, a constructor refuses its arguments, the bytes or displacements of
@@ -100,14 +103,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     };
     let text = chars::write(&map, &args.datatype, args.width, terminal);
     match stdout().lock().write_all(text.as_bytes()) {
-        // The reader of a pipe closed it, for example `head`. This is not an error.
+        // The process that reads the output through a pipe has closed the pipe, as `head` does.
+        // This is not an error.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }
 }
 
-/// Writes a picture of `count` instances of `t` with the title `name` into the file `path`. After
-/// an error the file is what it was before.
+/// Writes a picture of `count` instances of `t` with the title `name` into the file `path`. If an
+/// error is returned, the file is unchanged.
 ///
 /// # Errors
 /// As for [`run`].
@@ -137,8 +141,8 @@ fn document(
     Ok(svg::write(&picture::scene(&map, &fold, name), dark))
 }
 
-/// Returns whether the locale uses UTF-8. It is the value of the first variable that is set of
-/// `LC_ALL`, `LC_CTYPE` and `LANG`, as POSIX says.
+/// Returns whether the locale uses UTF-8. The locale is the value of the first of the variables
+/// `LC_ALL`, `LC_CTYPE` and `LANG` that is set and not empty, as in POSIX.
 fn utf8() -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(|name| std::env::var(name).ok());
     let locale = set.into_iter().find(|value| !value.is_empty()).unwrap_or_default().to_lowercase();

@@ -1,5 +1,9 @@
-//! Makes a scene of a folded map: a ruler, lines of memory, blocks or cells, bounds, instances, the
-//! path of packing, and a legend.
+//! Makes the scene that shows a folded map: a ruler, lines of memory, the packed bytes, bounds,
+//! borders of instances, the path of packing, and a legend.
+//!
+//! The packed bytes are drawn as blocks or as cells. A block is a contiguous piece of packed bytes.
+//! If there are too many blocks, each line is divided into cells of equal width instead, and a
+//! square in each cell shows which share of its bytes is packed.
 
 use super::bins::Bins;
 use super::fold::{Fold, Line};
@@ -8,31 +12,35 @@ use super::map::Map;
 use super::marks;
 use super::scene::{Anchor, Paint, Scene, Shape, breadth};
 
-/// Approximate number of lines of memory in a picture.
+/// Approximate maximum number of lines in a picture. A line shows one or more rows of memory.
 pub(crate) const LINES: usize = 44;
-/// Maximum number of cells in a line.
+/// Maximum number of cells into which a line of the picture is divided.
 const MAX_COLUMNS: usize = 72;
-/// Maximum number of blocks that are drawn one by one. If there are more, cells are drawn.
+/// Maximum number of blocks that are drawn one by one. If there are more, the picture shows cells
+/// instead of blocks.
 const MAX_BLOCKS: usize = 1200;
-/// Maximum for the average number of blocks in a line; above it, cells are drawn, too.
+/// Maximum average number of blocks in a line. If the average is larger, the picture shows cells
+/// instead of blocks.
 const MAX_BLOCKS_PER_LINE: usize = 180;
-/// Maximum number of ranges of shared bytes that are marked.
+/// Maximum number of ranges of memory that the picture marks because several entries of the type
+/// map share them.
 const MAX_SHARED: usize = 400;
-/// Maximum number of shapes in a picture: the sum of the limits above and those of the marks.
+/// Number of shapes that no picture exceeds, which the tests check. The limits above and those of
+/// the module `marks` bound the number.
 #[cfg(test)]
 pub(crate) const MAX_SHAPES: usize = 4200;
 
 /// Font size of numbers and labels.
 const SMALL: f64 = 10.5;
-/// Font size of the line below the title.
+/// Font size of the line of facts that is placed below the title.
 const PLAIN: f64 = 11.5;
 /// The y coordinate at which the first line of memory begins.
 const TOP: f64 = 86.0;
 
 /// Returns a picture of `map`, folded by `fold`, with the title `name`.
 pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
-    // Draw blocks one by one if they are few and each line has one row of memory; otherwise draw
-    // cells.
+    // Draw the blocks one by one if all of them are listed, each line shows one row of memory, and
+    // they do not exceed the limits above. Otherwise draw cells.
     let count = fold.lines.len();
     let draws_each = map.listed
         && fold.rows_per_line == 1
@@ -43,8 +51,8 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
         };
         map.pieces.iter().enumerate().flat_map(numbered_parts).collect()
     });
-    // Choose the geometry: fewer lines are higher, and the left margin has room for the longest
-    // displacement.
+    // Choose the geometry. The fewer lines there are, the higher each line is. The left margin has
+    // room for the longest displacement.
     let step = match (&blocks, count) {
         (Some(_), 0..=3) => 44.0,
         (Some(_), _) => (440.0 / count as f64).clamp(11.0, 32.0),
@@ -59,7 +67,8 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
     let widest = starts.iter().map(|text| breadth(text, SMALL)).fold(40.0, f64::max);
     let frame = Frame { left: 16.0 + widest + 8.0, top: TOP, high, step, from: fold.from, to: fold.to };
 
-    // The labels determine the width of the picture, and this how much of the title fits.
+    // The widest label determines the width of the picture, and the width determines how much of
+    // the title fits.
     let mut scene = Scene::default();
     let labels = marks::labels(map, fold, &frame);
     let gutter = labels.iter().map(|l| breadth(&l.text, SMALL)).fold(60.0, f64::max);
@@ -71,8 +80,9 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
     scene.words((16.0, 45.0), Anchor::Start, PLAIN, Paint::Pale, &facts);
     scene.description = format!("{facts}; {how}");
 
-    // Draw from back to front: memory, blocks or cells, borders and path, the numbers of blocks,
-    // bounds.
+    // Draw from back to front: the ruler and the lines of memory, the blocks or cells, the borders
+    // of instances and the path of packing, the numbers in the blocks, the bounds with their
+    // labels, and the legend.
     ruler(&mut scene, map, fold, &frame);
     lines(&mut scene, map, fold, &frame);
     let mut numbers = Vec::new();
@@ -104,8 +114,8 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
     scene
 }
 
-/// Returns `text` on one line, in printable ASCII and truncated to at most `max` characters. Other
-/// characters become question marks.
+/// Returns `text` on one line and truncated to at most `max` characters. Characters other than
+/// printable ASCII become question marks.
 pub(crate) fn cut(text: &str, max: usize) -> String {
     // Use only the characters that every font and terminal has.
     let plain: String = text
@@ -148,8 +158,9 @@ pub(crate) fn how(map: &Map, fold: &Fold) -> String {
     text
 }
 
-/// Returns the distance between the marks of a ruler over `shown` bytes: `element` times a power of
-/// two, so that there are at most `max_steps` steps.
+/// Returns the distance in bytes between the marks of a ruler that covers `shown` bytes. The
+/// distance is the smallest product of `element` and a power of two with which the ruler has at
+/// most `max_steps` steps.
 pub(crate) fn ruler_step(element: i128, shown: i128, max_steps: i128) -> i128 {
     let mut step = element.max(1);
     while shown / step > max_steps {
@@ -184,7 +195,8 @@ fn lines(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
         let Some((start, stop)) = fold.memory(line) else {
             let Line::Break { rows } = kind else { continue };
             let middle = y + frame.high / 2.0;
-            // Draw a break as a zigzag line, with a text that says how much is left out.
+            // Draw a break, where rows without data are left out, as a zigzag line with a text that
+            // says how many bytes are left out.
             let teeth = 36;
             let points: Vec<(f64, f64)> = (0..=teeth)
                 .map(|i| {
@@ -203,8 +215,8 @@ fn lines(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
             labelled = None;
             continue;
         };
-        // Draw the line as memory outside of the bounds, and over it the part inside of them as a
-        // gap. Blocks are drawn on top later.
+        // First draw the whole line as memory outside of the bounds. Over it draw the part of the
+        // line that lies in `map.range` as a gap. The packed bytes are drawn on top of both later.
         scene.rect((frame.left, y), (PLOT, frame.high), Paint::Outside, String::new());
         let (lo, hi) = (low.max(start), high.min(stop));
         if lo < hi {
@@ -234,8 +246,8 @@ pub(crate) fn in_bytes(n: i128) -> String {
     }
 }
 
-/// Draws the blocks one by one. Returns the numbers in them, which are to be drawn on top of the
-/// path.
+/// Draws the blocks one by one. Returns the numbers that belong into the blocks. The caller adds
+/// them after the path of packing, so that they are drawn on top of it.
 fn draw_blocks(
     scene: &mut Scene,
     map: &Map,
@@ -247,12 +259,13 @@ fn draw_blocks(
     let last = (map.bytes - 1).max(1) as f64;
     for &(i, (line, from, to)) in blocks {
         let piece = map.pieces[i];
-        // A block has one colour, even if it continues in the next row: it is one step of packing.
+        // A block that continues in the next row has the same colour in both rows, because it is
+        // one step of packing.
         let t = (piece.packed as f64 + (piece.len - 1) as f64 / 2.0) / last;
         let paint = Paint::Scale(if map.blocks == 1 { 0.0 } else { t });
         let (x, w) = (frame.x(from), (frame.x(to) - frame.x(from)).max(1.5));
-        // Leave a narrow space to the right, which separates neighbours in memory that are
-        // different blocks.
+        // Leave a narrow space at the right end of the block. It separates two blocks that touch in
+        // memory.
         let w = if w > 6.0 { w - 0.8 } else { w };
         let types = map.types(piece.packed, piece.len);
         let hover = format!(
@@ -293,8 +306,8 @@ fn draw_cells(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame, bins: &B
             let (x, right) = (frame.x(from), frame.x(from + bins.width));
             let (w, h) = (right - x, frame.high);
             let share = (cell.bytes as f64 / bins.memory(fold, line, column) as f64).min(1.0);
-            // The area of the square is the share of the cell that is packed. Very small shares are
-            // drawn larger, so that they can be seen.
+            // The area of the square shows which share of the cell's bytes is packed. Very small
+            // shares are drawn larger, so that they can be seen.
             let side = share.sqrt().max(0.35);
             let (w, h) = ((w - 0.5) * side, h * side);
             let x = (x + right - 0.5 - w) / 2.0;

@@ -14,19 +14,21 @@ pub(crate) enum Paint {
     Gap,
     /// Memory outside of the bounds.
     Outside,
-    /// Bounds.
+    /// Marks and labels of bounds.
     Bound,
-    /// Packed bytes, by their position in the stream from first (0) to last (1).
+    /// Packed bytes whose mean position in the packed stream is this number, from 0 for the first
+    /// byte to 1 for the last. Each position has its own colour.
     Scale(f64),
-    /// Words on a background of colour `Scale` with the same position.
+    /// Words that are written on packed bytes of colour `Scale` with the same number.
     OnScale(f64),
 }
 
 /// Red, green, blue.
 pub(crate) type Colour = [u8; 3];
 
-/// Positions and colours of the scale. Lightness increases from one end to the other, so that the
-/// scale can be read without distinguishing hues, for example by colour-blind people. Both ends
+/// Colours of packed bytes at five positions in the packed stream. Colours between them are
+/// interpolated. Lightness increases from the first position to the last, so that the scale can be
+/// read without distinguishing hues, for example by colour-blind people. The colours at both ends
 /// contrast with white and with black.
 const SCALE: [(f64, Colour); 5] = [
     (0.0, [62, 63, 196]),
@@ -64,7 +66,8 @@ impl Paint {
     }
 }
 
-/// Returns the colour at position `t` of the scale, which is limited to the range from 0 to 1.
+/// Returns the colour of the scale at position `t`. A position below 0 counts as 0, one above 1 as
+/// 1, and one that is not finite as 0.
 fn scale(t: f64) -> Colour {
     let t = if t.is_finite() { t.clamp(0.0, 1.0) } else { 0.0 };
     let i = SCALE.iter().take(SCALE.len() - 1).rposition(|(at, _)| *at <= t).unwrap_or(0);
@@ -75,7 +78,7 @@ fn scale(t: f64) -> Colour {
     })
 }
 
-/// Which part of a text is placed at its coordinates.
+/// The part of a text (start, middle or end) that is placed at its x coordinate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -92,7 +95,7 @@ pub(crate) enum Shape {
         w: f64,
         h: f64,
         fill: Paint,
-        /// Colour of a line along the inside of its border.
+        /// Colour of a line that is drawn along the inside of the border, if there is one.
         outline: Option<Paint>,
         /// Text that appears when the pointer rests on the rectangle.
         hover: String,

@@ -1,10 +1,12 @@
-//! Writes a scene as SVG. Its colours follow the viewer's preference for light or dark.
+//! Writes a scene as SVG. Unless the caller asks for a light or dark background, the colours follow
+//! the preference of the viewer of the file.
 
 use ddtc_bench::svg::Document;
 
 use super::scene::{Anchor, Colour, Paint, Scene, Shape};
 
-/// Roles whose colour differs on a dark background, each with its CSS class.
+/// Roles whose colour on a dark background differs from that on a light background, each with its
+/// CSS class.
 const ROLES: [(Paint, &str); 6] = [
     (Paint::Ground, "g"),
     (Paint::Ink, "i"),
@@ -17,8 +19,8 @@ const ROLES: [(Paint, &str); 6] = [
 /// Returns `scene` as a document. If `ground` is given, the colours are always those for a light
 /// (`false`) or dark (`true`) background.
 pub(crate) fn write(scene: &Scene, ground: Option<bool>) -> String {
-    // Write the style sheet. Without a fixed background it has the dark colours in a media query,
-    // which the viewer evaluates.
+    // Write the style sheet. Unless the background is fixed, the style sheet also has the colours
+    // for a dark background, in a media query that the viewer of the file evaluates.
     let (w, h) = (number(scene.width), number(scene.height));
     let font = "role=\"img\" font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\"";
     let mut out = Document::new(&w, &h, font);
@@ -30,7 +32,8 @@ pub(crate) fn write(scene: &Scene, ground: Option<bool>) -> String {
     out.styles(&rules);
     out.element("rect", format_args!("class=\"g\" width=\"{w}\" height=\"{h}\""));
     // Write the background and then the shapes in order, so that later shapes cover earlier ones.
-    // Lines and words ignore the pointer, so that the rectangle below them shows its text.
+    // Lines and words ignore the pointer, so that a rectangle that they cover still shows its hover
+    // text.
     for shape in &scene.shapes {
         match shape {
             Shape::Rect { x, y, w, h, fill, outline, hover } => {

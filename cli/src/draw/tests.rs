@@ -1,4 +1,5 @@
-//! Tests of whole pictures: coordinates computed by hand, and limits for every entry of the corpus.
+//! Tests of whole pictures. Some compare coordinates that were computed by hand. For every entry of
+//! the corpus of datatypes, a test checks the size of the picture and the number of shapes in it.
 
 use super::fold::Fold;
 use super::map::Map;

@@ -1,11 +1,11 @@
 //! `ddtc report`: presents the findings of `ddtc check --mpi` as a page for people and as a
 //! document for programs.
 //!
-//! `ddtc check --mpi` writes each finding into a folder as soon as it has it. [`record`] reads this
-//! folder, even if the run was interrupted, and `page` writes `report.html`, which needs no other
-//! file. `ddtc check --mpi` calls [`write()`] at its end, and the verb writes both files again. With
-//! `--program`, the verb prints a published program as one file, with the parts of the shared
-//! `finding.h` that it needs.
+//! `ddtc check --mpi` writes each finding into a folder as soon as it is found. [`record`] reads
+//! this folder, even if the run was interrupted, and `page` writes `report.html`, which needs no
+//! other file. `ddtc check --mpi` calls [`write()`] at its end, and `ddtc report DIR` writes the
+//! page and the document again. With `--program`, `ddtc report` prints the C program of a finding
+//! as one file, with the parts of the shared `finding.h` that it needs.
 
 mod page;
 mod record;
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     program: Option<PathBuf>,
 }
 
-/// Runs the verb.
+/// Runs the subcommand `ddtc report`.
 ///
 /// # Errors
 /// As for [`write()`]; also if a program or its `finding.h` cannot be read, or standard output cannot
@@ -74,7 +74,7 @@ pub(crate) struct Written {
     pub(crate) html: PathBuf,
     /// Path of the document.
     pub(crate) json: PathBuf,
-    /// Number of findings in both.
+    /// Number of findings, which is the same in the page and in the document.
     pub(crate) findings: usize,
     /// Parts of the folder that could not be read and were left out. The page lists them, too.
     pub(crate) notes: Vec<String>,

@@ -19,7 +19,7 @@ const HEADS: [(&str, &str, bool); 8] = [
     ("seconds", "Found after", true),
 ];
 
-/// Known classes of findings and their meaning. Other classes are shown without one.
+/// Known classes of findings and their meaning. Other classes are shown without a meaning.
 const CLASSES: [(&str, &str); 3] = [
     ("bug", "contradicts the standard"),
     ("quality", "not required by the standard, but expected of a good library"),
@@ -38,7 +38,8 @@ pub(super) fn write(record: &Record) -> String {
     };
     let mut out = String::with_capacity(1 << 16);
     let title = escaped(&name);
-    // The policy forbids the browser to load anything, whatever the text of a finding contains.
+    // The Content-Security-Policy forbids the browser to load anything, whatever the text of a
+    // finding contains.
     let _ = writeln!(
         out,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -175,8 +176,8 @@ fn row(out: &mut String, f: &Finding, drawn: bool) {
         let _ = write!(out, " data-{key}=\"{}\"", escaped(&value));
         debug_assert!(!numeric || value.parse::<f64>().is_ok());
     }
-    // The first line of a finding has a cell for each column, and the second one the datatype,
-    // which opens the details.
+    // A finding has two rows of the table. The first one has a cell for each column. The second one
+    // has the datatype, and a click on it opens the details.
     out.push_str(">\n<tr>");
     for ((key, title, numeric), text) in HEADS.iter().zip(&values) {
         let text = escaped(text);
@@ -238,7 +239,7 @@ fn picture(f: &Finding) -> Result<String, String> {
     crate::draw::svg(&t, f.count, &f.datatype).map_err(|e| e.to_string())
 }
 
-/// Writes how often each feature of datatypes was tried, and marks those that never were.
+/// Writes how often each feature of datatypes was tested, and marks the features that never were.
 fn coverage(out: &mut String, run: &Value) {
     let Some(Value::Object(features)) = run.get("coverage") else { return };
     if features.is_empty() {
@@ -252,8 +253,8 @@ fn coverage(out: &mut String, run: &Value) {
     out.push_str("<table id=\"coverage\">\n<thead><tr><th scope=\"col\">Feature</th><th scope=\"col\" class=\"number\">Cases</th><th></th></tr></thead>\n<tbody>\n");
     for (feature, value) in features {
         let n = count(value);
-        // The scale of the bars is logarithmic: some features are in every case, some in one of a
-        // million.
+        // The scale of the bars is logarithmic: some features are in every case, and some in one
+        // case of a million.
         let width = if n == 0 { 0.0 } else { 2.0 + 98.0 * (n as f64).ln_1p() / (max_count as f64).ln_1p() };
         let never = if n == 0 { " class=\"never\"" } else { "" };
         let shown = if n == 0 { "never".to_owned() } else { grouped(value) };

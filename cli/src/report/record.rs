@@ -8,9 +8,11 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Maximum size in bytes of a file that is read; about a hundred thousand findings.
+/// Maximum size in bytes of `findings.jsonl` and of `run.json`. A file of this size has about a
+/// hundred thousand findings.
 const MAX_FILE_BYTES: u64 = 256 << 20;
-/// Maximum size in bytes of a program that is read. The generated programs have a few thousand.
+/// Maximum size in bytes of a C program that is read. The generated programs have a few thousand
+/// bytes.
 const MAX_PROGRAM_BYTES: u64 = 1 << 20;
 
 /// The MPI library that was checked.
@@ -20,7 +22,7 @@ pub(super) struct Library {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) path: String,
-    /// Name of the ABI of its handles and status.
+    /// Name of the ABI of the library, that is, of its handles and its status.
     pub(super) flavour: String,
 }
 
@@ -32,12 +34,13 @@ pub(super) struct Rule {
     pub(super) text: String,
 }
 
-/// One cause of differences, represented by its smallest case. Fields may be missing, because older
-/// versions wrote fewer; they are then empty.
+/// A finding: one cause of differences from the expected behaviour, represented by its smallest
+/// case. Older versions of `ddtc check` wrote fewer fields. A field that is missing in the file is
+/// empty.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Finding {
     pub(super) fingerprint: String,
-    /// `bug`, `quality` or `open`.
+    /// Class of the finding: `bug`, `quality` or `open`.
     pub(super) class: String,
     pub(super) check: String,
     /// The shrunk datatype in text notation.
@@ -49,7 +52,7 @@ pub(super) struct Finding {
     /// The datatype as it was generated, in text notation.
     #[serde(default)]
     pub(super) original: Option<String>,
-    /// Number of instances.
+    /// Number of instances of the datatype.
     #[serde(default)]
     pub(super) count: u64,
     #[serde(default)]
@@ -58,20 +61,20 @@ pub(super) struct Finding {
     expected: Value,
     #[serde(default)]
     got: Value,
-    /// Name of the C program in the folder.
+    /// Name of the file in the folder with a C program that shows the difference.
     #[serde(default)]
     pub(super) program: Option<String>,
-    /// Whether the C program showed the difference, too; `None` if it was not run.
+    /// Whether the C program showed the difference, too, when it was run. `None` if it was not run.
     #[serde(default)]
     pub(super) confirmed: Option<bool>,
     #[serde(default)]
     pub(super) seed: u64,
     #[serde(default)]
     pub(super) case: u64,
-    /// Seconds from the beginning of the run.
+    /// Time of the finding, in seconds from the beginning of the run.
     #[serde(default)]
     pub(super) seconds: f64,
-    /// Text of the program, read from its file.
+    /// Text of the C program, read from its file.
     #[serde(skip)]
     pub(super) source: Option<String>,
 }
@@ -86,7 +89,7 @@ impl Finding {
     }
 }
 
-/// Returns a value as text for people: strings without quotes, null as nothing.
+/// Returns a JSON value as text for people: a string without quotes, and null as an empty text.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -95,7 +98,7 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// Contents of the folder.
+/// Contents of a folder that `ddtc check --mpi` wrote.
 #[derive(Debug)]
 pub(super) struct Record {
     /// Contents of `run.json`; null if there is none.
@@ -111,7 +114,8 @@ impl Record {
     /// Reads `folder`. Contents that cannot be understood are left out, and cause a note.
     ///
     /// # Errors
-    /// If neither file exists, or one of them cannot be read or is too long.
+    /// If neither `findings.jsonl` nor `run.json` exists, or one of them cannot be read or is too
+    /// long.
     pub(super) fn read(folder: &Path) -> Result<Record, String> {
         let (lines, run) = (
             text(&folder.join("findings.jsonl"), MAX_FILE_BYTES)?,
@@ -183,11 +187,12 @@ fn text(path: &Path, max_bytes: u64) -> Result<Option<String>, String> {
     if read as u64 > max_bytes {
         return Err(format!("{}: longer than {max_bytes} bytes", path.display()));
     }
-    // If the disk was full, the last line may end inside a character.
+    // Invalid UTF-8 is replaced. If the disk was full, the last line may end inside a character.
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Returns the text of a program in the folder. A finding cannot name a file elsewhere, or a link.
+/// Returns the text of the C program `name` in the folder. The name of a file elsewhere, or of a
+/// link, is refused.
 fn program(folder: &Path, name: &str) -> Result<String, String> {
     let plain = Path::new(name).file_name().is_some_and(|own| own == name) && name.ends_with(".c");
     if !plain {

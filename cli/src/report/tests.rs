@@ -52,7 +52,8 @@ fn a_finding_is_on_the_page_and_in_the_document() {
     assert_eq!(document["findings"][0]["source"], program);
 }
 
-/// Folders of a run that was killed, of a full disk, and with files of another kind are read.
+/// The folder of a run that was killed, or whose disk was full, is read as far as possible, and so
+/// is one with files of another kind.
 #[test]
 fn what_is_torn_is_named_and_the_rest_is_shown() {
     let folder = folder();

@@ -3,10 +3,11 @@
  * hand. MPI_ names call the preload library, which must convert every call (DDTC_POLICY=all); PMPI_
  * names call the unmodified library.
  *
- * Prints lines of "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE". BYTES are those that one rank sends
- * to another. The times are medians of interleaved rounds, in microseconds for a call on the
- * slowest rank, where BARE is that of the unmodified library. NOISE is the largest median absolute
- * deviation of the three, in percent.
+ * Prints lines of "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE". BYTES is the number of bytes that
+ * one rank sends to another. CONVERTED, BARE and HAND are the times of the three ways; BARE is the
+ * time of the unmodified library. Each time is the median of interleaved rounds, in microseconds
+ * for a call on the slowest rank. NOISE is the largest median absolute deviation of the three, in
+ * percent.
  *
  * Usage: collectives [ROUNDS [MILLISECONDS_PER_ROUND]] */
 #include "tune.h"
@@ -19,7 +20,8 @@ static int call, rank, ranks, rounds = 15;
 static char *out, *in, *packed_out, *packed_in;
 static MPI_Comm ring;
 
-/* Number of blocks that this rank packs before a call, and unpacks after it. */
+/* Number of blocks that this rank packs by hand before a call (`sent`) and unpacks after it
+ * (`received`). */
 static int sent(int root) {
   switch (call) {
   case BCAST: return rank == root;

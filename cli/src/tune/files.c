@@ -1,11 +1,12 @@
-/* Times reads and writes of a file, of which each rank has its own, for each layout class and
- * payload in three ways: as derived types converted by the preload library, as derived types by the
- * unmodified MPI library, and packed by hand. MPI_ names call the preload library, which must
- * convert every call (DDTC_POLICY=all); PMPI_ names call the unmodified library.
+/* Times reads and writes of files, one file for each rank, for each layout class and payload in
+ * three ways: as derived types converted by the preload library, as derived types by the unmodified
+ * MPI library, and packed by hand. MPI_ names call the preload library, which must convert every
+ * call (DDTC_POLICY=all); PMPI_ names call the unmodified library.
  *
- * Prints lines of "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE". The times are medians of
- * interleaved rounds, in microseconds for a call on the slowest rank, where BARE is that of the
- * unmodified library. NOISE is the largest median absolute deviation of the three, in percent.
+ * Prints lines of "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE". CONVERTED, BARE and HAND are the
+ * times of the three ways; BARE is the time of the unmodified library. Each time is the median of
+ * interleaved rounds, in microseconds for a call on the slowest rank. NOISE is the largest median
+ * absolute deviation of the three, in percent.
  *
  * Usage: files [ROUNDS [MILLISECONDS_PER_ROUND [FOLDER]]] */
 #include "tune.h"

@@ -3,13 +3,16 @@
  * by hand into a contiguous message. MPI_ names call the preload library, which must convert every
  * message (DDTC_POLICY=all); PMPI_ names call the unmodified library.
  *
- * Prints "library VERSION", and then lines of "CLASS,BYTES,CONVERTED,BARE,HAND,NOISE". The times
- * are medians of interleaved rounds, in microseconds for one direction, where BARE is that of the
- * unmodified library. NOISE is the largest median absolute deviation of the three, in percent.
+ * Prints "library VERSION", and then lines of "CLASS,BYTES,CONVERTED,BARE,HAND,NOISE". CONVERTED,
+ * BARE and HAND are the times of the three ways; BARE is the time of the unmodified library. Each
+ * time is the median of interleaved rounds, in microseconds for one direction. NOISE is the largest
+ * median absolute deviation of the three, in percent.
  *
  * Usage: pingpong [ROUNDS [MILLISECONDS_PER_ROUND [FOLDER [inside]]]]
- * With `inside`, compiled code inside the MPI library moves the bytes of messages that are not
- * converted. Lines are then "inside,CLASS,BYTES,INSIDE,CONVERTED,HAND,NOISE". */
+ *
+ * With `inside`, code that ddtc has compiled moves the bytes of messages that are not converted,
+ * inside the MPI library. Lines are then "inside,CLASS,BYTES,INSIDE,CONVERTED,HAND,NOISE", where
+ * INSIDE is the time of these messages. */
 #include "tune.h"
 
 static int rank, rounds = 15;

@@ -5,9 +5,9 @@
  * call the unmodified library. Calls that complete operations always use their MPI_ name, because
  * the preload library converts only operations whose completion it can see.
  *
- * Prints lines of "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE" like the other programs. Each layout
- * is measured with two targets, one of the origin's type and one of dense memory; the line has the
- * times of the one that gains less from conversion.
+ * Prints lines of "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE" like the other programs that `ddtc
+ * tune` runs. Each layout is measured with two datatypes at the target, that of the origin and a
+ * dense one. The line has the times of the target datatype with which conversion gains less.
  *
  * Usage: windows [ROUNDS [MILLISECONDS_PER_ROUND]] */
 #include "tune.h"
@@ -16,7 +16,8 @@ enum { SIZES = 8, ROOM = 8 << 20 };
 enum { PUT, GET, CALLS };
 static const char *const names[CALLS] = {"put,", "get,"};
 static int call, to, dense;
-/* Type and number of the layout's elements, for a dense target and for packed data. */
+/* Datatype of the elements of a layout and their number, for a dense target and for packed data.
+ * `structure` is the element type of one of the layout classes. */
 static MPI_Datatype element, structure;
 static int elements;
 static char *user, *packed;
