@@ -120,8 +120,8 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// Only after a fault of ddtc while the datatype is lowered. A datatype that cannot be compiled
-    /// is interpreted, and the failure is counted.
+    /// Only because of a fault in ddtc itself while the datatype is lowered. A datatype that cannot
+    /// be compiled is interpreted, and the failure is counted.
     pub fn commit(&self, t: &Datatype) -> Result<Committed> {
         Ok(Committed::new(self.clone(), t.clone(), self.layout(t)?))
     }
@@ -363,8 +363,8 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// If `dst` is too short, or an instance has bytes outside of `src`, in which case the error
-    /// names the bound that is. Nothing is written then.
+    /// If `dst` is too short, or if an instance has bytes outside of `src`. In the latter case the
+    /// error names the bound that lies outside. Nothing is written after an error.
     pub fn pack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole("pack", ("src", src.len()), origin, count, ("dst", dst.len()))?;
         // SAFETY: all instances lie inside `src` and the packed bytes inside `dst`, as just checked; the borrows keep

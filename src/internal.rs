@@ -28,11 +28,11 @@
 //! # Modules
 //!
 //! Each module is of one kind: data, machine, state, pass, executor, pipeline, surface or support.
-//! It imports only modules of the kinds that docs/ARCHITECTURE.md lists for its own; only
-//! [`engine`] imports passes and executors. A stage has the same name everywhere: as a module, in
-//! log lines, timings and filetests, and as a verb of the command. docs/ARCHITECTURE.md has a
-//! paragraph about each module. Modules for generated code are in [`code`](mod@code), modules that
-//! move bytes without it in [`exec`].
+//! A module imports only modules of the kinds that docs/ARCHITECTURE.md allows for its own kind;
+//! only [`engine`] imports passes and executors. A stage of the compiler has the same name
+//! everywhere: as a module, in log lines, timings and filetests, and as a subcommand of `ddtc`.
+//! docs/ARCHITECTURE.md has a paragraph about each module. Modules for generated code are in
+//! [`code`](mod@code), modules that move bytes without generated code in [`exec`].
 //!
 //! | Module | Kind | What it contains |
 //! |---|---|---|

@@ -98,8 +98,8 @@
 //! the changes.
 // Unsafe code is denied here. The modules that docs/SAFETY.md lists allow it.
 #![deny(unsafe_code)]
-// The modules are private. Most of what they declare is for the members of the workspace, which use
-// it through `internal`; without that feature it is unused.
+// The modules are private. Most of their items are used only by other members of the workspace,
+// through the module `internal`. Without the feature `internal` these items are unused.
 #![cfg_attr(not(feature = "internal"), allow(dead_code, unreachable_pub, unused_imports))]
 
 #[cfg(not(any(feature = "cranelift", target_arch = "x86_64")))]
@@ -163,8 +163,8 @@ pub use segments::{Segment, Segments};
 /// ```
 ///
 /// # Errors
-/// Only after a fault of ddtc: every datatype can be committed, and one that cannot be compiled is
-/// interpreted.
+/// Only because of a fault in ddtc itself: every datatype can be committed, and one that cannot be
+/// compiled is interpreted.
 pub fn commit(t: &Datatype) -> Result<Committed> {
     Engine::global().commit(t)
 }

@@ -20,8 +20,8 @@ class Error(ValueError):
 class Datatype:
     """A derived datatype of MPI.
 
-    It is immutable, and equal to another one that was built by the same constructors with the same
-    arguments.
+    A datatype is immutable. Two datatypes are equal if they were built by the same constructors with
+    the same arguments.
     """
 
     def __new__(cls, text: str) -> Self: ...

@@ -1,8 +1,8 @@
 //! Access to the memory of Python's objects without a copy.
 //!
-//! While a [`Memory`] exists, the object's buffer stays exported, so its memory does not move. The
-//! caller must ensure that no other thread writes to it during a call, as for every call that
-//! releases the interpreter's lock while it uses a buffer. The documentation of each call says so.
+//! While a [`Memory`] exists, the object's buffer stays exported, so its memory does not move.
+//! Calls that use the memory release the interpreter's lock, so the caller must ensure that no
+//! other thread writes to the memory during a call. The documentation of each call says so.
 
 use std::slice;
 
@@ -62,7 +62,7 @@ impl Memory {
     /// Returns the memory if it may be written to.
     ///
     /// # Errors
-    /// If it is read-only.
+    /// If the memory is read-only.
     pub fn writable(self) -> PyResult<Memory> {
         if self.buffer.readonly() {
             return Err(Error::new_err(format!("{}: must be writable, and is read-only", self.name)));
@@ -70,7 +70,8 @@ impl Memory {
         Ok(self)
     }
 
-    /// Converts an offset from the first element to one from the lowest byte.
+    /// Converts `origin`, an offset in bytes from the first element, to an offset from the lowest
+    /// byte.
     ///
     /// # Errors
     /// If the result would be negative.

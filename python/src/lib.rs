@@ -29,8 +29,8 @@ fn to_python_error(e: Refusal) -> PyErr {
     Error::new_err(e.to_string())
 }
 
-/// A derived datatype of MPI. It is immutable, and equal to another one that was built by the same
-/// constructors with the same arguments.
+/// A derived datatype of MPI. A datatype is immutable. Two datatypes are equal if they were built
+/// by the same constructors with the same arguments.
 #[pyclass(module = "ddtc", frozen)]
 #[derive(Clone)]
 struct Datatype(Tree);
@@ -41,7 +41,7 @@ fn to_python(t: ddtc::Result<Tree>) -> PyResult<Datatype> {
 
 #[pymethods]
 impl Datatype {
-    /// Builds a datatype from its text, such as "vector(3, 1, 4, double)".
+    /// Builds a datatype from its text notation, such as "vector(3, 1, 4, double)".
     #[new]
     fn new(text: &str) -> PyResult<Datatype> {
         to_python(text.parse())
@@ -131,7 +131,8 @@ impl Datatype {
         to_python(Tree::subarray(&sizes, &subsizes, &starts, order, &oldtype.0))
     }
 
-    /// Sets the lower bound and the extent of a type, in bytes (MPI_Type_create_resized).
+    /// Builds a type with the same data as `oldtype`, and with the given lower bound and extent in
+    /// bytes (MPI_Type_create_resized).
     #[staticmethod]
     fn resized(lb: i64, extent: i64, oldtype: &Self) -> PyResult<Datatype> {
         to_python(Tree::resized(lb, extent, &oldtype.0))

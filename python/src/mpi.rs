@@ -1,4 +1,4 @@
-//! Converts datatypes of mpi4py, by asking it for their envelopes and contents.
+//! Converts datatypes of mpi4py, by asking mpi4py for their envelopes and contents.
 
 use std::collections::HashMap;
 
@@ -36,8 +36,8 @@ pub fn decoded(datatype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
             "from_mpi: must be an mpi4py.MPI.Datatype, not {found}"
         )));
     }
-    // Collect the handles of named types, the values of combiners and other constants, all of which
-    // depend on the MPI library.
+    // Collect the handles of named types, the values of combiners, and the other constants. All of
+    // these depend on the MPI library.
     let number = |name: &str| mpi.getattr(name)?.extract::<i32>();
     let mut named = HashMap::new();
     for &n in Named::ALL {
@@ -47,7 +47,8 @@ pub fn decoded(datatype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
             named.entry(handle.getattr("handle")?.extract()?).or_insert(n);
         }
     }
-    // Types that the library does not have are equal to MPI_DATATYPE_NULL.
+    // For a named type that the MPI library does not have, mpi4py has the handle of
+    // MPI_DATATYPE_NULL. Remove this handle from the named types.
     named.remove(&mpi.getattr("DATATYPE_NULL")?.getattr("handle")?.extract()?);
     let mut combiners = HashMap::new();
     for kind in CombinerKind::all() {

@@ -1,5 +1,5 @@
-//! Converts dtypes and strided arrays of NumPy. This module is not linked with NumPy, but uses the
-//! attributes of its objects by name.
+//! Converts dtypes and strided arrays of NumPy. This module is not linked with NumPy. It reads the
+//! attributes of NumPy's objects by their names.
 
 use ddtc::internal::datatype::{Datatype, Named};
 use ddtc::internal::methods::*;
@@ -17,7 +17,7 @@ const MAX_DEPTH: usize = 64;
 /// If the dtype contains Python objects or other values without an MPI type, or its byte order is
 /// not that of this machine.
 pub fn from_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
-    // Anything that is not a dtype, such as the name of one, is converted by NumPy.
+    // Let NumPy convert anything that is not a dtype, such as the name of a dtype.
     let dtype = match dtype.hasattr("itemsize")? && dtype.hasattr("kind")? {
         true => dtype.clone(),
         false => dtype.py().import("numpy")?.call_method1("dtype", (dtype,))?,
@@ -89,7 +89,7 @@ fn element(dtype: &Bound<'_, PyAny>, depth: usize) -> PyResult<Datatype> {
     Ok(Datatype::named(named))
 }
 
-/// Returns the layout of an array, of which displacement 0 is the first element.
+/// Returns the layout of an array. Displacement 0 is the first element of the array.
 ///
 /// # Errors
 /// As for [`from_dtype`]; also if the object has no shape, strides or dtype.
@@ -103,7 +103,8 @@ pub fn from_array(array: &Bound<'_, PyAny>) -> PyResult<Datatype> {
     };
     let (shape, strides): (Vec<i64>, Vec<i64>) = (part("shape")?.extract()?, part("strides")?.extract()?);
     let mut t = from_dtype(&part("dtype")?)?;
-    // In the packed stream the last dimension varies fastest, so it is wrapped first.
+    // In the packed stream the index of the last dimension varies fastest, so this dimension is the
+    // innermost constructor.
     for (&n, &stride) in shape.iter().zip(&strides).rev() {
         t = Datatype::hvector(n, 1, stride, &t).map_err(to_python_error)?;
     }

@@ -65,8 +65,9 @@ impl Committed {
     /// Returns the copy from instances of this datatype to instances of `to`. The bytes end up
     /// where packing them by this datatype and unpacking them by `to` would put them.
     ///
-    /// The cache of this datatype's engine finds the copy again, but does not keep either layout
-    /// alive for it. A program that makes no such copies has no cost from them.
+    /// The cache of this datatype's engine finds the copy again if it is asked for once more, but
+    /// does not keep either layout alive for it. A program that makes no such copies has no cost
+    /// from them.
     ///
     /// ```
     /// use ddtc::Datatype;

@@ -50,8 +50,9 @@ impl fmt::Debug for CommittedOperation {
 }
 
 impl Committed {
-    /// Returns the datatype in a form that applies `operation` while it packs and unpacks. There is
-    /// none for [`Operation::Bytes`], which is what the methods of this type do.
+    /// Returns the datatype in a form that applies `operation` to each value while it packs and
+    /// unpacks. There is no such form for [`Operation::Bytes`], because the methods of
+    /// [`Committed`] move bytes unchanged.
     ///
     /// ```
     /// use ddtc::{Datatype, Op, Operation};

@@ -10,7 +10,7 @@ use super::Datatype;
 use super::named::Named;
 
 /// Storage order of a multi-dimensional array, an argument of [`Datatype::subarray`] and
-/// [`Datatype::darray`]. MPI has no other.
+/// [`Datatype::darray`]. MPI has only these two orders.
 ///
 /// ```
 /// use ddtc::{Datatype, Order};
@@ -29,8 +29,8 @@ pub enum Order {
     Fortran,
 }
 
-/// Distribution of one dimension over the process grid, an argument of [`Datatype::darray`]. MPI
-/// has no other.
+/// Distribution of one dimension of an array over the process grid, an argument of
+/// [`Datatype::darray`]. MPI has only these distributions.
 ///
 /// ```
 /// use ddtc::{Datatype, Distribution, Order};
