@@ -299,8 +299,9 @@ impl Committed {
     ///
     /// # Safety
     /// All bytes that the `count` instances contain must be readable, and
-    /// [`Committed::packed_size`] bytes at `packed` writable. The two must not overlap. During the
-    /// call, nothing else may write to the former or access the latter.
+    /// [`Committed::packed_size`] bytes at `packed` must be writable. The two memory areas must not
+    /// overlap. During the call, nothing else may write to the instances or access the packed
+    /// bytes.
     #[inline]
     pub unsafe fn pack_raw(&self, user: *const u8, count: u64, packed: *mut u8) {
         // SAFETY: as the caller promises.
@@ -345,8 +346,8 @@ impl Committed {
         !calls::counting() && unsafe { self.0.run_at_hand(direction, user, packed, count) }
     }
 
-    /// Packs `count` instances from `src` into `dst`. The index `origin` in `src` is that of
-    /// displacement 0 of the first instance.
+    /// Packs `count` instances from `src` into `dst`. The argument `origin` is the index in `src`
+    /// of displacement 0 of the first instance.
     ///
     /// Returns the number of bytes written, which is [`Committed::packed_size`].
     ///
@@ -373,8 +374,8 @@ impl Committed {
         Ok(n)
     }
 
-    /// Unpacks `count` instances from `src` into `dst`. The index `origin` in `dst` is that of
-    /// displacement 0 of the first instance.
+    /// Unpacks `count` instances from `src` into `dst`. The argument `origin` is the index in `dst`
+    /// of displacement 0 of the first instance.
     ///
     /// Returns the number of bytes read. Bytes of `dst` between the data are not changed.
     ///

@@ -1,8 +1,8 @@
 //! The modules of the library, for the members of the workspace, the integration tests and the
 //! benchmarks, which use more than the public interface.
 //!
-//! The feature `internal` makes this module public. Nothing in it belongs to the public interface,
-//! and everything may change in any release. docs/ARCHITECTURE.md describes the modules.
+//! The feature `internal` makes this module public. Nothing in this module belongs to the public
+//! interface, and everything may change in any release. docs/ARCHITECTURE.md describes the modules.
 //!
 //! # From a datatype to code
 //!
@@ -64,7 +64,8 @@
 
 pub mod methods;
 
-/// Declares a public module for each private one, with the same name and all its public items.
+/// Declares a public module for each private module, with the same name and with all public items
+/// of the private module.
 macro_rules! reexport {
     ($($(#[$attribute:meta])* $module:ident)*) => {
         $($(#[$attribute])* pub mod $module { pub use crate::$module::*; })*

@@ -107,7 +107,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs `f` on a thread with a stack of [`STACK`] bytes. Returns `None` if there is no memory for
-/// the stack, or if `f` panicked; either has been reported on standard error.
+/// the stack, or if `f` panicked. In both cases a message has been printed to standard error.
 fn on_large_stack<T: Send>(f: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("main".into()).stack_size(STACK);

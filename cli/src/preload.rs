@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// Write the names of compiled functions to /tmp/perf-PID.map, for the profiler perf
     #[arg(long)]
     perf_map: bool,
-    /// The preload library, if it is not next to this program or in ../lib
+    /// Use this preload library [default: the one next to this program or in ../lib]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
     /// Print the environment and the command instead of running it

@@ -10,8 +10,8 @@ use serde_json::Value;
 /// Beginning of the names of complete reports.
 const RANK: &str = "rank";
 
-/// File name for `DDTC_REPORT`, below the folder into which ranks write their reports. The preload
-/// library replaces `%r` by the rank and `%p` by the process id.
+/// File name that `ddtc` appends to a folder to get the value of `DDTC_REPORT`. The preload library
+/// replaces `%r` by the rank and `%p` by the process id.
 pub(crate) const NAME: &str = "rank%r-%p.json";
 
 /// Returns the sum of the reports in a folder. For a file that cannot be read, the sum has a note.
@@ -134,7 +134,7 @@ fn add(sum: &mut Report, report: Report) {
     }
 }
 
-/// Appends those of `texts` that `list` does not contain yet.
+/// Appends each of `texts` that `list` does not contain yet.
 fn merge(list: &mut Vec<String>, texts: impl IntoIterator<Item = String>) {
     for text in texts {
         if !list.contains(&text) {

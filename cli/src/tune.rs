@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// Measure one-sided operations, too
     #[arg(long)]
     windows: bool,
-    /// The preload library, if it is not next to this program or in ../lib
+    /// Use this preload library [default: the one next to this program or in ../lib]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
     /// Command that launches two ranks, after `--`

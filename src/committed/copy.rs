@@ -62,8 +62,8 @@ impl fmt::Debug for LayoutCopy {
 }
 
 impl Committed {
-    /// Returns the copy from instances of this datatype to instances of `to`. The bytes end up
-    /// where packing them by this datatype and unpacking them by `to` would put them.
+    /// Returns a [`LayoutCopy`] that copies instances of this datatype to instances of `to`. The
+    /// bytes end up where packing them by this datatype and unpacking them by `to` would put them.
     ///
     /// The cache of this datatype's engine finds the copy again if it is asked for once more, but
     /// does not keep either layout alive for it. A program that makes no such copies has no cost
@@ -88,7 +88,7 @@ impl Committed {
         Ok(self.direct_by(to, way))
     }
 
-    /// Returns the operation that combines instances of this datatype with instances of `to`, and
+    /// Returns a [`LayoutCopy`] that combines instances of this datatype with instances of `to`, and
     /// writes the results to the latter: `target = op(source, target)` for each value, in the order
     /// of the type map (MPI 5.0, 6.9.5).
     ///
@@ -191,8 +191,8 @@ impl LayoutCopy {
         }
     }
 
-    /// Copies `from_count` instances at `src` to instances at `dst`, of which there are `to_count`,
-    /// or combines them. Returns the number of packed bytes of the source. Both addresses are those
+    /// Copies `from_count` instances at `src` to the `to_count` instances at `dst`, or combines the
+    /// values of both. Returns the number of packed bytes of the source. Both addresses are those
     /// of displacement 0 of the first instance, as in MPI.
     ///
     /// If the two memory areas overlap, everything is read into a buffer as long as the message
@@ -219,8 +219,8 @@ impl LayoutCopy {
     ///
     /// # Safety
     /// All bytes that the instances at `src` contain must be readable, and the bytes of the
-    /// elements at `dst` that receive data writable. During the call, nothing else may write to the
-    /// former or access the latter.
+    /// elements at `dst` that receive data must be writable. During the call, nothing else may
+    /// write to the source or access these bytes of the target.
     pub unsafe fn copy_raw(
         &self,
         src: *const u8,
@@ -320,9 +320,9 @@ impl LayoutCopy {
         }
     }
 
-    /// Copies `from_count` instances in `src` to instances in `dst`, of which there are `to_count`.
-    /// Each buffer is followed by its origin, the index of displacement 0 of the first instance.
-    /// Returns the number of bytes that were copied.
+    /// Copies `from_count` instances in `src` to the `to_count` instances in `dst`. Each buffer is
+    /// followed by its origin, the index of displacement 0 of the first instance. Returns the
+    /// number of bytes that were copied.
     ///
     /// ```
     /// use ddtc::Datatype;

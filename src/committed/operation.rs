@@ -165,8 +165,8 @@ impl CommittedOperation {
         })
     }
 
-    /// Packs `count` instances from `user` to `packed`. The address `user` is that of displacement
-    /// 0 of the first instance, as in MPI.
+    /// Packs `count` instances from `user` to `packed`. The pointer `user` is the address of
+    /// displacement 0 of the first instance, as in MPI.
     ///
     /// ```
     /// use ddtc::{Datatype, Operation};
@@ -283,8 +283,8 @@ impl CommittedOperation {
         unsafe { self.0.compare(&Call { direction, user, packed, count, range }, done) }
     }
 
-    /// Packs `count` instances from `src` into `dst`. The index `origin` in `src` is that of
-    /// displacement 0 of the first instance. Returns the number of bytes written, which is
+    /// Packs `count` instances from `src` into `dst`. The argument `origin` is the index in `src`
+    /// of displacement 0 of the first instance. Returns the number of bytes written, which is
     /// [`CommittedOperation::packed_size`].
     ///
     /// ```
@@ -309,8 +309,8 @@ impl CommittedOperation {
         Ok(n)
     }
 
-    /// Unpacks `count` instances from `src` into `dst`. The index `origin` in `dst` is that of
-    /// displacement 0 of the first instance. Returns the number of bytes read.
+    /// Unpacks `count` instances from `src` into `dst`. The argument `origin` is the index in `dst`
+    /// of displacement 0 of the first instance. Returns the number of bytes read.
     ///
     /// ```
     /// use ddtc::{Datatype, Operation};
@@ -332,9 +332,9 @@ impl CommittedOperation {
         Ok(n)
     }
 
-    /// Packs a part of the packed stream of `count` instances into `dst`, which begins with byte
-    /// `offset` of the stream and has as many whole values as `dst` has room for. Returns the
-    /// number of bytes written, which may be less than the length of `dst`.
+    /// Packs a part of the packed stream of `count` instances into `dst`. The part begins with byte
+    /// `offset` of the stream, and has as many whole values as fit in `dst`. Returns the number of
+    /// bytes written, which may be less than the length of `dst`.
     ///
     /// ```
     /// use ddtc::{Datatype, Operation};
@@ -368,8 +368,9 @@ impl CommittedOperation {
         Ok(n)
     }
 
-    /// Unpacks `src`, which is a part of the packed stream of `count` instances that begins with
-    /// byte `offset`, into `dst`. Only whole values are unpacked. Returns the number of bytes read.
+    /// Unpacks `src` into `dst`. The bytes in `src` are the part of the packed stream of `count`
+    /// instances that begins with byte `offset`. Only whole values are unpacked. Returns the number
+    /// of bytes read.
     ///
     /// ```
     /// use ddtc::{Datatype, Operation};

@@ -61,8 +61,8 @@ impl Committed {
         }
     }
 
-    /// Packs a part of the packed stream of `count` instances into `dst`, which begins with byte
-    /// `offset` of the stream and is as long as `dst` or ends with the stream.
+    /// Packs a part of the packed stream of `count` instances into `dst`. The part begins with byte
+    /// `offset` of the stream, and is as long as `dst` or ends with the stream.
     ///
     /// A part may begin and end inside an element. Parts may be packed in any order and from any
     /// thread. Returns the number of bytes written.
@@ -100,8 +100,8 @@ impl Committed {
         Ok(n)
     }
 
-    /// Unpacks `src`, which is a part of the packed stream of `count` instances that begins with
-    /// byte `offset`, into `dst`. Returns the number of bytes read.
+    /// Unpacks `src` into `dst`. The bytes in `src` are the part of the packed stream of `count`
+    /// instances that begins with byte `offset`. Returns the number of bytes read.
     ///
     /// ```
     /// use ddtc::Datatype;

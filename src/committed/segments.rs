@@ -9,8 +9,8 @@ impl Committed {
     /// in which they are packed. The result lists them only when its methods are called.
     ///
     /// Positions are relative to displacement 0 of the first instance; with [`Segments::based`]
-    /// they are addresses. The first question about a layout costs O(nodes + rows), where nodes and
-    /// rows are those of its loop nest and tables; any later one costs O(depth + log rows).
+    /// they are addresses. The first query of a layout costs O(nodes + rows), where nodes and rows
+    /// are those of its loop nest and tables; any later query costs O(depth + log rows).
     ///
     /// ```
     /// use ddtc::{Datatype, Segment};

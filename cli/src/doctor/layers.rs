@@ -53,8 +53,8 @@ pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Pa
 /// MPI functions that a PMPI layer defines.
 struct Taken {
     functions: String,
-    /// Groups of calls that are not converted because of the layer, as the end of a sentence that
-    /// begins with a comma. Empty if there are none.
+    /// The groups of calls that are not converted because of the layer, in words that begin with a
+    /// comma and end a sentence. Empty if there are no such groups.
     not_converted: String,
 }
 

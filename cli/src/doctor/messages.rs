@@ -127,9 +127,9 @@ fn launch(
             launcher_remedy(&format!("{out}{err}")).to_owned(),
         ));
     }
-    // The ranks ended without an error. There is one line with a size for each MPI world: several
-    // worlds mean that each process was started alone, because launcher and library do not belong
-    // together.
+    // The ranks ended without an error. For each MPI world there is one line with its size. Several
+    // such lines mean that each process was started as a world of its own, because launcher and
+    // library do not belong together.
     let said = parse_output(&out);
     match said.size[..] {
         [n] if n >= 2 => Ok((said, err)),
@@ -159,8 +159,8 @@ pub(super) fn run(
     policy: Policy,
     untried: Option<&String>,
 ) {
-    // Use a folder in the working folder, which all nodes of a job can usually access. If none can
-    // be created there, use one for temporary files.
+    // Create the folder for the ranks' reports in the working folder, which all nodes of a job can
+    // usually access. If that fails, create it among the temporary files.
     let here = std::env::current_dir().unwrap_or_default();
     let folder = files::private_folder(&here, ".ddtc-doctor")
         .map(Into::into)

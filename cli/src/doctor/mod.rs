@@ -40,20 +40,20 @@ use find::{by_the_loader, fit, launcher_family, libraries, name, programs};
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "Examples:\n  ddtc doctor\n  ddtc doctor --program ./app -- mpiexec -n 2")]
 pub(crate) struct Args {
-    /// Examine whether the preload library can be loaded into this program
+    /// Also examine whether the preload library can be loaded into the program FILE
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// The MPI library, if it is neither near the launcher, nor in LD_LIBRARY_PATH, nor where the
-    /// loader looks
+    /// Use this MPI library instead of one that is near the launcher, in LD_LIBRARY_PATH or where
+    /// the loader looks
     #[arg(long, value_name = "FILE")]
     mpi: Option<PathBuf>,
-    /// The preload library, if it is not next to this program or in ../lib
+    /// Use this preload library [default: the one next to this program or in ../lib]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
     /// Time limit in seconds for each command that the doctor starts
     #[arg(long, default_value_t = 120)]
     seconds: u64,
-    /// Run as the MPI program that a doctor has launched
+    /// Run as a rank of the MPI program that `ddtc doctor` launches
     #[arg(long, value_name = "FILE", hide = true)]
     rank: Option<PathBuf>,
     /// Load the MPI library, and print its version
@@ -91,7 +91,7 @@ impl Findings {
 }
 
 /// Runs the subcommand `ddtc doctor`. With one of the hidden options `--load` and `--rank`, this
-/// process is a helper that another doctor has started.
+/// process is a helper that another run of `ddtc doctor` has started.
 ///
 /// # Errors
 /// If a problem was found.

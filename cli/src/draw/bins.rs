@@ -55,8 +55,8 @@ impl Bins {
         let divisor = (min_width..=min_width + min_width / 2).take(4096).find(|width| shown % width == 0);
         let width = divisor.unwrap_or(min_width).max(1);
         let columns = ceil(shown, width) as usize;
-        // Count the bytes of the pieces. This is exact as long as the number of visits is below its
-        // limit.
+        // Count the bytes of the pieces. This is exact as long as the number of visits is below
+        // `MAX_VISITS`.
         let cells = vec![Cell::default(); columns * fold.lines.len()];
         let mut bins = Bins { width, columns, cells, exact: map.listed };
         let mut visits = 0;

@@ -16,8 +16,8 @@ const ROLES: [(Paint, &str); 6] = [
     (Paint::Bound, "b"),
 ];
 
-/// Returns `scene` as a document. If `ground` is given, the colours are always those for a light
-/// (`false`) or dark (`true`) background.
+/// Returns `scene` as an SVG document. If `ground` is given, the colours are always those for a
+/// light (`false`) or dark (`true`) background. Otherwise they follow the preference of the viewer.
 pub(crate) fn write(scene: &Scene, ground: Option<bool>) -> String {
     // Write the style sheet. Unless the background is fixed, the style sheet also has the colours
     // for a dark background, in a media query that the viewer of the file evaluates.

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// The folder that `ddtc check --mpi` wrote
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// Print this C program of a finding with what it includes, as one file
+    /// Print the C program FILE of a finding together with what it includes, as one file
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 }
@@ -80,8 +80,8 @@ pub(crate) struct Written {
     pub(crate) notes: Vec<String>,
 }
 
-/// Writes `report.html` and `report.json` into `folder` from the findings in it. After an error
-/// each of these files is either complete or what it was before.
+/// Writes `report.html` and `report.json` into `folder` from the findings in this folder. After an
+/// error each of the two files is either complete or unchanged.
 ///
 /// # Errors
 /// If the folder has neither `findings.jsonl` nor `run.json`, or a file cannot be read or written.
