@@ -34,7 +34,8 @@ pub(crate) struct Args {
     /// and also print Cranelift's IR
     #[arg(long)]
     clif: bool,
-    /// Write a picture of the instances, as `ddtc draw` makes it, into this file, whose name ends in .svg
+    /// Write a picture of the instances, as `ddtc draw` makes it, into this file, whose name must
+    /// end in .svg
     #[arg(long, value_name = "FILE")]
     svg: Option<std::path::PathBuf>,
 }

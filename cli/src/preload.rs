@@ -25,7 +25,7 @@ use crate::rank_reports::{self, gather};
 /// Arguments of `ddtc preload`.
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
-    /// When types are compiled: off, interpret, lazy or commit
+    /// When datatypes are compiled: off, interpret, lazy or commit
     #[arg(long)]
     mode: Option<Mode>,
     /// CPU level of the compiled code: baseline, avx2, avx512 or neon

@@ -43,11 +43,11 @@ fn executable(file: &Path) -> bool {
 const NAMES: [&str; 6] =
     ["libmpi.so.12", "libmpi.so.40", "libmpich.so.12", "libmpi.so", "libmpi_abi.so.1", "libmpi_abi.so.0"];
 
-/// Returns the MPI libraries in the prefix of a launcher, followed by those in the folders of
-/// LD_LIBRARY_PATH. Each file is listed once.
+/// Returns the MPI libraries in the folders `lib` and `lib64` of a launcher's installation prefix,
+/// followed by those in the folders of LD_LIBRARY_PATH. Each file is listed once.
 pub(super) fn libraries(launcher: Option<&Path>, library_path: Option<&OsString>) -> Vec<Library> {
     let mut folders: Vec<(PathBuf, &'static str)> = Vec::new();
-    // The launcher may be a link to a file in another prefix. Look in both.
+    // The launcher may be a link to a file in another prefix. Look in both prefixes.
     for program in launcher.into_iter().flat_map(|l| [Some(l.to_owned()), l.canonicalize().ok()]).flatten() {
         if let Some(prefix) = program.parent().and_then(Path::parent) {
             for name in ["lib", "lib64"] {

@@ -324,7 +324,8 @@ fn load(library: &Path, preload: Option<&Path>, seconds: u64) -> Result<Loaded, 
     Ok(loaded)
 }
 
-/// Finds the launcher; returns its path, if there is one, and the MPI that it belongs to.
+/// Finds the launcher. Returns its path, if there is one, and the MPI implementation that it
+/// belongs to.
 fn launcher(findings: &mut Findings, args: &Args) -> (Option<PathBuf>, Family) {
     let path = std::env::var_os("PATH");
     let command = args.launch.first().cloned().unwrap_or_else(|| "mpiexec".into());

@@ -152,9 +152,9 @@ fn spread(
             from = next;
         }
     };
-    // In each line the range consists of the end of one row, some whole rows, and the beginning of
-    // another row. The whole rows are visited together, so the time does not depend on their
-    // number.
+    // In each line of the picture, the range `[at, end)` consists of at most three parts: the end
+    // of one row, some whole rows, and the beginning of another row. The whole rows are visited
+    // together, so the time does not depend on their number.
     for line in fold.line(at)..fold.lines.len() {
         let Some((start, stop)) = fold.memory(line) else { continue };
         let (lo, hi) = (at.max(start), end.min(stop));
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_block_over_three_rows_by_hand() {
-        // Bytes 6 to 26 in rows of 8 bytes, which have two cells of 4 bytes each.
+        // Bytes 6 to 25 in rows of 8 bytes, which have two cells of 4 bytes each.
         let (_, fold, bins) = bins("hindexed([20], [6], byte)", 1, 8, 48, 2);
         assert_eq!((bins.width, bins.columns, fold.lines.len()), (4, 2, 4));
         let cells: Vec<i128> = (0..8).map(|i| bins.cell(i / 2, i % 2).bytes).collect();

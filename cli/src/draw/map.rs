@@ -254,7 +254,7 @@ mod tests {
             assert!(p.at % 2 == 0 && p.at < next.at && p.packed + p.len == next.packed);
             assert!(p.at / 2 >= p.packed && p.at / 2 < next.packed);
         }
-        // A long block among many short ones is exact.
+        // A long block among many short blocks is exact, although the pieces are sampled.
         let m = map(
             "hindexed([1,1], [0,100000000], struct([1,1],[0,8000000],[vector(2000000, 1, 2, short),contiguous(8000000, byte)]))",
             1,

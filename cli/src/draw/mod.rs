@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// otherwise 1]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Write the picture into this file, whose name ends in .svg
+    /// Write the picture into this file, whose name must end in .svg
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Number of bytes in a row [default: chosen so that the rows show the structure of the type]
