@@ -9,8 +9,9 @@
 //! And bytes moved by layouts that have all but far distances in common: types of absolute addresses are of another layout wherever their objects lie, and
 //! what the last ones moved says that the next one will be used too.
 //!
-//! A byte capacity bounds what is kept beyond need: past it the least recently used layouts that no committed type holds are
-//! dropped. What committed types hold is never dropped.
+//! When the cache holds more bytes than its capacity, the least recently used layouts that no
+//! committed type holds are dropped, down to three quarters of the capacity. What committed types
+//! hold counts, but is never dropped.
 
 mod pairs;
 mod shelf;
@@ -64,7 +65,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Returns a cache that keeps at most about `capacity` bytes beyond what committed types hold.
+    /// Returns a cache that drops layouts when it holds more than `capacity` bytes.
     pub fn new(capacity: usize) -> Cache {
         let near = (0..NEAR_SLOTS).map(|_| Default::default()).collect();
         Cache { state: Mutex::default(), shapes: Mutex::default(), near, capacity }

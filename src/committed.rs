@@ -120,8 +120,9 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// Only because of a fault in ddtc itself while the datatype is lowered. A datatype that cannot
-    /// be compiled is interpreted, and the failure is counted.
+    /// Class `NoMem` if there is not enough memory for the layout. Any other error is a fault in
+    /// ddtc itself while the datatype is lowered, normalized or verified. A datatype that cannot be
+    /// compiled is interpreted, and the failure is counted.
     pub fn commit(&self, t: &Datatype) -> Result<Committed> {
         Ok(Committed::new(self.clone(), t.clone(), self.layout(t)?))
     }

@@ -11,8 +11,9 @@
 //!   [decode]     -> Datatype             combiner tree: exactly the constructor arguments
 //!   [lower]      -> LoopNest<Lowered>    loops and tables over copies, with user and packed offsets
 //!   [refine]     -> LoopNest<Lowered, MemorySide>   two normal nests joined, for direct copies
-//!   [normalize]  -> LoopNest<Normal>     canonical form; with the kind of kernel, the cache's key
-//!   [schedule]   -> Plan<Scheduled>      order, unrolling, micro-kernels; the only cost model
+//!   [normalize]  -> LoopNest<Normal>     canonical form; with the operation, the cache's key
+//!   [schedule]   -> Plan<Scheduled>      a plan for each direction and CPU level: order,
+//!                                        unrolling, micro-kernels; the only cost model
 //!   [legalize]   -> Plan<Legal>          only memory accesses that the target has
 //!   [emit]       -> CompiledCode         by templates on x86-64, by Cranelift elsewhere
 //!   [load]       -> Kernel               code in executable memory, with the context that it reads
@@ -37,7 +38,7 @@
 //! | Module | Kind | What it contains |
 //! |---|---|---|
 //! | [`error`] | data | Errors: which call refused which argument, and by which rule |
-//! | [`process`] | state | Handling of forks and limits: a child process never finds a lock taken |
+//! | [`process`] | state | Forks and limits: only a child marked as inconsistent may find a lock taken |
 //! | [`datatype`] | data | MPI datatypes, independent of any MPI library |
 //! | [`column`](mod@column) | data | Immutable tables of integers |
 //! | [`filled`] | data | Borrowed arrays that are filled from their start |

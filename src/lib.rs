@@ -163,8 +163,8 @@ pub use segments::{Segment, Segments};
 /// ```
 ///
 /// # Errors
-/// Only because of a fault in ddtc itself: every datatype can be committed, and one that cannot be
-/// compiled is interpreted.
+/// Class `NoMem` if there is not enough memory for the layout. Any other error is a fault in ddtc
+/// itself: every datatype can be committed, and one that cannot be compiled is interpreted.
 pub fn commit(t: &Datatype) -> Result<Committed> {
     Engine::global().commit(t)
 }

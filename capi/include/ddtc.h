@@ -18,10 +18,13 @@
  *                  caller; ddtc_type_free gives it back. Predefined handles are never freed,
  *                  whether they have a name or not (f90 and value_index types have none).
  *   Handles        Predefined handles are the small integers of the standard ABI. Derived handles
- *                  are opaque 64-bit values that are never valid addresses. A freed handle stays
- *                  invalid, because no later object gets the same value.
- *   Pointers       A pointer argument must not be null unless its comment says otherwise; a null
- *                  pointer is DDTC_ERR_ARG. Arrays of length 0 may be null.
+ *                  are opaque 64-bit values; on x86-64 they are never valid addresses. A freed
+ *                  handle stays invalid, because no later object gets the same value.
+ *   Pointers       A pointer argument must not be null unless its comment says otherwise. A null
+ *                  pointer is DDTC_ERR_ARG, except that a null packed buffer is DDTC_ERR_BUFFER and
+ *                  that functions of MPI_T return DDTC_T_ERR_INVALID. Arrays of length 0 may be
+ *                  null, and so may the location of ddtc_get_address, the extra_state of
+ *                  ddtc_type_create_keyval and the value of ddtc_type_set_attr.
  *   fork           A child process may go on using everything, whatever other threads of the parent
  *                  were doing, and callbacks may fork. The child never writes to the parent's code
  *                  memory, but opens its own. An embedder's own fork handlers may call the library
@@ -227,10 +230,10 @@ enum { DDTC_TARGET_BASELINE = 0, DDTC_TARGET_AVX2 = 1, DDTC_TARGET_AVX512 = 2, D
 typedef struct ddtc_config {
     /* Set by the caller to sizeof(ddtc_config), also before ddtc_config_get. */
     size_t struct_size;
-    /* When datatypes are compiled, a DDTC_MODE_ constant. OFF: nothing is prepared, and calls
-     * follow the type map. INTERPRET: layouts are interpreted, and never compiled. LAZY: a layout
-     * is compiled once one of its directions has moved lazy_threshold bytes. COMMIT: layouts are
-     * compiled at commit. */
+    /* When datatypes are compiled, a DDTC_MODE_ constant. OFF: nothing is compiled, and pack and
+     * unpack follow the type map; commits prepare and cache layouts nevertheless. INTERPRET:
+     * layouts are interpreted, and never compiled. LAZY: a layout is compiled once one of its
+     * directions has moved lazy_threshold bytes. COMMIT: layouts are compiled at commit. */
     int mode;
     /* CPU level of compiled code, a DDTC_TARGET_ constant. The default is the highest level of the
      * machine. */
@@ -239,13 +242,17 @@ typedef struct ddtc_config {
      * use. */
     int both_directions;
     /* Whether to verify the result of every compiler stage, and to compare every pack, unpack and
-     * range with what the type map defines. Direct calls of the entry of a ddtc_kernel are not
-     * compared. */
+     * range with what the type map defines. Only the bytes that the call maps are compared, not
+     * those between them. Reductions are not compared, and neither are direct calls of the entry of
+     * a ddtc_kernel. */
     int check;
     /* In mode LAZY, the number of bytes that one direction (pack or unpack) of a layout has to move
-     * before it is compiled. */
+     * before it is compiled. Layouts that differ only in distances of 64 KiB or more are counted
+     * together. */
     uint64_t lazy_threshold;
-    /* Number of bytes that the cache may use for layouts that no committed type uses any more. */
+    /* Number of bytes above which the cache drops layouts. All layouts in it count, those of
+     * committed types included, but only layouts that no committed type uses are dropped: the least
+     * recently used first, until at most three quarters of this number are in use. */
     uint64_t cache_bytes;
     /* Maximum number of bytes of executable memory. Once they are used up, further layouts are
      * interpreted. */
@@ -287,13 +294,14 @@ enum { DDTC_LOG_ERROR = 1, DDTC_LOG_WARN = 2, DDTC_LOG_INFO = 3, DDTC_LOG_DEBUG 
 typedef void ddtc_log_function(void *context, int level, const char *line);
 int ddtc_set_log(ddtc_log_function *log, void *context, int level);
 
-/* Writes the message for an error code. If the last failure in this thread had that code, this is
- * the message of the failure. If the program added the code, it is the string that the program gave
- * to the code. Otherwise it describes the class of the code. `string` has room for
- * DDTC_MAX_ERROR_STRING bytes; `resultlen` receives the length without the NUL. */
+/* Writes the message for an error code. If the program added the code, this is the string that the
+ * program gave to the code. Otherwise, if the last failure in this thread had that code, it is the
+ * message of the failure. For any other code it is a general description of the code. `string` has
+ * room for DDTC_MAX_ERROR_STRING bytes; `resultlen` receives the length without the NUL. */
 int ddtc_error_string(int code, char *string, int *resultlen);
-/* Returns the class of a code. Codes that a user's callback returned are of class DDTC_ERR_OTHER,
- * unless the program added them. */
+/* Returns the class of a code. An error class of MPI is its own class, and a code that the program
+ * added has the class that the program gave it. Any other code, such as one that a user's callback
+ * returned, is of class DDTC_ERR_OTHER. */
 int ddtc_error_class(int code, int *errorclass);
 
 /* Add and remove error classes, codes and strings of the program (MPI 5.0, 9.5). The numbers of
@@ -436,9 +444,10 @@ int ddtc_type_to_wire(ddtc_datatype datatype, void *wire, ddtc_count room, ddtc_
  * equal those of the original, and it packs the same bytes. The form of a predefined type gives
  * its predefined handle. The bytes need not be trusted: time and memory are linear in `size`.
  * Errors: a form that is cut off is DDTC_ERR_TRUNCATE; one of another version
- * DDTC_ERR_UNSUPPORTED_OPERATION; one with a named or f90 type that has another size on this
- * machine DDTC_ERR_TYPE; arguments that a constructor refuses have that constructor's error class;
- * any other bytes are DDTC_ERR_ARG. */
+ * DDTC_ERR_UNSUPPORTED_OPERATION; one with a named or f90 type that is unknown here, or has another
+ * size or alignment here, DDTC_ERR_TYPE; arguments that a constructor refuses have that
+ * constructor's error class; any other bytes are DDTC_ERR_ARG. DDTC_ERR_NO_MEM if there is not
+ * enough memory. */
 int ddtc_type_from_wire(const void *wire, ddtc_count size, ddtc_datatype *newtype);
 
 /* Compares the type signature of count1 instances of type1 with that of count2 instances of type2.
@@ -514,8 +523,8 @@ int ddtc_type_create_keyval(ddtc_copy_function *copy, ddtc_delete_function *del,
 /* Frees a keyval and sets the variable to DDTC_KEYVAL_INVALID. As long as some type has an
  * attribute with this keyval, the keyval's number still works: it gets, sets and deletes
  * attributes, dup copies them, and freeing a type deletes them. Once the last of these attributes
- * is gone, the number is DDTC_ERR_KEYVAL (MPI 5.0, 7.7.2). Freeing a keyval twice is
- * DDTC_ERR_KEYVAL. */
+ * is gone, the number is DDTC_ERR_KEYVAL (MPI 5.0, 7.7.2). Freeing a freed keyval again succeeds
+ * while some type has an attribute with it, and is DDTC_ERR_KEYVAL after that. */
 int ddtc_type_free_keyval(int *keyval);
 /* Sets an attribute. An old value is deleted first; if its delete callback fails, the old value
  * stays and the callback's code is returned. */
@@ -577,8 +586,10 @@ int ddtc_pack_external_size_c(const char *datarep, ddtc_count incount, ddtc_data
  * from `inbuf`, beginning at *position, and advances the position. An operation that ddtc_op_create
  * made is called by reduce_local with the arguments of the call, as in MPI. unpack_reduce calls
  * such an operation with the handle of the basic type, which must be the same for all elements
- * (DDTC_ERR_OP otherwise), on suitably aligned arrays of that type, which are copies of the data if
- * necessary. The operation must not free datatypes or operations that are in use. */
+ * (DDTC_ERR_OP otherwise) and must have a name (DDTC_ERR_TYPE otherwise; some pair types of
+ * ddtc_type_get_value_index have none). The operation gets suitably aligned arrays of that type,
+ * which are copies of the data if necessary. It must not free datatypes or operations that are in
+ * use. */
 typedef struct MPI_ABI_Op *ddtc_op;
 typedef void ddtc_user_function(void *invec, void *inoutvec, int *len, ddtc_datatype *datatype);
 typedef void ddtc_user_c_function(void *invec, void *inoutvec, ddtc_count *len, ddtc_datatype *datatype);
@@ -609,7 +620,7 @@ int ddtc_op_create_c(ddtc_user_c_function *function, int commute, ddtc_op *op);
 int ddtc_op_free(ddtc_op *op);
 int ddtc_op_commutative(ddtc_op op, int *commute);
 
-/* ---- Tool information interface (MPI 4.1, chapter 16) -------------------------------------------
+/* ---- Tool information interface (MPI 5.0, 15.3) -------------------------------------------------
  * The functions of MPI_T, with the arguments and error codes of MPI_T. They may be called between
  * ddtc_t_init_thread and ddtc_t_finalize. These two may be called before any other function of this
  * header and from any thread, and their calls are counted: the last ddtc_t_finalize ends the use of
@@ -772,9 +783,10 @@ int ddtc_applied_range(const ddtc_applied *applied, int direction, void *user, d
  *                      values at the target by one of MPI's operations: target = op(source,
  *                      target). DDTC_ERR_OP names the first element for which the operation is not
  *                      defined.
- *   direct_period      Sets `bytes` to the period of the pair of types. Multiples of the period are
- *                      copied in one pass, and the remainder goes through a small buffer. The
- *                      period is 0 if all bytes go through the buffer.
+ *   direct_period      Sets `bytes` to the period of the pair of types. If the copy is compiled,
+ *                      multiples of the period are copied in one pass, and the remainder goes
+ *                      through a small buffer. Otherwise all bytes go through the buffer. If the
+ *                      period is 0, the copy is never compiled.
  *   direct_copy        Copies, and sets `bytes` to the number of bytes copied. */
 int ddtc_copy(const void *inbuf, ddtc_count incount, ddtc_datatype intype, void *outbuf, ddtc_count outcount,
               ddtc_datatype outtype);
@@ -830,8 +842,10 @@ int ddtc_type_iov(ddtc_datatype datatype, ddtc_count iov_offset, struct iovec *i
                   ddtc_count *actual_iov_len);
 
 /* Callbacks that a runtime, such as an MPI library, provides so that ddtc can decode the runtime's
- * datatypes. `host` is the runtime's own handle or address of a datatype. Each callback returns 0,
- * or an error code, which stops the decoding.
+ * datatypes. `host` is the runtime's own handle or address of a datatype. The callbacks envelope,
+ * contents, named and bounds return 0, or an error code, which stops the decoding: the caller of
+ * ddtc_type_decode gets DDTC_ERR_OTHER, and the message has the code. If decoding fails, `newtype`
+ * is set to DDTC_DATATYPE_NULL.
  *   envelope, contents  Decode one constructor, like ddtc_type_get_envelope_c and
  *                       ddtc_type_get_contents_c, with the values of the standard ABI. If the type
  *                       was built by a constructor without _c, the number of large counts is 0.
@@ -839,7 +853,8 @@ int ddtc_type_iov(ddtc_datatype datatype, ddtc_count iov_offset, struct iovec *i
  *   bounds              Sets `lb` and `extent` to the bounds that the type has in the runtime, and
  *                       ddtc keeps them. If this callback is null, ddtc computes the bounds itself.
  *   identity            Sets `value` to a number that is equal only for handles of one datatype, so
- *                       that a datatype which occurs several times is decoded once. May be null.
+ *                       that a datatype which occurs several times is decoded once. A return
+ *                       code other than 0 means that no such number is known. May be null.
  *   release             Takes back a reference to a datatype that `contents` returned. May be null
  *                       if there is nothing to take back. */
 typedef struct ddtc_introspect {
@@ -859,7 +874,8 @@ typedef struct ddtc_introspect {
 int ddtc_type_decode(const ddtc_introspect *functions, uintptr_t host, ddtc_datatype *newtype);
 
 /* Convert between handles and Fortran's default INTEGERs. The number of a predefined type with a
- * name is its value in the ABI; any other type gets a number that is given out only once. */
+ * name is its value in the ABI; any other type gets a number that is given out only once. If
+ * ddtc_type_fromint fails, it sets `datatype` to DDTC_DATATYPE_NULL. */
 int ddtc_type_toint(ddtc_datatype datatype, int *integer);
 int ddtc_type_fromint(int integer, ddtc_datatype *datatype);
 /* Set and get the values of .TRUE. and .FALSE. in the runtime's Fortran compiler, which attribute
@@ -868,10 +884,13 @@ int ddtc_set_fortran_booleans(int logical_true, int logical_false);
 int ddtc_get_fortran_booleans(int *logical_true, int *logical_false);
 /* Set and get the sizes in bytes that types have in the runtime's Fortran compiler: INTEGER and
  * LOGICAL (4 or 8), REAL (4 or 8) and DOUBLE PRECISION (8 or 16). The sizes of COMPLEX and of the
- * pair types follow from these. The defaults are 4, 4 and 8. The sizes are fixed by the first use
- * of any datatype; setting them after that is DDTC_ERR_OTHER. Other sizes are
- * DDTC_ERR_UNSUPPORTED_OPERATION. In the _toint and _fromint functions handles remain INTEGERs of 4
- * bytes. */
+ * pair types follow from these. The defaults are 4, 4 and 8. Set the sizes before any datatype is
+ * used. They are fixed by the first successful ddtc_set_fortran_kinds, by the first
+ * ddtc_get_fortran_kinds, or by the first use of a datatype whose size depends on them. Setting
+ * other sizes after that is DDTC_ERR_OTHER; setting the same sizes succeeds. Sizes that are not
+ * listed here are DDTC_ERR_UNSUPPORTED_OPERATION. If a pointer is null, ddtc_get_fortran_kinds
+ * still writes the results whose pointers come before it. In the _toint and _fromint functions
+ * handles remain INTEGERs of 4 bytes. */
 int ddtc_set_fortran_kinds(int integer, int real, int double_precision);
 int ddtc_get_fortran_kinds(int *integer, int *real, int *double_precision);
 /* Like ddtc_type_create_keyval, with Fortran procedures: all arguments are passed by reference,

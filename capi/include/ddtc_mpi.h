@@ -18,7 +18,8 @@
  * one handler for the whole process, on whichever communicator it is set. MPI_T functions call
  * none.
  *
- * This file is generated from capi/tests/table/names.txt of ddtc's sources.
+ * This file is generated from three files of ddtc's sources: capi/tests/table/names.txt, pieces.h
+ * in the same folder, and the declarations of capi/include/ddtc.h.
  */
 #ifndef DDTC_MPI_H
 #define DDTC_MPI_H

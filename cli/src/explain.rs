@@ -224,8 +224,8 @@ fn cut(text: &str) -> String {
 pub(crate) fn stage(name: &str, args: &StageArgs) -> Result<(), Box<dyn Error>> {
     let (t, _) = ddtc::internal::corpus::asked(&args.datatype)?;
     let explanation = args.explanation(&t, true)?;
-    // For a copy, some stages run several times: for each of the two datatypes, and for the nest
-    // that joins them. Show the last run of the stage.
+    // For a copy, lower and normalize run for each of the two datatypes. Then refine runs, and
+    // normalize runs once more, for the joined nest. Show the last run of the stage.
     let stage = explanation.stages.iter().rfind(|s| s.name == name);
     let target = args.target()?;
     let missing = explanation.missing.iter().find(|(stage, _)| *stage == name);

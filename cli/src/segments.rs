@@ -34,8 +34,9 @@ pub(crate) struct Args {
 /// Runs the subcommand `ddtc segments`.
 ///
 /// # Errors
-/// If the type cannot be read, a constructor refuses its arguments, the bytes or displacements of
-/// `count` instances do not fit in 64 bits, or the first index is past the end.
+/// If the type cannot be read, a constructor refuses its arguments, the packed bytes of `count`
+/// instances do not fit in 63 bits or their displacements in 64, or the first index is past the
+/// end.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let (t, count) = ddtc::internal::corpus::asked(&args.datatype)?;
     let count = args.count.unwrap_or(count);

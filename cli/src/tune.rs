@@ -6,7 +6,7 @@
 //! ranks, reads and writes of a file by each rank and, with `--windows`, one-sided operations. For
 //! each layout class and payload size, these programs time the preload library, the unmodified MPI
 //! library and packing by hand, in interleaved rounds of one run. According to the table, the
-//! preload library converts those payloads whose gain is larger than the noise.
+//! preload library converts those payloads whose gain is larger than 5 % plus twice the noise.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -199,8 +199,8 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
          # of packing by hand; noise.\n",
     );
     // For each call and layout class, and for each power of two `2^bit`: whether converted calls
-    // were faster than unconverted ones, by more than the noise, for all measured payloads of
-    // `2^bit` to `2^(bit + 1) - 1` bytes.
+    // were faster than unconverted ones, by more than `MIN_GAIN_PERCENT` plus twice the noise, for
+    // all measured payloads of `2^bit` to `2^(bit + 1) - 1` bytes.
     let mut gains_by_bit: BTreeMap<(Call, Class), BTreeMap<u32, bool>> = BTreeMap::new();
     for line in lines {
         let fields: Vec<&str> = line.split(',').collect();

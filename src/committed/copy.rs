@@ -219,8 +219,9 @@ impl LayoutCopy {
     ///
     /// # Safety
     /// All bytes that the instances at `src` contain must be readable, and the bytes of the
-    /// elements at `dst` that receive data must be writable. During the call, nothing else may
-    /// write to the source or access these bytes of the target.
+    /// elements at `dst` that receive data must be writable. If values are combined, these bytes of
+    /// the target must be readable, too. During the call, nothing else may write to the source or
+    /// access these bytes of the target.
     pub unsafe fn copy_raw(
         &self,
         src: *const u8,

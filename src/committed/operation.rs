@@ -66,7 +66,10 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// If the packed size does not fit in 63 bits; class `Arg` for [`Operation::Bytes`].
+    /// Class `Arg` for [`Operation::Bytes`]. Class `Op`, with the first element for which a
+    /// reduction is not defined. Class `ValueTooLarge` if the size of the datatype is more than
+    /// half of [`i64::MAX`]: its size in external32 might not fit in 63 bits, but the limit is the
+    /// same for every operation. Class `NoMem` if there is not enough memory.
     pub fn for_operation(&self, operation: Operation) -> Result<CommittedOperation> {
         if operation == Operation::Bytes {
             let rule = "a committed datatype moves bytes itself";
@@ -182,7 +185,9 @@ impl CommittedOperation {
     ///
     /// # Errors
     /// Class `Conversion`, with the index of the first basic element whose value does not fit. The
-    /// elements before it have been packed.
+    /// elements before it have been packed. Class `Op` for a reduction, which can only be unpacked,
+    /// and class `Count` if the packed size of all instances does not fit in 63 bits; nothing is
+    /// written then.
     ///
     /// # Safety
     /// As for [`Committed::pack_raw`], with [`CommittedOperation::packed_size`] bytes at `packed`.
@@ -208,11 +213,12 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// As for [`CommittedOperation::pack_raw`]. The elements before the one that does not fit have
-    /// been unpacked.
+    /// As for [`CommittedOperation::pack_raw`], except that a reduction can be unpacked. The
+    /// elements before the one that does not fit have been unpacked.
     ///
     /// # Safety
-    /// As for [`CommittedOperation::pack_raw`], with reading and writing exchanged.
+    /// As for [`CommittedOperation::pack_raw`], with reading and writing exchanged. A reduction
+    /// also reads the values of the instances, so these must be readable, too.
     pub unsafe fn unpack_raw(&self, packed: *const u8, count: u64, user: *mut u8) -> Result<()> {
         // SAFETY: as the caller promises.
         unsafe {

@@ -19,13 +19,14 @@ use crate::target::Level;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
-    /// Nothing is prepared, and each call follows the type map. This mode serves to switch ddtc off
-    /// and to find faults.
+    /// Nothing is compiled, and each pack and unpack follows the type map. A commit prepares and
+    /// caches the layout nevertheless. This mode serves to switch ddtc off and to find faults.
     Off,
     /// Layouts are interpreted; nothing is ever compiled.
     Interpret,
     /// A layout is interpreted until one direction has moved [`Config::lazy_threshold`] bytes. The
-    /// call that reaches this number compiles it.
+    /// call that reaches this number compiles it. Bytes of layouts that differ only in distances of
+    /// 64 KiB or more are counted together.
     Lazy,
     /// Packing is compiled at commit. Unpacking is compiled at its first use, or at commit, too,
     /// with [`Config::both_directions`].
@@ -141,7 +142,8 @@ setters! {
     both_directions: bool;
 
     /// Sets the number of bytes that one direction of a layout has to move in [`Mode::Lazy`] before
-    /// it is compiled; the default is 80 KiB.
+    /// it is compiled; the default is 80 KiB. Layouts that differ only in distances of 64 KiB or
+    /// more are counted together.
     ///
     /// ```
     /// use ddtc::{Config, Mode};
@@ -150,8 +152,10 @@ setters! {
     /// ```
     lazy_threshold: u64;
 
-    /// Sets the number of bytes that the cache may use for layouts that no committed datatype uses
-    /// any more; the default is 64 MiB.
+    /// Sets the number of bytes above which the cache drops layouts; the default is 64 MiB. All
+    /// layouts in the cache count, those of committed datatypes included, but only layouts that no
+    /// committed datatype uses are dropped: the least recently used first, until at most three
+    /// quarters of this number are in use.
     ///
     /// ```
     /// let config = ddtc::Config::default().cache_bytes(8 << 20);
@@ -193,7 +197,8 @@ setters! {
 
     /// Sets whether the result of every stage of compilation is verified, and every pack, unpack
     /// and range compared with what the type map defines. The comparison covers the bytes of the
-    /// type map, not those between them. A difference is counted, logged and corrected.
+    /// type map, not those between them. Reductions are not compared. A difference is counted,
+    /// logged and corrected.
     ///
     /// ```
     /// let config = ddtc::Config::default().check(true);

@@ -113,8 +113,9 @@ pub(super) fn run(library: &Path) -> Result<(), String> {
 
     // All functions have been found. Initialize MPI, and learn which rank this process is.
 
-    // SAFETY: both arguments of MPI_Init may be null (MPI 5.0, 11.2.1), and this is the first call
-    // of MPI in the process.
+    // SAFETY: both arguments of MPI_Init may be null (MPI 5.0, 11.2.1), and MPI was not initialized
+    // before. The only functions of MPI that may have been called are MPI_Get_library_version and
+    // MPI_Abi_get_version, which may be called at any time.
     good("MPI_Init", unsafe { init(std::ptr::null_mut(), std::ptr::null_mut()) })?;
     let (mut rank, mut size) = (0, 0);
     // SAFETY: MPI is initialized, `world` is a handle of this ABI, and the results are integers

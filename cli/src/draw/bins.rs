@@ -16,7 +16,8 @@ pub(crate) struct Cell {
     pub(crate) bytes: i128,
     /// Sum of the positions of these bytes in the packed stream.
     sum: f64,
-    /// Number of blocks that have bytes in the cell.
+    /// Number of blocks that have bytes in the cell. If the line of the cell has several rows, a
+    /// block that spans rows may be counted up to three times.
     pub(crate) blocks: u64,
     /// Displacement of the cell's byte that is packed first, and the position of this byte in the
     /// packed stream.

@@ -76,7 +76,8 @@ impl Map {
     /// Lists the memory of `count` instances of `t`.
     ///
     /// # Errors
-    /// If the bytes or displacements of `count` instances do not fit in 64 bits.
+    /// If the packed bytes of `count` instances do not fit in 63 bits, or their displacements in
+    /// 64.
     pub(crate) fn new(t: &Datatype, count: u64) -> ddtc::Result<Map> {
         let committed = Engine::new(Config { mode: Mode::Interpret, ..Config::default() }).commit(t)?;
         let segments = committed.segments(count)?;

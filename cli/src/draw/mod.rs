@@ -78,9 +78,9 @@ fn is_svg(path: &Path) -> Result<(), String> {
 /// Runs the subcommand `ddtc draw`.
 ///
 /// # Errors
-/// If the type cannot be read, a constructor refuses its arguments, the bytes or displacements of
-/// `count` instances do not fit in 64 bits, a file's name does not end in `.svg`, or the file
-/// cannot be written.
+/// If the type cannot be read, a constructor refuses its arguments, the packed bytes of `count`
+/// instances do not fit in 63 bits or their displacements in 64, a file's name does not end in
+/// `.svg`, or the file cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     args.output.as_deref().map(is_svg).transpose()?;
     let (t, count) = corpus::asked(&args.datatype)?;
@@ -124,7 +124,7 @@ pub(crate) fn picture(path: &Path, t: &Datatype, count: u64, name: &str) -> Resu
 /// have names of one or two letters.
 ///
 /// # Errors
-/// If the bytes or displacements of `count` instances do not fit in 64 bits.
+/// If the packed bytes of `count` instances do not fit in 63 bits, or their displacements in 64.
 pub(crate) fn svg(t: &Datatype, count: u64, name: &str) -> Result<String, Box<dyn Error>> {
     document(t, count, name, None, None)
 }
