@@ -63,7 +63,8 @@ enum Verb {
     Emit(explain::StageArgs),
     /// Measure pack and unpack against hand-written C loops and memcpy
     Bench(ddtc_bench::Args),
-    /// Compare compiled code, or an MPI library, with the reference interpreter on random datatypes
+    /// Compare compiled and interpreted code, or an MPI library, with the reference interpreter, on
+    /// random datatypes
     Check(check::Args),
     #[command(hide = true)]
     HuntWorker(ddtc_hunt::worker::Args),
@@ -75,7 +76,8 @@ enum Verb {
     Report(report::Args),
     /// List the contiguous pieces of memory that a datatype consists of
     Segments(segments::Args),
-    /// Run an MPI program with the preload library, which packs and unpacks by compiled code
+    /// Run an MPI program under its own MPI library and the preload library, which packs and
+    /// unpacks by compiled code
     Preload(preload::Args),
     /// Examine the installation, find out whether messages are converted, and say how to fix
     /// problems

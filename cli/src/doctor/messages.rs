@@ -236,7 +236,7 @@ fn with_reports(
         let remedy = match unmodified {
             Some(0) => "set DDTC_MODE=off and report this output: it is a fault of ddtc",
             _ => {
-                "they are wrong without the preload library, too: this is a fault of the MPI library or of the network"
+                "without the preload library they are wrong, too, or the ranks fail: this is a fault of the MPI library or of the network"
             }
         };
         findings.add_problem(&what, remedy);
