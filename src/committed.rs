@@ -41,7 +41,7 @@ pub use operation::CommittedOperation;
 pub use raw_calls::{RawCalls, RawCopyCalls, RawOperationCalls};
 pub use reduced::ByFunction;
 
-/// A committed datatype, which packs and unpacks. Cloning shares it; it keeps its code alive.
+/// A committed datatype, which packs and unpacks. Clones share it and keep its code alive.
 ///
 /// ```
 /// use ddtc::Datatype;
@@ -119,7 +119,8 @@ impl fmt::Debug for Committed {
 }
 
 impl Engine {
-    /// Compiles `t` as the mode says and returns what packs and unpacks it (MPI 5.0, 5.1.9, `MPI_Type_commit`).
+    /// Commits a datatype, compiling it when the engine's [`Mode`] says so (MPI 5.0, 5.1.9,
+    /// `MPI_Type_commit`). The result packs and unpacks instances of the datatype.
     ///
     /// ```
     /// use ddtc::{Config, Datatype, Engine};
@@ -131,7 +132,9 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// Only faults of ddtc in lowering; a failure to compile falls back to the walker and is counted.
+    /// Class `NoMem` if there is not enough memory for the layout. Any other error is a fault in
+    /// ddtc itself while the datatype is lowered, normalized or verified. A datatype that cannot be
+    /// compiled is interpreted, and the failure is counted.
     pub fn commit(&self, t: &Datatype) -> Result<Committed> {
         Ok(Committed::new(self.clone(), t.clone(), self.layout(t)?))
     }
@@ -181,7 +184,7 @@ impl Committed {
         &self.0.datatype
     }
 
-    /// Returns the engine that committed it.
+    /// Returns the engine that committed this datatype.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -275,7 +278,7 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// When that overflows 63 bits.
+    /// If the number does not fit in 63 bits.
     #[inline]
     pub fn packed_size(&self, count: u64) -> Result<u64> {
         if self.0.small != 0 && count <= i32::MAX as u64 {
@@ -309,7 +312,8 @@ impl Committed {
 
     /// Packs `count` instances from `user` to `packed` (MPI 5.0, 5.2, `MPI_Pack`, without a position).
     ///
-    /// `user` is the buffer address as MPI means it: displacement 0 of instance 0, null with absolute displacements.
+    /// `user` is a buffer address in the sense of MPI: the address of displacement 0 of the first
+    /// instance, or null if the displacements are absolute addresses.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -324,8 +328,10 @@ impl Committed {
     /// ```
     ///
     /// # Safety
-    /// Every mapped byte of the `count` instances must be readable and `packed` writable for [`Committed::packed_size`]
-    /// bytes; both must not overlap; nobody may write the one or touch the other during the call.
+    /// All bytes that the `count` instances contain must be readable, and
+    /// [`Committed::packed_size`] bytes at `packed` must be writable. The two memory areas must not
+    /// overlap. During the call, nothing else may write to the instances or access the packed
+    /// bytes.
     #[inline]
     pub unsafe fn pack_raw(&self, user: *const u8, count: u64, packed: *mut u8) {
         // SAFETY: the caller has promised what the calls in this block require.
@@ -346,7 +352,7 @@ impl Committed {
     /// ```
     ///
     /// # Safety
-    /// As [`Committed::pack_raw`], with reading and writing exchanged.
+    /// As for [`Committed::pack_raw`], with reading and writing exchanged.
     #[inline]
     pub unsafe fn unpack_raw(&self, packed: *const u8, count: u64, user: *mut u8) {
         // SAFETY: the caller has promised what the calls in this block require.
@@ -374,9 +380,10 @@ impl Committed {
         !calls::counting() && unsafe { self.0.run_at_hand(direction, user, packed, count) }
     }
 
-    /// Packs `count` instances from `src` into `dst`; `origin` is the index in `src` of displacement 0 of instance 0.
+    /// Packs `count` instances from `src` into `dst`. The argument `origin` is the index in `src`
+    /// of displacement 0 of the first instance.
     ///
-    /// Returns the number of bytes written: [`Committed::packed_size`].
+    /// Returns the number of bytes written, which is [`Committed::packed_size`].
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -391,8 +398,8 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// When the true bounds of all instances leave `src` (the bound that does is named) or `dst` is too short. Nothing is
-    /// written then.
+    /// If `dst` is too short, or if an instance has bytes outside of `src`. In the latter case the
+    /// error names the bound that lies outside. Nothing is written after an error.
     pub fn pack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole("pack", ("src", src.len()), origin, count, ("dst", dst.len()))?;
         // SAFETY: `whole` has checked that all instances lie inside `src` and the packed bytes
@@ -401,9 +408,10 @@ impl Committed {
         Ok(n)
     }
 
-    /// Unpacks `count` instances from `src` into `dst`; `origin` is the index in `dst` of displacement 0 of instance 0.
+    /// Unpacks `count` instances from `src` into `dst`. The argument `origin` is the index in `dst`
+    /// of displacement 0 of the first instance.
     ///
-    /// Returns the number of bytes read. Gaps of `dst` are not touched.
+    /// Returns the number of bytes read. Bytes of `dst` between the data are not changed.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -416,7 +424,7 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// As [`Committed::pack`].
+    /// As for [`Committed::pack`], with `src` and `dst` exchanged.
     pub fn unpack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole("unpack", ("dst", dst.len()), origin, count, ("src", src.len()))?;
         // SAFETY: `whole` has checked that all instances lie inside `dst` and the packed bytes

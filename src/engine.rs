@@ -54,9 +54,10 @@ use parts::Compiled;
 pub const STAGES: [&str; 8] =
     ["decode", "lower", "refine", "normalize", "schedule", "legalize", "emit", "load"];
 
-/// A datatype compiler with its own configuration, cache and executable memory. Cloning shares it.
+/// A datatype compiler with its own configuration, cache and executable memory. Clones share it.
 ///
-/// [`crate::commit`] uses the engine of the process. A library with limits of its own makes one:
+/// [`crate::commit`] uses the engine of the process. A library that needs other limits creates its
+/// own:
 ///
 /// ```
 /// use ddtc::{Config, Datatype, Engine, Mode};
@@ -90,7 +91,8 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// Returns an engine with `config`. It takes no memory worth mentioning before the first commit.
+    /// Returns an engine with the configuration `config`. It uses hardly any memory before the
+    /// first commit.
     ///
     /// ```
     /// use ddtc::{Config, Engine};
@@ -103,7 +105,8 @@ impl Engine {
         Engine(Arc::new(Inner { config, arena, cache, tally: Tally::default(), emission: Once::new() }))
     }
 
-    /// Returns the engine of the process, which [`crate::commit`] uses: default configuration, made on first use.
+    /// Returns the engine of the process, which [`crate::commit`] uses. It is created at the first
+    /// use and has the default configuration.
     ///
     /// ```
     /// use ddtc::{Datatype, Engine};
@@ -117,7 +120,7 @@ impl Engine {
         GLOBAL.get_or_init(Engine::default)
     }
 
-    /// Returns the configuration that it was made with.
+    /// Returns the configuration with which the engine was created.
     ///
     /// ```
     /// use ddtc::{Config, Engine};

@@ -37,7 +37,7 @@ pub enum ErrorClass {
     Arg = 13,
     /// Data was longer than the space for it.
     Truncate = 15,
-    /// Known error not in this list.
+    /// Error that none of the other classes describes.
     Other = 16,
     /// Internal error: always a fault of ddtc.
     Intern = 17,
@@ -102,7 +102,8 @@ pub enum ErrorClass {
     ToolNoStartStop = 1017,
 }
 
-/// A call that was refused: what was called, which argument broke which rule, and with what value.
+/// The reason why a call failed: the operation, the argument, its value, and the rule that it
+/// breaks.
 ///
 /// Each part has a method. `Display` writes the operation, the argument with its value, and the
 /// rule as one sentence. It leaves out the class and, if no single argument was wrong, argument and
@@ -197,7 +198,7 @@ impl Error {
         self.0.class
     }
 
-    /// Returns the constructor or call that refused.
+    /// Returns the name of the constructor or call that failed.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -209,7 +210,7 @@ impl Error {
         &self.0.operation
     }
 
-    /// Returns the argument that broke the rule; empty where no single argument did.
+    /// Returns the name of the argument that breaks the rule; empty if no single argument does.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -233,7 +234,7 @@ impl Error {
         &self.0.value
     }
 
-    /// Returns the rule that must hold.
+    /// Returns the rule that the value breaks.
     ///
     /// ```
     /// use ddtc::Datatype;

@@ -1,54 +1,72 @@
-//! Modules of the library for the members of the workspace, the integration tests and the benchmarks, which use more than its interface.
+//! The modules of the library, for the members of the workspace, the integration tests and the
+//! benchmarks, which use more than the public interface.
 //!
-//! The feature `internal` makes this module public. Nothing in it belongs to the interface: it may change in any release, and a program
-//! outside this workspace that names it has nothing to rely on. docs/ARCHITECTURE.md describes the modules.
+//! The feature `internal` makes this module public. Nothing in this module belongs to the public
+//! interface, and everything may change in any release. docs/ARCHITECTURE.md describes the modules.
 //!
-//! # The flow
+//! # From a datatype to code
 //!
 //! ```text
 //! MPI_Datatype (envelope, contents) | constructors | text
 //!   [decode]     -> Datatype             combiner tree: exactly the constructor arguments
-//!   [lower]      -> LoopNest<Lowered>    loops and tables over copies; every node has a user and a packed address
-//!   [refine]     -> LoopNest<Lowered, MemorySide>   two normal nests as one: from layout to layout without a stream between
-//!   [normalize]  -> LoopNest<Normal>     canonical meaning; with the kernel kind it is the cache key
-//!   [schedule]   -> Plan<Scheduled>      per direction and CPU level: order, unrolling, micro-kernels; the only cost model
-//!   [legalize]   -> Plan<Legal>          only accesses that the target has
-//!   [emit]       -> CompiledCode         machine code, by templates on x86-64, through Cranelift elsewhere
-//!   [load]       -> Kernel               code in the arena, and the context that it reads
+//!   [lower]      -> LoopNest<Lowered>    loops and tables over copies, with user and packed offsets
+//!   [refine]     -> LoopNest<Lowered, MemorySide>   two normal nests joined, for direct copies
+//!   [normalize]  -> LoopNest<Normal>     canonical form; with the operation, the cache's key
+//!   [schedule]   -> Plan<Scheduled>      a plan for each direction and CPU level: order,
+//!                                        unrolling, micro-kernels; the only cost model
+//!   [legalize]   -> Plan<Legal>          only memory accesses that the target has
+//!   [emit]       -> CompiledCode         by templates on x86-64, by Cranelift elsewhere
+//!   [load]       -> Kernel               code in executable memory, with the context that it reads
 //!   cache        -> Committed            what packs and unpacks
-//! beside it:  Datatype [interp] -> bytes   by the definition of the type map: the oracle
-//!             nest, plan .eval() -> bytes  any phase can be evaluated
-//!             LoopNest<Normal, Value> [apply] -> values   what a leaf operation does, where there is no kernel
-//!             LoopNest<Normal> [walk] -> bytes   from any packed byte to any other: fallback, lazy tier, ends of ranges
+//!
+//! without compiled code:
+//!   Datatype [interp] -> bytes                  reference interpreter, by the type map
+//!   nest, plan .eval() -> bytes                 evaluators of every phase, for tests
+//!   LoopNest<Normal, Value> [apply] -> values   interpreter for operations on values
+//!   LoopNest<Normal> [walk] -> bytes            interpreter of nests, for any range of the stream
 //! ```
 //!
-//! # Rooms
+//! # Modules
 //!
-//! A room is a module of the library. It is of one kind: data, machine, state, pass, executor, pipeline, surface or support, and
-//! imports only the kinds that docs/ARCHITECTURE.md names for it. Only [`engine`] imports passes and executors. A stage has one name: module, log line, timing label, filetest command, CLI verb.
-//! docs/ARCHITECTURE.md has a paragraph per room. What has to do with code lies in [`code`](mod@code), what moves bytes without code of its own in [`exec`].
+//! Each module is of one kind: data, machine, state, pass, executor, pipeline, surface or support.
+//! A module imports only modules of the kinds that docs/ARCHITECTURE.md allows for its own kind;
+//! only [`engine`] imports passes and executors. A stage of the compiler has the same name
+//! everywhere: as a module, in log lines, timings and filetests, and as a subcommand of `ddtc`.
+//! docs/ARCHITECTURE.md has a paragraph about each module. Modules for generated code are in
+//! [`code`](mod@code), modules that move bytes without generated code in [`exec`].
 //!
-//! | Room | What |
-//! |---|---|
-//! | [`error`] | what was called, which argument broke which rule |
-//! | [`process`] | state: forks and limits: locks that a child never finds taken |
-//! | [`datatype`] | data: the MPI type, free of any MPI library |
-//! | [`column`](mod@column), [`filled`], [`count`], [`kind`], [`target`] | data: integer tables; borrowed arrays that are filled; counts in both forms of C; kernel kinds; CPU levels and cost constants |
-//! | [`nest`], [`interval`], [`segments`] | data: what moves; which part of the stream; where it lies in memory |
-//! | [`plan`] | machine: how it moves |
-//! | [`micro`], [`arena`](code::arena), [`kernel`](code::kernel) | machine, unsafe: precompiled inner loops; executable memory; code with its context |
-//! | [`decode`], [`lower`], [`refine`], [`normalize`], [`schedule`], [`legalize`], [`emit`](code::emit), [`load`](code::load) | passes: the stages, in order |
-//! | [`walk`](exec::walk), [`apply`](exec::apply), [`interp`](exec::interp) | executors: production fallback and ranges; leaf operations on values; oracle |
-//! | [`layout`], [`cache`], [`engine`] | state: a nest with its kernels; equal layouts are one; the pipeline, one line per stage |
-//! | [`committed`], [`object`], [`tool`] | surfaces: pack and unpack; MPI objects; MPI_T's variables |
-//! | [`calls`] | state: counters of pack and unpack calls, per thread, and only while one is asked for |
-//! | [`files`] | state: files that the environment names, opened so that nobody can put another there |
-//! | [`lexer`] | data: words, integers and punctuation of all text forms |
-//! | [`corpus`] | named datatypes in the text notation |
+//! | Module | Kind | What it contains |
+//! |---|---|---|
+//! | [`error`] | data | Errors: which call refused which argument, and by which rule |
+//! | [`process`] | state | Forks and limits: only a child marked as inconsistent may find a lock taken |
+//! | [`datatype`] | data | MPI datatypes, independent of any MPI library |
+//! | [`column`](mod@column) | data | Immutable tables of integers |
+//! | [`filled`] | data | Borrowed arrays that are filled from their start |
+//! | [`count`] | data | Counts in both forms of C, `int` and `MPI_Count` |
+//! | [`kind`] | data | Kinds of kernels: direction and operation |
+//! | [`target`] | data | CPU levels, and the constants of the cost model |
+//! | [`nest`] | data | Loop nests: which bytes move |
+//! | [`interval`] | data | Ranges of the packed stream |
+//! | [`segments`] | data | Contiguous pieces of user memory |
+//! | [`plan`] | machine | Plans: how the bytes move |
+//! | [`micro`], [`arena`](code::arena), [`kernel`](code::kernel) | machine, unsafe | Precompiled inner loops; executable memory; code with its context |
+//! | [`decode`], [`lower`], [`refine`], [`normalize`], [`schedule`], [`legalize`], [`emit`](code::emit), [`load`](code::load) | pass | The stages, in order |
+//! | [`walk`](exec::walk) | executor | Interpreter of nests, used without a kernel and for ranges |
+//! | [`apply`](exec::apply) | executor | Interpreter for operations on values |
+//! | [`interp`](exec::interp) | executor | Reference interpreter of datatypes |
+//! | [`layout`] | state | A nest with its kernels |
+//! | [`cache`] | state | Cache of layouts; equal layouts are stored once |
+//! | [`engine`] | pipeline | The compiler, with one line per stage |
+//! | [`committed`], [`object`], [`tool`] | surface | Packing and unpacking; MPI's objects; variables of MPI_T |
+//! | [`calls`] | state | Counters of pack and unpack calls, per thread, kept only while somebody asks for them |
+//! | [`files`] | state | Files that the environment names, opened so that nobody can substitute another |
+//! | [`lexer`] | data | Words, integers and punctuation of all text forms |
+//! | [`corpus`] | data | Named datatypes in text notation |
 
 pub mod methods;
 
-/// Declares public modules of the names of private ones, with all that these declare as public.
+/// Declares a public module for each private module, with the same name and with all public items
+/// of the private module.
 macro_rules! reexport {
     ($($(#[$attribute:meta])* $module:ident)*) => {
         $($(#[$attribute])* pub mod $module { pub use crate::$module::*; })*

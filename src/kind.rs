@@ -55,12 +55,13 @@ impl fmt::Display for Direction {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Operation {
-    /// Its bytes are moved as they are.
+    /// The bytes of each value are moved as they are.
     #[default]
     Bytes,
-    /// Its value is in external32 representation on the packed side (MPI 5.0, 14.5.2).
+    /// Each value has the external32 representation on the packed side (MPI 5.0, 14.5.2).
     External32,
-    /// The packed value is combined with the user's, which is where the result goes: unpacking alone has a meaning.
+    /// Each packed value is combined with the value in the user's buffer, which receives the
+    /// result. This operation is only defined for unpacking.
     Reduce(Op),
 }
 

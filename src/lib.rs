@@ -1,4 +1,5 @@
-//! ddtc, the derived datatype compiler: an MPI derived datatype becomes native pack and unpack code when it is committed.
+//! ddtc, the derived datatype compiler, compiles MPI derived datatypes to native pack and unpack
+//! code when they are committed.
 //!
 //! ```
 //! fn main() -> ddtc::Result<()> {
@@ -15,17 +16,24 @@
 //! }
 //! ```
 //!
-//! A datatype says which bytes of a buffer belong together: a column, a halo of a grid, some fields of a structure. Packing copies these
-//! bytes to a contiguous buffer, which a program sends or stores; unpacking puts them back in their places and leaves the bytes between
-//! them as they are. This crate needs no MPI library and starts no thread. It generates code at run time, on Linux with 64 bits.
+//! A datatype says which bytes of a buffer belong together: a column of a matrix, the halo of a
+//! grid, or some fields of a structure. Packing copies these bytes to a contiguous buffer, which a
+//! program sends or stores. Unpacking copies them back to their places, and does not change the
+//! bytes in between.
+//!
+//! This crate needs no MPI library, and starts no thread unless [`Config::threads`] asks for some.
+//! It generates code at run time, on 64-bit Linux.
 //!
 //! # Pack a subarray
 //!
-//! 1. Describe the bytes by a [`Datatype`]. Its constructors are those of MPI: [`contiguous`](Datatype::contiguous),
-//!    [`vector`](Datatype::vector), [`indexed`](Datatype::indexed), [`structure`](Datatype::structure),
-//!    [`subarray`](Datatype::subarray) and others. They start from a basic type, which [`Datatype::of`] gives.
-//! 2. Commit it once with [`commit`]. That compiles it, and equal layouts share their code.
-//! 3. Call [`pack`](Committed::pack) and [`unpack`](Committed::unpack) as often as needed. A call takes no lock and allocates nothing.
+//! 1. Describe the bytes by a [`Datatype`]. Its constructors are those of MPI:
+//!    [`contiguous`](Datatype::contiguous), [`vector`](Datatype::vector),
+//!    [`indexed`](Datatype::indexed), [`structure`](Datatype::structure),
+//!    [`subarray`](Datatype::subarray) and others. They start from a basic type, which
+//!    [`Datatype::of`] returns.
+//! 2. Commit the datatype once with [`commit`], which compiles it. Equal layouts share their code.
+//! 3. Call [`pack`](Committed::pack) and [`unpack`](Committed::unpack) as often as needed. Once the
+//!    code exists, a call takes no lock and allocates no memory.
 //!
 //! ```
 //! use ddtc::{Datatype, Order};
@@ -54,35 +62,44 @@
 //!
 //! # Arguments
 //!
-//! Packing and unpacking have one order of arguments: source, origin, count, destination.
+//! Packing and unpacking take their arguments in the same order: source, origin, count,
+//! destination.
 //!
-//! * **Origin** is the index, in the user's buffer, of displacement 0 of the first instance. It is 0 unless the datatype has negative
-//!   displacements or the data begin inside the buffer: the columns of a matrix are one datatype at different origins.
-//! * **Count** is the number of instances of the datatype, which lie [`extent`](Datatype::extent) bytes apart.
-//! * The slices are checked: a call whose bytes would leave a slice returns an [`Error`] and writes nothing. The methods whose names end in
-//!   `_raw` take pointers as MPI does and leave the check to the caller.
+//! * **Origin** is the index, in the user's buffer, of displacement 0 of the first instance. It is
+//!   not 0 if the datatype has negative displacements, or if the data begin inside the buffer: the
+//!   columns of a matrix are one datatype with different origins.
+//! * **Count** is the number of instances of the datatype, which are [`extent`](Datatype::extent)
+//!   bytes apart.
+//! * The bounds of slices are checked: a call that would access bytes outside of a slice returns an
+//!   [`Error`] and writes nothing. The methods whose names end in `_raw` take pointers, as MPI
+//!   does, and leave the check to the caller.
 //!
 //! # More than pack and unpack
 //!
 //! | What | Where |
 //! |---|---|
-//! | A long stream in pieces, in any order and from any thread | [`Committed::pack_range`], [`Committed::unpack_range`] |
-//! | From one layout to another without a packed buffer | [`Committed::direct`], [`LayoutCopy`] |
-//! | The contiguous pieces, for `writev` or a network card | [`Committed::segments`], [`Segments`] |
+//! | Parts of a packed stream, in any order and from any thread | [`Committed::pack_range`], [`Committed::unpack_range`] |
+//! | Copies from one layout to another without a packed buffer | [`Committed::direct`], [`LayoutCopy`] |
+//! | The list of contiguous pieces, for `writev` or a network card | [`Committed::segments`], [`Segments`] |
 //! | The portable representation external32 | [`Committed::for_operation`] with [`Operation::External32`] |
 //! | Sums and other reductions while unpacking | [`Committed::for_operation`] with [`Operation::Reduce`], [`Committed::direct_reduce`] |
 //! | A datatype as text or as portable bytes | [`Datatype`], [`Datatype::to_wire`] |
-//! | Compilation when it pays, limits of memory, several threads | [`Engine`], [`Config`] |
+//! | Deferred compilation, limits of memory, several threads | [`Engine`], [`Config`] |
 //!
 //! # Features
 //!
-//! * `cranelift` (default): the general code generator. x86-64 has one of its own and works without it; every other architecture needs it.
-//! * `internal` and those that it implies are for this crate's own workspace. What they make public may change in any release.
+//! * `cranelift` (default): the general code generator. x86-64 has a generator of its own and works
+//!   without this feature; on other architectures every layout would be interpreted without it, so
+//!   the crate does not build.
+//! * `internal`, and the other features, are for this crate's own workspace. What they make public
+//!   may change in any release.
 //!
-//! While the major version is 0 a new minor version may change the interface; the changelog says how.
-// Unsafe code is denied here and allowed by name in the rooms of docs/SAFETY.md.
+//! While the major version is 0, a new minor version may change the interface. The changelog lists
+//! the changes.
+// Unsafe code is denied here. The modules that docs/SAFETY.md lists allow it.
 #![deny(unsafe_code)]
-// The modules are private, and most of what they declare is for the members of the workspace, who reach it through `internal`.
+// The modules are private. Most of their items are used only by other members of the workspace,
+// through the module `internal`. Without the feature `internal` these items are unused.
 #![cfg_attr(not(feature = "internal"), allow(dead_code, unreachable_pub, unused_imports))]
 
 #[cfg(not(any(feature = "cranelift", target_arch = "x86_64")))]
@@ -134,8 +151,8 @@ pub use error::{Error, ErrorClass, Result};
 pub use kind::{Op, Operation};
 pub use segments::{Segment, Segments};
 
-/// Compiles `t` in the engine of the process ([`Engine::global`]) and returns what packs and unpacks it (MPI 5.0, 5.1.9,
-/// `MPI_Type_commit`).
+/// Commits a datatype in the engine of the process, [`Engine::global`] (MPI 5.0, 5.1.9,
+/// `MPI_Type_commit`). The result packs and unpacks instances of the datatype.
 ///
 /// ```
 /// use ddtc::Datatype;
@@ -146,12 +163,13 @@ pub use segments::{Segment, Segments};
 /// ```
 ///
 /// # Errors
-/// Only faults of ddtc: a datatype that exists can be committed, and what cannot be compiled is interpreted.
+/// Class `NoMem` if there is not enough memory for the layout. Any other error is a fault in ddtc
+/// itself: every datatype can be committed, and one that cannot be compiled is interpreted.
 pub fn commit(t: &Datatype) -> Result<Committed> {
     Engine::global().commit(t)
 }
 
-/// The example of README.md, run as a doctest.
+/// Runs the example of README.md as a doctest.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -26,7 +26,8 @@ pub use runs::Runs;
 
 use runs::iterations;
 
-/// A contiguous piece of user memory. In memory it is POSIX's `struct iovec`, where addresses and sizes have 64 bits.
+/// A contiguous piece of user memory. Its layout is that of POSIX's `struct iovec` on machines
+/// where addresses and sizes have 64 bits.
 ///
 /// ```
 /// use ddtc::Segment;
@@ -37,9 +38,10 @@ use runs::iterations;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Segment {
-    /// First byte: bytes from displacement 0 of instance 0, or an address, where [`Segments::based`] was told one.
+    /// Position of the first byte, relative to displacement 0 of the first instance. After
+    /// [`Segments::based`] was called with an address, it is an address.
     pub at: i64,
-    /// Bytes, at least one.
+    /// Number of bytes, which is at least 1.
     pub len: u64,
 }
 
@@ -58,9 +60,10 @@ impl Segment {
     }
 }
 
-/// The segments of some instances of a layout, counted from 0 in the order in which they are packed; from [`Committed::segments`].
+/// The segments of some instances of a layout, made by [`Committed::segments`]. They are numbered
+/// from 0 in the order in which they are packed.
 ///
-/// Nothing is listed before a method is called.
+/// Segments are computed when a method is called, and are not stored.
 ///
 /// ```
 /// use ddtc::{Datatype, Segment};
@@ -112,7 +115,8 @@ impl<'l> Segments<'l> {
         Ok(Segments { nest, runs, count, base: origin, len, bytes })
     }
 
-    /// Returns the segments moved by `address` bytes: with the address of displacement 0 of instance 0, [`Segment::at`] is an address.
+    /// Returns the segments with `address` added to each [`Segment::at`]. If it is the address of
+    /// displacement 0 of the first instance, positions become addresses.
     ///
     /// ```
     /// use ddtc::{Datatype, Segment};
@@ -148,7 +152,7 @@ impl<'l> Segments<'l> {
         self.len
     }
 
-    /// Says whether there is no segment: no instance, or a datatype of size 0.
+    /// Returns whether there is no segment, because the count or the size of the datatype is 0.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -176,7 +180,8 @@ impl<'l> Segments<'l> {
         self.bytes
     }
 
-    /// Writes segments `index ..` to the start of `out`, as many as fit or are left, and returns how many.
+    /// Writes the segments from `index` on to the start of `out`, until it is full or there are no
+    /// more. Returns their number.
     ///
     /// ```
     /// use ddtc::{Datatype, Segment};
@@ -253,7 +258,8 @@ impl<'l> Segments<'l> {
         Ok(segments)
     }
 
-    /// Returns the longest sequence of whole segments from `index` on that holds at most `max_bytes` bytes: how many they are, and their bytes.
+    /// Finds the longest sequence of whole segments from `index` on that has at most `max_bytes`
+    /// bytes. Returns the number of segments and the number of bytes in them.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -266,7 +272,7 @@ impl<'l> Segments<'l> {
     /// ```
     ///
     /// # Errors
-    /// Class `Arg` for an index past [`Segments::len`].
+    /// Class `Arg` if `index` is larger than [`Segments::len`].
     pub fn within(&self, index: u64, max_bytes: u64) -> Result<(u64, u64)> {
         let start = self.start(index)?;
         let limit = start.saturating_add(max_bytes);
@@ -278,8 +284,9 @@ impl<'l> Segments<'l> {
         Ok((end - index, self.start(end)? - start))
     }
 
-    /// Returns the segment that packed byte `offset` lies in, and how many bytes of it lie before that. The end of the stream is byte 0 of
-    /// the segment after the last one.
+    /// Returns the index of the segment that contains packed byte `offset`, and how many bytes of
+    /// the segment come before that byte. For the end of the stream, these are [`Segments::len`]
+    /// and 0.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -292,7 +299,7 @@ impl<'l> Segments<'l> {
     /// ```
     ///
     /// # Errors
-    /// Class `Arg` for an offset past [`Segments::bytes`].
+    /// Class `Arg` if `offset` is larger than [`Segments::bytes`].
     pub fn find(&self, offset: u64) -> Result<(u64, u64)> {
         if offset >= self.bytes {
             let end = (offset == self.bytes).then_some((self.len, 0));

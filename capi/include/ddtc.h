@@ -1,31 +1,45 @@
-/* ddtc.h - the derived datatype compiler, C ABI.
+/* ddtc.h - C interface of ddtc, the derived datatype compiler.
  *
- * MPI derived datatypes without an MPI library: constructors, decoding, attributes, and packing by native code that is
- * compiled when a type is committed. ddtc_mpi.h gives all of it MPI's own names.
+ * MPI derived datatypes without an MPI library: constructors, decoding, attributes, and packing by
+ * native code that is compiled when a type is committed. ddtc_mpi.h declares the same functions
+ * under MPI's own names.
  *
  * Conventions
- *   Return value   DDTC_SUCCESS (0), or an MPI error class (values of the MPI 5.0 standard ABI), or the code of a failing
- *                  attribute callback. ddtc_error_string(code) names the argument, its value and the rule, for the last
- *                  failure of the calling thread. After a failure nothing has changed and no result was written, except
- *                  where a function says otherwise.
- *   Threads        Every function may be called from any thread at any time. Freeing a handle while another thread uses it
- *                  is safe: that call finishes, or reports a stale handle. No lock is held while callbacks run, and they may
- *                  call back into the library; they must not throw C++ exceptions through it.
- *   Ownership      A derived handle that a function returns is a reference of the caller: ddtc_type_free gives it back.
- *                  Predefined handles, named or not (f90, value_index), are never freed.
- *   Handles        Predefined handles are the small integers of the standard ABI. Derived ones are opaque 64-bit values,
- *                  never valid addresses. A freed handle stays invalid: no later object gets the same value.
- *   Pointers       Unless said otherwise they must not be null; a null one is DDTC_ERR_ARG. Arrays of length 0 may be null.
- *   fork           A child may go on using everything, whatever other threads of the parent were doing; callbacks may fork. It
- *                  never writes the parent's code memory: it opens its own. Fork handlers of the embedder's may call the library
- *                  in the child alone; EMBEDDING.md says in which order to register them, and when every function that can
- *                  fail returns DDTC_ERR_OTHER in a child. (vfork, posix_spawn, _Fork and bare clone run no handlers: such
- *                  a child must call exec first.)
- *   Limits         Where the system refuses a file of memory, code has anonymous pages; where it refuses executable memory,
- *                  types are walked. Neither is an error, and no signal (SIGXFSZ) is left behind.
- *   Side effects   None before the first call: no constructor, no thread, no environment variable, no output.
+ *   Return value   DDTC_SUCCESS (0), an MPI error class with its value in the MPI 5.0 standard ABI,
+ *                  or the code that a failing attribute callback returned. ddtc_error_string(code)
+ *                  describes the last failure of the calling thread: it names the argument, its
+ *                  value and the rule. A function that fails has changed nothing and written no
+ *                  result, unless its comment says otherwise.
+ *   Threads        Every function may be called from any thread at any time. A handle may be freed
+ *                  while another thread uses it: that thread's call either finishes or reports a
+ *                  stale handle. No lock is held while callbacks run, so they may call back into
+ *                  the library. They must not throw C++ exceptions through it.
+ *   Ownership      A derived handle that a function returns is a reference that belongs to the
+ *                  caller; ddtc_type_free gives it back. Predefined handles are never freed,
+ *                  whether they have a name or not (f90 and value_index types have none).
+ *   Handles        Predefined handles are the small integers of the standard ABI. Derived handles
+ *                  are opaque 64-bit values; on x86-64 they are never valid addresses. A freed
+ *                  handle stays invalid, because no later object gets the same value.
+ *   Pointers       A pointer argument must not be null unless its comment says otherwise. A null
+ *                  pointer is DDTC_ERR_ARG, except that a null packed buffer is DDTC_ERR_BUFFER and
+ *                  that functions of MPI_T return DDTC_T_ERR_INVALID. Arrays of length 0 may be
+ *                  null, and so may the location of ddtc_get_address, the extra_state of
+ *                  ddtc_type_create_keyval and the value of ddtc_type_set_attr.
+ *   fork           A child process may go on using everything, whatever other threads of the parent
+ *                  were doing, and callbacks may fork. The child never writes to the parent's code
+ *                  memory, but opens its own. An embedder's own fork handlers may call the library
+ *                  only in the child. EMBEDDING.md says in which order to register them, and in
+ *                  which cases every function that can fail returns DDTC_ERR_OTHER in a child.
+ *                  vfork, posix_spawn, _Fork and bare clone run no fork handlers, so a child made
+ *                  by one of them must call exec before it uses the library.
+ *   Limits         If the system refuses a memory file, code is placed in anonymous pages. If it
+ *                  refuses executable memory, types are interpreted instead of compiled. Neither is
+ *                  an error, and no signal (SIGXFSZ) stays pending.
+ *   Side effects   None before the first call: no constructor runs, no thread starts, no
+ *                  environment variable is read, and nothing is printed.
  *
- * The soname carries major.minor while major is 0, then major alone. Structures that grow begin with struct_size.
+ * The soname contains major.minor while the major version is 0, and only major after that.
+ * Structures that may grow in later versions begin with struct_size.
  */
 #ifndef DDTC_H
 #define DDTC_H
@@ -43,7 +57,7 @@ extern "C" {
 
 /* ---- Types ------------------------------------------------------------------------------------------------------ */
 
-/* The MPI 5.0 ABI's MPI_Datatype, MPI_Aint and MPI_Count. */
+/* These types are MPI_Datatype, MPI_Aint and MPI_Count of the MPI 5.0 ABI. */
 typedef struct MPI_ABI_Datatype *ddtc_datatype;
 typedef intptr_t ddtc_aint;
 typedef int64_t ddtc_count;
@@ -109,13 +123,14 @@ enum {
     DDTC_COMBINER_F90_INTEGER = 115,
     DDTC_COMBINER_RESIZED = 116,
     DDTC_COMBINER_VALUE_INDEX = 117,
-    /* MPI-1 constructors called from Fortran, whose addresses were INTEGERs. The ABI has no values: these are ours. */
+    /* Combiners of the MPI-1 constructors in the form in which Fortran called them, with INTEGER
+     * addresses. The ABI defines no values for these combiners; the values are ddtc's own. */
     DDTC_COMBINER_HVECTOR_INTEGER = 20105,
     DDTC_COMBINER_HINDEXED_INTEGER = 20107,
     DDTC_COMBINER_STRUCT_INTEGER = 20110
 };
 
-/* Combiners of the window accessors (1996); our values. */
+/* Combiners that ddtc_type_envelope returns. The values are ddtc's own. */
 enum {
     DDTC_BASIC = 1501,
     DDTC_CONTIG = 1502,
@@ -126,7 +141,7 @@ enum {
     DDTC_STRUCT = 1507
 };
 
-/* Predefined handles: the ABI's values. */
+/* Predefined handles, with the values of the ABI. */
 #define DDTC_DATATYPE_NULL ((ddtc_datatype)0x200)
 #define DDTC_TYPE_AINT ((ddtc_datatype)0x201)
 #define DDTC_TYPE_COUNT ((ddtc_datatype)0x202)
@@ -198,13 +213,14 @@ enum {
 #define DDTC_TYPE_REAL16 ((ddtc_datatype)0x2e2)
 #define DDTC_TYPE_COMPLEX16 ((ddtc_datatype)0x2e3)
 #define DDTC_TYPE_COMPLEX32 ((ddtc_datatype)0x2eb)
-/* MPI-1's markers, which the ABI lacks: size 0, only bounds. */
+/* Bound markers of MPI-1, which the ABI lacks. They are types of size 0 that only set a bound. */
 #define DDTC_TYPE_LB ((ddtc_datatype)0xf00)
 #define DDTC_TYPE_UB ((ddtc_datatype)0xf01)
 
 /* ---- Library: version, configuration, hooks, errors ------------------------------------------------------------- */
 
-/* Of the library that is linked; compare with DDTC_VERSION_* of this header. */
+/* Return the version of the library that the program is linked with. The constants DDTC_VERSION_*
+ * are the version of this header. */
 int ddtc_version(int *major, int *minor, int *patch);
 const char *ddtc_version_string(void);
 
@@ -212,28 +228,57 @@ enum { DDTC_MODE_OFF = 0, DDTC_MODE_INTERPRET = 1, DDTC_MODE_LAZY = 2, DDTC_MODE
 enum { DDTC_TARGET_BASELINE = 0, DDTC_TARGET_AVX2 = 1, DDTC_TARGET_AVX512 = 2, DDTC_TARGET_NEON = 3 };
 
 typedef struct ddtc_config {
-    size_t struct_size;      /* sizeof(ddtc_config), set by the caller, in ddtc_config_get too */
-    int mode;                /* what a commit does: nothing, walk, compile when used enough, compile */
-    int target;              /* CPU level of kernels; the machine's highest by default */
-    int both_directions;     /* compile unpack at commit too, not on its first use */
-    int check;               /* verify every stage, and compare every pack, unpack and range with the definition of the type map: the
-                              * bytes that the call maps; kernels that are called by their entry are not compared */
-    uint64_t lazy_threshold; /* bytes that one direction of a layout moves in mode lazy before it is compiled */
-    uint64_t cache_bytes;    /* what the cache keeps beyond what committed types hold */
-    uint64_t arena_bytes;    /* executable memory; past it commits fall back to walking */
-    uint64_t threads;        /* for one pack or unpack of parallel_bytes or more; 1, the default, never starts one */
-    uint64_t parallel_bytes; /* packed bytes from which a call is split over threads */
-    uint64_t stream_bytes;   /* packed bytes from which a pack stores past the caches; UINT64_MAX, the default, never does */
+    /* Set by the caller to sizeof(ddtc_config), also before ddtc_config_get. */
+    size_t struct_size;
+    /* When datatypes are compiled, a DDTC_MODE_ constant. OFF: nothing is compiled, and pack and
+     * unpack follow the type map; commits prepare and cache layouts nevertheless. INTERPRET:
+     * layouts are interpreted, and never compiled. LAZY: a layout is compiled once one of its
+     * directions has moved lazy_threshold bytes. COMMIT: layouts are compiled at commit. */
+    int mode;
+    /* CPU level of compiled code, a DDTC_TARGET_ constant. The default is the highest level of the
+     * machine. */
+    int target;
+    /* Whether a commit compiles unpack as well as pack. Otherwise unpack is compiled at its first
+     * use. */
+    int both_directions;
+    /* Whether to verify the result of every compiler stage, and to compare every pack, unpack and
+     * range with what the type map defines. Only the bytes that the call maps are compared, not
+     * those between them. Reductions are not compared, and neither are direct calls of the entry of
+     * a ddtc_kernel. */
+    int check;
+    /* In mode LAZY, the number of bytes that one direction (pack or unpack) of a layout has to move
+     * before it is compiled. Layouts that differ only in distances of 64 KiB or more are counted
+     * together. */
+    uint64_t lazy_threshold;
+    /* Number of bytes above which the cache drops layouts. All layouts in it count, those of
+     * committed types included, but only layouts that no committed type uses are dropped: the least
+     * recently used first, until at most three quarters of this number are in use. */
+    uint64_t cache_bytes;
+    /* Maximum number of bytes of executable memory. Once they are used up, further layouts are
+     * interpreted. */
+    uint64_t arena_bytes;
+    /* Number of threads for one pack or unpack of at least parallel_bytes bytes. With 1, the
+     * default, no thread is started. */
+    uint64_t threads;
+    /* Number of packed bytes from which on a call is split over threads. */
+    uint64_t parallel_bytes;
+    /* Number of packed bytes from which on a pack uses stores that bypass the caches. With
+     * UINT64_MAX, the default, it never does. */
+    uint64_t stream_bytes;
 } ddtc_config;
 
-/* The configuration of later commits. Types committed before keep theirs. A caller built with the header of an earlier version has fewer
- * fields and says so by its struct_size: the others keep their values. Any other struct_size is DDTC_ERR_ARG. */
+/* Read and set the configuration that later commits use. Types that are already committed keep the
+ * configuration with which they were committed. A caller that was built with the header of an
+ * earlier version passes the size of its own, shorter structure in struct_size, and the fields that
+ * this structure lacks keep their values. Any other struct_size is DDTC_ERR_ARG. */
 int ddtc_config_get(ddtc_config *config);
 int ddtc_configure(const ddtc_config *config);
 
-/* Memory of the library (all but executable pages). alloc returns null on failure; free gets the size and alignment that
- * alloc got. Must be the very first call of the process into the library: once anything was allocated it returns
- * DDTC_ERR_OTHER and changes nothing. Both functions may be called from any thread, and must neither call the library nor fork. */
+/* Sets the functions from which the library gets its memory, except for executable pages. `alloc`
+ * returns null on failure; `free` receives the size and alignment that `alloc` was called with.
+ * This must be the first call of the process into the library: once anything was allocated it
+ * returns DDTC_ERR_OTHER and changes nothing. Both functions may be called from any thread. They
+ * must neither call the library nor fork. */
 typedef struct ddtc_allocator {
     void *(*alloc)(void *context, size_t size, size_t alignment);
     void (*free)(void *context, void *pointer, size_t size, size_t alignment);
@@ -242,21 +287,29 @@ typedef struct ddtc_allocator {
 int ddtc_set_allocator(const ddtc_allocator *allocator);
 int ddtc_allocator_is_set(int *flag);
 
-/* One line per event (compiles, fallbacks, differences in check mode) at `level` and more urgent; null log: none, the default.
- * Called by the thread that does the work, without a lock. */
+/* Sets a function that receives one line for each event (compiles, fallbacks, differences in check
+ * mode) whose level is `level` or more urgent. The default is a null `log`, which turns logging
+ * off. The thread that does the work calls the function, without holding a lock. */
 enum { DDTC_LOG_ERROR = 1, DDTC_LOG_WARN = 2, DDTC_LOG_INFO = 3, DDTC_LOG_DEBUG = 4, DDTC_LOG_TRACE = 5 };
 typedef void ddtc_log_function(void *context, int level, const char *line);
 int ddtc_set_log(ddtc_log_function *log, void *context, int level);
 
-/* The message for a code: of the last failure in this thread if it had that code, else of the class; the program's own string for
- * a code that it added. `string` has room for DDTC_MAX_ERROR_STRING; resultlen is the length without NUL. */
+/* Writes the message for an error code. If the program added the code, this is the string that the
+ * program gave to the code. Otherwise, if the last failure in this thread had that code, it is the
+ * message of the failure. For any other code it is a general description of the code. `string` has
+ * room for DDTC_MAX_ERROR_STRING bytes; `resultlen` receives the length without the NUL. */
 int ddtc_error_string(int code, char *string, int *resultlen);
-/* The class of a code; codes of the user's callbacks are of class DDTC_ERR_OTHER unless the program added them. */
+/* Returns the class of a code. An error class of MPI is its own class, and a code that the program
+ * added has the class that the program gave it. Any other code, such as one that a user's callback
+ * returned, is of class DDTC_ERR_OTHER. */
 int ddtc_error_class(int code, int *errorclass);
 
-/* Error classes, codes and strings of the program (MPI 5.0, 9.5): numbers above MPI_ERR_LASTCODE, each given out once. A code
- * belongs to a class, the program's or MPI's; its string is empty until one is added, and cut to DDTC_MAX_ERROR_STRING. A string is
- * removed before its code, codes before their class. Anything else is DDTC_ERR_ARG. */
+/* Add and remove error classes, codes and strings of the program (MPI 5.0, 9.5). The numbers of
+ * added classes and codes are above MPI_ERR_LASTCODE, and no number is given out twice. A code may
+ * belong to a class of MPI or to one that the program added. The string of a code is empty until
+ * one is added, and is truncated to DDTC_MAX_ERROR_STRING bytes including the NUL. The string of a
+ * code must be removed before the code, and all codes of a class before the class; any other order
+ * is DDTC_ERR_ARG. */
 int ddtc_error_add_class(int *errorclass);
 int ddtc_error_add_code(int errorclass, int *errorcode);
 int ddtc_error_add_string(int errorcode, const char *string);
@@ -264,11 +317,13 @@ int ddtc_error_remove_class(int errorclass);
 int ddtc_error_remove_code(int errorcode);
 int ddtc_error_remove_string(int errorcode);
 
-/* ---- Constructors (MPI 5.0, 5.1.2 to 5.1.4) ------------------------------------------------------------------------
- * Arguments as MPI's. The _c forms take large counts; a type built by one is decoded with the _c forms only. A displacement,
- * size or bound that would not fit 64 bits is DDTC_ERR_VALUE_TOO_LARGE, negative counts DDTC_ERR_COUNT, other bad numbers
- * DDTC_ERR_ARG, bad old types DDTC_ERR_TYPE. New types have no attributes and no name and are not committed.
- * That two displacements lead into the same object of the program cannot be checked (MPI 5.0, 5.1.12). */
+/* ---- Constructors (MPI 5.0, 5.1.2 to 5.1.4) -----------------------------------------------------
+ * The arguments are those of MPI's functions. The _c forms take large counts, and a type that one
+ * of them built can be decoded only by the _c forms of the decoding functions. Errors: negative
+ * counts are DDTC_ERR_COUNT, other bad numbers DDTC_ERR_ARG, bad old types DDTC_ERR_TYPE, and a
+ * displacement, size or bound that would not fit in 64 bits DDTC_ERR_VALUE_TOO_LARGE. New types
+ * have no attributes and no name, and are not committed. The library cannot check whether two
+ * displacements lead into the same object of the program (MPI 5.0, 5.1.12). */
 int ddtc_type_contiguous(int count, ddtc_datatype oldtype, ddtc_datatype *newtype);
 int ddtc_type_contiguous_c(ddtc_count count, ddtc_datatype oldtype, ddtc_datatype *newtype);
 int ddtc_type_vector(int count, int blocklength, int stride, ddtc_datatype oldtype, ddtc_datatype *newtype);
@@ -308,35 +363,43 @@ int ddtc_type_create_darray_c(int size, int rank, int ndims, const ddtc_count gs
                               ddtc_datatype *newtype);
 int ddtc_type_create_resized(ddtc_datatype oldtype, ddtc_aint lb, ddtc_aint extent, ddtc_datatype *newtype);
 int ddtc_type_create_resized_c(ddtc_datatype oldtype, ddtc_count lb, ddtc_count extent, ddtc_datatype *newtype);
-/* MPI-1's constructors as Fortran called them: INTEGER addresses, combiners DDTC_COMBINER_*_INTEGER. */
+/* Constructors of MPI-1 in the form in which Fortran called them: addresses are INTEGERs, and the
+ * combiners are DDTC_COMBINER_*_INTEGER. */
 int ddtc_type_hvector_integer(int count, int blocklength, int stride, ddtc_datatype oldtype, ddtc_datatype *newtype);
 int ddtc_type_hindexed_integer(int count, const int blocklengths[], const int displacements[], ddtc_datatype oldtype,
                                ddtc_datatype *newtype);
 int ddtc_type_struct_integer(int count, const int blocklengths[], const int displacements[],
                              const ddtc_datatype types[], ddtc_datatype *newtype);
-/* Unnamed predefined types: equal arguments give equal handles, which are never freed and need no commit. */
+/* Return predefined types that have no names. Equal arguments give equal handles, which are never
+ * freed and need no commit. */
 int ddtc_type_create_f90_real(int p, int r, ddtc_datatype *newtype);
 int ddtc_type_create_f90_complex(int p, int r, ddtc_datatype *newtype);
 int ddtc_type_create_f90_integer(int r, ddtc_datatype *newtype);
-/* DDTC_DATATYPE_NULL where two named types make no pair. */
+/* Returns the pair type of a value type and an index type. Sets `pair` to DDTC_DATATYPE_NULL if the
+ * two are named types that form no pair type. */
 int ddtc_type_get_value_index(ddtc_datatype value, ddtc_datatype index, ddtc_datatype *pair);
 int ddtc_type_match_size(int typeclass, int size, ddtc_datatype *datatype);
-/* From the text notation of docs/SEMANTICS.md, such as "vector(3, 1, 2, int)". */
+/* Builds a type from the text notation of docs/SEMANTICS.md, such as "vector(3, 1, 2, int)". */
 int ddtc_type_parse(const char *text, ddtc_datatype *newtype);
 
 /* ---- Life of a type --------------------------------------------------------------------------------------------- */
 
-/* The same type map under a new handle: attributes by the copy callbacks, committed state and kernel shared, name empty. A dup of a
- * predefined type is committed. When a copy callback fails, its code is returned, the copies already made are deleted, and newtype
- * is DDTC_DATATYPE_NULL. */
+/* Makes a new handle with the same type map. Attributes are copied by their copy callbacks. The new
+ * type shares the committed state and the compiled code, and its name is empty. The duplicate of a
+ * predefined type is committed. If a copy callback fails, its code is returned, the copies that
+ * were already made are deleted, and newtype is DDTC_DATATYPE_NULL. */
 int ddtc_type_dup(ddtc_datatype oldtype, ddtc_datatype *newtype);
-/* Compiles as the configuration says. A type that is committed already stays as it is. */
+/* Commits a type, and compiles it if the configuration says so. A type that is already committed is
+ * not changed. */
 int ddtc_type_commit(ddtc_datatype *datatype);
-/* Runs the delete callbacks, last set first, then sets the handle to DDTC_DATATYPE_NULL. Types built from this one live on.
- * When a callback fails, its code is returned; attributes deleted before are gone, the rest and the handle stay. */
+/* Frees a type: runs the delete callbacks of its attributes, beginning with the attribute that was
+ * set last, and sets the handle to DDTC_DATATYPE_NULL. Types that were built from this one remain
+ * valid. If a callback fails, its code is returned; the attributes that were deleted before it are
+ * gone, and the others and the handle stay. */
 int ddtc_type_free(ddtc_datatype *datatype);
 
-/* ---- Queries (MPI 5.0, 5.1.7 to 5.1.9, 3.2.5): results that do not fit an int are DDTC_UNDEFINED ---------------- */
+/* ---- Queries (MPI 5.0, 5.1.7 to 5.1.9, 3.2.5) ---------------------------------------------------
+ * A result that does not fit in an int is DDTC_UNDEFINED. */
 int ddtc_type_size(ddtc_datatype datatype, int *size);
 int ddtc_type_size_c(ddtc_datatype datatype, ddtc_count *size);
 int ddtc_type_size_x(ddtc_datatype datatype, ddtc_count *size);
@@ -346,37 +409,51 @@ int ddtc_type_get_extent_x(ddtc_datatype datatype, ddtc_count *lb, ddtc_count *e
 int ddtc_type_get_true_extent(ddtc_datatype datatype, ddtc_aint *lb, ddtc_aint *extent);
 int ddtc_type_get_true_extent_c(ddtc_datatype datatype, ddtc_count *lb, ddtc_count *extent);
 int ddtc_type_get_true_extent_x(ddtc_datatype datatype, ddtc_count *lb, ddtc_count *extent);
-/* Basic elements, and whole instances, in a number of received bytes; DDTC_UNDEFINED where that ends inside one. A pair type
- * counts as two elements. */
+/* Return the number of basic elements (get_elements) or of whole instances (get_count) in `bytes`
+ * received bytes. The result is DDTC_UNDEFINED if the bytes end inside an element or an instance,
+ * respectively. A pair type counts as two elements. */
 int ddtc_get_elements(ddtc_datatype datatype, ddtc_count bytes, int *count);
 int ddtc_get_elements_c(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *count);
 int ddtc_get_elements_x(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *count);
 int ddtc_get_count(ddtc_datatype datatype, ddtc_count bytes, int *count);
 int ddtc_get_count_c(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *count);
 int ddtc_get_count_x(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *count);
-/* The other way: the bytes of the first `elements` basic elements, for a status (MPI 5.0, 13.3). Negative numbers, and others than 0
- * for a type without data, are DDTC_ERR_COUNT; bytes that do not fit are DDTC_ERR_VALUE_TOO_LARGE. */
+/* Returns the size in bytes of the first `elements` basic elements, which a status records (MPI
+ * 5.0, 13.3). This is the inverse of get_elements. DDTC_ERR_COUNT if `elements` is negative, or if
+ * it is not 0 for a type without data; DDTC_ERR_VALUE_TOO_LARGE if the number of bytes does not
+ * fit. */
 int ddtc_elements_size(ddtc_datatype datatype, ddtc_count elements, ddtc_count *bytes);
-/* At most DDTC_MAX_OBJECT_NAME - 1 bytes are kept. `name` has room for DDTC_MAX_OBJECT_NAME. Named types bear MPI's name. */
+/* Set and get the name of a type. At most DDTC_MAX_OBJECT_NAME - 1 bytes of a name are kept, so
+ * `name` of get_name needs room for DDTC_MAX_OBJECT_NAME. Predefined types that have a name in MPI
+ * start with that name. */
 int ddtc_type_set_name(ddtc_datatype datatype, const char *name);
 int ddtc_type_get_name(ddtc_datatype datatype, char *name, int *resultlen);
-/* The text notation. In: room in `text`; out: its length with NUL. `text` may be null. */
+/* Writes a type in text notation. `length` is the room in `text` on entry, and the length of the
+ * whole text including its NUL on return. `text` may be null, to ask for the length alone. */
 int ddtc_type_print(ddtc_datatype datatype, char *text, ddtc_count *length);
 
 /* ---- Between processes -------------------------------------------------------------------------------------------- */
 
-/* The wire form: a datatype as bytes that any machine reads, for the target of a one-sided operation. Attributes, names and commits are
- * no part of it. to_wire writes at `wire`, where `room` bytes are, and sets `size`; less room is DDTC_ERR_TRUNCATE. */
+/* The wire form describes a datatype by bytes that any machine can read, for example the target of
+ * a one-sided operation. It does not contain attributes, the name, or whether the type is
+ * committed. to_wire writes it at `wire`, which has room for `room` bytes, and sets `size` to its
+ * length; DDTC_ERR_TRUNCATE if there is less room. */
 int ddtc_type_wire_size(ddtc_datatype datatype, ddtc_count *size);
 int ddtc_type_to_wire(ddtc_datatype datatype, void *wire, ddtc_count room, ddtc_count *size);
-/* A new type, not committed, with equal envelope, contents, bounds and kernel; a predefined one is its handle. The `size` bytes may be anybody's:
- * time and memory are linear in them. A form without its end is DDTC_ERR_TRUNCATE, one of another version
- * DDTC_ERR_UNSUPPORTED_OPERATION, one with a named or f90 type of another size on this machine DDTC_ERR_TYPE; refused arguments have their
- * constructor's class; all else that is no form is DDTC_ERR_ARG. */
+/* Builds a type from a wire form. The new type is not committed; its envelope, contents and bounds
+ * equal those of the original, and it packs the same bytes. The form of a predefined type gives
+ * its predefined handle. The bytes need not be trusted: time and memory are linear in `size`.
+ * Errors: a form that is cut off is DDTC_ERR_TRUNCATE; one of another version
+ * DDTC_ERR_UNSUPPORTED_OPERATION; one with a named or f90 type that is unknown here, or has another
+ * size or alignment here, DDTC_ERR_TYPE; arguments that a constructor refuses have that
+ * constructor's error class; any other bytes are DDTC_ERR_ARG. DDTC_ERR_NO_MEM if there is not
+ * enough memory. */
 int ddtc_type_from_wire(const void *wire, ddtc_count size, ddtc_datatype *newtype);
 
-/* How the signature of count1 of type1 stands to that of count2 of type2. A pair type is two elements. `index` is the first element that
- * differs, from 0, or -1. UNKNOWN: it differs, but is MPI_BYTE or MPI_PACKED in one of the two. */
+/* Compares the type signature of count1 instances of type1 with that of count2 instances of type2.
+ * A pair type is two elements. `index` receives the number of the first element that differs,
+ * counted from 0, or -1 if there is none. The result is DDTC_SIGNATURE_UNKNOWN if that element is
+ * MPI_BYTE or MPI_PACKED in one of the two. */
 enum {
     DDTC_SIGNATURE_EQUAL = 0,
     DDTC_SIGNATURE_FIRST_IS_PREFIX = 1,
@@ -386,8 +463,10 @@ enum {
 };
 int ddtc_signature_compare(ddtc_count count1, ddtc_datatype type1, ddtc_count count2, ddtc_datatype type2, int *result,
                            ddtc_count *index);
-/* A hash of the first `elements` basic elements of `count` instances: the same for equal sequences on every machine. 0 where one of them is
- * MPI_BYTE or MPI_PACKED, and compares with everything. More elements than there are: DDTC_ERR_TRUNCATE. */
+/* Returns a hash of the first `elements` basic elements of `count` instances. Equal sequences have
+ * the same hash on every machine. The hash is 0 if one of the elements is MPI_BYTE or MPI_PACKED;
+ * treat 0 as equal to every hash. It is DDTC_ERR_TRUNCATE if `elements` is more than the instances
+ * have. */
 int ddtc_signature_hash(ddtc_count count, ddtc_datatype datatype, ddtc_count elements, uint64_t *hash);
 
 /* ---- Addresses (MPI 5.0, 5.1.5, 5.1.12) ------------------------------------------------------------------------- */
@@ -395,10 +474,13 @@ int ddtc_get_address(const void *location, ddtc_aint *address);
 ddtc_aint ddtc_aint_add(ddtc_aint base, ddtc_aint displacement);
 ddtc_aint ddtc_aint_diff(ddtc_aint a, ddtc_aint b);
 
-/* ---- Decoding (MPI 5.0, 5.1.13) ------------------------------------------------------------------------------------
- * Lengths and placement as MPI's tables say. Contents of named types are DDTC_ERR_TYPE. A max_ argument below what the envelope
- * says is DDTC_ERR_ARG. Types built by _c constructors are DDTC_ERR_TYPE in the small forms. Derived types in
- * array_of_datatypes are new references; predefined ones are equal handles. Cost: one copy of each array. */
+/* ---- Decoding (MPI 5.0, 5.1.13) -----------------------------------------------------------------
+ * The lengths of the arrays and the order of the arguments in them are those of MPI's tables.
+ * Asking for the contents of a named type is DDTC_ERR_TYPE. So is a call of ddtc_type_get_envelope
+ * or ddtc_type_get_contents for a type that a _c constructor built. If a max_ argument is less than
+ * the number that the envelope returned, this is DDTC_ERR_ARG. Derived types in array_of_datatypes
+ * are new references, and predefined types have their predefined handles. A call costs one copy of
+ * each array. */
 int ddtc_type_get_envelope(ddtc_datatype datatype, int *num_integers, int *num_addresses, int *num_datatypes,
                            int *combiner);
 int ddtc_type_get_envelope_c(ddtc_datatype datatype, ddtc_count *num_integers, ddtc_count *num_addresses,
@@ -410,15 +492,20 @@ int ddtc_type_get_contents_c(ddtc_datatype datatype, ddtc_count max_integers, dd
                              ddtc_aint array_of_addresses[], ddtc_count array_of_large_counts[],
                              ddtc_datatype array_of_datatypes[]);
 
-/* The window accessors of 1996, for callers with arrays of fixed size. envelope gives the constructor's count and one of
- * DDTC_BASIC to DDTC_STRUCT; contents gives up to `count` entries from `start` on, in the constructor's units:
- *   basic            types[0] = datatype itself (f90 and value_index types are basic)
+/* Accessors that were proposed for MPI in 1996, for callers whose arrays have a fixed size: they
+ * read a window of a constructor's arguments. ddtc_type_envelope returns the constructor's count
+ * and a combiner from DDTC_BASIC to DDTC_STRUCT. ddtc_type_contents writes at most `count` entries
+ * of the arguments, beginning with entry `start`, in the constructor's units:
+ *   basic            types[0], the datatype itself (f90 and value_index types are basic)
  *   contig           types[0]
  *   vector, hvector  blocklengths[0], *stride, types[0]
- *   indexed, hindexed, struct   blocklengths, displacements (and for struct types) of max(0, min(count, all - start))
- *                    entries; types[0] of indexed and hindexed always
- * Other arrays stay untouched and may be null. Cost: that of the window. Derived types are new references. Errors: other
- * combiners DDTC_ERR_TYPE; count <= 0 DDTC_ERR_COUNT; start < 0 DDTC_ERR_ARG; counts and block lengths above INT_MAX
+ *   indexed, hindexed, struct
+ *                    blocklengths, displacements and, for struct, types, each with
+ *                    max(0, min(count, all - start)) entries; for indexed and hindexed always
+ *                    types[0]
+ * Other arrays are not written and may be null. The cost depends only on the size of the window.
+ * Derived types are new references. Errors: a type with any other combiner is DDTC_ERR_TYPE; count
+ * <= 0 is DDTC_ERR_COUNT; start < 0 is DDTC_ERR_ARG; counts and block lengths above INT_MAX are
  * DDTC_ERR_VALUE_TOO_LARGE. */
 int ddtc_type_envelope(ddtc_datatype datatype, int *count, int *combiner);
 int ddtc_type_contents(ddtc_datatype datatype, int start, int count, int blocklengths[], ddtc_aint *stride,
@@ -433,18 +520,24 @@ typedef int ddtc_delete_function(ddtc_datatype datatype, int keyval, void *value
 #define DDTC_NULL_DELETE_FN ((ddtc_delete_function *)0)
 
 int ddtc_type_create_keyval(ddtc_copy_function *copy, ddtc_delete_function *del, int *keyval, void *extra_state);
-/* Sets the variable to DDTC_KEYVAL_INVALID. While an attribute uses the keyval, its number still gets, sets and deletes, dup copies
- * and free deletes; with the last attribute it becomes DDTC_ERR_KEYVAL (MPI 5.0, 7.7.2). To free it twice is DDTC_ERR_KEYVAL. */
+/* Frees a keyval and sets the variable to DDTC_KEYVAL_INVALID. As long as some type has an
+ * attribute with this keyval, the keyval's number still works: it gets, sets and deletes
+ * attributes, dup copies them, and freeing a type deletes them. Once the last of these attributes
+ * is gone, the number is DDTC_ERR_KEYVAL (MPI 5.0, 7.7.2). Freeing a freed keyval again succeeds
+ * while some type has an attribute with it, and is DDTC_ERR_KEYVAL after that. */
 int ddtc_type_free_keyval(int *keyval);
-/* Deletes an old value first; if its callback fails, it stays and the callback's code is returned. */
+/* Sets an attribute. An old value is deleted first; if its delete callback fails, the old value
+ * stays and the callback's code is returned. */
 int ddtc_type_set_attr(ddtc_datatype datatype, int keyval, void *value);
-/* `value` is the address of a pointer, written only if there is an attribute. */
+/* Gets an attribute. `value` is the address of a pointer, which is written only if the type has the
+ * attribute. */
 int ddtc_type_get_attr(ddtc_datatype datatype, int keyval, void *value, int *flag);
 int ddtc_type_delete_attr(ddtc_datatype datatype, int keyval);
 
-/* ---- Pack and unpack (MPI 5.0, 5.2) --------------------------------------------------------------------------------
- * Types must be committed. A null buffer is MPI_BOTTOM: displacements are absolute. The span of all instances must lie in the
- * address space (DDTC_ERR_BUFFER). Output too small: DDTC_ERR_TRUNCATE; position outside: DDTC_ERR_ARG. */
+/* ---- Pack and unpack (MPI 5.0, 5.2) -------------------------------------------------------------
+ * Types must be committed. A null buffer is MPI_BOTTOM, and displacements are then absolute
+ * addresses. All instances must lie inside the address space (DDTC_ERR_BUFFER). If the packed
+ * buffer is too small, the call is DDTC_ERR_TRUNCATE; a position outside of it is DDTC_ERR_ARG. */
 int ddtc_pack(const void *inbuf, int incount, ddtc_datatype datatype, void *outbuf, int outsize, int *position);
 int ddtc_pack_c(const void *inbuf, ddtc_count incount, ddtc_datatype datatype, void *outbuf, ddtc_count outsize,
                 ddtc_count *position);
@@ -453,18 +546,23 @@ int ddtc_unpack_c(const void *inbuf, ddtc_count insize, ddtc_count *position, vo
                   ddtc_datatype datatype);
 int ddtc_pack_size(int incount, ddtc_datatype datatype, int *size);
 int ddtc_pack_size_c(ddtc_count incount, ddtc_datatype datatype, ddtc_count *size);
-/* Bytes offset .. of the packed stream, at most max_bytes of them; *bytes says how many. Stateless: any order, any thread;
- * pieces may end inside an element. */
+/* Pack and unpack a range of the packed stream: at most max_bytes bytes, beginning with byte
+ * `offset`. `bytes` receives the number of bytes that were moved. The calls keep no state, so
+ * ranges may be moved in any order and by any thread, and may end inside an element. */
 int ddtc_pack_range(const void *inbuf, ddtc_count incount, ddtc_datatype datatype, ddtc_count offset, void *packed,
                     ddtc_count max_bytes, ddtc_count *bytes);
 int ddtc_unpack_range(const void *packed, ddtc_count max_bytes, ddtc_count offset, void *outbuf, ddtc_count outcount,
                       ddtc_datatype datatype, ddtc_count *bytes);
 
-/* ---- External representation (MPI 5.0, 5.3) ---------------------------------------------------------------------------
- * As the functions above, with every value big-endian, in the size of MPI 5.0's table 14.2, without padding; sizes and positions are of
- * type ddtc_aint in the small forms, too. `datarep` is "external32" (DDTC_ERR_UNSUPPORTED_DATAREP). An integer that does not fit the other
- * side is DDTC_ERR_CONVERSION: the message names the first such element, position keeps its value, the elements before it are moved.
- * Floating point is rounded to nearest, ties to even. The size of a type is known before it is committed. */
+/* ---- External representation (MPI 5.0, 5.3) -----------------------------------------------------
+ * These functions are like ddtc_pack, ddtc_unpack and ddtc_pack_size, but each packed value is
+ * big-endian, has the size that table 14.2 of MPI 5.0 gives, and is not padded. Sizes and positions
+ * are of type ddtc_aint in the functions without _c. If `datarep` is not "external32", this is
+ * DDTC_ERR_UNSUPPORTED_DATAREP. An integer that does not fit in the representation to which it is
+ * converted is DDTC_ERR_CONVERSION: the message names the first such element, the position keeps
+ * its value, and the elements before that element have been moved. Floating-point values are
+ * rounded to nearest, ties to even. The _size functions also accept types that are not
+ * committed. */
 int ddtc_pack_external(const char *datarep, const void *inbuf, int incount, ddtc_datatype datatype, void *outbuf,
                        ddtc_aint outsize, ddtc_aint *position);
 int ddtc_pack_external_c(const char *datarep, const void *inbuf, ddtc_count incount, ddtc_datatype datatype, void *outbuf,
@@ -476,16 +574,22 @@ int ddtc_unpack_external_c(const char *datarep, const void *inbuf, ddtc_count in
 int ddtc_pack_external_size(const char *datarep, int incount, ddtc_datatype datatype, ddtc_aint *size);
 int ddtc_pack_external_size_c(const char *datarep, ddtc_count incount, ddtc_datatype datatype, ddtc_count *size);
 
-/* ---- Reductions (MPI 5.0, 6.9) -----------------------------------------------------------------------------------------
- * inout[i] = in[i] op inout[i], element by element in the order of the type map, so that an element that a type names three times gets three
- * contributions. Types are committed, and any layout of elements that the operation is defined for (tables of 6.9.2 to 6.9.4; REPLACE and
- * NO_OP take all): DDTC_ERR_OP names the first element that it is not defined for, and nothing is written. Integers wrap; what is no number
- * behaves as in a plain C loop. The two buffers do not overlap.
+/* ---- Reductions (MPI 5.0, 6.9) ------------------------------------------------------------------
+ * These functions compute inout[i] = in[i] op inout[i] for each element, in the order of the type
+ * map; an element that the type names three times gets three contributions. Types must be
+ * committed. Their layout is arbitrary, but the operation must be defined for all elements (tables
+ * of 6.9.2 to 6.9.4; REPLACE and NO_OP accept every element). If it is not, the call is
+ * DDTC_ERR_OP, the message names the first such element, and nothing is written. Integers wrap
+ * around; a NaN behaves as in a plain C loop. The two buffers must not overlap.
  *
- * reduce_local: `inbuf` is laid out as `inoutbuf`. unpack_reduce: `inbuf` is what pack makes, from *position on, which it moves on.
- * An operation of the caller's own is called by reduce_local with its arguments, as MPI has it. unpack_reduce calls it on arrays of elements of the
- * basic type, which must be one for all (else DDTC_ERR_OP), with its handle; arrays are aligned for that type, be they copies. It must not free
- * datatypes or operations that are in use. */
+ * In reduce_local, both buffers have the layout of the datatype. unpack_reduce reads packed data
+ * from `inbuf`, beginning at *position, and advances the position. An operation that ddtc_op_create
+ * made is called by reduce_local with the arguments of the call, as in MPI. unpack_reduce calls
+ * such an operation with the handle of the basic type, which must be the same for all elements
+ * (DDTC_ERR_OP otherwise) and must have a name (DDTC_ERR_TYPE otherwise; some pair types of
+ * ddtc_type_get_value_index have none). The operation gets suitably aligned arrays of that type,
+ * which are copies of the data if necessary. It must not free datatypes or operations that are in
+ * use. */
 typedef struct MPI_ABI_Op *ddtc_op;
 typedef void ddtc_user_function(void *invec, void *inoutvec, int *len, ddtc_datatype *datatype);
 typedef void ddtc_user_c_function(void *invec, void *inoutvec, ddtc_count *len, ddtc_datatype *datatype);
@@ -516,12 +620,15 @@ int ddtc_op_create_c(ddtc_user_c_function *function, int commute, ddtc_op *op);
 int ddtc_op_free(ddtc_op *op);
 int ddtc_op_commutative(ddtc_op op, int *commute);
 
-/* ---- Tool information interface (MPI 4.1, chapter 16) --------------------------------------------------------------
- * The functions of MPI_T with its arguments and error codes, between t_init_thread and t_finalize, which are counted; before
- * anything else and from any thread. Strings: at most *len - 1 characters and a NUL are written, *len returns the full length plus
- * one; a null buffer or *len = 0 asks for the length alone; a null len for nothing. Results that are not wanted may be null.
- * There are no events and no sources. No error handler is ever called. Pack calls are counted only while a session is open or
- * the control variable ddtc_report is not empty. */
+/* ---- Tool information interface (MPI 5.0, 15.3) -------------------------------------------------
+ * The functions of MPI_T, with the arguments and error codes of MPI_T. They may be called between
+ * ddtc_t_init_thread and ddtc_t_finalize. These two may be called before any other function of this
+ * header and from any thread, and their calls are counted: the last ddtc_t_finalize ends the use of
+ * the other functions. For strings, at most *len - 1 characters and a NUL are written, and *len
+ * receives the full length plus one. A null buffer or *len = 0 asks for the length alone; with a
+ * null `len` nothing is returned. Pointers to results that are not wanted may be null. There are no
+ * events and no event sources. No error handler is ever called. Pack and unpack calls are counted
+ * only while a session is open or the control variable ddtc_report is not empty. */
 enum {
     DDTC_T_ERR_NOT_INITIALIZED = 1003,
     DDTC_T_ERR_INVALID = 1006,
@@ -547,7 +654,8 @@ int ddtc_t_finalize(void);
 int ddtc_t_enum_get_info(ddtc_t_enum enumtype, int *num, char *name, int *name_len);
 int ddtc_t_enum_get_item(ddtc_t_enum enumtype, int index, int *value, char *name, int *name_len);
 
-/* Control variables: the configuration of later commits (ddtc_config) and ddtc_report. */
+/* Control variables: those of the configuration that later commits use (see ddtc_config), and
+ * ddtc_report. */
 int ddtc_t_cvar_get_num(int *num_cvar);
 int ddtc_t_cvar_get_info(int cvar_index, char *name, int *name_len, int *verbosity, ddtc_datatype *datatype,
                          ddtc_t_enum *enumtype, char *desc, int *desc_len, int *bind, int *scope);
@@ -557,7 +665,8 @@ int ddtc_t_cvar_handle_free(ddtc_t_cvar_handle *handle);
 int ddtc_t_cvar_read(ddtc_t_cvar_handle handle, void *buf);
 int ddtc_t_cvar_write(ddtc_t_cvar_handle handle, const void *buf);
 
-/* Performance variables. A counter's or timer's handle starts at zero and counts while started; levels are always active. */
+/* Performance variables. A handle of a counter or timer starts at zero and counts while it is
+ * started. Variables that show a level are always active. */
 int ddtc_t_pvar_get_num(int *num_pvar);
 int ddtc_t_pvar_get_info(int pvar_index, char *name, int *name_len, int *verbosity, int *var_class,
                          ddtc_datatype *datatype, ddtc_t_enum *enumtype, char *desc, int *desc_len, int *bind,
@@ -609,14 +718,17 @@ int ddtc_t_source_get_info(int source_index, char *name, int *name_len, char *de
                            ddtc_count *ticks_per_second, ddtc_count *max_ticks, void *info);
 int ddtc_t_source_get_timestamp(int source_index, ddtc_count *timestamp);
 
-/* Writes all performance variables, since the process began, where the control variable ddtc_report says. */
+/* Writes a report of all performance variables, counted from the start of the process, to the place
+ * that the control variable ddtc_report names. */
 int ddtc_t_report(void);
 
 /* ---- For runtimes ----------------------------------------------------------------------------------------------- */
 enum { DDTC_PACK = 0, DDTC_UNPACK = 1 };
 
-/* Native code: entry(user + origin, packed, count, context), where user is the address of displacement 0 of instance 0.
- * entry is null where the type is walked instead: call ddtc_committed_range. Valid while the type is held. */
+/* Native code of a committed type. Call entry(user + origin, packed, count, context), where `user`
+ * is the address of displacement 0 of the first instance. `entry` is null if the type is
+ * interpreted instead of compiled; call ddtc_committed_range then. The kernel is valid as long as
+ * the committed type is held. */
 typedef struct ddtc_kernel {
     void (*entry)(void *user, void *packed, uint64_t count, const uint64_t *context);
     const uint64_t *context;
@@ -624,8 +736,11 @@ typedef struct ddtc_kernel {
 } ddtc_kernel;
 int ddtc_type_get_kernel(ddtc_datatype datatype, int direction, ddtc_kernel *kernel);
 
-/* A committed type without its handle: counted by retain and release, independent of the handle's life. `get` returns one
- * reference. bounds: any place may be null. pack and unpack check the count and the span, not the packed side. */
+/* A committed type with a reference count, which is independent of the lifetime of its handle.
+ * ddtc_type_get_committed returns a reference; retain adds one, and release gives one back. Any
+ * output pointer of ddtc_committed_bounds may be null. ddtc_committed_pack and
+ * ddtc_committed_unpack check the count, and that all instances lie in the address space; they do
+ * not check the packed buffer. */
 typedef struct ddtc_committed ddtc_committed;
 int ddtc_type_get_committed(ddtc_datatype datatype, const ddtc_committed **committed);
 int ddtc_committed_retain(const ddtc_committed *committed);
@@ -638,10 +753,12 @@ int ddtc_committed_range(const ddtc_committed *committed, int direction, void *u
                          void *packed, ddtc_count max_bytes, ddtc_count *bytes);
 int ddtc_committed_kernel(const ddtc_committed *committed, int direction, ddtc_kernel *kernel);
 
-/* A committed type in external32 (see ddtc_pack_external), or under one of MPI's operations (see ddtc_unpack_reduce), which unpacks alone (DDTC_PACK
- * is DDTC_ERR_OP): looked up once, kept by the caller, counted as a committed type is. A range
- * begins between two values and moves whole ones: `bytes` may be less than max_bytes. What does not fit is DDTC_ERR_CONVERSION, and
- * the values before it are moved. */
+/* A committed type in external32 (see ddtc_pack_external), or under one of MPI's operations (see
+ * ddtc_unpack_reduce). The caller looks up the ddtc_applied once and keeps it; it is counted by
+ * retain and release like a committed type. Under an operation, the only direction is DDTC_UNPACK
+ * (DDTC_PACK is DDTC_ERR_OP). A range must begin between two values, and only whole values are
+ * moved, so `bytes` may be less than max_bytes. A value that does not fit is DDTC_ERR_CONVERSION;
+ * the values before it have been moved. */
 typedef struct ddtc_applied ddtc_applied;
 int ddtc_committed_external32(const ddtc_committed *committed, const ddtc_applied **applied);
 int ddtc_committed_reduce(const ddtc_committed *committed, ddtc_op op, const ddtc_applied **applied);
@@ -651,16 +768,26 @@ int ddtc_applied_size(const ddtc_applied *applied, ddtc_count count, ddtc_count 
 int ddtc_applied_range(const ddtc_applied *applied, int direction, void *user, ddtc_count count, ddtc_count offset,
                        void *packed, ddtc_count max_bytes, ddtc_count *bytes);
 
-/* Copies of `incount` instances from one layout to another, which has `outcount` instances and may have room for more: the bytes end where
- * packing and unpacking them would put them, and no packed stream lies between. Memories that overlap are read before anything is written, by way
- * of a buffer as long as the message (DDTC_ERR_NO_MEM, with nothing written, if there is none). Signatures are compared: DDTC_ERR_TYPE names the first element that is of another basic
- * type on the other side; MPI_BYTE and MPI_PACKED match any. DDTC_ERR_TRUNCATE if the target has no room. Both types must be committed.
- *   copy               through handles
- *   committed_direct   looked up once, kept by the caller, counted as a committed type is; holds both types
- *   committed_direct_reduce   the same, but what gets there is combined with what was there, target = op(source, target), by one of MPI's operations:
- *                      DDTC_ERR_OP names the first element that it is not defined for
- *   direct_period      so many bytes at a time go in one pass, and what is left through a small buffer; 0 where all does
- *   direct_copy        *bytes: what was copied */
+/* Copies `incount` instances of one layout to another, which has `outcount` instances and may have
+ * room for more. The bytes end up where packing and unpacking would put them, but no packed stream
+ * is made. If the two memory areas overlap, everything is read before anything is written, by way
+ * of a buffer as long as the message (DDTC_ERR_NO_MEM, with nothing written, if there is no memory
+ * for it). Both types must be committed. Signatures are compared: DDTC_ERR_TYPE names the first
+ * element whose basic type differs on the other side; MPI_BYTE and MPI_PACKED match any.
+ * DDTC_ERR_TRUNCATE if the target has no room.
+ *   copy               Copies between two layouts that are given by their handles.
+ *   committed_direct   Looks up a pair of types, for the caller to keep. The result is counted like
+ *                      a committed type, and holds both types.
+ *   committed_direct_reduce
+ *                      Like committed_direct, but the values of the source are combined with the
+ *                      values at the target by one of MPI's operations: target = op(source,
+ *                      target). DDTC_ERR_OP names the first element for which the operation is not
+ *                      defined.
+ *   direct_period      Sets `bytes` to the period of the pair of types. If the copy is compiled,
+ *                      multiples of the period are copied in one pass, and the remainder goes
+ *                      through a small buffer. Otherwise all bytes go through the buffer. If the
+ *                      period is 0, the copy is never compiled.
+ *   direct_copy        Copies, and sets `bytes` to the number of bytes copied. */
 int ddtc_copy(const void *inbuf, ddtc_count incount, ddtc_datatype intype, void *outbuf, ddtc_count outcount,
               ddtc_datatype outtype);
 typedef struct ddtc_direct ddtc_direct;
@@ -673,17 +800,28 @@ int ddtc_direct_period(const ddtc_direct *direct, ddtc_count *bytes);
 int ddtc_direct_copy(const ddtc_direct *direct, const void *inbuf, ddtc_count incount, void *outbuf, ddtc_count outcount,
                      ddtc_count *bytes);
 
-/* Segments: the contiguous pieces of user memory that `count` instances consist of, in the order in which they are packed; pieces that touch in
- * that order are one. Their number and bytes are those of the packed stream cut at every place where memory does not go on, so each has a
- * first packed byte. struct iovec is that of <sys/uio.h>. Nothing is listed to count or to find: from any segment or byte a call starts in
- * O(depth + log blocks), and keeps nothing; the first one of a layout costs O(its arguments). DDTC_ERR_COUNT if the packed bytes do not fit
- * 63 bits, DDTC_ERR_VALUE_TOO_LARGE if a displacement does not fit 64. Arrays have room for `max` and may be null if that is 0.
- *   segments          those from index `first` on, as many as fit or are left: *len, 0 at the end
- *   segments_from     the same from packed byte `offset` on, the first without its bytes before that; *bytes in all of them
- *   segments_within   of those from `first` on, the longest prefix of whole ones in at most max_bytes bytes (-1: all): *len, *bytes
- *   segment_at        the segment that packed byte `offset` lies in, and its bytes before that; at the end of the stream their number, and 0
- *   segment_offset    the first packed byte of segment `index`; at their number the size of the stream
- * A null `user` is MPI_BOTTOM; the span is checked as for a pack. */
+/* Segments are the contiguous pieces of user memory that `count` instances consist of, in the order
+ * in which they are packed. Pieces that touch in that order are one segment, so the segments are
+ * the packed stream cut wherever the next byte is not adjacent in memory; each has a first packed
+ * byte. struct iovec is that of <sys/uio.h>. Counting and finding do not list anything: a call
+ * starts from any segment or byte in O(depth + log blocks) and keeps no state; the first call for a
+ * layout costs O(its arguments). DDTC_ERR_COUNT if the packed bytes do not fit in 63 bits,
+ * DDTC_ERR_VALUE_TOO_LARGE if a displacement does not fit in 64. Arrays have room for `max`
+ * segments and may be null if that is 0.
+ *   segments          Lists the segments from index `first` on, as many as fit. `len` receives
+ *                     their number, which is 0 at the end.
+ *   segments_from     Lists the segments from packed byte `offset` on. The first segment is listed
+ *                     without its bytes before `offset`. `bytes` receives the number of bytes in
+ *                     all listed segments.
+ *   segments_within   Finds how many whole segments from `first` on fit in max_bytes bytes (-1: no
+ *                     limit), and returns their number in `len` and their bytes in `bytes`.
+ *   segment_at        Finds the segment that contains packed byte `offset`. `index` receives its
+ *                     number, and `skip` how many of its bytes come before that byte. At the end of
+ *                     the stream these are the number of segments and 0.
+ *   segment_offset    Returns the first packed byte of segment `index`. If `index` is the number of
+ *                     segments, this is the size of the stream.
+ * A null `user` is MPI_BOTTOM. Where `user` is passed, all instances must lie in the address space,
+ * as for a pack. */
 struct iovec;
 int ddtc_committed_segments(const ddtc_committed *committed, const void *user, ddtc_count count, ddtc_count first,
                             struct iovec *iov, ddtc_count max, ddtc_count *len);
@@ -694,22 +832,34 @@ int ddtc_committed_segments_within(const ddtc_committed *committed, ddtc_count c
 int ddtc_committed_segment_at(const ddtc_committed *committed, ddtc_count count, ddtc_count offset, ddtc_count *index,
                               ddtc_count *skip);
 int ddtc_committed_segment_offset(const ddtc_committed *committed, ddtc_count count, ddtc_count index, ddtc_count *offset);
-/* The same of one instance of a committed handle, with displacements for addresses, in the manner of MPICH's MPIX_Type_iov_len and
- * MPIX_Type_iov (whose MPIX_Iov is a struct iovec in memory): whole segments within max_iov_bytes (-1: all), and those from index
- * iov_offset on. */
+/* Count and list the segments of one instance of a committed handle, like MPIX_Type_iov_len and
+ * MPIX_Type_iov of MPICH (whose MPIX_Iov has the layout of struct iovec). The addresses are
+ * displacements. iov_len counts the whole segments within max_iov_bytes bytes (-1: no limit); iov
+ * lists segments from index iov_offset on. */
 int ddtc_type_iov_len(ddtc_datatype datatype, ddtc_count max_iov_bytes, ddtc_count *iov_len,
                       ddtc_count *actual_iov_bytes);
 int ddtc_type_iov(ddtc_datatype datatype, ddtc_count iov_offset, struct iovec *iov, ddtc_count max_iov_len,
                   ddtc_count *actual_iov_len);
 
-/* A runtime's own types: `host` is whatever names one there. All functions return 0 or a code that stops the decoding.
- *   envelope, contents  as the _c forms, with values of the standard ABI; types built by small constructors have no large counts
- *   named               the predefined handle of this header
- *   bounds              the runtime's lower bound and extent, which are kept; null: ddtc's own
- *   identity            a value that is equal for handles of one datatype only, so that shared parts are decoded once; null: none
- *   release             takes back a reference that contents gave; null: nothing to take back */
+/* Callbacks that a runtime, such as an MPI library, provides so that ddtc can decode the runtime's
+ * datatypes. `host` is the runtime's own handle or address of a datatype. The callbacks envelope,
+ * contents, named and bounds return 0, or an error code, which stops the decoding: the caller of
+ * ddtc_type_decode gets DDTC_ERR_OTHER, and the message has the code. If decoding fails, `newtype`
+ * is set to DDTC_DATATYPE_NULL.
+ *   envelope, contents  Decode one constructor, like ddtc_type_get_envelope_c and
+ *                       ddtc_type_get_contents_c, with the values of the standard ABI. If the type
+ *                       was built by a constructor without _c, the number of large counts is 0.
+ *   named               Sets `datatype` to the predefined handle of this header for a named type.
+ *   bounds              Sets `lb` and `extent` to the bounds that the type has in the runtime, and
+ *                       ddtc keeps them. If this callback is null, ddtc computes the bounds itself.
+ *   identity            Sets `value` to a number that is equal only for handles of one datatype, so
+ *                       that a datatype which occurs several times is decoded once. A return
+ *                       code other than 0 means that no such number is known. May be null.
+ *   release             Takes back a reference to a datatype that `contents` returned. May be null
+ *                       if there is nothing to take back. */
 typedef struct ddtc_introspect {
-    size_t struct_size; /* sizeof(ddtc_introspect) */
+    /* sizeof(ddtc_introspect), set by the caller. */
+    size_t struct_size;
     void *context;
     int (*envelope)(void *context, uintptr_t host, ddtc_count *integers, ddtc_count *addresses, ddtc_count *large_counts,
                     ddtc_count *datatypes, int *combiner);
@@ -723,46 +873,63 @@ typedef struct ddtc_introspect {
 } ddtc_introspect;
 int ddtc_type_decode(const ddtc_introspect *functions, uintptr_t host, ddtc_datatype *newtype);
 
-/* Fortran. A default INTEGER for a handle: the ABI's value for named types, else a number that is given out once. */
+/* Convert between handles and Fortran's default INTEGERs. The number of a predefined type with a
+ * name is its value in the ABI; any other type gets a number that is given out only once. If
+ * ddtc_type_fromint fails, it sets `datatype` to DDTC_DATATYPE_NULL. */
 int ddtc_type_toint(ddtc_datatype datatype, int *integer);
 int ddtc_type_fromint(int integer, ddtc_datatype *datatype);
-/* .TRUE. and .FALSE. of the runtime's Fortran compiler, as seen by attribute callbacks; 1 and 0 at first. */
+/* Set and get the values of .TRUE. and .FALSE. in the runtime's Fortran compiler, which attribute
+ * callbacks see. The defaults are 1 and 0. */
 int ddtc_set_fortran_booleans(int logical_true, int logical_false);
 int ddtc_get_fortran_booleans(int *logical_true, int *logical_false);
-/* Sizes in bytes of INTEGER and LOGICAL (4 or 8), REAL (4 or 8) and DOUBLE PRECISION (8 or 16) in the runtime's Fortran compiler;
- * COMPLEX and the pair types follow. 4, 4, 8 unless set, and fixed by the first use of any datatype: DDTC_ERR_OTHER then. Other
- * sizes are DDTC_ERR_UNSUPPORTED_OPERATION. Handles stay INTEGERs of 4 bytes in the _toint and _fromint functions. */
+/* Set and get the sizes in bytes that types have in the runtime's Fortran compiler: INTEGER and
+ * LOGICAL (4 or 8), REAL (4 or 8) and DOUBLE PRECISION (8 or 16). The sizes of COMPLEX and of the
+ * pair types follow from these. The defaults are 4, 4 and 8. Set the sizes before any datatype is
+ * used. They are fixed by the first successful ddtc_set_fortran_kinds, by the first
+ * ddtc_get_fortran_kinds, or by the first use of a datatype whose size depends on them. Setting
+ * other sizes after that is DDTC_ERR_OTHER; setting the same sizes succeeds. Sizes that are not
+ * listed here are DDTC_ERR_UNSUPPORTED_OPERATION. If a pointer is null, ddtc_get_fortran_kinds
+ * still writes the results whose pointers come before it. In the _toint and _fromint functions
+ * handles remain INTEGERs of 4 bytes. */
 int ddtc_set_fortran_kinds(int integer, int real, int double_precision);
 int ddtc_get_fortran_kinds(int *integer, int *real, int *double_precision);
-/* As ddtc_type_create_keyval with Fortran procedures (all arguments by reference, INTEGER handles, LOGICAL flag). */
+/* Like ddtc_type_create_keyval, with Fortran procedures: all arguments are passed by reference,
+ * handles are INTEGERs, and the flag is a LOGICAL. */
 int ddtc_type_create_keyval_f(void (*copy)(void), void (*del)(void), int *keyval, const ddtc_aint *extra_state);
 
 /* ---- For ddtc_mpi.h and the Fortran module ---------------------------------------------------------------------- */
 
-/* Info objects (MPI 5.0, chapter 10): pairs of strings in the order in which keys were first set, nothing of which the library
- * takes a hint from. DDTC_INFO_ENV is empty, and cannot be changed or freed: no MPI started the process. Keys have 1 to
- * DDTC_MAX_INFO_KEY - 1 bytes (DDTC_ERR_INFO_KEY), values at most DDTC_MAX_INFO_VAL - 1 (DDTC_ERR_INFO_VALUE); what is no info object
- * is DDTC_ERR_INFO. `key` of nthkey has room for DDTC_MAX_INFO_KEY. */
+/* Info objects (MPI 5.0, chapter 10) are lists of pairs of strings, in the order in which their
+ * keys were first set. The library takes no hints from info objects. DDTC_INFO_ENV is empty,
+ * because no MPI started the process, and cannot be changed or freed. A key has 1 to
+ * DDTC_MAX_INFO_KEY - 1 bytes (DDTC_ERR_INFO_KEY otherwise), and a value has at most
+ * DDTC_MAX_INFO_VAL - 1 bytes (DDTC_ERR_INFO_VALUE otherwise). A handle that names no info object
+ * is DDTC_ERR_INFO. `key` of get_nthkey needs room for DDTC_MAX_INFO_KEY bytes. */
 typedef struct MPI_ABI_Info *ddtc_info;
 #define DDTC_INFO_NULL ((ddtc_info)0x130)
 #define DDTC_INFO_ENV ((ddtc_info)0x131)
 int ddtc_info_create(ddtc_info *info);
 int ddtc_info_dup(ddtc_info info, ddtc_info *newinfo);
-/* Sets the variable to DDTC_INFO_NULL. */
+/* Frees an info object and sets the variable to DDTC_INFO_NULL. */
 int ddtc_info_free(ddtc_info *info);
 int ddtc_info_set(ddtc_info info, const char *key, const char *value);
-/* DDTC_ERR_INFO_NOKEY where there is no such key. */
+/* Deletes a key; DDTC_ERR_INFO_NOKEY if there is no such key. */
 int ddtc_info_delete(ddtc_info info, const char *key);
-/* buflen in: room in `value`, 0 to write nothing (`value` may be null then); out, if there is such a key: what its value needs, NUL
- * included. At most room - 1 bytes and a NUL are written. */
+/* Gets the value of a key. On entry `buflen` is the number of bytes that `value` has room for. At
+ * most that number minus 1 bytes and a NUL are written; if it is 0, nothing is written and `value`
+ * may be null. On return, if the key exists, `buflen` is the length of its value including the
+ * NUL. */
 int ddtc_info_get_string(ddtc_info info, const char *key, int *buflen, char *value, int *flag);
 int ddtc_info_get_nkeys(ddtc_info info, int *nkeys);
 int ddtc_info_get_nthkey(ddtc_info info, int n, char *key);
 
-/* Error handlers (MPI 5.0, 9.3). One is in force for communicators and everything else that is no file, DDTC_ERRORS_ARE_FATAL at
- * first, and one for files, DDTC_ERRORS_RETURN at first. `function` is an MPI_Comm_errhandler_function or the like, by `kind`; with
- * DDTC_ERRHANDLER_FORTRAN added a Fortran procedure of two INTEGERs. create and get give a reference that free takes back; a handler
- * in force lives on. What is no handler of that kind is DDTC_ERR_ERRHANDLER. None of the functions of this header calls one. */
+/* Error handlers (MPI 5.0, 9.3). Two handlers are in force at any time: one for files, initially
+ * DDTC_ERRORS_RETURN, and one for communicators and everything else, initially
+ * DDTC_ERRORS_ARE_FATAL. `function` is an MPI_Comm_errhandler_function or the corresponding type
+ * for `kind`. If DDTC_ERRHANDLER_FORTRAN is added to `kind`, `function` is a Fortran procedure of
+ * two INTEGERs. create and get return a reference that free takes back; a handler stays valid while
+ * it is in force. A handle that names no handler of that kind is DDTC_ERR_ERRHANDLER. Apart from
+ * ddtc_errhandler_call, no function of this header calls a handler. */
 typedef struct MPI_ABI_Errhandler *ddtc_errhandler;
 #define DDTC_ERRHANDLER_NULL ((ddtc_errhandler)0x140)
 #define DDTC_ERRORS_ARE_FATAL ((ddtc_errhandler)0x141)
@@ -776,23 +943,30 @@ enum {
     DDTC_ERRHANDLER_FORTRAN = 8
 };
 int ddtc_errhandler_create(int kind, void (*function)(void), ddtc_errhandler *errhandler);
-/* Sets the variable to DDTC_ERRHANDLER_NULL. */
+/* Frees a reference and sets the variable to DDTC_ERRHANDLER_NULL. */
 int ddtc_errhandler_free(ddtc_errhandler *errhandler);
 int ddtc_errhandler_set(int kind, ddtc_errhandler errhandler);
 int ddtc_errhandler_get(int kind, ddtc_errhandler *errhandler);
-/* Calls the program's handler, if one is in force, with `object`, a handle, and `code`; else *fatal says whether to end. */
+/* Calls the handler that is in force for `kind` with `object`, a handle, and `code`, if the program
+ * created that handler. `fatal` receives whether the program has to end, which is so if the handler
+ * is DDTC_ERRORS_ARE_FATAL or DDTC_ERRORS_ABORT. */
 int ddtc_errhandler_call(int kind, void *object, int code, int *fatal);
 
-/* Whether errors return or call a handler (1) or end the program (0, MPI's default); 0 before MPI_Init, 1 after, 2 after
- * MPI_Finalize; whether this thread called MPI_Init (only to get). Seconds since some time in the past. */
+/* State of the MPI functions that are implemented by this library (see ddtc_mpi.h). ERRORS_RETURN:
+ * 1 if an error is returned to the caller or passed to an error handler, 0 (MPI's default) if an
+ * error ends the program. STATE: 0 before MPI_Init, 1 after it, 2 after MPI_Finalize. THREAD_MAIN,
+ * which can only be read: whether this thread called MPI_Init. ddtc_mpi_wtime returns seconds since
+ * some time in the past. */
 enum { DDTC_MPI_ERRORS_RETURN = 0, DDTC_MPI_STATE = 1, DDTC_MPI_THREAD_MAIN = 2 };
 int ddtc_mpi_set(int which, int value);
 int ddtc_mpi_get(int which, int *value);
 double ddtc_mpi_wtime(void);
-/* MPI's own attributes of communicators by their keyvals in the ABI: the address of an int, written only if there is one. Other
+/* Gets one of the attributes of communicators that MPI predefines, by its keyval in the ABI.
+ * `value` receives the address of an int, and is written only if there is such an attribute. Other
  * keyvals are DDTC_ERR_KEYVAL. */
 int ddtc_mpi_attribute(int keyval, void *value, int *flag);
-/* Keeps a message for ddtc_error_string(code) in this thread, as a failure with that code would. */
+/* Records a message that ddtc_error_string(code) returns in this thread, as if a call had failed
+ * with that code. */
 int ddtc_mpi_explain(int code, const char *call, const char *argument, const char *value, const char *rule);
 
 #ifdef __cplusplus

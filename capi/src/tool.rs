@@ -1,7 +1,9 @@
-//! The tool information interface (MPI 4.1 chapter 16): buffers, strings and codes over `ddtc::internal::tool`.
+//! The tool information interface (MPI 5.0, 15.3): buffers, strings and codes over
+//! `ddtc::internal::tool`.
 //!
-//! Strings by the chapter's convention: at most n - 1 characters and a NUL; the length argument returns the full length plus one; a null
-//! buffer or n = 0 asks for the length alone; a null length asks for nothing. Results that are not wanted may be null.
+//! Strings follow the convention of that section: at most n - 1 characters and a NUL are written,
+//! and the length argument returns the full length plus one. A null buffer or n = 0 asks for the
+//! length alone; a null length asks for nothing. Results that are not wanted may be null.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::NonNull;
@@ -38,7 +40,7 @@ unsafe fn set<T>(place: *mut T, value: T) {
     }
 }
 
-/// Returns a string by the chapter's convention.
+/// Returns a string by the convention of MPI_T (MPI 5.0, 15.3.3).
 unsafe fn string(known: &str, buffer: *mut c_char, length: *mut c_int) {
     // SAFETY: null or places for results, as the callers below were promised; `buffer` has room for `*length` characters.
     unsafe {
@@ -65,7 +67,7 @@ fn invalid(
     Error::new(ErrorClass::ToolInvalid, call, argument, value, rule)
 }
 
-/// A place that must be there; the tool chapter has an error class of its own.
+/// A place that must be there; MPI_T has an error class of its own.
 unsafe fn place<T>(call: &'static str, argument: &'static str, pointer: *mut T) -> Result<Out<T>> {
     // SAFETY: as the callers below were promised.
     unsafe { out(call, argument, pointer) }

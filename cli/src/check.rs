@@ -1,5 +1,9 @@
-//! `ddtc check`: random datatypes through every stage's evaluator, the walker and compiled code, against the interpreter.
-//! Thin over [`ddtc::internal::fuzzing`], where generator, oracle and shrinking live. With `--mpi`, the same for a real library: [`ddtc_hunt`].
+//! `ddtc check`: compares compiled code, the nest interpreter and the evaluator of every stage with
+//! the reference interpreter, on random datatypes.
+//!
+//! [`ddtc::internal::fuzzing`] generates the datatypes, compares the results, and shrinks datatypes
+//! for which they differ. With `--mpi`, [`ddtc_hunt`] compares an MPI library with the reference
+//! interpreter instead.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -20,47 +24,56 @@ use crate::report;
     ddtc check 'vector(3, 2, 4, int)' --count 5\n  \
     ddtc check overlap.vector\n  \
     ddtc check --mpi /usr/lib/libmpi.so --seconds 60 --out findings\n\n\
-A failure is shrunk and printed as a filetest and as a C program; the exit code is 1 then.\n\
-With --mpi, DIR gets findings.jsonl, run.json and a C program for every finding, as they are found, and findings.md, report.html and report.json at the end. \
-A DIR with the findings of another hunt is refused. The exit code is 0 without bugs, 1 with some, 2 where the library or DIR cannot be used.")]
+A failure is shrunk and printed as a filetest and as a C program, and the exit code is 1.\n\
+With --mpi, findings.jsonl, run.json and a C program for each finding are written to DIR during the run, and findings.md, report.html and report.json \
+at its end. A DIR with the findings of another run is refused. The exit code is 0 if no bug was found, 1 if some were, and 2 if the library or DIR \
+cannot be used.")]
 pub(crate) struct Args {
     /// Check this datatype (text notation or an entry of the corpus) instead of random ones
     #[arg(value_name = "TYPE", conflicts_with_all = ["cases", "seed"])]
     datatype: Option<String>,
-    /// Instances of TYPE [default: that of the corpus, or 3]
+    /// Number of instances of TYPE [default: 3 if TYPE contains a parenthesis, as constructors do;
+    /// otherwise the count of the corpus entry, or 1]
     #[arg(long, value_name = "N", requires = "datatype")]
     count: Option<u64>,
-    /// Random datatypes [default: 1000; with --mpi as many as the time allows]
+    /// Number of random datatypes [default: 1000; with --mpi, as many as the time allows]
     #[arg(long, value_name = "N")]
     cases: Option<u64>,
-    /// Where the random numbers start: equal seeds give equal datatypes
+    /// Seed of the random numbers: equal seeds give equal datatypes
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
-    /// Compare this MPI library with the definition, in processes of their own: a crash or a hang is a finding
+    /// Compare this MPI library with the reference interpreter, in separate processes, so that a
+    /// crash or a hang of the library is a finding, too
     #[arg(long, value_name = "LIBRARY", conflicts_with = "datatype")]
     mpi: Option<PathBuf>,
-    /// With --mpi, seconds after which no case begins and nothing is shrunk any more; a call that hangs is waited for (10 seconds), and the programs of
-    /// what was found are still asked [default: 60 without --cases]
+    /// With --mpi, time limit in seconds. When it is reached, no further case begins, and failing
+    /// datatypes are not shrunk any further. Calls that hang are still waited for (10 seconds), and
+    /// the C programs that show the findings are still run [default: 60, or none if --cases is
+    /// given]
     #[arg(long, value_name = "T", requires = "mpi")]
     seconds: Option<f64>,
-    /// With --mpi, only these of bounds, pack, unpack, decode, elements, external32, attributes, messages, collectives, commit, truncation
+    /// With --mpi, run only the named checks, separated by commas: bounds, pack, unpack, decode,
+    /// elements, external32, attributes, messages, collectives, commit, truncation [default: all of
+    /// them]
     #[arg(long, value_name = "CHECKS", value_delimiter = ',', requires = "mpi")]
     only: Vec<Check>,
-    /// With --mpi, processes at a time [default: one for every processor]
+    /// With --mpi, number of processes that run at the same time [default: one for each processor]
     #[arg(long, value_name = "N", requires = "mpi", value_parser = clap::value_parser!(u64).range(1..=1024))]
     jobs: Option<u64>,
-    /// With --mpi, folder for what is found
+    /// With --mpi, folder for the findings
     #[arg(long, value_name = "DIR", requires = "mpi", default_value = "ddtc-findings")]
     out: PathBuf,
-    /// With --mpi, folder of its mpi.h, to compile the programs of findings [default: looked for near the library]
+    /// With --mpi, folder of the library's mpi.h, with which the C programs that show the findings
+    /// are compiled [default: searched near the library]
     #[arg(short = 'I', long, value_name = "DIR", requires = "mpi")]
     include: Option<PathBuf>,
 }
 
-/// Runs the verb.
+/// Runs the subcommand `ddtc check`.
 ///
 /// # Errors
-/// The first failure, shrunk; a type that cannot be read.
+/// If the type cannot be read, or if a check without `--mpi` fails. In the latter case the error
+/// describes the first failure, with the datatype shrunk.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(mpi) = &args.mpi {
         return Ok(library(mpi, args));
@@ -72,7 +85,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Hunts in a library. 0: no bugs; 1: some; 2: said on standard error.
+/// Checks an MPI library and returns the exit status: 0 if no bug was found, 1 if some were, 2
+/// after an error, which is printed to standard error.
 fn library(mpi: &std::path::Path, args: &Args) -> ExitCode {
     let mut only = args.only.clone();
     only.sort_unstable();
@@ -107,14 +121,14 @@ fn random(cases: u64, seed: u64) -> Result<(), Box<dyn Error>> {
     let summary = summary?;
     println!(
         "{} random datatypes of seed {}: {} kernels compiled and {} refused by design, {} packed bytes, up to {} nodes: no \
-         difference to the interpreter",
+         difference from the interpreter",
         summary.cases, seed, summary.kernels, summary.refusals, summary.bytes, summary.nodes
     );
     let growing = cases / 10;
     let arguments = fuzzing::check_growths(growing, seed, true)?;
     println!(
-        "{growing} chains and DAGs of {arguments} arguments: commits within {} bytes of nest, {} bytes at most and {:?} of time an \
-         argument, bytes as above",
+        "{growing} chains and DAGs with {arguments} arguments: commits stayed within {} bytes of nest, {} bytes of memory and {:?} \
+         for each argument, and no difference from the interpreter",
         Cost::nest_bound(1) - Cost::nest_bound(0),
         Cost::peak_bound(1) - Cost::peak_bound(0),
         Cost::time_bound(1) - Cost::time_bound(0),
@@ -130,7 +144,7 @@ fn one(text: &str, count: Option<u64>) -> Result<(), Box<dyn Error>> {
         Ok(verdict) => {
             let (kernels, refusals) = (verdict.kernels, verdict.refusals);
             println!(
-                "{kernels} kernels compiled and {refusals} refused by design: no difference to the interpreter"
+                "{kernels} kernels compiled and {refusals} refused by design: no difference from the interpreter"
             );
             Ok(())
         }

@@ -1,4 +1,4 @@
-//! `ddtc corpus`: the entries of the corpus.
+//! `ddtc corpus`: lists or prints the entries of the corpus, which are datatypes with names.
 
 use std::error::Error;
 use std::fs;
@@ -16,24 +16,24 @@ use ddtc_bench::bytes_in_words;
     ddtc corpus --text vec_8B.S     prints an entry as a corpus file\n  \
     ddtc corpus --text --expand indexed_1to8.S   with its random lists written out")]
 pub(crate) struct Args {
-    /// Part of the names of the entries; all if none is given
+    /// Show only entries whose names contain one of these texts [default: all entries]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Print the entries as a corpus file
     #[arg(long)]
     text: bool,
-    /// Print types as constructors take them: generated lists are written out
+    /// With --text, write out all elements of lists that the corpus file describes by a generator
     #[arg(long, requires = "text")]
     expand: bool,
-    /// Read this corpus instead of the embedded ones
+    /// Read the entries from this file instead of the corpora that are built into the program
     #[arg(long, value_name = "FILE")]
     corpus: Option<PathBuf>,
 }
 
-/// Runs the verb.
+/// Runs the subcommand `ddtc corpus`.
 ///
 /// # Errors
-/// A corpus file that cannot be read; a name that no entry has.
+/// If the corpus file cannot be read, or if one of `args.names` is part of no entry's name.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let mut entries = match &args.corpus {
         Some(path) => {

@@ -1,4 +1,5 @@
-//! `ddtc explain` and the verbs that print one stage: thin over [`Engine::explain`].
+//! `ddtc explain`, and subcommands such as `ddtc lower` that print the result of one stage of the
+//! compiler. [`Engine::explain`] does the work.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -25,18 +26,21 @@ use crate::{draw, tree};
 pub(crate) struct Args {
     #[command(flatten)]
     stage: StageArgs,
-    /// Instances, for the line on sizes; the code is for any number [default: that of the corpus, or 1]
+    /// Number of instances whose sizes are printed and which --svg draws. The code does not depend
+    /// on this number [default: the count of the corpus entry if TYPE names one, otherwise 1]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Emit through Cranelift, as on other machines, and print its IR too
+    /// Emit code with Cranelift, even on machines where ddtc has its own code generator (x86-64),
+    /// and also print Cranelift's IR
     #[arg(long)]
     clif: bool,
-    /// Write the picture of the instances that `ddtc draw` makes into this file: .svg
+    /// Write a picture of the instances, as `ddtc draw` makes it, into this file, whose name must
+    /// end in .svg
     #[arg(long, value_name = "FILE")]
     svg: Option<std::path::PathBuf>,
 }
 
-/// Arguments of the verbs that print one stage.
+/// Arguments of the subcommands that print one stage.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     ddtc schedule 'vector(3, 2, 4, int)'\n  \
@@ -45,57 +49,61 @@ pub(crate) struct StageArgs {
     /// A datatype in text notation, or the name of an entry of the corpus
     #[arg(value_name = "TYPE")]
     datatype: String,
-    /// The stages of unpack, not of pack
+    /// Show the stages for unpack instead of pack
     #[arg(long)]
     unpack: bool,
-    /// Operation on a leaf: bytes, external32, or a reduction, which unpacks: sum, prod, min, max, band, bor, bxor, land, lor, lxor, minloc,
-    /// maxloc, replace or no_op; with a colon the basic type that all elements must have, as sum:double. copy:TYPE copies to another datatype
+    /// What happens to each value: bytes (it is copied), external32 (it is converted), or a
+    /// reduction, for which the stages of unpack are shown: sum, prod, min, max, band, bor, bxor,
+    /// land, lor, lxor, minloc, maxloc, replace or no_op. After a colon, a reduction may name the
+    /// basic type that all elements must have, as in sum:double. With copy:TYPE, the stages of a
+    /// direct copy to that datatype are shown instead
     #[arg(long, value_name = "OPERATION", default_value = "bytes")]
-    kind: Asked,
-    /// Target to plan and write code for, whether or not this machine runs it: baseline, avx2, avx512, avx512+vbmi or neon [default: this
-    /// machine, at the CPU level of DDTC_TARGET if that is set]
+    kind: RequestedKind,
+    /// Target to plan and emit code for, even if this machine does not run it: baseline, avx2,
+    /// avx512, avx512+vbmi or neon [default: this machine, at the CPU level of DDTC_TARGET if that
+    /// is set]
     #[arg(long, visible_alias = "level")]
     target: Option<Target>,
 }
 
-/// Kind of transfer that is asked for.
+/// Kind of transfer that the option `--kind` asks for.
 #[derive(Clone, Debug)]
-enum Asked {
-    /// It is packed or unpacked under an operation; all elements must have the basic type, if there is one.
+enum RequestedKind {
+    /// Pack or unpack under an operation. If a basic type is given, all elements must be of it.
     Transfer(Operation, Option<Named>),
-    /// It is copied to this datatype.
+    /// Copy to another datatype, given as text or by the name of a corpus entry.
     Copy(String),
 }
 
-impl FromStr for Asked {
+impl FromStr for RequestedKind {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Asked, String> {
+    fn from_str(text: &str) -> Result<RequestedKind, String> {
         let (word, rest) = text.split_once(':').map_or((text, None), |(word, rest)| (word, Some(rest)));
         if word == "copy" {
             let target = rest.filter(|rest| !rest.trim().is_empty());
-            return target.map(|target| Asked::Copy(target.to_owned())).ok_or_else(|| {
-                "copy needs the datatype that is copied to, as copy:'vector(3, 1, 2, int)'".to_owned()
+            return target.map(|target| RequestedKind::Copy(target.to_owned())).ok_or_else(|| {
+                "copy needs the datatype of the target, as in copy:'vector(3, 1, 2, int)'".to_owned()
             });
         }
         let operation: Operation = word.parse().map_err(|e: ddtc::Error| e.to_string())?;
         let basic = match (operation, rest) {
             (_, None) => None,
             (Operation::Reduce(_), Some(name)) => {
-                Some(Named::from_name(name).ok_or_else(|| format!("'{name}' is no basic type"))?)
+                Some(Named::from_name(name).ok_or_else(|| format!("'{name}' is not a basic type"))?)
             }
             _ => return Err("a basic type goes with a reduction alone".to_owned()),
         };
-        Ok(Asked::Transfer(operation, basic))
+        Ok(RequestedKind::Transfer(operation, basic))
     }
 }
 
 impl StageArgs {
-    /// Describes in words what is explained.
-    fn shown(&self) -> String {
+    /// Describes the transfer in words, for the heading of the code.
+    fn describe(&self) -> String {
         match &self.kind {
-            Asked::Transfer(operation, _) => self.transfer(*operation).to_string(),
-            Asked::Copy(to) => format!("copy to {to}"),
+            RequestedKind::Transfer(operation, _) => self.transfer(*operation).to_string(),
+            RequestedKind::Copy(to) => format!("copy to {to}"),
         }
     }
 
@@ -111,43 +119,49 @@ impl StageArgs {
         }
     }
 
-    /// Every stage, those too that precompiled code would spare a commit.
+    /// Runs every stage for `t`, including those that a commit skips when it uses precompiled code.
     fn explanation(&self, t: &Datatype, native: bool) -> Result<Explanation, Box<dyn Error>> {
         let target = self.target()?;
         let engine = Engine::new(Config { precompiled: false, native, ..Config::default() });
-        // Once for nothing: the first compile of a process sets up what later ones find, and is no typical time.
+        // Compile another type first: the first compile of a process includes one-time setup, so
+        // its times would not be typical.
         engine.explain(&"vector(2, 1, 3, byte)".parse()?, Direction::Pack, target)?;
         match &self.kind {
-            Asked::Transfer(operation, basic) => {
+            RequestedKind::Transfer(operation, basic) => {
                 if let Some(basic) = *basic {
                     t.check_basic(operation.name(), basic)?;
                 }
                 Ok(engine.explain(t, self.transfer(*operation), target)?)
             }
-            Asked::Copy(_) if self.unpack => {
+            RequestedKind::Copy(_) if self.unpack => {
                 Err("--unpack: a copy goes from the datatype to the other one".into())
             }
-            Asked::Copy(to) => Ok(engine.explain_copy(t, &ddtc::internal::corpus::asked(to)?.0, target)?),
+            RequestedKind::Copy(to) => {
+                Ok(engine.explain_copy(t, &ddtc::internal::corpus::asked(to)?.0, target)?)
+            }
         }
     }
 }
 
-/// Longest text of a stage that `explain` prints: tables of 10^5 rows are not for reading.
+/// Maximum number of characters that `explain` prints of the result of a stage. A table may have
+/// 10^5 rows, which nobody reads.
 const MAX_TEXT: usize = 6000;
 
-/// Runs the verb.
+/// Runs the subcommand `ddtc explain`.
 ///
 /// # Errors
-/// A type that cannot be read; the error of the stage that fails.
+/// If the type cannot be read, the picture cannot be written, or a stage fails.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let (t, count) = ddtc::internal::corpus::asked(&args.stage.datatype)?;
     let count = args.count.unwrap_or(count);
     if let Some(path) = &args.svg {
         draw::picture(path, &t, count, &args.stage.datatype)?;
     }
+    // Print what depends on the datatype alone: sizes, and the tree of constructors.
     println!("{}", sizes(&t, count));
     println!("\ndatatype\n{}", tree::tree(&t));
     let explanation = args.stage.explanation(&t, !args.clif)?;
+    // Print each stage with its time and, if it changed anything, its result.
     for stage in &explanation.stages {
         let time = stage.time.as_secs_f64() * 1e6;
         let note = if stage.unchanged { " (unchanged)" } else { "" };
@@ -160,8 +174,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         println!("{stage}: not shown: {why}");
     }
     println!("origin: {} B between the buffer address and what the code starts from", explanation.origin);
+    // Print what a commit would do: interpret the layout or copy through a buffer, for the reason
+    // given, or run the code that is listed.
     match explanation.refusal {
-        Some(reason) if matches!(args.stage.kind, Asked::Copy(_)) => println!("through a buffer: {reason}"),
+        Some(reason) if matches!(args.stage.kind, RequestedKind::Copy(_)) => {
+            println!("through a buffer: {reason}")
+        }
         Some(reason) => println!("walked: {reason}"),
         None => {
             println!("schedule: {}", explanation.schedule);
@@ -171,7 +189,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             if args.clif && !explanation.listing.ir.is_empty() {
                 println!("\nCranelift IR\n{}", cut(&explanation.listing.ir));
             }
-            let (kind, code) = (args.stage.shown(), &explanation.code);
+            let (kind, code) = (args.stage.describe(), &explanation.code);
             if !code.is_empty() {
                 println!("\ncode for {kind}: {} B\n{}", code.len(), explanation.listing.code);
             }
@@ -180,7 +198,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One line on `count` instances of `t`.
+/// Returns a line with the sizes and bounds of `count` instances of `t`.
 fn sizes(t: &Datatype, count: u64) -> String {
     let mut line = String::new();
     let size = u64::try_from(t.size()).unwrap_or(0);
@@ -198,20 +216,22 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// Prints one stage, whole.
+/// Prints the result of one stage in full.
 ///
 /// # Errors
-/// As [`run`]; if the datatype is walked and the stage was not reached.
+/// As for [`run`]; also if the stage was not reached, for example because the schedule refused the
+/// datatype.
 pub(crate) fn stage(name: &str, args: &StageArgs) -> Result<(), Box<dyn Error>> {
     let (t, _) = ddtc::internal::corpus::asked(&args.datatype)?;
     let explanation = args.explanation(&t, true)?;
-    // Of a copy the last one: that of what joins both.
+    // For a copy, lower and normalize run for each of the two datatypes. Then refine runs, and
+    // normalize runs once more, for the joined nest. Show the last run of the stage.
     let stage = explanation.stages.iter().rfind(|s| s.name == name);
     let target = args.target()?;
     let missing = explanation.missing.iter().find(|(stage, _)| *stage == name);
     let stage = stage.ok_or_else(|| match missing {
         Some((_, why)) => format!("stage {name} is not shown for {target}: {why}"),
-        None if name == "refine" && !matches!(args.kind, Asked::Copy(_)) => {
+        None if name == "refine" && !matches!(args.kind, RequestedKind::Copy(_)) => {
             "--kind: two datatypes are joined for a copy: copy:TYPE names the other one".to_owned()
         }
         None => {

@@ -1,7 +1,9 @@
-//! `ddtc generate --prefix DIR`: what is installed beside the program and made from it.
+//! `ddtc generate --prefix DIR`: writes the files that are generated from the program and installed
+//! with it.
 //!
-//! Manual pages and completions by the description of the command line itself, and the shipped policy as a file that a user may copy and
-//! change. Hidden: packaging/install.sh and packagers call it.
+//! These files are manual pages and shell completions, generated from the description of the
+//! command line, and the shipped policy, as a file that a user may copy and change. The subcommand
+//! is hidden; packaging/install.sh and packagers call it.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -16,26 +18,27 @@ use ddtc_hosts::profile::Profile;
 /// Arguments of `ddtc generate`.
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
-    /// The folder that gets share/man, share/ddtc and the folders of the shells
+    /// Folder in which share/man, share/ddtc and the folders of the shells are created
     #[arg(long, value_name = "DIR")]
     prefix: PathBuf,
 }
 
-/// Libraries that the shipped tables were measured with, by what they call themselves.
+/// MPI libraries with which the shipped policy tables were measured.
 const MEASURED: [(Family, [u32; 3]); 3] =
     [(Family::Mpich, [5, 0, 2]), (Family::Intel, [2021, 18, 1]), (Family::OpenMpi, [5, 0, 11])];
 
-/// Where a shell looks for completions below a prefix, and what the file is called there.
+/// For each shell, the folder below the prefix in which it looks for completions, and the name of
+/// the file with the completions of `ddtc`.
 const SHELLS: [(Shell, &str, &str); 3] = [
     (Shell::Bash, "share/bash-completion/completions", "ddtc"),
     (Shell::Zsh, "share/zsh/site-functions", "_ddtc"),
     (Shell::Fish, "share/fish/vendor_completions.d", "ddtc.fish"),
 ];
 
-/// Writes.
+/// Runs the subcommand `ddtc generate`.
 ///
 /// # Errors
-/// If a folder or file cannot be made.
+/// If a folder or file cannot be created.
 pub(crate) fn run(args: &Args, mut command: Command) -> Result<(), Box<dyn Error>> {
     let folder = |name: &str| -> Result<PathBuf, String> {
         let path = args.prefix.join(name);
@@ -55,7 +58,7 @@ fn write(path: &Path, text: &[u8]) -> Result<(), Box<dyn Error>> {
     fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()).into())
 }
 
-/// The shipped tables, in the form that the preload library reads.
+/// Returns the shipped policy tables in the form that the preload library reads.
 fn policy() -> String {
     let mut text = String::from(
         "# The tables that the preload library has built in, for a copy in $XDG_CONFIG_HOME/ddtc/policy or ~/.config/ddtc/policy.\n\

@@ -1,5 +1,6 @@
-//! The command line of ddtc. Its verbs are the stages of the pipeline plus `bench`, `check`, `corpus`,
-//! `doctor`, `draw`, `explain`, `preload`, `report`, `segments`, `tune` and `wire`.
+//! The command `ddtc`. Each stage of the compiler has a subcommand, which prints the result of the
+//! stage for a datatype. The other subcommands are `bench`, `check`, `corpus`, `doctor`, `draw`,
+//! `explain`, `preload`, `report`, `segments`, `tune` and `wire`.
 #![deny(unsafe_code)]
 
 mod check;
@@ -34,10 +35,10 @@ Examples:\n  \
     ddtc explain 'vector(count=34, blocklength=10, stride=64, double)'\n  \
     ddtc bench --quick\n\n\
 Environment: DDTC_TARGET=baseline|avx2|avx512|neon is the CPU level where none is given; \
-DDTC_FAMILY=zen3|rapids|other is the family of processors whose choices `bench` measures, where it is not this machine's."
+DDTC_FAMILY=zen3|rapids|other is the family of processors for which `bench` compiles, if it is not that of this machine."
 )]
 struct Cli {
-    /// Log what the stages do, to standard error; twice for more
+    /// Log what the compiler does to standard error; give it twice for more details
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
     #[command(subcommand)]
@@ -50,19 +51,20 @@ enum Verb {
     Explain(explain::Args),
     /// Print the loop nest that a datatype is lowered to
     Lower(explain::StageArgs),
-    /// Print the loop nest that joins a datatype and another one, for a copy from the one to the other
+    /// Print the loop nest that copies directly from a datatype to another one
     Refine(explain::StageArgs),
     /// Print the canonical loop nest of a datatype
     Normalize(explain::StageArgs),
     /// Print the plan that the schedule chooses for a datatype
     Schedule(explain::StageArgs),
-    /// Print the plan of a datatype after what the target cannot do was replaced
+    /// Print the plan of a datatype after operations that the target lacks were replaced
     Legalize(explain::StageArgs),
     /// Print the machine code of a datatype
     Emit(explain::StageArgs),
     /// Measure pack and unpack against hand-written C loops and memcpy
     Bench(ddtc_bench::Args),
-    /// Compare compiled and walked code, or an MPI library, with the definition on random datatypes
+    /// Compare compiled and interpreted code, or an MPI library, with the reference interpreter, on
+    /// random datatypes
     Check(check::Args),
     #[command(hide = true)]
     HuntWorker(ddtc_hunt::worker::Args),
@@ -70,39 +72,45 @@ enum Verb {
     Corpus(corpus::Args),
     /// Draw the memory of a datatype: blocks in packed order, gaps, bounds, instances
     Draw(draw::Args),
-    /// Make the page and the document of what `ddtc check --mpi` found
+    /// Write a page and a document about the findings of `ddtc check --mpi`
     Report(report::Args),
     /// List the contiguous pieces of memory that a datatype consists of
     Segments(segments::Args),
-    /// Run an MPI program with the preload library: compiled pack and unpack under its own MPI
+    /// Run an MPI program under its own MPI library and the preload library, which packs and
+    /// unpacks by compiled code
     Preload(preload::Args),
-    /// Say what there is, whether it fits together and whether messages are converted, and what to do where not
+    /// Examine the installation, find out whether messages are converted, and say how to fix
+    /// problems
     Doctor(doctor::Args),
-    /// Measure which messages gain under the preload library, and write its table
+    /// Measure which messages are faster under the preload library, and write its policy table
     Tune(tune::Args),
-    /// Write the wire form of a datatype into a file, or read one
+    /// Write the wire form of a datatype into a file, or read a datatype from one
     Wire(wire::Args),
-    /// Write manual pages, completions and the shipped policy table into a folder, as they are installed
+    /// Write manual pages, completions and the shipped policy tables into a folder, for
+    /// installation
     #[command(hide = true)]
     Generate(generate::Args),
 }
 
-/// Bytes of the stack that a verb runs on, whatever the limit of the system's: pages that are not used cost nothing.
+/// Size in bytes of the stack on which most subcommands run, whatever the system's limit is. Pages
+/// of the stack that are not used cost nothing.
 const STACK: usize = 64 << 20;
-/// The status of a program that has panicked.
+/// Exit status after a panic. It is the exit status of any Rust program whose main thread panics.
 const PANICKED: u8 = 101;
 
 fn main() -> ExitCode {
-    let Some(cli) = aside(Cli::parse) else { return PANICKED.into() };
+    let Some(cli) = on_large_stack(Cli::parse) else { return PANICKED.into() };
     match cli.verb {
-        // An MPI library is initialized by the program's first thread.
+        // These subcommands may initialize an MPI library, which must be done by the program's main
+        // thread.
         Some(Verb::HuntWorker(_) | Verb::Doctor(_)) => execute(cli),
-        _ => aside(|| execute(cli)).unwrap_or(PANICKED.into()),
+        _ => on_large_stack(|| execute(cli)).unwrap_or(PANICKED.into()),
     }
 }
 
-/// Runs `f` on a stack of its own; `None`: there is no memory for one, or `f` has panicked, and that was said.
-fn aside<T: Send>(f: impl FnOnce() -> T + Send) -> Option<T> {
+/// Runs `f` on a thread with a stack of [`STACK`] bytes. Returns `None` if there is no memory for
+/// the stack, or if `f` panicked. In both cases a message has been printed to standard error.
+fn on_large_stack<T: Send>(f: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("main".into()).stack_size(STACK);
         match thread.spawn_scoped(scope, f) {
@@ -137,9 +145,10 @@ fn run(verb: Option<Verb>) -> Result<ExitCode, Box<dyn Error>> {
         return Ok(ExitCode::SUCCESS);
     };
     match verb {
-        // Continuous integration tells what was found from what went wrong.
+        // For continuous integration, the exit status of `check` distinguishes findings from
+        // errors.
         Verb::Check(args) => return check::run(&args),
-        // It ends as the program that it runs.
+        // The exit status is that of the program that `preload` runs.
         Verb::Preload(args) => return preload::run(&args),
         Verb::Explain(args) => explain::run(&args),
         Verb::Lower(args) => explain::stage("lower", &args),

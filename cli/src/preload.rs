@@ -1,7 +1,9 @@
-//! `ddtc preload -- mpiexec -n 4 ./app`: runs a command with the preload library and sums what its ranks report.
+//! `ddtc preload -- mpiexec -n 4 ./app`: runs a command with the preload library, and adds up the
+//! reports of its ranks.
 //!
-//! The library has no options of its own but environment variables; this verb finds the library, sets them, and adds up the
-//! reports that the ranks wrote to files of their own (they never talk to each other about it).
+//! The preload library is configured only by environment variables. This subcommand finds the
+//! library, sets the variables, and adds up the reports. Each rank writes its report to a file of
+//! its own; ranks do not communicate for this.
 
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
@@ -23,44 +25,46 @@ use crate::rank_reports::{self, gather};
 /// Arguments of `ddtc preload`.
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
-    /// Mode of commits: off, interpret, lazy or commit
+    /// When datatypes are compiled: off, interpret, lazy or commit
     #[arg(long)]
     mode: Option<Mode>,
     /// CPU level of the compiled code: baseline, avx2, avx512 or neon
     #[arg(long)]
     target: Option<Level>,
-    /// Write what was converted to a file, or to standard error with `-`: text, or JSON if the name
-    /// ends in .json
+    /// Write a report of what was converted to this file, or to standard error if FILE is `-`. The
+    /// report is JSON if the name ends in .json, and text otherwise
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Record the types that the program commits as a corpus, one file per rank
+    /// Record the datatypes that the program commits, in the format of a corpus file, one file per
+    /// rank
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Compare every pack and unpack with the interpreter and with the host's own
+    /// Compare every pack and unpack with the interpreter and with the MPI library
     #[arg(long)]
     check: bool,
-    /// Name compiled code for perf in /tmp/perf-PID.map
+    /// Write the names of compiled functions to /tmp/perf-PID.map, for the profiler perf
     #[arg(long)]
     perf_map: bool,
-    /// The preload library, if it is not next to this program or in ../lib
+    /// Use this preload library [default: the one next to this program or in ../lib]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
     /// Print the environment and the command instead of running it
     #[arg(long)]
     dry_run: bool,
-    /// The command, after `--`
+    /// Command to run, after `--`
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }
 
 /// Runs the command and ends as it ends: with its exit status, or by the signal that ended it.
 ///
-/// Without a report this process becomes the command. A command that cannot be started gives the
-/// status of `env`: 127 if it is not found, else 126.
+/// Without a report, the command replaces this process. If the command cannot be started, the exit
+/// status is the one that `env` would return: 127 if the command is not found, otherwise 126.
 ///
 /// # Errors
 /// If the library is not found, or a report cannot be written.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
+    // Translate the options into environment variables of the preload library.
     let library = library::find(args.library.as_deref())?;
     let preloaded = preloads(&library, std::env::var_os("LD_PRELOAD"));
     warn_of_sanitizer(&args.command, &preloaded);
@@ -81,14 +85,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(record) = &args.record {
         environment.push(("DDTC_RECORD", std::path::absolute(record)?.into()));
     }
+    // If a report is wanted, each rank writes its own report into a folder. This process reads the
+    // folder and removes it after the command has ended.
     let folder = match &args.report {
         Some(file) => {
-            let beside = beside(file)?;
-            // Nobody else may write there before the ranks do.
+            let parent = reports_parent(file)?;
+            // The folder is private, so that no other user can place files in it before the ranks
+            // do.
             let folder = if args.dry_run {
-                beside.join(format!("{REPORTS}-{}", std::process::id()))
+                parent.join(format!("{REPORTS}-{}", std::process::id()))
             } else {
-                files::private_folder(&beside, REPORTS).map_err(|e| format!("{}: {e}", beside.display()))?
+                files::private_folder(&parent, REPORTS).map_err(|e| format!("{}: {e}", parent.display()))?
             };
             environment.push(("DDTC_REPORT", folder.join(rank_reports::NAME).into()));
             Some(folder)
@@ -102,6 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let (program, arguments) = args.command.split_first().ok_or("a command is needed after --")?;
     let mut command = Command::new(program);
     command.args(arguments).envs(environment);
+    // Without a report there is nothing to do afterwards, so the command can replace this process.
     let (Some(folder), Some(file)) = (folder, &args.report) else {
         return Ok(not_started(program, &command.exec()));
     };
@@ -131,18 +139,20 @@ fn not_started(program: &OsStr, error: &io::Error) -> ExitCode {
 /// process by the same signal.
 fn end_as(status: ExitStatus) -> ExitCode {
     if let Some(signal) = status.signal() {
-        // This process becomes a shell that sends itself the signal: sending one from here needs
-        // unsafe code. The command has written a core file already if one was wanted.
+        // Replace this process by a shell that sends itself the signal, because sending a signal
+        // from here would need unsafe code. The limit of 0 prevents a second core file: the command
+        // has already written its own if one was wanted.
         let script = format!("ulimit -c 0; kill -{signal} $$");
         let error = Command::new("sh").args(["-c", &script]).exec();
         eprintln!("error: the command ended with {status}; sh: {error}");
-        // What a shell says of a command that was ended by a signal.
+        // Shells return 128 plus the number of the signal for a command that was ended by a signal.
         return ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX));
     }
     status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-/// `LD_PRELOAD` with the library in front of what is there, but after runtimes of AddressSanitizer.
+/// Returns the value of `LD_PRELOAD` for the command: the runtimes of AddressSanitizer that
+/// `already` names, then `library`, then the other libraries of `already`.
 fn preloads(library: &Path, already: Option<OsString>) -> OsString {
     let already = already.unwrap_or_default();
     let words = already.as_encoded_bytes().split(|&byte| byte == b':' || byte == b' ');
@@ -151,14 +161,14 @@ fn preloads(library: &Path, already: Option<OsString>) -> OsString {
     runtimes.into_iter().chain([library.as_os_str()]).chain(others).collect::<Vec<_>>().join(OsStr::new(":"))
 }
 
-/// Says whether a library is the runtime of AddressSanitizer, by its name.
+/// Returns whether a library is a runtime of AddressSanitizer, judging by its file name.
 fn is_sanitizer(library: &Path) -> bool {
     let name = library.file_name().unwrap_or_default().as_encoded_bytes();
     name.starts_with(b"libasan.so") || name.starts_with(b"libclang_rt.asan")
 }
 
-/// Names a program of the command that is built with AddressSanitizer, unless its runtime is preloaded
-/// first: the runtime ends a program in which another library was loaded before it.
+/// Prints a warning if a program of the command is built with AddressSanitizer and its runtime is
+/// not preloaded first. The runtime ends a program in which another library was loaded before it.
 fn warn_of_sanitizer(command: &[OsString], preloaded: &OsStr) {
     let first = preloaded.as_encoded_bytes().split(|&byte| byte == b':').next().unwrap_or_default();
     if is_sanitizer(Path::new(OsStr::from_bytes(first))) {
@@ -177,8 +187,9 @@ fn warn_of_sanitizer(command: &[OsString], preloaded: &OsStr) {
     }
 }
 
-/// Where the ranks write: beside the report, which all nodes of a job can see if they share the working folder.
-fn beside(report: &Path) -> Result<PathBuf, Box<dyn Error>> {
+/// Returns the folder in which the folder for the ranks' reports is created: the folder of the
+/// report itself, which all nodes of a job can access if they share the working folder.
+fn reports_parent(report: &Path) -> Result<PathBuf, Box<dyn Error>> {
     if report.as_os_str() == "-" {
         return Ok(std::env::current_dir()?);
     }
@@ -186,10 +197,10 @@ fn beside(report: &Path) -> Result<PathBuf, Box<dyn Error>> {
     Ok(file.parent().unwrap_or(Path::new("/")).to_path_buf())
 }
 
-/// How the folder of the ranks' reports is called.
+/// Beginning of the name of the folder for the ranks' reports.
 const REPORTS: &str = ".ddtc-report";
 
-/// The command as a shell would take it.
+/// Returns the environment and the command as a line that can be typed into a shell.
 fn shown(environment: &[(&str, OsString)], command: &[OsString]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c);
     let quote = |word: &OsStr| {

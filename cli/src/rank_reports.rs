@@ -1,4 +1,4 @@
-//! Reports that ranks have written as JSON, and their sum.
+//! Reads the reports that the ranks of an MPI program have written as JSON files, and adds them up.
 
 use std::io;
 use std::path::Path;
@@ -7,13 +7,14 @@ use ddtc::internal::files;
 use ddtc_hosts::report::{COUNTS, FORMAT, Report, TypeRow};
 use serde_json::Value;
 
-/// Beginning of the names of the files that ranks write.
+/// Beginning of the names of complete reports.
 const RANK: &str = "rank";
 
-/// The value of `DDTC_REPORT` for ranks that are to write into a folder, as a name in that folder.
+/// File name that `ddtc` appends to a folder to get the value of `DDTC_REPORT`. The preload library
+/// replaces `%r` by the rank and `%p` by the process id.
 pub(crate) const NAME: &str = "rank%r-%p.json";
 
-/// Returns the sum of the reports in a folder. A file that cannot be read costs a note.
+/// Returns the sum of the reports in a folder. For a file that cannot be read, the sum has a note.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -33,7 +34,9 @@ pub(crate) fn gather(folder: &Path) -> io::Result<Report> {
                 Err(why) => format!("{name} is not in the sum: {why}"),
             }
         } else {
-            // A report is written to a file of another name first, which is then renamed.
+            // A rank writes its report to a file with another name, and then renames the file. So a
+            // file whose name does not begin with `RANK` was left by a rank that ended while it
+            // wrote its report.
             format!("a rank ended while it wrote a report ({name}), so that an older one counts, or none")
         };
         merge(&mut sum.notes, [what]);
@@ -42,12 +45,12 @@ pub(crate) fn gather(folder: &Path) -> io::Result<Report> {
     Ok(sum)
 }
 
-/// Reads a report.
+/// Reads a report from JSON.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// A description of the first fault in the text.
 pub(crate) fn read(text: &str) -> Result<Report, String> {
-    let value: Value = serde_json::from_str(text).map_err(|e| format!("it is no JSON: {e}"))?;
+    let value: Value = serde_json::from_str(text).map_err(|e| format!("it is not JSON: {e}"))?;
     if number(&value, "ddtc_report")? != FORMAT {
         return Err("it is of another version of ddtc".to_owned());
     }
@@ -100,11 +103,11 @@ fn texts(value: &Value, name: &str) -> Result<Vec<String>, String> {
     list.iter().map(text).collect()
 }
 
-/// Maximum number of timings of a type in a sum. Each rank times its own, so thousands of ranks
-/// would have thousands of them.
+/// Maximum number of timings of a type that a sum of reports keeps. Each rank times the types that
+/// it uses, so a job with thousands of ranks would have thousands of timings for each.
 const MAX_TIMINGS: usize = 64;
 
-/// Adds a report to a sum. Types are the same if their texts and hashes are.
+/// Adds a report to a sum. Two rows are of the same type if their texts and hashes are equal.
 fn add(sum: &mut Report, report: Report) {
     sum.ranks += report.ranks;
     sum.unfinished += report.unfinished;
@@ -131,7 +134,7 @@ fn add(sum: &mut Report, report: Report) {
     }
 }
 
-/// Adds texts that are new to a list.
+/// Appends each of `texts` that `list` does not contain yet.
 fn merge(list: &mut Vec<String>, texts: impl IntoIterator<Item = String>) {
     for text in texts {
         if !list.contains(&text) {
@@ -175,7 +178,7 @@ mod tests {
     fn what_is_written_is_read() {
         let report = report(7);
         let mut read = read(&report.json()).unwrap();
-        // An object has no order.
+        // Objects of JSON have no order.
         read.totals.sort_by_key(|(name, _)| report.totals.iter().position(|(known, _)| known == name));
         assert_eq!(read, report);
     }
@@ -196,7 +199,7 @@ mod tests {
         assert_eq!(row.counts, [2, 43, 0, 43 * 2720, 0, 2, 0, 0, 0]);
         assert_eq!((row.schedules.len(), row.timings.len()), (1, 2));
         assert!(sum.text().starts_with("ddtc converted 43 of 43 calls with derived datatypes.\n2 ranks: "));
-        // Killed ranks leave an unfinished file, and a malformed file is one line.
+        // An unfinished file of a killed rank and each malformed file cause one note.
         write(".ddtc-0123.part", "{\"ddtc_re");
         write("rank2-9.json", "{\"ddtc_report\": 1,");
         write("rank3-9.json", &report(1).json().replace("\"ddtc_report\": 1", "\"ddtc_report\": 9"));
@@ -205,7 +208,7 @@ mod tests {
         assert_eq!((sum.ranks, sum.notes.len()), (2, 5), "{:?}", sum.notes);
         for note in [
             "a rank ended while it wrote a report (.ddtc-0123.part), so that",
-            "rank2-9.json is not in the sum: it is no JSON: EOF",
+            "rank2-9.json is not in the sum: it is not JSON: EOF",
             "rank3-9.json is not in the sum: it is of another version of ddtc",
             "rank4-9.json is not in the sum: it has no number packs",
         ] {

@@ -1,4 +1,4 @@
-//! `ddtc segments`: the contiguous pieces of memory that a datatype consists of.
+//! `ddtc segments`: lists the contiguous pieces of memory that a datatype consists of.
 
 use std::error::Error;
 use std::io::{BufWriter, ErrorKind, Write, stdout};
@@ -12,7 +12,7 @@ use ddtc_bench::bytes_in_words;
 /// Arguments of `ddtc segments`.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Printed are index, first packed byte, displacement and length in bytes.\n\nExamples:\n  \
+    after_help = "Each line has the index of a segment, its first packed byte, its displacement and its length in bytes.\n\nExamples:\n  \
     ddtc segments 'vector(3, 1, 2, int)' --count 2\n  \
     ddtc segments WRF_x_vec.L --from 1000 --limit 5"
 )]
@@ -20,21 +20,23 @@ pub(crate) struct Args {
     /// A datatype in text notation, or the name of an entry of the corpus
     #[arg(value_name = "TYPE")]
     datatype: String,
-    /// Instances [default: 1, or what the corpus gives the entry]
+    /// Number of instances [default: the count of the corpus entry if TYPE names one, otherwise 1]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// The first segment that is printed
+    /// Index of the first segment to print
     #[arg(long, default_value_t = 0, value_name = "INDEX")]
     from: u64,
-    /// Most segments that are printed
+    /// Maximum number of segments to print
     #[arg(long, default_value_t = 100, value_name = "N")]
     limit: u64,
 }
 
-/// Runs the verb.
+/// Runs the subcommand `ddtc segments`.
 ///
 /// # Errors
-/// What the notation or a constructor refuses; counts whose bytes or displacements do not fit; an index past the end.
+/// If the type cannot be read, a constructor refuses its arguments, the packed bytes of `count`
+/// instances do not fit in 63 bits or their displacements in 64, or the first index is past the
+/// end.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let (t, count) = ddtc::internal::corpus::asked(&args.datatype)?;
     let count = args.count.unwrap_or(count);
@@ -42,7 +44,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let segments = committed.segments(count)?;
     let start = segments.start(args.from)?;
     match print(&segments, args, start, &mut BufWriter::new(stdout().lock())) {
-        // Whoever reads has seen enough.
+        // The process that reads the output through a pipe has closed the pipe, as `head` does.
+        // This is not an error.
         Err(error)
             if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe) =>
         {

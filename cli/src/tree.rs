@@ -1,4 +1,5 @@
-//! A datatype as an indented tree: constructor with its arguments, size and bounds of every node.
+//! Prints a datatype as an indented tree, with the constructor, its arguments, the size and the
+//! bounds of every node.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -6,18 +7,21 @@ use std::fmt::Write as _;
 use ddtc::internal::datatype::{Combiner, Datatype};
 use ddtc::internal::methods::*;
 
-/// Lines printed at most: a struct of 10^4 members is not for reading.
+/// Maximum number of nodes that are printed, each on a line of its own. A struct may have 10^4
+/// members, which nobody reads.
 const MAX_LINES: usize = 100;
-/// Elements of an array that are shown.
+/// Maximum number of elements of an array that are shown.
 const MAX_ELEMENTS: usize = 8;
-/// Depth past which indentation no longer grows.
+/// Depth in the tree beyond which the indentation no longer grows.
 const MAX_INDENT: usize = 24;
 
-/// Returns the tree of `t`, one line per node; a node that is used again is only referred to.
+/// Returns the tree of `t`, one line per node. A node that occurs again is printed as a reference
+/// to the line where it was printed first.
 pub(crate) fn tree(t: &Datatype) -> String {
     let mut out = String::new();
     let mut seen: HashMap<usize, usize> = HashMap::new();
-    // Depth is input: a stack of our own.
+    // Keep the nodes that are still to be printed on a heap-allocated stack. The user determines
+    // the depth of the tree, so recursion could overflow the program's stack.
     let mut stack = vec![(t, 0usize)];
     let mut line = 0;
     while let Some((t, depth)) = stack.pop() {
@@ -57,9 +61,11 @@ fn list<T: ToString>(items: &[T]) -> String {
     }
 }
 
-/// A constructor with its arguments but for datatypes; long arrays are cut.
+/// Returns a constructor with its arguments, except for datatypes. Long arrays are truncated.
 fn head(combiner: &Combiner) -> String {
     let optional = |v: &Option<i64>, none: &str| v.map_or_else(|| none.to_owned(), |v| v.to_string());
+    // Arguments are shown by their names in the standard and in its order. Datatypes are left out,
+    // because they are the children in the tree.
     let arguments = match combiner {
         Combiner::Named(named) => return named.text_name().to_owned(),
         Combiner::Dup { .. } | Combiner::ValueIndex { .. } => String::new(),

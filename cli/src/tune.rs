@@ -1,8 +1,12 @@
-//! `ddtc tune`: measures on this machine which messages, collective calls, calls on files and one-sided operations gain when they are packed first, and writes the preload library's
-//! table.
+//! `ddtc tune`: measures on this machine which messages, collective calls, calls on files and
+//! one-sided operations are faster if their data are packed first, and writes the policy table of
+//! the preload library.
 //!
-//! A ping-pong, collective calls of two ranks, a file of each and, where that is asked for, a window, compiled by the user's own `mpicc`: per layout class and payload the library, the bare host and
-//! hand packing, in interleaved rounds of one run. A payload is converted where the gain is beyond the noise.
+//! The user's `mpicc` compiles the programs that measure: a ping-pong, collective calls of two
+//! ranks, reads and writes of a file by each rank and, with `--windows`, one-sided operations. For
+//! each layout class and payload size, these programs time the preload library, the unmodified MPI
+//! library and packing by hand, in interleaved rounds of one run. According to the table, the
+//! preload library converts those payloads whose gain is larger than 5 % plus twice the noise.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -19,13 +23,13 @@ use ddtc_hosts::policy::{Call, Class, Family, Library, Policy, file};
 use ddtc_bench::machine::{self, Machine};
 use ddtc_hosts::library;
 
-/// Programs that are compiled, and text that they share.
+/// Names and sources of the programs that are always compiled. All of them include [`HEADER`].
 const PROGRAMS: [(&str, &str); 3] = [
     ("pingpong", include_str!("tune/pingpong.c")),
     ("collectives", include_str!("tune/collectives.c")),
     ("files", include_str!("tune/files.c")),
 ];
-/// Program that is compiled where it is asked for.
+/// Name and source of the program that is compiled with `--windows`.
 const WINDOWS: (&str, &str) = ("windows", include_str!("tune/windows.c"));
 const HEADER: &str = include_str!("tune/tune.h");
 
@@ -33,36 +37,36 @@ const HEADER: &str = include_str!("tune/tune.h");
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "Example:\n  ddtc tune --mpicc mpicc -- mpiexec -n 2")]
 pub(crate) struct Args {
-    /// The compiler of the MPI library
+    /// Compiler command of the MPI library
     #[arg(long, default_value = "mpicc")]
     mpicc: OsString,
-    /// Rounds per payload
+    /// Number of rounds for each payload
     #[arg(long, default_value_t = 15)]
     rounds: u32,
-    /// Milliseconds per round
+    /// Duration of a round in milliseconds
     #[arg(long, default_value_t = 2.0)]
     budget: f64,
-    /// Where the table goes, if not to the user's configuration folder
+    /// File for the table [default: ddtc/policy in the user's configuration folder]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Where files are written and read, if not in a temporary folder
+    /// Folder in which files are written and read for measurements [default: a temporary folder]
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
-    /// One-sided operations are measured too
+    /// Measure one-sided operations, too
     #[arg(long)]
     windows: bool,
-    /// The preload library, if it is not next to this program or in ../lib
+    /// Use this preload library [default: the one next to this program or in ../lib]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
-    /// How two ranks are launched, after `--`
+    /// Command that launches two ranks, after `--`
     #[arg(last = true, default_values = ["mpiexec", "-n", "2"])]
     launch: Vec<OsString>,
 }
 
-/// Measures and writes.
+/// Runs the subcommand `ddtc tune`.
 ///
 /// # Errors
-/// If the program does not compile or run, or the table cannot be written.
+/// If a program does not compile or run, or the table cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let library = library::find(args.library.as_deref())?;
     let variable = |name| std::env::var(name).ok();
@@ -74,7 +78,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let folder = files::temporary_folder("ddtc-tune")?;
     let text = measure(args, &library, &folder)?;
     let (name, policy, comments) = decide(&text)?;
-    // A record says how packed bytes were staged: under Open MPI otherwise than before (docs/records/preload.md, "Truncation").
+    // Under Open MPI, the preload library now stages packed bytes in a buffer that has a gap.
+    // Tables that were measured by releases of ddtc without this gap are no longer valid, so a
+    // comment in the table says that the staged bytes had one (docs/records/preload.md,
+    // "Truncation").
     let staged = if name.starts_with("openmpi") { "# staged bytes have a gap\n" } else { "" };
     let comments = format!("# {}, {}\n{staged}{comments}", Machine::read(None), machine::today());
     let old = match files::read(&output) {
@@ -92,17 +99,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 
 fn measure(args: &Args, library: &Path, folder: &Path) -> Result<String, Box<dyn Error>> {
     std::fs::write(folder.join("tune.h"), HEADER)?;
-    // What does not compile is found before anything is measured.
+    // Compile everything first, so that an error of the compiler appears before the long
+    // measurement.
     let programs: Vec<_> = PROGRAMS.into_iter().chain(args.windows.then_some(WINDOWS)).collect();
     for (name, source) in &programs {
         compile(args, name, source, folder)?;
     }
     let mut text = String::new();
     for (i, (name, _)) in programs.iter().enumerate() {
-        text += &launch(args, name, library, folder, Bare::Host)?;
-        // The ping-pong again, where what the bare host takes is what it takes with compiled code inside: before files, which the system writes for a while.
-        if i == 0 && named(&text).is_ok_and(|(_, library)| library.family == Family::OpenMpi) {
-            text += &launch(args, name, library, folder, Bare::Inside)?;
+        text += &launch(args, name, library, folder, Baseline::Unmodified)?;
+        // Under Open MPI, run the ping-pong a second time with ddtc's hook in Open MPI's convertor,
+        // the part of Open MPI that packs and unpacks derived types. In this run, compiled code
+        // inside Open MPI moves the messages that are not converted, and conversion is compared
+        // with it. The run comes before the programs that write files, because the system goes on
+        // writing to disk for a while after them.
+        if i == 0 && library_and_lines(&text).is_ok_and(|(_, library)| library.family == Family::OpenMpi) {
+            text += &launch(args, name, library, folder, Baseline::Hook)?;
         }
     }
     Ok(text)
@@ -120,13 +132,14 @@ fn compile(args: &Args, name: &str, text: &str, folder: &Path) -> Result<(), Box
     Ok(())
 }
 
-/// Mover of the bytes of calls that are not converted.
+/// What moves the bytes of calls that are not converted. The time of converted calls is compared
+/// with the time of these calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Bare {
-    /// The host.
-    Host,
-    /// Compiled code in the host.
-    Inside,
+enum Baseline {
+    /// The unmodified MPI library.
+    Unmodified,
+    /// Code that ddtc compiles and that runs inside Open MPI, through a hook in its convertor.
+    Hook,
 }
 
 fn launch(
@@ -134,24 +147,25 @@ fn launch(
     name: &str,
     library: &Path,
     folder: &Path,
-    bare: Bare,
+    baseline: Baseline,
 ) -> Result<String, Box<dyn Error>> {
     let (launcher, arguments) = args.launch.split_first().ok_or("a launcher is needed after --")?;
     let mut preload = OsString::from("LD_PRELOAD=");
     preload.push(library);
-    // The launcher's own processes need no preload library.
+    // `env` sets the variables for the ranks alone: the launcher itself needs no preload library.
     let out = Command::new(launcher)
         .args(arguments)
         .arg("env")
         .arg(preload)
         .arg("DDTC_POLICY=all")
-        // Converted from the first call on: none of those that are timed may be the host's.
+        // Compile at commit, so that every call is converted from the first one on. With mode
+        // `lazy` the MPI library would serve some of the calls that are timed.
         .arg("DDTC_MODE=commit")
-        .arg(if bare == Bare::Host { "DDTC_HOOK=off" } else { "DDTC_HOOK=on" })
+        .arg(if baseline == Baseline::Unmodified { "DDTC_HOOK=off" } else { "DDTC_HOOK=on" })
         .arg(folder.join(name))
         .args([args.rounds.to_string(), args.budget.to_string()])
         .arg(args.files.as_deref().unwrap_or(folder))
-        .args((bare == Bare::Inside).then_some("inside"))
+        .args((baseline == Baseline::Hook).then_some("inside"))
         .output()
         .map_err(|e| format!("{}: {e}", launcher.to_string_lossy()))?;
     if !out.status.success() {
@@ -162,11 +176,12 @@ fn launch(
     Ok(text)
 }
 
-/// Less gain than this is none, in percent: protocols change with what else runs.
-const LEAST_GAIN: f64 = 5.0;
+/// Minimum gain of conversion in percent of the time of a converted call. A smaller gain does not
+/// count, because the time of a message varies with what else runs on the machine.
+const MIN_GAIN_PERCENT: f64 = 5.0;
 
-/// The lines behind the one that names the library, and the library.
-fn named(text: &str) -> Result<(impl Iterator<Item = &str>, Library), Box<dyn Error>> {
+/// Finds the line that names the MPI library; returns the lines after it, and the library.
+fn library_and_lines(text: &str) -> Result<(impl Iterator<Item = &str>, Library), Box<dyn Error>> {
     let mut lines = text.lines().skip_while(|line| !line.starts_with("library "));
     let version =
         lines.next().and_then(|l| l.strip_prefix("library ")).ok_or("the ping-pong printed no library")?;
@@ -174,15 +189,19 @@ fn named(text: &str) -> Result<(impl Iterator<Item = &str>, Library), Box<dyn Er
     Ok((lines, Library::of(&words.join(" "))))
 }
 
-/// Name of the library, its policy, and the measurements as comments.
+/// Derives a policy from the output of the programs. Returns the library's name, the policy, and
+/// the measurements as comment lines.
 fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
-    let (lines, library) = named(text)?;
+    let (lines, library) = library_and_lines(text)?;
     let mut comments = String::from(
-        "# call if it is no message, class, bytes, microseconds converted, bare, packed by hand, noise in percent;\n\
-         # of `inside` microseconds inside the host, converted, packed by hand, noise\n",
+        "# Columns: call (left out for messages), class, bytes; microseconds of converted calls, of the unmodified library and of\n\
+         # packing by hand; noise in percent. For `inside`: microseconds with compiled code inside the library, of converted calls and\n\
+         # of packing by hand; noise.\n",
     );
-    // What all payloads of a power of two say.
-    let mut said: BTreeMap<(Call, Class), BTreeMap<u32, bool>> = BTreeMap::new();
+    // For each call and layout class, and for each power of two `2^bit`: whether converted calls
+    // were faster than unconverted ones, by more than `MIN_GAIN_PERCENT` plus twice the noise, for
+    // all measured payloads of `2^bit` to `2^(bit + 1) - 1` bytes.
+    let mut gains_by_bit: BTreeMap<(Call, Class), BTreeMap<u32, bool>> = BTreeMap::new();
     for line in lines {
         let fields: Vec<&str> = line.split(',').collect();
         let call = Call::ALL.into_iter().find(|c| *c != Call::Message && fields.first() == Some(&c.name()));
@@ -191,20 +210,22 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
         let Some(class) = Class::ALL.into_iter().find(|c| c.name() == *class) else { continue };
         let bytes: u64 = bytes.parse()?;
         let numbers: Vec<f64> = numbers.iter().map(|n| n.parse()).collect::<Result<_, _>>()?;
-        let [converted, bare, _, noise] = numbers[..] else { return Err(format!("'{line}'?").into()) };
+        let [converted, unmodified, _, noise] = numbers[..] else { return Err(format!("'{line}'?").into()) };
         let _ = writeln!(comments, "# {line}");
-        let gains = bare > converted * (1.0 + (LEAST_GAIN + 2.0 * noise) / 100.0);
-        let of_bit = said.entry((call, class)).or_default().entry(bytes.max(1).ilog2()).or_insert(true);
+        let gains = unmodified > converted * (1.0 + (MIN_GAIN_PERCENT + 2.0 * noise) / 100.0);
+        let of_bit =
+            gains_by_bit.entry((call, class)).or_default().entry(bytes.max(1).ilog2()).or_insert(true);
         *of_bit &= gains;
     }
-    if said.is_empty() {
+    if gains_by_bit.is_empty() {
         return Err("the ping-pong printed no measurement".into());
     }
     let mut policy = Policy::NONE;
-    for ((call, class), bits) in said {
+    for ((call, class), bits) in gains_by_bit {
         let mut set = 0;
         for (&bit, _) in bits.iter().filter(|(_, gains)| **gains) {
-            // Up to the next payload that was measured, and beyond the largest.
+            // The result for `bit` holds up to the next power of two that was measured. The result
+            // for the largest power of two holds for all larger payloads.
             let end = bits.range(bit + 1..).next().map_or(64, |(&next, _)| next);
             set |= u64::MAX << bit & u64::MAX >> (64 - end);
         }
@@ -213,7 +234,8 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
     Ok((library.to_string(), policy, comments))
 }
 
-/// A file with the table of one library replaced or added.
+/// Returns the text `old` of a policy file without its table of the library `name`, if it has one,
+/// and with `table` appended.
 fn replace(old: &str, name: &str, table: &str) -> String {
     let (mut out, mut keep) = (String::new(), true);
     for line in old.lines() {
@@ -246,7 +268,7 @@ mod tests {
         assert_eq!(name, "openmpi-5.0.11");
         assert_eq!(policy.set(Class::StridedShort), 0b11 << 8 | u64::MAX << 12);
         assert_eq!(policy.set(Class::TableLong), 0b11 << 10);
-        // Of several payloads of a power of two all must gain.
+        // If several payloads share a power of two, all of them must gain.
         assert_eq!(policy.set(Class::StridedLong), 1 << 12 | u64::MAX << 14);
         assert_eq!(policy.set(Class::BlocksLong), 0);
         assert_eq!(policy.set(Class::BlocksShort), 0);

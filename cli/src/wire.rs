@@ -1,4 +1,5 @@
-//! `ddtc wire`: the wire form of a datatype into a file, and a datatype from one.
+//! `ddtc wire`: writes the wire form of a datatype, which is its portable representation in bytes,
+//! into a file, or reads a datatype from such a file.
 
 use std::error::Error;
 use std::fs;
@@ -17,18 +18,19 @@ pub(crate) struct Args {
     /// A datatype in text notation, or the name of an entry of the corpus
     #[arg(value_name = "TYPE", required_unless_present = "read")]
     datatype: Option<String>,
-    /// Write the form into this file
+    /// Write the wire form into this file
     #[arg(short, long, value_name = "FILE", conflicts_with = "read")]
     output: Option<PathBuf>,
-    /// Read a form and print its datatype
+    /// Read a wire form from this file, and print the datatype
     #[arg(long, value_name = "FILE", conflicts_with = "datatype")]
     read: Option<PathBuf>,
 }
 
-/// Runs the verb.
+/// Runs the subcommand `ddtc wire`.
 ///
 /// # Errors
-/// What the notation or a constructor refuses; a file that cannot be read or written, or holds no form.
+/// If the type cannot be read, a constructor refuses its arguments, a file cannot be read or
+/// written, or the file contains no wire form.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(path) = &args.read {
         let named = |e: &dyn Error| format!("{}: {e}", path.display());

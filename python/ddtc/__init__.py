@@ -1,4 +1,4 @@
-"""The derived datatype compiler: MPI datatypes compiled to native pack and unpack code.
+"""The derived datatype compiler, which compiles MPI datatypes to native pack and unpack code.
 
 >>> import ddtc
 >>> column = ddtc.Datatype.vector(3, 1, 4, ddtc.DOUBLE)
@@ -15,8 +15,9 @@ from ._draw import Drawing
 
 __version__ = _ddtc.__version__
 
-# The named types of C and of Fortran by MPI's names without the prefix: BYTE, INT, DOUBLE, C_FLOAT_COMPLEX, INTEGER and so on. Those that begin
-# with a digit, which no name of Python does, have the word for it, as mpi4py has TWOINT.
+# The named types of C and Fortran have MPI's names without the prefix: BYTE, INT, DOUBLE,
+# C_FLOAT_COMPLEX, INTEGER and so on. A name of Python cannot begin with a digit, so 2INT is called
+# TWOINT, as in mpi4py.
 _NAMED = {("TWO" + name[1:] if name[0] == "2" else name): named for name, named in Datatype.named_types().items()}
 globals().update(_NAMED)
 

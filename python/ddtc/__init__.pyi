@@ -1,4 +1,5 @@
-# The package. Named types are those of MPI, C's and Fortran's; mypy's stubtest holds this to what there is.
+# Types of the package. The constants are MPI's named types of C and Fortran. mypy's stubtest checks
+# that this file agrees with the package.
 from typing import Final
 
 from ._ddtc import Committed, Datatype, Error

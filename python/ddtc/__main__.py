@@ -1,4 +1,4 @@
-"""The command `ddtc`, which comes with the package."""
+"""Runs the command `ddtc`, which is part of the package."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ PROGRAM = FOLDER / "ddtc"
 
 
 def main() -> None:
-    """Becomes the command, with the arguments of this process."""
+    """Replaces this process by the command, with the same arguments."""
     try:
         os.execv(PROGRAM, ["ddtc", *sys.argv[1:]])
     except OSError as error:

@@ -1,4 +1,4 @@
-# The compiled module.
+# Types of the compiled module, which python/src implements.
 from collections.abc import Sequence
 from typing import Any, Literal, final
 
@@ -11,11 +11,18 @@ __all__ = ["Committed", "Datatype", "Error", "__version__"]
 __version__: str
 
 class Error(ValueError):
-    """What a constructor, a commit or a call refuses: the operation, the argument, its value and the rule."""
+    """The reason why a constructor, a commit or a call failed.
+
+    It names the operation, the argument, its value and the rule.
+    """
 
 @final
 class Datatype:
-    """A derived datatype of MPI: immutable, and equal to another one if it was built by the same constructors and arguments."""
+    """A derived datatype of MPI.
+
+    A datatype is immutable. Two datatypes are equal if they were built by the same constructors with
+    the same arguments.
+    """
 
     def __new__(cls, text: str) -> Self: ...
     @staticmethod
@@ -65,7 +72,10 @@ class Datatype:
 
 @final
 class Committed:
-    """A datatype with the code that packs it. Any number of threads may use one."""
+    """A committed datatype, which packs and unpacks.
+
+    Any number of threads may use it at the same time.
+    """
 
     @property
     def datatype(self) -> Datatype: ...

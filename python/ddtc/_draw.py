@@ -1,4 +1,4 @@
-"""Pictures of datatypes, by the command that comes with the package."""
+"""Draws datatypes, by running the command that is part of the package."""
 
 import base64
 import html
@@ -8,18 +8,18 @@ from pathlib import Path
 
 from .__main__ import PROGRAM
 
-# The system takes no longer argument.
-_LONGEST = 128 * 1024 - 1
+# Maximum size in bytes of an argument of a command. Linux limits it to 128 KiB including the NUL.
+_MAX_ARGUMENT_BYTES = 128 * 1024 - 1
 
 
 class Drawing:
-    """A picture of a datatype: characters where it is printed, SVG in a notebook."""
+    """A picture of a datatype, shown as characters when it is printed and as SVG in a notebook."""
 
     def __init__(self, text: str, count: int) -> None:
-        if len(text.encode()) > _LONGEST:
-            raise ValueError(f"draw: the datatype's text has {len(text)} characters: must have at most {_LONGEST}")
+        if len(text.encode()) > _MAX_ARGUMENT_BYTES:
+            raise ValueError(f"draw: the datatype's text has {len(text)} characters: must have at most {_MAX_ARGUMENT_BYTES}")
         self._arguments = ["draw", text, f"--count={count}"]
-        # For those who do not see it; long lists are cut.
+        # Text for people who cannot see the picture. Long lists are truncated.
         self._words = f"memory of {count} x {text[:200]}"
 
     def _run(self, *more: str) -> str:
@@ -45,7 +45,8 @@ class Drawing:
         return self.svg
 
     def _repr_html_(self) -> str:
-        # An image, which shrinks where the notebook is narrower than the picture: what SVG by itself does not, its notes are cut off.
+        # Embed the SVG as an image, so that it shrinks if the notebook is narrower than the picture.
+        # Inline SVG would not shrink, and its notes would be cut off.
         data = base64.b64encode(self.svg.encode()).decode()
         return f'<img alt="{html.escape(self._words)}" style="max-width: 100%; height: auto" src="data:image/svg+xml;base64,{data}">'
 
@@ -55,7 +56,10 @@ class Drawing:
 
 
 def draw(text: str, count: int) -> Drawing:
-    """Called by Datatype.draw: what cannot be drawn is said at once."""
+    """Implements Datatype.draw.
+
+    The picture is drawn once, so that an error is raised here and not when the picture is shown.
+    """
     drawing = Drawing(text, count)
     str(drawing)
     return drawing

@@ -1,7 +1,8 @@
-//! Memory of Python's objects, without a copy.
+//! Access to the memory of Python's objects without a copy.
 //!
-//! A buffer stays exported, so its memory stays where it is, while a [`Memory`] lives. That no other thread writes to it meanwhile is the
-//! caller's part, as in every call that gives up the interpreter's lock over a buffer; the documentation of each call says so.
+//! While a [`Memory`] exists, the object's buffer stays exported, so its memory does not move.
+//! Calls that use the memory release the interpreter's lock, so the caller must ensure that no
+//! other thread writes to the memory during a call. The documentation of each call says so.
 
 use std::slice;
 
@@ -10,20 +11,23 @@ use pyo3::prelude::*;
 
 use crate::Error;
 
-/// The bytes from the lowest to the highest element of a buffer, gaps between strided elements included.
+/// The bytes from the lowest to the highest element of a buffer, including the gaps between strided
+/// elements.
 pub struct Memory {
     buffer: PyUntypedBuffer,
     name: &'static str,
-    /// From the first element to the lowest byte: not positive.
+    /// Distance in bytes from the first element to the lowest byte; 0 or negative.
     low: isize,
     len: usize,
 }
 
 impl Memory {
-    /// Any buffer, strided ones too.
+    /// Exports the buffer of `object`, which may be strided. `name` is the argument's name in
+    /// errors.
     ///
     /// # Errors
-    /// If the object has no buffer, or one of pointers to pointers.
+    /// If the object has no buffer, the buffer consists of pointers to rows, or its strides do not
+    /// fit in memory.
     pub fn strided(object: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Memory> {
         let buffer = PyUntypedBuffer::get(object)?;
         if buffer.suboffsets().is_some_and(|s| s.iter().any(|&offset| offset >= 0)) {
@@ -42,10 +46,11 @@ impl Memory {
         Ok(Memory { buffer, name, low: if empty { 0 } else { low }, len })
     }
 
-    /// Returns a buffer in one piece, as a packed stream is.
+    /// Exports the buffer of `object`, which must be contiguous, as a packed stream is.
     ///
     /// # Errors
-    /// As [`Memory::strided`]; if it has gaps, or shall be written to and must not.
+    /// As for [`Memory::strided`]; also if the buffer has gaps, or if `write` is true and the
+    /// buffer is read-only.
     pub fn dense(object: &Bound<'_, PyAny>, name: &'static str, write: bool) -> PyResult<Memory> {
         let memory = Memory::strided(object, name)?;
         if !memory.buffer.is_c_contiguous() && !memory.buffer.is_fortran_contiguous() {
@@ -57,7 +62,7 @@ impl Memory {
     /// Returns the memory if it may be written to.
     ///
     /// # Errors
-    /// If it is read-only.
+    /// If the memory is read-only.
     pub fn writable(self) -> PyResult<Memory> {
         if self.buffer.readonly() {
             return Err(Error::new_err(format!("{}: must be writable, and is read-only", self.name)));
@@ -65,54 +70,58 @@ impl Memory {
         Ok(self)
     }
 
-    /// Returns where in the bytes an instance begins that begins `origin` bytes behind the first element.
+    /// Converts `origin`, an offset in bytes from the first element, to an offset from the lowest
+    /// byte.
     ///
     /// # Errors
-    /// If that is in front of them.
+    /// If the result would be negative.
     pub fn origin(&self, origin: i64) -> PyResult<usize> {
         let at = i64::try_from(self.low).ok().and_then(|low| origin.checked_sub(low));
         at.and_then(|at| usize::try_from(at).ok()).ok_or_else(|| {
-            Error::new_err(format!("origin = {origin}: must not lie in front of the memory of {}", self.name))
+            Error::new_err(format!("origin = {origin}: must not lie before the memory of {}", self.name))
         })
     }
 
     fn start(&self) -> *mut u8 {
-        // The lowest element: `low` leads to it from the first one.
+        // The exporter returns the address of the first element, which is not the lowest one if a
+        // stride is negative.
         self.buffer.buf_ptr().cast::<u8>().wrapping_offset(self.low)
     }
 
-    /// Returns the bytes.
+    /// Returns the bytes for reading.
     ///
     /// # Safety
-    /// Nobody writes to them while the slice lives.
+    /// Nothing may write to the bytes while the slice exists.
     pub unsafe fn bytes(&self) -> &[u8] {
         if self.len == 0 {
             return &[];
         }
-        // SAFETY: the exporter vouches for the elements; the gaps between strided ones belong to the same memory, and it stays while
-        // the buffer is exported. The rest is the caller's promise.
+        // SAFETY: the exporter guarantees that the elements are readable, and the gaps between them
+        // belong to the same memory, which stays in place while the buffer is exported. The caller
+        // guarantees that nothing writes to it.
         unsafe { slice::from_raw_parts(self.start(), self.len) }
     }
 
-    /// Returns the bytes, to write to.
+    /// Returns the bytes for writing.
     ///
     /// # Safety
-    /// The buffer is writable, and nobody else touches its bytes while the slice lives.
+    /// The buffer must be writable, and nothing else may access its bytes while the slice exists.
     #[allow(clippy::mut_from_ref, reason = "the memory is the exporter's, not this value's")]
     pub unsafe fn bytes_mut(&self) -> &mut [u8] {
         if self.len == 0 {
             return &mut [];
         }
-        // SAFETY: as above, with the caller's promise.
+        // SAFETY: as in `bytes`; the caller guarantees that the buffer is writable and not used by
+        // others.
         unsafe { slice::from_raw_parts_mut(self.start(), self.len) }
     }
 }
 
-/// That two buffers have no byte in common.
+/// Checks that two buffers have no byte in common.
 ///
 /// # Errors
-/// If they have.
-pub fn apart(a: &Memory, b: &Memory) -> PyResult<()> {
+/// If they overlap.
+pub fn check_disjoint(a: &Memory, b: &Memory) -> PyResult<()> {
     let (a_start, b_start) = (a.start().addr(), b.start().addr());
     if a.len > 0 && b.len > 0 && a_start < b_start + b.len && b_start < a_start + a.len {
         return Err(Error::new_err("source and target: must not overlap"));

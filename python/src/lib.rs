@@ -1,4 +1,4 @@
-//! The Python module: datatypes, commits, and packing over the buffer protocol.
+//! The Python module `ddtc._ddtc`: datatypes, commits, and packing through the buffer protocol.
 #![allow(missing_docs, unreachable_pub, reason = "the interface is Python's: ddtc/__init__.pyi")]
 
 mod buffer;
@@ -15,37 +15,39 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use buffer::{Memory, apart};
+use buffer::{Memory, check_disjoint};
 
 pyo3::create_exception!(
     ddtc,
     Error,
     PyValueError,
-    "What a constructor, a commit or a call refuses: the operation, the argument, its value and the rule."
+    "The reason why a constructor, a commit or a call failed. It names the operation, the argument, its \
+     value and the rule."
 );
 
-fn refused(e: Refusal) -> PyErr {
+fn to_python_error(e: Refusal) -> PyErr {
     Error::new_err(e.to_string())
 }
 
-/// A derived datatype of MPI: immutable, and equal to another one if it was built by the same constructors and arguments.
+/// A derived datatype of MPI. A datatype is immutable. Two datatypes are equal if they were built
+/// by the same constructors with the same arguments.
 #[pyclass(module = "ddtc", frozen)]
 #[derive(Clone)]
 struct Datatype(Tree);
 
-fn made(t: ddtc::Result<Tree>) -> PyResult<Datatype> {
-    t.map(Datatype).map_err(refused)
+fn to_python(t: ddtc::Result<Tree>) -> PyResult<Datatype> {
+    t.map(Datatype).map_err(to_python_error)
 }
 
 #[pymethods]
 impl Datatype {
-    /// A datatype from its text, such as "vector(3, 1, 4, double)".
+    /// Builds a datatype from its text notation, such as "vector(3, 1, 4, double)".
     #[new]
     fn new(text: &str) -> PyResult<Datatype> {
-        made(text.parse())
+        to_python(text.parse())
     }
 
-    /// The named types, by MPI's names without the prefix.
+    /// Returns the named types by their names in MPI, without the prefix "MPI_".
     #[staticmethod]
     fn named_types(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         let all = PyDict::new(py);
@@ -56,49 +58,51 @@ impl Datatype {
         Ok(all)
     }
 
-    /// MPI_Type_contiguous.
+    /// Builds `count` copies of a type, one after the other (MPI_Type_contiguous).
     #[staticmethod]
     fn contiguous(count: i64, oldtype: &Self) -> PyResult<Datatype> {
-        made(Tree::contiguous(count, &oldtype.0))
+        to_python(Tree::contiguous(count, &oldtype.0))
     }
 
-    /// MPI_Type_vector: the stride is in extents of the old type.
+    /// Builds equally spaced blocks (MPI_Type_vector). The stride is in extents of the old type.
     #[staticmethod]
     fn vector(count: i64, blocklength: i64, stride: i64, oldtype: &Self) -> PyResult<Datatype> {
-        made(Tree::vector(count, blocklength, stride, &oldtype.0))
+        to_python(Tree::vector(count, blocklength, stride, &oldtype.0))
     }
 
-    /// MPI_Type_create_hvector: the stride is in bytes.
+    /// Builds equally spaced blocks (MPI_Type_create_hvector). The stride is in bytes.
     #[staticmethod]
     fn hvector(count: i64, blocklength: i64, stride: i64, oldtype: &Self) -> PyResult<Datatype> {
-        made(Tree::hvector(count, blocklength, stride, &oldtype.0))
+        to_python(Tree::hvector(count, blocklength, stride, &oldtype.0))
     }
 
-    /// MPI_Type_indexed: displacements are in extents of the old type.
+    /// Builds blocks of different lengths (MPI_Type_indexed). Displacements are in extents of the
+    /// old type.
     #[staticmethod]
     fn indexed(blocklengths: Vec<i64>, displacements: Vec<i64>, oldtype: &Self) -> PyResult<Datatype> {
-        made(Tree::indexed(&blocklengths, &displacements, &oldtype.0))
+        to_python(Tree::indexed(&blocklengths, &displacements, &oldtype.0))
     }
 
-    /// MPI_Type_create_hindexed: displacements are in bytes.
+    /// Builds blocks of different lengths (MPI_Type_create_hindexed). Displacements are in bytes.
     #[staticmethod]
     fn hindexed(blocklengths: Vec<i64>, displacements: Vec<i64>, oldtype: &Self) -> PyResult<Datatype> {
-        made(Tree::hindexed(&blocklengths, &displacements, &oldtype.0))
+        to_python(Tree::hindexed(&blocklengths, &displacements, &oldtype.0))
     }
 
-    /// MPI_Type_create_indexed_block.
+    /// Builds blocks of one length (MPI_Type_create_indexed_block). Displacements are in extents of
+    /// the old type.
     #[staticmethod]
     fn indexed_block(blocklength: i64, displacements: Vec<i64>, oldtype: &Self) -> PyResult<Datatype> {
-        made(Tree::indexed_block(blocklength, &displacements, &oldtype.0))
+        to_python(Tree::indexed_block(blocklength, &displacements, &oldtype.0))
     }
 
-    /// MPI_Type_create_hindexed_block.
+    /// Builds blocks of one length (MPI_Type_create_hindexed_block). Displacements are in bytes.
     #[staticmethod]
     fn hindexed_block(blocklength: i64, displacements: Vec<i64>, oldtype: &Self) -> PyResult<Datatype> {
-        made(Tree::hindexed_block(blocklength, &displacements, &oldtype.0))
+        to_python(Tree::hindexed_block(blocklength, &displacements, &oldtype.0))
     }
 
-    /// MPI_Type_create_struct: displacements are in bytes.
+    /// Builds blocks of different types (MPI_Type_create_struct). Displacements are in bytes.
     #[staticmethod]
     fn r#struct(
         blocklengths: Vec<i64>,
@@ -106,10 +110,10 @@ impl Datatype {
         types: Vec<PyRef<'_, Datatype>>,
     ) -> PyResult<Datatype> {
         let types: Vec<Tree> = types.iter().map(|t| t.0.clone()).collect();
-        made(Tree::structure(&blocklengths, &displacements, &types))
+        to_python(Tree::structure(&blocklengths, &displacements, &types))
     }
 
-    /// MPI_Type_create_subarray; the order is "C" or "F".
+    /// Builds a part of an array (MPI_Type_create_subarray). The order is "C" or "F".
     #[staticmethod]
     #[pyo3(signature = (sizes, subsizes, starts, oldtype, order = "C"))]
     fn subarray(
@@ -124,69 +128,71 @@ impl Datatype {
             "F" => Order::Fortran,
             other => return Err(Error::new_err(format!("subarray: order = '{other}': must be 'C' or 'F'"))),
         };
-        made(Tree::subarray(&sizes, &subsizes, &starts, order, &oldtype.0))
+        to_python(Tree::subarray(&sizes, &subsizes, &starts, order, &oldtype.0))
     }
 
-    /// MPI_Type_create_resized: lower bound and extent in bytes.
+    /// Builds a type with the same data as `oldtype`, and with the given lower bound and extent in
+    /// bytes (MPI_Type_create_resized).
     #[staticmethod]
     fn resized(lb: i64, extent: i64, oldtype: &Self) -> PyResult<Datatype> {
-        made(Tree::resized(lb, extent, &oldtype.0))
+        to_python(Tree::resized(lb, extent, &oldtype.0))
     }
 
-    /// The datatype that a handle of mpi4py stands for, by its envelope and contents; MPI must be initialized.
+    /// Converts a datatype of mpi4py, from its envelope and contents. MPI must be initialized.
     #[staticmethod]
     fn from_mpi(datatype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
         mpi::decoded(datatype).map(Datatype)
     }
 
-    /// The elements of a NumPy dtype: numbers as MPI's types, records as structures with their padding, strings as bytes.
+    /// Converts a dtype of NumPy: numbers to MPI's types, records to structures with their padding,
+    /// and strings to bytes.
     #[staticmethod]
     fn from_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
-        numpy::of_dtype(dtype).map(Datatype)
+        numpy::from_dtype(dtype).map(Datatype)
     }
 
-    /// One instance of the layout of a strided array, from its first element on.
+    /// Returns the layout of a strided array of NumPy. Displacement 0 is its first element.
     #[staticmethod]
     fn from_array(array: &Bound<'_, PyAny>) -> PyResult<Datatype> {
-        numpy::of_array(array).map(Datatype)
+        numpy::from_array(array).map(Datatype)
     }
 
-    /// Bytes that an instance has when it is packed.
+    /// Number of bytes of a packed instance.
     #[getter]
     fn size(&self) -> i64 {
         self.0.size()
     }
 
-    /// The lower bound in bytes.
+    /// Lower bound in bytes.
     #[getter]
     fn lb(&self) -> i64 {
         self.0.lb()
     }
 
-    /// Bytes from an instance to the next.
+    /// Distance in bytes from an instance to the next.
     #[getter]
     fn extent(&self) -> i64 {
         self.0.extent()
     }
 
-    /// The displacement of the first byte that there is.
+    /// Displacement in bytes of the first byte of data.
     #[getter]
     fn true_lb(&self) -> i64 {
         self.0.true_lb()
     }
 
-    /// Bytes from the first to behind the last that there is.
+    /// Distance in bytes from the first byte of data to the one after the last.
     #[getter]
     fn true_extent(&self) -> i64 {
         self.0.true_extent()
     }
 
-    /// Compiles the datatype, or finds the code of an equal layout.
+    /// Compiles the datatype, or finds code that was compiled for an equal layout.
     fn commit(&self, py: Python<'_>) -> PyResult<Committed> {
-        py.detach(|| ddtc::commit(&self.0)).map(Committed).map_err(refused)
+        py.detach(|| ddtc::commit(&self.0)).map(Committed).map_err(to_python_error)
     }
 
-    /// A picture of the memory of `count` instances.
+    /// Draws the memory of `count` instances.
     #[pyo3(signature = (count = 1))]
     fn draw<'py>(&self, py: Python<'py>, count: u64) -> PyResult<Bound<'py, PyAny>> {
         py.import("ddtc._draw")?.call_method1("draw", (self.0.to_string(), count))
@@ -215,26 +221,29 @@ impl Datatype {
     }
 }
 
-/// A datatype with the code that packs it. Any number of threads may use one.
+/// A committed datatype, which packs and unpacks. Any number of threads may use it at the same
+/// time.
 #[pyclass(module = "ddtc", frozen)]
 struct Committed(Code);
 
 #[pymethods]
 impl Committed {
-    /// Returns the datatype that was committed.
+    /// Datatype that was committed.
     #[getter]
     fn datatype(&self) -> Datatype {
         Datatype(self.0.datatype().clone())
     }
 
-    /// Bytes of `count` packed instances.
+    /// Returns the number of packed bytes of `count` instances.
     #[pyo3(signature = (count = 1))]
     fn packed_size(&self, count: u64) -> PyResult<u64> {
-        self.0.packed_size(count).map_err(refused)
+        self.0.packed_size(count).map_err(to_python_error)
     }
 
-    /// Packs `count` instances of `source`, whose first begins `origin` bytes behind its first element, to the beginning of `target`.
-    /// Returns the bytes written. Other threads of Python run meanwhile, and must not write to the buffers.
+    /// Packs `count` instances from `source` to the beginning of `target`, and returns the number
+    /// of bytes written. Displacement 0 of the first instance is `origin` bytes after the first
+    /// element of `source`. Other threads of Python run during the call. They must not write to
+    /// `source` or access `target`.
     #[pyo3(signature = (source, target, count = 1, origin = 0))]
     fn pack(
         &self,
@@ -245,14 +254,17 @@ impl Committed {
         origin: i64,
     ) -> PyResult<usize> {
         let (source, target) = (Memory::strided(source, "source")?, Memory::dense(target, "target", true)?);
-        apart(&source, &target)?;
+        check_disjoint(&source, &target)?;
         let origin = source.origin(origin)?;
-        // SAFETY: the buffers are exported while these live, the target is writable, and they have no byte in common.
+        // SAFETY: both buffers stay exported while `source` and `target` exist, the target is
+        // writable, and they do not overlap. The documentation forbids other threads to use them
+        // meanwhile.
         let (from, to) = unsafe { (source.bytes(), target.bytes_mut()) };
-        py.detach(|| self.0.pack(from, origin, count, to)).map_err(refused)
+        py.detach(|| self.0.pack(from, origin, count, to)).map_err(to_python_error)
     }
 
-    /// Packs into new bytes.
+    /// Packs `count` instances from `source`, and returns the packed bytes as a new object. The
+    /// arguments and the rules for other threads are those of `pack`.
     #[pyo3(signature = (source, count = 1, origin = 0))]
     fn packed<'py>(
         &self,
@@ -265,14 +277,18 @@ impl Committed {
         let origin = source.origin(origin)?;
         let size = usize::try_from(self.packed_size(count)?)?;
         PyBytes::new_with(py, size, |target| {
-            // SAFETY: the buffer is exported while `source` lives; the target is new.
+            // SAFETY: the buffer stays exported while `source` exists, and the documentation
+            // forbids other threads to write to it meanwhile. Nothing else knows the new target
+            // yet.
             let from = unsafe { source.bytes() };
-            py.detach(|| self.0.pack(from, origin, count, target)).map(drop).map_err(refused)
+            py.detach(|| self.0.pack(from, origin, count, target)).map(drop).map_err(to_python_error)
         })
     }
 
-    /// Unpacks `count` instances from the beginning of `source` to `target`, where the first begins `origin` bytes behind its first
-    /// element. Returns the bytes read. Other threads of Python run meanwhile, and must not touch the buffers.
+    /// Unpacks `count` instances from the beginning of `source` to `target`, and returns the number
+    /// of bytes read. Displacement 0 of the first instance is `origin` bytes after the first
+    /// element of `target`. Other threads of Python run during the call. They must not write to
+    /// `source` or access `target`.
     #[pyo3(signature = (source, target, count = 1, origin = 0))]
     fn unpack(
         &self,
@@ -284,11 +300,13 @@ impl Committed {
     ) -> PyResult<usize> {
         let (source, target) =
             (Memory::dense(source, "source", false)?, Memory::strided(target, "target")?.writable()?);
-        apart(&source, &target)?;
+        check_disjoint(&source, &target)?;
         let origin = target.origin(origin)?;
-        // SAFETY: the buffers are exported while these live, the target is writable, and they have no byte in common.
+        // SAFETY: both buffers stay exported while `source` and `target` exist, the target is
+        // writable, and they do not overlap. The documentation forbids other threads to use them
+        // meanwhile.
         let (from, to) = unsafe { (source.bytes(), target.bytes_mut()) };
-        py.detach(|| self.0.unpack(from, origin, count, to)).map_err(refused)
+        py.detach(|| self.0.unpack(from, origin, count, to)).map_err(to_python_error)
     }
 
     fn __repr__(&self) -> String {

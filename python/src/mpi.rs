@@ -1,4 +1,4 @@
-//! Datatypes of mpi4py, by envelope and contents.
+//! Converts datatypes of mpi4py, by asking mpi4py for their envelopes and contents.
 
 use std::collections::HashMap;
 
@@ -9,22 +9,24 @@ use ddtc::internal::error::{Error, ErrorClass, Result};
 use ddtc::internal::methods::*;
 use pyo3::prelude::*;
 
-use crate::refused;
+use crate::to_python_error;
 
-/// The library behind mpi4py.
-struct Host<'py> {
+/// The module mpi4py as a source of datatypes, with the values of its MPI library's constants.
+struct Mpi4py<'py> {
     named: HashMap<usize, Named>,
     combiners: HashMap<i32, CombinerKind>,
     constants: Constants,
-    /// Error of Python, to be raised again as it was.
+    /// Exception that a call of mpi4py has raised. It is raised again, unchanged, when decoding
+    /// ends.
     error: Option<PyErr>,
     py: Python<'py>,
 }
 
-/// Returns the datatype of a handle.
+/// Converts a datatype of mpi4py.
 ///
 /// # Errors
-/// If the object is no datatype of mpi4py, MPI is not initialized, or the type cannot be decoded.
+/// If the object is not a datatype of mpi4py, MPI is not initialized, or the type cannot be
+/// decoded.
 pub fn decoded(datatype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
     let py = datatype.py();
     let mpi = py.import("mpi4py.MPI")?;
@@ -34,16 +36,19 @@ pub fn decoded(datatype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
             "from_mpi: must be an mpi4py.MPI.Datatype, not {found}"
         )));
     }
+    // Collect the handles of named types, the values of combiners, and the other constants. All of
+    // these depend on the MPI library.
     let number = |name: &str| mpi.getattr(name)?.extract::<i32>();
     let mut named = HashMap::new();
     for &n in Named::ALL {
         let name = n.mpi_name();
-        // Not every version of mpi4py has every name.
+        // Older versions of mpi4py lack some names.
         if let Ok(handle) = mpi.getattr(name.strip_prefix("MPI_").unwrap_or(name)) {
             named.entry(handle.getattr("handle")?.extract()?).or_insert(n);
         }
     }
-    // MPI_DATATYPE_NULL stands for types that the library does not have.
+    // For a named type that the MPI library does not have, mpi4py has the handle of
+    // MPI_DATATYPE_NULL. Remove this handle from the named types.
     named.remove(&mpi.getattr("DATATYPE_NULL")?.getattr("handle")?.extract()?);
     let mut combiners = HashMap::new();
     for kind in CombinerKind::all() {
@@ -60,13 +65,13 @@ pub fn decoded(datatype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
         distribute_dflt_darg: number("DISTRIBUTE_DFLT_DARG")?,
         undefined: number("UNDEFINED")?,
     };
-    let mut host = Host { named, combiners, constants, error: None, py };
-    decode(&mut host, &Handle::new(datatype.clone().unbind()))
-        .map_err(|e| host.error.take().unwrap_or_else(|| refused(e)))
+    let mut mpi4py = Mpi4py { named, combiners, constants, error: None, py };
+    decode(&mut mpi4py, &Handle::new(datatype.clone().unbind()))
+        .map_err(|e| mpi4py.error.take().unwrap_or_else(|| to_python_error(e)))
 }
 
-impl Host<'_> {
-    fn said<T>(&mut self, outcome: PyResult<T>) -> Result<T> {
+impl Mpi4py<'_> {
+    fn keep_error<T>(&mut self, outcome: PyResult<T>) -> Result<T> {
         outcome.map_err(|e| {
             let text = e.to_string();
             self.error = Some(e);
@@ -75,10 +80,10 @@ impl Host<'_> {
     }
 }
 
-/// A handle: mpi4py's object. Cloned without the interpreter's help.
+/// A datatype object of mpi4py. The `Arc` can be cloned without the interpreter's lock.
 type Handle = std::sync::Arc<Py<PyAny>>;
 
-impl Introspect for Host<'_> {
+impl Introspect for Mpi4py<'_> {
     type Handle = Handle;
 
     fn envelope(&mut self, handle: &Handle) -> Result<Envelope> {
@@ -86,7 +91,7 @@ impl Introspect for Host<'_> {
             .bind(self.py)
             .call_method0("Get_envelope")
             .and_then(|e| e.extract::<(i64, i64, i64, i64, i32)>());
-        let (integers, addresses, large_counts, datatypes, combiner) = self.said(found)?;
+        let (integers, addresses, large_counts, datatypes, combiner) = self.keep_error(found)?;
         let Some(&combiner) = self.combiners.get(&combiner) else {
             let rule = "must be a combiner of MPI 5.0";
             return Err(Error::new(ErrorClass::Type, "from_mpi", "combiner", combiner, rule));
@@ -97,14 +102,14 @@ impl Introspect for Host<'_> {
     fn contents(&mut self, handle: &Handle, _envelope: &Envelope) -> Result<Contents<Handle>> {
         let found = handle.bind(self.py).call_method0("Get_contents");
         let found = found.and_then(|c| c.extract::<(Vec<i32>, Vec<i64>, Vec<i64>, Vec<Py<PyAny>>)>());
-        let (integers, addresses, large_counts, datatypes) = self.said(found)?;
+        let (integers, addresses, large_counts, datatypes) = self.keep_error(found)?;
         let datatypes = datatypes.into_iter().map(Handle::new).collect();
         Ok(Contents { integers, addresses, large_counts, datatypes })
     }
 
     fn named(&mut self, handle: &Handle) -> Result<Named> {
         let word = handle.bind(self.py).getattr("handle").and_then(|h| h.extract::<usize>());
-        let word = self.said(word)?;
+        let word = self.keep_error(word)?;
         self.named.get(&word).copied().ok_or_else(|| {
             let rule = "must be a named type that ddtc and mpi4py know";
             Error::new(ErrorClass::Type, "from_mpi", "handle", format!("{word:#x}"), rule)
@@ -113,14 +118,15 @@ impl Introspect for Host<'_> {
 
     fn bounds(&mut self, handle: &Handle) -> Result<Option<(i64, i64)>> {
         let found = handle.bind(self.py).call_method0("Get_extent").and_then(|e| e.extract());
-        self.said(found).map(Some)
+        self.keep_error(found).map(Some)
     }
 
     fn release(&mut self, handle: Handle) {
         let handle = handle.bind(self.py);
         let predefined = handle.getattr("is_predefined").and_then(|p| p.is_truthy()).unwrap_or(true);
         if !predefined {
-            // What cannot be freed is the library's to tell, at its end.
+            // An error is ignored: there is nobody to report it to, and the handle only stays
+            // allocated.
             let _ = handle.call_method0("Free");
         }
     }

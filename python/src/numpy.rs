@@ -1,31 +1,35 @@
-//! Datatypes of NumPy's dtypes and of strided arrays. NumPy itself is not linked: its objects are asked by name.
+//! Converts dtypes and strided arrays of NumPy. This module is not linked with NumPy. It reads the
+//! attributes of NumPy's objects by their names.
 
 use ddtc::internal::datatype::{Datatype, Named};
 use ddtc::internal::methods::*;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::refused;
+use crate::to_python_error;
 
-/// Records within records deeper than this are refused; NumPy's own limit is lower.
-const DEEPEST: usize = 64;
+/// Maximum depth of records within records. NumPy's own limit is lower.
+const MAX_DEPTH: usize = 64;
 
-/// Returns the datatype of a dtype's elements.
+/// Converts a dtype.
 ///
 /// # Errors
-/// If it has Python objects, another byte order than this machine, or no MPI type.
-pub fn of_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
-    // Names of dtypes are as good as dtypes.
+/// If the dtype contains Python objects or other values without an MPI type, or its byte order is
+/// not that of this machine.
+pub fn from_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
+    // Let NumPy convert anything that is not a dtype, such as the name of a dtype.
     let dtype = match dtype.hasattr("itemsize")? && dtype.hasattr("kind")? {
         true => dtype.clone(),
         false => dtype.py().import("numpy")?.call_method1("dtype", (dtype,))?,
     };
-    element(&dtype, DEEPEST)
+    element(&dtype, MAX_DEPTH)
 }
 
 fn element(dtype: &Bound<'_, PyAny>, depth: usize) -> PyResult<Datatype> {
     if depth == 0 {
-        return Err(PyTypeError::new_err(format!("from_dtype: records must not nest deeper than {DEEPEST}")));
+        return Err(PyTypeError::new_err(format!(
+            "from_dtype: records must not nest deeper than {MAX_DEPTH}"
+        )));
     }
     let size: i64 = dtype.getattr("itemsize")?.extract()?;
     let subdtype = dtype.getattr("subdtype")?;
@@ -33,7 +37,7 @@ fn element(dtype: &Bound<'_, PyAny>, depth: usize) -> PyResult<Datatype> {
         let (base, shape): (Bound<'_, PyAny>, Vec<i64>) = subdtype.extract()?;
         let mut t = element(&base, depth - 1)?;
         for &n in shape.iter().rev() {
-            t = Datatype::contiguous(n, &t).map_err(refused)?;
+            t = Datatype::contiguous(n, &t).map_err(to_python_error)?;
         }
         return Ok(t);
     }
@@ -47,9 +51,9 @@ fn element(dtype: &Bound<'_, PyAny>, depth: usize) -> PyResult<Datatype> {
             displacements.push(field.get_item(1)?.extract::<i64>()?);
         }
         let ones = vec![1; types.len()];
-        let record = Datatype::structure(&ones, &displacements, &types).map_err(refused)?;
-        // Padding at the end belongs to the record.
-        return Datatype::resized(0, size, &record).map_err(refused);
+        let record = Datatype::structure(&ones, &displacements, &types).map_err(to_python_error)?;
+        // The extent of a record includes the padding at its end.
+        return Datatype::resized(0, size, &record).map_err(to_python_error);
     }
     if !dtype.getattr("isnative")?.extract::<bool>()? {
         return Err(PyTypeError::new_err(format!(
@@ -73,9 +77,9 @@ fn element(dtype: &Bound<'_, PyAny>, depth: usize) -> PyResult<Datatype> {
         ("c", 8) => Named::CFloatComplex,
         ("c", 16) => Named::CDoubleComplex,
         ("c", 32) => Named::CLongDoubleComplex,
-        // Text, raw bytes, dates and half precision: MPI has no type for them, but their bytes.
+        // MPI has no type for text, raw bytes, dates and half precision, so their bytes are packed.
         ("S" | "U" | "V" | "M" | "m" | "f", _) => {
-            return Datatype::contiguous(size, &Datatype::named(Named::Byte)).map_err(refused);
+            return Datatype::contiguous(size, &Datatype::named(Named::Byte)).map_err(to_python_error);
         }
         _ => {
             let rule = "must be numbers, text, dates, raw bytes or records of these: objects of Python are addresses";
@@ -85,11 +89,11 @@ fn element(dtype: &Bound<'_, PyAny>, depth: usize) -> PyResult<Datatype> {
     Ok(Datatype::named(named))
 }
 
-/// One instance of an array's layout, from its first element on.
+/// Returns the layout of an array. Displacement 0 is the first element of the array.
 ///
 /// # Errors
-/// If it is no array with a shape, strides and a dtype; as [`of_dtype`].
-pub fn of_array(array: &Bound<'_, PyAny>) -> PyResult<Datatype> {
+/// As for [`from_dtype`]; also if the object has no shape, strides or dtype.
+pub fn from_array(array: &Bound<'_, PyAny>) -> PyResult<Datatype> {
     let part = |name: &str| {
         array.getattr(name).map_err(|_| {
             PyTypeError::new_err(format!(
@@ -98,10 +102,11 @@ pub fn of_array(array: &Bound<'_, PyAny>) -> PyResult<Datatype> {
         })
     };
     let (shape, strides): (Vec<i64>, Vec<i64>) = (part("shape")?.extract()?, part("strides")?.extract()?);
-    let mut t = of_dtype(&part("dtype")?)?;
-    // The last dimension is the innermost of the packed stream.
+    let mut t = from_dtype(&part("dtype")?)?;
+    // In the packed stream the index of the last dimension varies fastest, so this dimension is the
+    // innermost constructor.
     for (&n, &stride) in shape.iter().zip(&strides).rev() {
-        t = Datatype::hvector(n, 1, stride, &t).map_err(refused)?;
+        t = Datatype::hvector(n, 1, stride, &t).map_err(to_python_error)?;
     }
     Ok(t)
 }

@@ -21,8 +21,9 @@ use crate::nest::{Leaf, Value};
 /// first-level cache between the two steps.
 const BUFFER: u64 = 16 << 10;
 
-/// The copy from instances of one datatype to instances of another in one pass, from [`Committed::direct`]. Cloning shares it; it keeps both
-/// datatypes and its code alive.
+/// A copy from instances of one datatype to instances of another without a packed buffer, made by
+/// [`Committed::direct`] or [`Committed::direct_reduce`]. Clones share it, and keep both datatypes
+/// and its code alive.
 ///
 /// ```
 /// use ddtc::Datatype;
@@ -63,9 +64,12 @@ impl fmt::Debug for LayoutCopy {
 }
 
 impl Committed {
-    /// Returns the copy from instances of this datatype to instances of `to`: the bytes end where packing and unpacking them would put them.
+    /// Returns a [`LayoutCopy`] that copies instances of this datatype to instances of `to`. The
+    /// bytes end up where packing them by this datatype and unpacking them by `to` would put them.
     ///
-    /// Known to the cache of this datatype's engine, which keeps neither layout for it. Nothing of this is paid by who does not ask.
+    /// The cache of this datatype's engine finds the copy again if it is asked for once more, but
+    /// does not keep either layout alive for it. A program that makes no such copies has no cost
+    /// from them.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -80,14 +84,15 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// Class `NoMem`.
+    /// Class `NoMem` if there is not enough memory.
     pub fn direct(&self, to: &Committed) -> Result<LayoutCopy> {
         let way = Way::Copied(self.0.engine.joint([&self.0.layout, &to.0.layout])?);
         Ok(self.direct_by(to, way))
     }
 
-    /// Returns the combination of instances of this datatype with instances of `to`, where the results go: `target = op(source, target)` for every value,
-    /// in the order of the type map (MPI 5.0, 6.9.5).
+    /// Returns a [`LayoutCopy`] that combines instances of this datatype with instances of `to`, and
+    /// writes the results to the latter: `target = op(source, target)` for each value, in the order
+    /// of the type map (MPI 5.0, 6.9.5).
     ///
     /// ```
     /// use ddtc::{Datatype, Op};
@@ -102,7 +107,8 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// As [`Committed::direct`]; class `Op` for the first element that `op` is not defined for.
+    /// As for [`Committed::direct`]; also class `Op`, with the first element for which `op` is not
+    /// defined.
     pub fn direct_reduce(&self, to: &Committed, op: Op) -> Result<LayoutCopy> {
         let applied = to.for_operation(Operation::Reduce(op))?;
         let from = self.0.engine.values(self.datatype(), Operation::Reduce(op))?;
@@ -193,10 +199,12 @@ impl LayoutCopy {
         }
     }
 
-    /// Copies `from_count` instances at `src` to instances at `dst`, of which there are `to_count`, or combines them; returns the bytes of the stream. Addresses are
-    /// those of calls of MPI: displacement 0 of instance 0.
+    /// Copies `from_count` instances at `src` to the `to_count` instances at `dst`, or combines the
+    /// values of both. Returns the number of packed bytes of the source. Both addresses are those
+    /// of displacement 0 of the first instance, as in MPI.
     ///
-    /// Where the memories overlap, all is read before anything is written, through a buffer as long as the message.
+    /// If the two memory areas overlap, everything is read into a buffer as long as the message
+    /// before anything is written.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -212,13 +220,16 @@ impl LayoutCopy {
     /// ```
     ///
     /// # Errors
-    /// Class `Count` or `Truncate` for counts: the target must have room for all instances of the source. Class `Type` for the first element whose basic
-    /// type is another on the other side; `MPI_BYTE` and `MPI_PACKED` match any. Class `NoMem` where overlapping memories need a buffer that is not to be
-    /// had. Nothing is written then.
+    /// Class `Count` if a count is too large, and `Truncate` if the target has no room for all
+    /// instances of the source. Class `Type`, with the first element whose basic type differs on
+    /// the other side; `MPI_BYTE` and `MPI_PACKED` match any type. Class `NoMem` if there is no
+    /// memory for the buffer that overlapping areas need. Nothing is written then.
     ///
     /// # Safety
-    /// The mapped bytes of all instances at `src` must be readable, those of the elements at `dst` that are filled writable; nobody may write the
-    /// ones or touch the others during the call.
+    /// All bytes that the instances at `src` contain must be readable, and the bytes of the
+    /// elements at `dst` that receive data must be writable. If values are combined, these bytes of
+    /// the target must be readable, too. During the call, nothing else may write to the source or
+    /// access these bytes of the target.
     pub unsafe fn copy_raw(
         &self,
         src: *const u8,
@@ -338,8 +349,9 @@ impl LayoutCopy {
         }
     }
 
-    /// Copies `from_count` instances in `src` to instances in `dst`, of which there are `to_count`. Each buffer comes with its origin, the
-    /// index of displacement 0 of instance 0. Returns the number of bytes that were copied.
+    /// Copies `from_count` instances in `src` to the `to_count` instances in `dst`. Each buffer is
+    /// followed by its origin, the index of displacement 0 of the first instance. Returns the
+    /// number of bytes that were copied.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -354,7 +366,8 @@ impl LayoutCopy {
     /// ```
     ///
     /// # Errors
-    /// As [`LayoutCopy::copy_raw`]; class `Buffer` where an instance leaves its slice.
+    /// As for [`LayoutCopy::copy_raw`]; also class `Buffer` if an instance has bytes outside of its
+    /// slice.
     pub fn copy(
         &self,
         src: &[u8],

@@ -20,7 +20,8 @@ use crate::layout::{CompiledLayout, PlacedLayout, Tier};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal, Value};
 
-/// A committed datatype under an [`Operation`] on its values, from [`Committed::for_operation`]. Cloning shares it; it keeps its code alive.
+/// A committed datatype that applies an [`Operation`] to its values, made by
+/// [`Committed::for_operation`]. Clones share it and keep its code alive.
 ///
 /// ```
 /// use ddtc::{Datatype, Operation};
@@ -51,7 +52,9 @@ impl fmt::Debug for CommittedOperation {
 }
 
 impl Committed {
-    /// Returns the handle that packs and unpacks under `operation`. The operation of bytes is this type's own and has no such handle.
+    /// Returns the datatype in a form that applies `operation` to each value while it packs and
+    /// unpacks. There is no such form for [`Operation::Bytes`], because the methods of
+    /// [`Committed`] move bytes unchanged.
     ///
     /// ```
     /// use ddtc::{Datatype, Op, Operation};
@@ -65,7 +68,10 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// A packed size beyond 63 bits; class `Arg` for the operation of bytes.
+    /// Class `Arg` for [`Operation::Bytes`]. Class `Op`, with the first element for which a
+    /// reduction is not defined. Class `ValueTooLarge` if the size of the datatype is more than
+    /// half of [`i64::MAX`]: its size in external32 might not fit in 63 bits, but the limit is the
+    /// same for every operation. Class `NoMem` if there is not enough memory.
     pub fn for_operation(&self, operation: Operation) -> Result<CommittedOperation> {
         if operation == Operation::Bytes {
             let rule = "a committed datatype moves bytes itself";
@@ -105,7 +111,7 @@ impl CommittedOperation {
         self.0.committed.datatype()
     }
 
-    /// Returns the operation on its values.
+    /// Returns the operation that is applied to the values.
     ///
     /// ```
     /// use ddtc::{Datatype, Operation};
@@ -156,7 +162,7 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// When that overflows 63 bits.
+    /// If the number does not fit in 63 bits.
     pub fn packed_size(&self, count: u64) -> Result<u64> {
         let bytes = u128::from(count) * self.nest().size() as u128;
         u64::try_from(bytes).ok().filter(|&b| b <= i64::MAX as u64).ok_or_else(|| {
@@ -165,7 +171,8 @@ impl CommittedOperation {
         })
     }
 
-    /// Packs `count` instances from `user` to `packed`; `user` is the buffer address as MPI means it.
+    /// Packs `count` instances from `user` to `packed`. The pointer `user` is the address of
+    /// displacement 0 of the first instance, as in MPI.
     ///
     /// ```
     /// use ddtc::{Datatype, Operation};
@@ -180,10 +187,13 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// Class `Conversion` for the first value that does not fit, named by its number among the basic elements: those before it are packed.
+    /// Class `Conversion`, with the index of the first basic element whose value does not fit. The
+    /// elements before it have been packed. Class `Op` for a reduction, which can only be unpacked,
+    /// and class `Count` if the packed size of all instances does not fit in 63 bits; nothing is
+    /// written then.
     ///
     /// # Safety
-    /// As [`Committed::pack_raw`], with [`CommittedOperation::packed_size`] bytes at `packed`.
+    /// As for [`Committed::pack_raw`], with [`CommittedOperation::packed_size`] bytes at `packed`.
     pub unsafe fn pack_raw(&self, user: *const u8, count: u64, packed: *mut u8) -> Result<()> {
         // SAFETY: the caller has promised what the calls in this block require.
         unsafe {
@@ -206,10 +216,12 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// As [`CommittedOperation::pack_raw`]: those before it are unpacked.
+    /// As for [`CommittedOperation::pack_raw`], except that a reduction can be unpacked. The
+    /// elements before the one that does not fit have been unpacked.
     ///
     /// # Safety
-    /// As [`CommittedOperation::pack_raw`], with reading and writing exchanged.
+    /// As for [`CommittedOperation::pack_raw`], with reading and writing exchanged. A reduction
+    /// also reads the values of the instances, so these must be readable, too.
     pub unsafe fn unpack_raw(&self, packed: *const u8, count: u64, user: *mut u8) -> Result<()> {
         // SAFETY: the caller has promised what the calls in this block require.
         unsafe {
@@ -289,8 +301,9 @@ impl CommittedOperation {
         unsafe { self.0.compare(&Call { direction, user, packed, count, range }, done) }
     }
 
-    /// Packs `count` instances from `src` into `dst`; `origin` is the index in `src` of displacement 0 of instance 0. Returns the bytes
-    /// written: [`CommittedOperation::packed_size`].
+    /// Packs `count` instances from `src` into `dst`. The argument `origin` is the index in `src`
+    /// of displacement 0 of the first instance. Returns the number of bytes written, which is
+    /// [`CommittedOperation::packed_size`].
     ///
     /// ```
     /// use ddtc::{Datatype, Operation};
@@ -305,7 +318,8 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// As [`Committed::pack`], with nothing written; as [`CommittedOperation::pack_raw`].
+    /// As for [`Committed::pack`], in which case nothing is written; also as for
+    /// [`CommittedOperation::pack_raw`].
     pub fn pack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole(("src", src.len()), origin, count, ("dst", dst.len()))?;
         // SAFETY: `whole` has checked that all instances lie inside `src` and the packed bytes
@@ -314,7 +328,8 @@ impl CommittedOperation {
         Ok(n)
     }
 
-    /// Unpacks `count` instances from `src` into `dst`. Returns the bytes read.
+    /// Unpacks `count` instances from `src` into `dst`. The argument `origin` is the index in `dst`
+    /// of displacement 0 of the first instance. Returns the number of bytes read.
     ///
     /// ```
     /// use ddtc::{Datatype, Operation};
@@ -328,7 +343,7 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// As [`CommittedOperation::pack`].
+    /// As for [`CommittedOperation::pack`].
     pub fn unpack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole(("dst", dst.len()), origin, count, ("src", src.len()))?;
         // SAFETY: `whole` has checked that all instances lie inside `dst` and the packed bytes
@@ -337,8 +352,9 @@ impl CommittedOperation {
         Ok(n)
     }
 
-    /// Packs bytes `offset ..` of the packed stream of `count` instances into `dst`, as many whole values as fit it or are left. Returns the
-    /// bytes written, which are fewer than fit where a value would be cut.
+    /// Packs a part of the packed stream of `count` instances into `dst`. The part begins with byte
+    /// `offset` of the stream, and has as many whole values as fit in `dst`. Returns the number of
+    /// bytes written, which may be less than the length of `dst`.
     ///
     /// ```
     /// use ddtc::{Datatype, Operation};
@@ -354,7 +370,8 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// As [`CommittedOperation::pack`]; `offset` must lie between two values of the stream, or at an end of it.
+    /// As for [`CommittedOperation::pack`]; also if `offset` is neither between two values of the
+    /// stream nor at one of its ends.
     pub fn pack_range(
         &self,
         src: &[u8],
@@ -373,7 +390,9 @@ impl CommittedOperation {
         Ok(n)
     }
 
-    /// Unpacks `src` as bytes `offset ..` of the packed stream of `count` instances into `dst`, whole values only. Returns the bytes read.
+    /// Unpacks `src` into `dst`. The bytes in `src` are the part of the packed stream of `count`
+    /// instances that begins with byte `offset`. Only whole values are unpacked. Returns the number
+    /// of bytes read.
     ///
     /// ```
     /// use ddtc::{Datatype, Operation};
@@ -387,7 +406,7 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// As [`CommittedOperation::pack_range`].
+    /// As for [`CommittedOperation::pack_range`].
     pub fn unpack_range(
         &self,
         src: &[u8],

@@ -65,9 +65,11 @@ impl Committed {
         }
     }
 
-    /// Packs bytes `offset ..` of the packed stream of `count` instances into `dst`, as many as fit it or are left.
+    /// Packs a part of the packed stream of `count` instances into `dst`. The part begins with byte
+    /// `offset` of the stream, and is as long as `dst` or ends with the stream.
     ///
-    /// Ranges may start and end inside an element and be taken in any order, from any thread. Returns the bytes written.
+    /// A part may begin and end inside an element. Parts may be packed in any order and from any
+    /// thread. Returns the number of bytes written.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -84,7 +86,7 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// As [`Committed::pack`] for `src`; `offset` must not lie past the end of the stream.
+    /// As for [`Committed::pack`] concerning `src`; also if `offset` is past the end of the stream.
     pub fn pack_range(
         &self,
         src: &[u8],
@@ -104,7 +106,8 @@ impl Committed {
         Ok(n)
     }
 
-    /// Unpacks `src` as bytes `offset ..` of the packed stream of `count` instances into `dst`. Returns the bytes read.
+    /// Unpacks `src` into `dst`. The bytes in `src` are the part of the packed stream of `count`
+    /// instances that begins with byte `offset`. Returns the number of bytes read.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -118,7 +121,7 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// As [`Committed::pack_range`].
+    /// As for [`Committed::pack_range`], with `src` and `dst` exchanged.
     pub fn unpack_range(
         &self,
         src: &[u8],

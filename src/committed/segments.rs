@@ -5,10 +5,12 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::segments::Segments;
 
 impl Committed {
-    /// Returns the contiguous pieces of user memory that `count` instances consist of, in the order in which they are packed; nothing is listed yet.
+    /// Returns the contiguous pieces of user memory that `count` instances consist of, in the order
+    /// in which they are packed. The result lists them only when its methods are called.
     ///
-    /// Offsets are from displacement 0 of instance 0, or addresses with [`Segments::based`]. The first question about a layout costs O(nodes + rows), any
-    /// other O(depth + log rows).
+    /// Positions are relative to displacement 0 of the first instance; with [`Segments::based`]
+    /// they are addresses. The first query of a layout costs O(nodes + rows), where nodes and rows
+    /// are those of its loop nest and tables; any later query costs O(depth + log rows).
     ///
     /// ```
     /// use ddtc::{Datatype, Segment};
@@ -33,7 +35,8 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// Class `Count` if the packed bytes do not fit 63 bits, `ValueTooLarge` if a displacement does not fit 64, `NoMem`.
+    /// Class `Count` if the packed bytes do not fit in 63 bits, `ValueTooLarge` if a displacement
+    /// does not fit in 64, and `NoMem` if there is not enough memory.
     pub fn segments(&self, count: u64) -> Result<Segments<'_>> {
         let runs = self.0.engine.runs(&self.0.layout)?;
         let segments = Segments::new(self.nest(), runs, count, self.0.origin as i64)?;

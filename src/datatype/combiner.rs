@@ -14,7 +14,8 @@ use std::sync::Arc;
 use super::Datatype;
 use super::named::Named;
 
-/// Storage order of a multi-dimensional array, an argument of [`Datatype::subarray`] and [`Datatype::darray`]. MPI has these two.
+/// Storage order of a multi-dimensional array, an argument of [`Datatype::subarray`] and
+/// [`Datatype::darray`]. MPI has only these two orders.
 ///
 /// ```
 /// use ddtc::{Datatype, Order};
@@ -33,7 +34,8 @@ pub enum Order {
     Fortran,
 }
 
-/// Distribution of one dimension over the process grid, an argument of [`Datatype::darray`]. MPI has these three.
+/// Distribution of one dimension of an array over the process grid, an argument of
+/// [`Datatype::darray`]. MPI has only these distributions.
 ///
 /// ```
 /// use ddtc::{Datatype, Distribution, Order};
@@ -45,11 +47,11 @@ pub enum Order {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Distribution {
-    /// One block per process.
+    /// Each process has one block of consecutive elements.
     Block,
-    /// Blocks dealt out in turn.
+    /// Blocks are assigned to the processes in turn.
     Cyclic,
-    /// Not distributed.
+    /// The dimension is not distributed.
     None,
 }
 

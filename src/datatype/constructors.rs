@@ -25,7 +25,8 @@ impl Datatype {
     /// ```
     ///
     /// # Errors
-    /// Names the constructor, the argument, its value and the rule. The size and all displacements must fit 64 bits.
+    /// If an argument breaks a rule of MPI, or if the size or a displacement would not fit in 64
+    /// bits. The error names the constructor, the argument, its value and the rule.
     pub fn contiguous(count: i64, oldtype: &Datatype) -> Result<Datatype> {
         Datatype::new(Combiner::Contiguous { count, oldtype: oldtype.clone() })
     }
@@ -42,7 +43,7 @@ impl Datatype {
     /// ```
     ///
     /// # Errors
-    /// As [`Datatype::contiguous`].
+    /// As for [`Datatype::contiguous`].
     pub fn vector(count: i64, blocklength: i64, stride: i64, oldtype: &Datatype) -> Result<Datatype> {
         Datatype::new(Combiner::Vector { count, blocklength, stride, oldtype: oldtype.clone() })
     }
@@ -60,7 +61,7 @@ impl Datatype {
     /// ```
     ///
     /// # Errors
-    /// As [`Datatype::contiguous`].
+    /// As for [`Datatype::contiguous`].
     pub fn hvector(count: i64, blocklength: i64, stride: i64, oldtype: &Datatype) -> Result<Datatype> {
         Datatype::new(Combiner::Hvector {
             count,
@@ -83,7 +84,7 @@ impl Datatype {
     /// ```
     ///
     /// # Errors
-    /// As [`Datatype::contiguous`]; both arrays must have one length.
+    /// As for [`Datatype::contiguous`]; also if the slices differ in length.
     pub fn indexed(blocklengths: &[i64], displacements: &[i64], oldtype: &Datatype) -> Result<Datatype> {
         Datatype::new(Combiner::Indexed {
             blocklengths: blocklengths.into(),
@@ -104,7 +105,7 @@ impl Datatype {
     /// ```
     ///
     /// # Errors
-    /// As [`Datatype::contiguous`]; both arrays must have one length.
+    /// As for [`Datatype::contiguous`]; also if the slices differ in length.
     pub fn hindexed(blocklengths: &[i64], displacements: &[i64], oldtype: &Datatype) -> Result<Datatype> {
         Datatype::new(Combiner::Hindexed {
             blocklengths: blocklengths.into(),
@@ -126,7 +127,7 @@ impl Datatype {
     /// ```
     ///
     /// # Errors
-    /// As [`Datatype::contiguous`].
+    /// As for [`Datatype::contiguous`].
     pub fn indexed_block(blocklength: i64, displacements: &[i64], oldtype: &Datatype) -> Result<Datatype> {
         let displacements = displacements.into();
         Datatype::new(Combiner::IndexedBlock { blocklength, displacements, oldtype: oldtype.clone() })
@@ -143,7 +144,7 @@ impl Datatype {
     /// ```
     ///
     /// # Errors
-    /// As [`Datatype::contiguous`].
+    /// As for [`Datatype::contiguous`].
     pub fn hindexed_block(blocklength: i64, displacements: &[i64], oldtype: &Datatype) -> Result<Datatype> {
         let displacements = displacements.into();
         Datatype::new(Combiner::HindexedBlock { blocklength, displacements, oldtype: oldtype.clone() })
@@ -174,7 +175,7 @@ impl Datatype {
     /// ```
     ///
     /// # Errors
-    /// As [`Datatype::contiguous`]; all arrays must have one length.
+    /// As for [`Datatype::contiguous`]; also if the slices differ in length.
     pub fn structure(blocklengths: &[i64], displacements: &[i64], types: &[Datatype]) -> Result<Datatype> {
         Datatype::new(Combiner::Struct {
             blocklengths: blocklengths.into(),
@@ -184,8 +185,9 @@ impl Datatype {
         })
     }
 
-    /// Returns the box of `subsizes` elements at `starts` in an array of `sizes` elements (`MPI_Type_create_subarray`). Its extent is
-    /// that of the whole array.
+    /// Returns the part of an array of `sizes` elements that begins at `starts` and has `subsizes`
+    /// elements in each dimension (`MPI_Type_create_subarray`). Its extent is that of the whole
+    /// array.
     ///
     /// ```
     /// use ddtc::{Datatype, Order};
@@ -197,7 +199,8 @@ impl Datatype {
     /// ```
     ///
     /// # Errors
-    /// As [`Datatype::contiguous`]; the arrays must have one length and the box lie inside the array.
+    /// As for [`Datatype::contiguous`]; also if the slices differ in length, or the part does not
+    /// lie inside the array.
     pub fn subarray(
         sizes: &[i64],
         subsizes: &[i64],
@@ -214,10 +217,12 @@ impl Datatype {
         })
     }
 
-    /// Returns what process `rank` of `size` owns of an array of `gsizes` elements (`MPI_Type_create_darray`).
+    /// Returns the part that process `rank` of `size` owns of a distributed array of `gsizes`
+    /// elements (`MPI_Type_create_darray`).
     ///
-    /// Dimension `i` is distributed by `distribs[i]` over `psizes[i]` processes; the processes form a grid in row-major order. The argument
-    /// `dargs[i]` is the block size, or `None` for the default (`MPI_DISTRIBUTE_DFLT_DARG`).
+    /// Dimension `i` is distributed over `psizes[i]` processes as `distribs[i]` says. The processes
+    /// form a grid in row-major order. The argument `dargs[i]` is the block size, or `None` for the
+    /// default (`MPI_DISTRIBUTE_DFLT_DARG`).
     ///
     /// ```
     /// use ddtc::{Datatype, Distribution, Order};
@@ -229,7 +234,8 @@ impl Datatype {
     /// ```
     ///
     /// # Errors
-    /// As [`Datatype::contiguous`]; the arrays must have one length, the grid `size` processes, and blocks must cover the dimension.
+    /// As for [`Datatype::contiguous`]; also if the slices differ in length, the grid does not have
+    /// `size` processes, or the blocks do not cover a dimension.
     #[allow(clippy::too_many_arguments, reason = "MPI's own argument list")]
     pub fn darray(
         size: i64,
@@ -253,7 +259,8 @@ impl Datatype {
         })
     }
 
-    /// Returns the same type map with lower bound `lb` and upper bound `lb + extent`, in bytes (`MPI_Type_create_resized`).
+    /// Returns a datatype with the same type map, the lower bound `lb` and the upper bound `lb +
+    /// extent`, in bytes (`MPI_Type_create_resized`).
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -266,7 +273,7 @@ impl Datatype {
     /// ```
     ///
     /// # Errors
-    /// As [`Datatype::contiguous`].
+    /// As for [`Datatype::contiguous`].
     pub fn resized(lb: i64, extent: i64, oldtype: &Datatype) -> Result<Datatype> {
         Datatype::new(Combiner::Resized { lb, extent, oldtype: oldtype.clone() })
     }

@@ -95,8 +95,10 @@ impl Hash128 {
 
 /// An MPI datatype: a list of basic types with their displacements in bytes, and bounds.
 ///
-/// A datatype is built from basic types ([`Datatype::of`]) by the constructors of MPI, or read from its text. It is immutable, and cloning
-/// shares it. Two are equal if they were built by the same calls, whatever these mean.
+/// A datatype is built from basic types ([`Datatype::of`]) by the constructors of MPI, or read from
+/// its text. It is immutable, and clones share it. Two datatypes are equal if they were built by
+/// the same calls; datatypes that were built differently are not equal, even if they describe the
+/// same bytes.
 ///
 /// The text notation has MPI's names in lower case: those of named types without `MPI_`, and those
 /// of constructors as in `MPI_COMBINER_VECTOR`, without `MPI_COMBINER_`. The constructor `bounds`
@@ -191,7 +193,7 @@ impl Datatype {
         })))
     }
 
-    /// Returns a duplicate, a new node with the same type map (`MPI_Type_dup`).
+    /// Returns a duplicate, which is a new datatype with the same type map (`MPI_Type_dup`).
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -358,7 +360,8 @@ impl Datatype {
         self.0.layout.ub
     }
 
-    /// Returns the upper minus the lower bound: the distance in bytes between neighbours in an array of the type.
+    /// Returns the upper bound minus the lower bound, which is the distance in bytes between
+    /// neighbours in an array of the type.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -372,7 +375,7 @@ impl Datatype {
         self.0.layout.extent()
     }
 
-    /// Returns the displacement in bytes of the first byte of data, or 0 where there is none.
+    /// Returns the displacement in bytes of the first byte of data, or 0 if there is none.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -387,7 +390,7 @@ impl Datatype {
         self.0.layout.true_lb
     }
 
-    /// Returns the displacement in bytes after the last byte of data, or 0 where there is none.
+    /// Returns the displacement after the last byte of data, in bytes, or 0 if there is none.
     ///
     /// ```
     /// use ddtc::Datatype;

@@ -21,7 +21,7 @@ mod sealed {
 /// | `f32`, `f64` | `MPI_FLOAT`, `MPI_DOUBLE` |
 /// | `bool` | `MPI_C_BOOL` |
 ///
-/// The other basic types are read from their names, as in `"byte".parse::<Datatype>()`.
+/// For other basic types, parse their names, as in `"byte".parse::<Datatype>()`.
 ///
 /// ```
 /// use ddtc::Datatype;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::error::{Error, ErrorClass, Result};
 use crate::target::Level;
 
-/// Time at which datatypes are compiled.
+/// When datatypes are compiled, if at all.
 ///
 /// ```
 /// use ddtc::{Config, Mode};
@@ -19,13 +19,17 @@ use crate::target::Level;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
-    /// Nothing is prepared: each call goes by the definition of the type map. For programs that switch ddtc off, and to find faults.
+    /// Nothing is compiled, and each pack and unpack follows the type map. A commit prepares and
+    /// caches the layout nevertheless. This mode serves to switch ddtc off and to find faults.
     Off,
     /// Layouts are interpreted; nothing is ever compiled.
     Interpret,
-    /// A layout is interpreted until one direction has moved [`Config::lazy_threshold`] bytes. The call that reaches this number compiles it.
+    /// A layout is interpreted until one direction has moved [`Config::lazy_threshold`] bytes. The
+    /// call that reaches this number compiles it. Bytes of layouts that differ only in distances of
+    /// 64 KiB or more are counted together.
     Lazy,
-    /// Packing is compiled at commit, unpacking at its first use or at commit too ([`Config::both_directions`]).
+    /// Packing is compiled at commit. Unpacking is compiled at its first use, or at commit, too,
+    /// with [`Config::both_directions`].
     Commit,
 }
 
@@ -60,7 +64,8 @@ impl FromStr for Mode {
     }
 }
 
-/// Configuration of an [`Engine`](super::Engine), and its own builder: each method sets one value and returns the configuration.
+/// Configuration of an [`Engine`](super::Engine). It is its own builder: each method sets one value
+/// and returns the configuration.
 ///
 /// ```
 /// use ddtc::{Config, Datatype, Engine, Mode};
@@ -139,7 +144,9 @@ setters! {
     /// ```
     both_directions: bool;
 
-    /// Sets the number of bytes that one direction of a layout moves in [`Mode::Lazy`] before it is compiled; the default is 80 KiB.
+    /// Sets the number of bytes that one direction of a layout has to move in [`Mode::Lazy`] before
+    /// it is compiled; the default is 80 KiB. Layouts that differ only in distances of 64 KiB or
+    /// more are counted together.
     ///
     /// ```
     /// use ddtc::{Config, Mode};
@@ -148,45 +155,53 @@ setters! {
     /// ```
     lazy_threshold: u64;
 
-    /// Sets the number of bytes of compiled layouts that the cache keeps beyond those that committed datatypes hold; the default is 64 MiB.
+    /// Sets the number of bytes above which the cache drops layouts; the default is 64 MiB. All
+    /// layouts in the cache count, those of committed datatypes included, but only layouts that no
+    /// committed datatype uses are dropped: the least recently used first, until at most three
+    /// quarters of this number are in use.
     ///
     /// ```
     /// let config = ddtc::Config::default().cache_bytes(8 << 20);
     /// ```
     cache_bytes: usize;
 
-    /// Sets the maximum number of bytes of executable memory; the default is 256 MiB. A datatype whose code finds no room is interpreted.
+    /// Sets the maximum number of bytes of executable memory; the default is 256 MiB. A datatype
+    /// whose code does not fit is interpreted.
     ///
     /// ```
     /// let config = ddtc::Config::default().arena_bytes(16 << 20);
     /// ```
     arena_bytes: usize;
 
-    /// Sets the number of threads for one pack or unpack of at least [`Config::parallel_bytes`] bytes. With 1, the default, no call starts
-    /// a thread.
+    /// Sets the number of threads for one pack or unpack of at least [`Config::parallel_bytes`]
+    /// bytes. With 1, the default, no call starts a thread.
     ///
     /// ```
     /// let config = ddtc::Config::default().threads(4).parallel_bytes(64 << 20);
     /// ```
     threads: usize;
 
-    /// Sets the number of packed bytes from which a call is split over threads; the default is 32 MiB.
+    /// Sets the number of packed bytes from which on a call is split over threads; the default is
+    /// 32 MiB.
     ///
     /// ```
     /// let config = ddtc::Config::default().threads(4).parallel_bytes(64 << 20);
     /// ```
     parallel_bytes: u64;
 
-    /// Sets the number of packed bytes from which packing writes past the caches; with [`u64::MAX`], the default, it never does. This pays
-    /// where the packed bytes are more than the last-level cache holds and nobody on this machine reads them soon.
+    /// Sets the number of packed bytes from which on packing uses stores that bypass the caches;
+    /// with [`u64::MAX`], the default, it never does. Such stores are faster if the packed bytes do
+    /// not fit in the last-level cache and nothing on this machine reads them soon.
     ///
     /// ```
     /// let config = ddtc::Config::default().stream_bytes(256 << 20);
     /// ```
     stream_bytes: u64;
 
-    /// Sets whether every pack, unpack and range is compared with the definition of the type map, and every stage of compilation verified.
-    /// Only the bytes that the call maps are compared, not those around them. A difference is counted, logged and put right.
+    /// Sets whether the result of every stage of compilation is verified, and every pack, unpack
+    /// and range compared with what the type map defines. The comparison covers the bytes of the
+    /// type map, not those between them. Reductions are not compared. A difference is counted,
+    /// logged and corrected.
     ///
     /// ```
     /// let config = ddtc::Config::default().check(true);

@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-/// Combines an element with one from elsewhere: `user = op(packed, user)`, as `inoutvec[i] = invec[i] op inoutvec[i]` (6.9.5).
+/// One of MPI's predefined reduction operations. It combines a packed element with the user's:
+/// `user = op(packed, user)`, which is `inoutvec[i] = invec[i] op inoutvec[i]` in MPI 5.0, 6.9.5.
 ///
 /// ```
 /// use ddtc::{Datatype, Op, Operation};
@@ -18,13 +19,14 @@ use std::fmt;
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Op {
-    /// Sum; integers wrap.
+    /// Sum; integers wrap around.
     Sum,
-    /// Product; integers wrap.
+    /// Product; integers wrap around.
     Prod,
-    /// The lesser one; the user's where neither is less, so where one is no number.
+    /// The smaller value. If neither is smaller, for example because one is a NaN, the user's
+    /// value.
     Min,
-    /// The greater one, in the same way.
+    /// The larger value. If neither is larger, for example because one is a NaN, the user's value.
     Max,
     /// Bitwise and.
     Band,
@@ -32,19 +34,19 @@ pub enum Op {
     Bor,
     /// Bitwise exclusive or.
     Bxor,
-    /// Logical and: 1 where both are not 0, else 0.
+    /// Logical and: 1 if both values are different from 0, else 0.
     Land,
     /// Logical or.
     Lor,
     /// Logical exclusive or.
     Lxor,
-    /// Of two pairs that with the lesser value; of equal values the lesser index.
+    /// The pair with the smaller value; for equal values, the smaller index.
     Minloc,
-    /// Of two pairs that with the greater value; of equal values the lesser index.
+    /// The pair with the larger value; for equal values, the smaller index.
     Maxloc,
-    /// The packed one.
+    /// The packed value.
     Replace,
-    /// The user's.
+    /// The user's value, which stays unchanged.
     NoOp,
 }
 

@@ -77,7 +77,7 @@ pub const CONTROLS: [Control; 11] = [
         Kind::Uint64,
         None,
         true,
-        "Bytes of layouts, code and tables kept beyond what committed types hold.",
+        "Bytes of layouts, code and tables above which those that no committed type holds are dropped.",
     ),
     control(
         "ddtc_arena_capacity",

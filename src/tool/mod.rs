@@ -1,8 +1,9 @@
 //! MPI's tool information interface over ddtc: control and performance variables, sessions, categories, enumerations.
 //!
-//! The model of MPI 4.1 chapter 16 ("MPI_T"), free of C: a C surface adds buffers and strings. Usable before anything else and from any
-//! thread; between [`init`] and [`finalize`], which are counted. There are no events. Invariants, by test: enumerations only on
-//! integers, never empty, names unique and not empty; variables only of the types of the standard's table.
+//! The model of MPI 5.0, 15.3 ("MPI_T"), free of C: a C surface adds buffers and strings. Usable
+//! before anything else and from any thread; between [`init`] and [`finalize`], which are counted.
+//! There are no events. Invariants, by test: enumerations only on integers, never empty, names
+//! unique and not empty; variables only of the types of the standard's table.
 
 mod category;
 mod control;

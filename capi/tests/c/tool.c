@@ -1,4 +1,4 @@
-/* The tool information interface (MPI 4.1 section 16.3.5 and around), in MPI's names: every variable, enumeration, category. */
+/* The tool information interface (MPI 5.0, 15.3), in MPI's names: every variable, enumeration, category. */
 #include <ddtc/mpi.h>
 #include <pthread.h>
 #include <stdint.h>

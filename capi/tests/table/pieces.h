@@ -3,21 +3,26 @@
 //: head
 /* ddtc_mpi.h - MPI's own names over ddtc.
  *
- * For C and C++ programs that build, decode, pack and unpack datatypes, cache attributes on them, or walk the tool
- * interface. With no MPI installed they compile unchanged against the mpi.h in include/ddtc (-I.../include/ddtc), which
- * includes this file, or with -include ddtc_mpi.h, and run as one process. Constants have the values of the MPI 5.0
- * standard ABI. Deprecated and removed names of MPI-1 and the window accessors of 1996 are here too. There is no
- * communication, and there are no C++ bindings (MPI 3.0 removed them).
+ * This header is for C and C++ programs that build, decode, pack and unpack datatypes, cache
+ * attributes on them, or use the tool interface. Without an MPI library they compile unchanged, and
+ * run as one process. Compile them against the mpi.h in include/ddtc (-I.../include/ddtc), which
+ * includes this file, or with -include ddtc_mpi.h. Constants have the values of the MPI 5.0
+ * standard ABI. Deprecated and removed names of MPI-1, and the window accessors of 1996, are
+ * declared, too. There is no communication, and there are no C++ bindings (MPI 3.0 removed them).
  *
- * One process: what that means for each call stands with it. Types, null handles and conversions of all of MPI's objects are
- * here, so that programs compile which mention them; communicators (MPI_COMM_WORLD and MPI_COMM_SELF), datatypes, info objects
- * and error handlers are the only ones that exist. A null pointer where MPI wants a place is MPI_ERR_ARG.
+ * The program is the only process; comments say what this means for a call. The types, null handles
+ * and conversions of all of MPI's objects are declared, so that programs that mention them compile.
+ * The only objects that exist are communicators (MPI_COMM_WORLD and MPI_COMM_SELF), datatypes, info
+ * objects and error handlers. A null pointer for a result is MPI_ERR_ARG.
  *
- * Error handlers: MPI_ERRORS_ARE_FATAL (at first) and MPI_ERRORS_ABORT end the program with a message, MPI_ERRORS_RETURN returns
- * the class, the program's own are called with the communicator of the call, MPI_COMM_SELF where it has none, and the class. One
- * for the whole process, whichever communicator it is set on. MPI_T functions call none.
+ * Error handlers: MPI_ERRORS_ARE_FATAL, which is the default, and MPI_ERRORS_ABORT end the program
+ * with a message, and MPI_ERRORS_RETURN returns the class. A handler of the program's own is called
+ * with the class and the communicator of the call, or MPI_COMM_SELF if the call has none. There is
+ * one handler for the whole process, on whichever communicator it is set. MPI_T functions call
+ * none.
  *
- * Generated: capi/tests/table/names.txt of ddtc's sources says from what.
+ * This file is generated from three files of ddtc's sources: capi/tests/table/names.txt, pieces.h
+ * in the same folder, and the declarations of capi/include/ddtc.h.
  */
 #ifndef DDTC_MPI_H
 #define DDTC_MPI_H
@@ -44,7 +49,8 @@ typedef struct {
     int MPI_internal[5];
 } MPI_Status;
 //: errors
-/* Fatal, returned, or told to the program's handler, as the one in force for that kind of object says. */
+/* Handles an error as the handler in force for that kind of object says: ends the program, returns
+ * the code, or calls the program's handler. */
 static inline int ddtc_mpi_raise(int kind, void *object, int code, const char *call)
 {
     int fatal = 0;
@@ -64,7 +70,7 @@ static inline int ddtc_mpi_check_on(MPI_Comm comm, int code, const char *call)
     return code == 0 ? 0 : ddtc_mpi_raise(DDTC_ERRHANDLER_COMM, comm, code, call);
 }
 static inline int ddtc_mpi_check(int code, const char *call) { return ddtc_mpi_check_on(MPI_COMM_SELF, code, call); }
-/* A failure that is found in this header. */
+/* Reports an error that a function of this header has found. */
 static inline int ddtc_mpi_fail(int code, const char *call, const char *argument, const char *value, const char *rule)
 {
     ddtc_mpi_explain(code, call, argument, value, rule);
@@ -75,7 +81,7 @@ static inline int ddtc_mpi_fail(int code, const char *call, const char *argument
         if ((pointer) == NULL) \
             return ddtc_mpi_fail(MPI_ERR_ARG, call, #pointer, "NULL", "must not be a null pointer"); \
     } while (0)
-/* The objects that exist. */
+/* Checks that an argument is one of the objects that exist. */
 #define DDTC_MPI_OBJECT(object, exists, code, call, argument, rule) \
     do { \
         (void)(object); \
@@ -172,8 +178,8 @@ static inline MPI_Count ddtc_mpi_bytes(const MPI_Status *status)
 {
     return (MPI_Count)((uint64_t)(uint32_t)status->MPI_internal[1] << 32 | (uint32_t)status->MPI_internal[0]);
 }
-/* The bytes of `count` basic elements: MPI_Get_elements with the type returns count, MPI_Get_count the whole instances, if it is
- * some. */
+/* Sets a status to the bytes of `count` basic elements of a datatype, so that MPI_Get_elements
+ * returns `count`, and MPI_Get_count the number of instances if they are whole. */
 static inline int ddtc_mpi_set_elements(MPI_Status *status, MPI_Datatype datatype, MPI_Count count)
 {
     MPI_Count bytes = 0;

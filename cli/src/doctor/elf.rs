@@ -1,4 +1,4 @@
-//! Reads the file of a program or library without running it. Files are not trusted.
+//! Reads the ELF file of a program or library without running it. The contents are not trusted.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -6,38 +6,39 @@ use std::path::Path;
 
 use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _, ReadCache, SymbolKind};
 
-/// Facts that decide whether a library can be loaded into a program.
+/// Properties of a file that decide whether a library can be loaded into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Elf {
     pub(crate) bits: u32,
     pub(crate) architecture: Architecture,
-    /// The program's loader; none in libraries and in programs that are linked statically.
+    /// Path of the program's dynamic loader. Libraries and statically linked programs have none.
     pub(crate) loader: Option<String>,
-    /// Sonames of the libraries that it needs.
+    /// Sonames of the libraries that the file needs.
     pub(crate) needed: Vec<String>,
-    /// The value of the string symbol that was asked for.
+    /// Value of the string symbol that [`Elf::read`] was asked for, if the file has it.
     pub(crate) symbol: Option<String>,
 }
 
-/// Returns the names of the functions that a program or library has for others.
+/// Returns the names of the functions that a program or library exports.
 ///
 /// # Errors
 /// As [`Elf::read`].
 pub(super) fn functions(path: &Path) -> Result<BTreeSet<String>, String> {
     let cache = ReadCache::new(File::open(path).map_err(|e| e.to_string())?);
-    let file = object::File::parse(&cache).map_err(|e| format!("no ELF file: {e}"))?;
+    let file = object::File::parse(&cache).map_err(|e| format!("not an ELF file: {e}"))?;
     let defined = file.dynamic_symbols().filter(|s| s.is_definition() && s.kind() == SymbolKind::Text);
     Ok(defined.filter_map(|symbol| symbol.name().ok().map(str::to_owned)).collect())
 }
 
 impl Elf {
-    /// Reads a file, and the string that its dynamic symbol `symbol` stands for.
+    /// Reads a file. Also reads the string at the dynamic symbol `symbol`, or the first 256 bytes
+    /// of the string if it is longer.
     ///
     /// # Errors
-    /// If it cannot be opened, or is no ELF file (a script, for one).
+    /// If the file cannot be opened or is not an ELF file (but, for example, a script).
     pub(crate) fn read(path: &Path, symbol: &str) -> Result<Elf, String> {
         let cache = ReadCache::new(File::open(path).map_err(|e| e.to_string())?);
-        let file = object::File::parse(&cache).map_err(|e| format!("no ELF file: {e}"))?;
+        let file = object::File::parse(&cache).map_err(|e| format!("not an ELF file: {e}"))?;
         let text = |bytes: &[u8]| {
             let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
             String::from_utf8_lossy(&bytes[..end]).into_owned()
@@ -60,7 +61,8 @@ impl Elf {
         })
     }
 
-    /// Returns why the preload library cannot go under it, and what to do; none if it can.
+    /// Returns why the preload library cannot be loaded into this file, with a remedy, or `None` if
+    /// it can be loaded.
     pub(crate) fn unfit(&self) -> Option<(String, &'static str)> {
         let ours = if cfg!(target_arch = "x86_64") { Architecture::X86_64 } else { Architecture::Aarch64 };
         let known = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
@@ -79,7 +81,7 @@ impl Elf {
         None
     }
 
-    /// Says whether it takes no libraries at all.
+    /// Returns whether the program is linked statically, so that nothing can be preloaded.
     pub(crate) fn is_static(&self) -> bool {
         self.loader.is_none() && self.needed.is_empty()
     }

@@ -1,4 +1,5 @@
-//! The variables that decide what the preload library does, and those whose values it would ignore.
+//! Examines the environment variables of the preload library, and finds values that it would
+//! ignore.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,10 +11,10 @@ use ddtc_hosts::variables::{RENAMED, explanation};
 
 use super::Findings;
 
-/// How the value of a variable is checked: what is wrong with it.
+/// Check of the value of an environment variable. The error says what is wrong with the value.
 type Rule = fn(&str) -> Result<(), String>;
 
-/// The variables of docs/SETTINGS.md.
+/// The variables of docs/SETTINGS.md, each with the check of its value.
 pub(super) const VARIABLES: [(&str, Rule); 13] = [
     ("DDTC_MODE", |v| v.parse::<Mode>().map(drop).map_err(|e| e.to_string())),
     ("DDTC_LAZY_THRESHOLD", |v| v.parse::<u64>().map(drop).map_err(|_| "must be a number of bytes".into())),
@@ -40,8 +41,12 @@ fn flag(value: &str) -> Result<(), String> {
 
 fn target(value: &str) -> Result<(), String> {
     let level: Level = value.parse().map_err(|e: ddtc::Error| e.to_string())?;
-    let most = Level::detect();
-    if level.runs() { Ok(()) } else { Err(format!("this machine does not run it: its highest is {most}")) }
+    let highest = Level::detect();
+    if level.runs() {
+        Ok(())
+    } else {
+        Err(format!("this machine cannot run it: its highest level is {highest}"))
+    }
 }
 
 fn family(value: &str) -> Result<(), String> {
@@ -64,24 +69,26 @@ fn file(value: &str) -> Result<(), String> {
     }
 }
 
-/// Examines the variables that are set.
+/// Reports the variables that are set, and adds a problem for each that would be ignored.
 pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) {
     let mut seen = false;
     for (name, value) in variables {
         if !name.as_encoded_bytes().starts_with(b"DDTC_") || value.is_empty() {
             continue;
         }
+        // The name begins with `DDTC_`. It may be the old name of a variable, which is still
+        // accepted. The value is then checked by the rule of the new name.
         seen = true;
         let (name, shown) = (cut(name), cut(value));
-        findings.says("environment", &format!("{name}={shown}"));
+        findings.add_lines("environment", &format!("{name}={shown}"));
         let renamed = RENAMED.into_iter().find(|(old, _)| *old == name);
         if let Some((old, new)) = renamed {
             let is_new_set = variables.iter().any(|(name, value)| name == new && !value.is_empty());
-            findings.says("", &explanation(old, new, is_new_set));
+            findings.add_lines("", &explanation(old, new, is_new_set));
         }
         let now = renamed.map_or(name.as_str(), |(_, new)| new);
         let known = VARIABLES.iter().find(|(known, _)| *known == now);
-        // The names of files are any bytes.
+        // File names may be any bytes. Other values must be text.
         let text = match value.to_str() {
             Some(text) => Ok(text),
             None if ["DDTC_REPORT", "DDTC_RECORD"].contains(&name.as_str()) => continue,
@@ -90,35 +97,39 @@ pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) 
         let judged = |rule: &Rule| text.and_then(|text| rule(text).map_err(|wrong| said(text, &wrong)));
         match known.map(|(_, rule)| judged(rule)) {
             Some(Ok(())) => {}
-            Some(Err(rule)) => findings.wrong(
+            Some(Err(rule)) => findings.add_problem(
                 &format!("{name}={shown}: {rule}; the preload library ignores it"),
-                &format!("unset {name}, or set what docs/SETTINGS.md says"),
+                &format!("unset {name}, or give it a value that docs/SETTINGS.md allows"),
             ),
-            None => findings.wrong(
+            None => findings.add_problem(
                 &format!("{name}: no such variable"),
-                &format!("those that there are: {}", VARIABLES.map(|(n, _)| n).join(", ")),
+                &format!("the variables of ddtc are {}", VARIABLES.map(|(n, _)| n).join(", ")),
             ),
         }
     }
     if !seen {
-        findings.says("environment", "no variable of ddtc is set");
+        findings.add_lines("environment", "no variable of ddtc is set");
     }
     let value = |wanted: &str| {
         let found = variables.iter().find(|(name, _)| name == wanted);
         found.map(|(_, value)| value.to_string_lossy().into_owned()).unwrap_or_default()
     };
+    // `LD_PRELOAD` and `LD_LIBRARY_PATH` decide which libraries a program gets. Report their
+    // entries, and which of these do not exist.
     let preloads = value("LD_PRELOAD");
     for entry in preloads.split([':', ' ']).filter(|e| !e.is_empty()) {
-        findings.says("environment", &format!("LD_PRELOAD has {entry}"));
+        findings.add_lines("environment", &format!("LD_PRELOAD has {entry}"));
         if entry.contains('/') && !Path::new(entry).exists() {
-            findings
-                .wrong(&format!("LD_PRELOAD names {entry}, which is not there"), "take it out of LD_PRELOAD");
+            findings.add_problem(
+                &format!("LD_PRELOAD names {entry}, which is not there"),
+                "take it out of LD_PRELOAD",
+            );
         }
     }
     for folder in value("LD_LIBRARY_PATH").split(':').filter(|e| !e.is_empty()) {
-        findings.says("environment", &format!("LD_LIBRARY_PATH has {folder}"));
+        findings.add_lines("environment", &format!("LD_LIBRARY_PATH has {folder}"));
         if !Path::new(folder).is_dir() {
-            findings.says("environment", &format!("  {folder} is no folder"));
+            findings.add_lines("environment", &format!("  {folder} is not a folder"));
         }
     }
 }

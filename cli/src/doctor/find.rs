@@ -1,19 +1,22 @@
-//! Which MPI there is: launchers in PATH, libraries beside them, in LD_LIBRARY_PATH and where the loader looks.
+//! Finds MPI: launchers in PATH, and libraries near them, in LD_LIBRARY_PATH and where the dynamic
+//! loader looks.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use ddtc_hosts::policy::Family;
 
-/// A library of MPI that programs may be given.
+/// An MPI library that the dynamic loader might load for a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Library {
     pub(super) path: PathBuf,
-    /// How it was found.
+    /// Where the library was found, in words for the output.
     pub(super) how: &'static str,
 }
 
-/// Returns the files that `command` stands for: itself if it is a path, else all of that name in `path`, each once.
+/// Returns the executable files that `command` may name: the file itself if `command` is a path,
+/// otherwise all files of that name in the folders of `path`. Each file is listed once, even if
+/// several links lead to it.
 pub(super) fn programs(command: &OsStr, path: Option<&OsString>) -> Vec<PathBuf> {
     let candidates: Vec<PathBuf> = if Path::new(command).components().count() > 1 {
         vec![PathBuf::from(command)]
@@ -35,14 +38,16 @@ fn executable(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// Sonames of the libraries of C, best first: each library's own, then the standard ABI's.
+/// Sonames of the C libraries of MPI, in order of preference: those of each MPI implementation,
+/// then those of the standard ABI.
 const NAMES: [&str; 6] =
     ["libmpi.so.12", "libmpi.so.40", "libmpich.so.12", "libmpi.so", "libmpi_abi.so.1", "libmpi_abi.so.0"];
 
-/// Libraries beside a launcher, then in the folders of LD_LIBRARY_PATH.
+/// Returns the MPI libraries in the folders `lib` and `lib64` of a launcher's installation prefix,
+/// followed by those in the folders of LD_LIBRARY_PATH. Each file is listed once.
 pub(super) fn libraries(launcher: Option<&Path>, library_path: Option<&OsString>) -> Vec<Library> {
     let mut folders: Vec<(PathBuf, &'static str)> = Vec::new();
-    // The launcher as it was named and what it is a link to may stand in different folders.
+    // The launcher may be a link to a file in another prefix. Look in both prefixes.
     for program in launcher.into_iter().flat_map(|l| [Some(l.to_owned()), l.canonicalize().ok()]).flatten() {
         if let Some(prefix) = program.parent().and_then(Path::parent) {
             for name in ["lib", "lib64"] {
@@ -64,12 +69,14 @@ pub(super) fn libraries(launcher: Option<&Path>, library_path: Option<&OsString>
     found
 }
 
-/// Lists the libraries that the loader finds by itself, by name, after all that was found as a file.
+/// Returns the sonames of MPI libraries without a folder, so that the dynamic loader searches for
+/// them. They are to be tried after the files that [`libraries`] returns.
 pub(super) fn by_the_loader() -> impl Iterator<Item = Library> {
     NAMES.iter().map(|name| Library { path: PathBuf::from(name), how: "where the loader looks" })
 }
 
-/// Whose launcher it is, by what it says of its version.
+/// Returns the MPI implementation that a launcher belongs to, judging by the output of its
+/// `--version`.
 pub(super) fn launcher_family(says: &str) -> Family {
     if says.contains("Intel(R) MPI") {
         Family::Intel
@@ -82,7 +89,9 @@ pub(super) fn launcher_family(says: &str) -> Family {
     }
 }
 
-/// Says whether ranks of a library can be started by a launcher, as far as the names tell: MPICH's and Intel's launchers start each other's.
+/// Returns whether a launcher of one MPI implementation can start ranks that use a library of
+/// another one. The launchers of MPICH and Intel MPI can start each other's ranks, and an unknown
+/// implementation fits any other.
 pub(super) fn fit(launcher: Family, library: Family) -> bool {
     let side = |family| match family {
         Family::Mpich | Family::Intel => Some(0),
@@ -95,7 +104,7 @@ pub(super) fn fit(launcher: Family, library: Family) -> bool {
     }
 }
 
-/// Returns a family in words.
+/// Returns the name of an MPI implementation as the output shows it.
 pub(super) fn name(family: Family) -> &'static str {
     match family {
         Family::Mpich => "MPICH",

@@ -1,5 +1,6 @@
-//! PMPI layers: libraries, or a program, with functions of MPI of their own, before and after the
-//! preload library in the order in which the loader looks for functions.
+//! Finds PMPI layers. A PMPI layer is a library, or the program itself, that defines some MPI
+//! functions and so takes calls of them. A layer comes before or after the preload library in the
+//! order in which the dynamic loader looks for functions.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -14,7 +15,9 @@ use super::elf::{Elf, functions};
 use super::messages::ended;
 use super::stacks;
 
-/// Looks at what the loader would load for a program, or for this one, under the preload library.
+/// Examines the files that the dynamic loader would load together with the preload library for
+/// `program` or, if `program` is `None`, for this program. A layer that comes before the preload
+/// library is a problem, because the preload library does not see the calls that the layer takes.
 pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Path, seconds: u64) {
     let this = std::env::current_exe();
     let Some(program) = program.or(this.as_deref().ok()) else { return };
@@ -29,7 +32,7 @@ pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Pa
         let shown = object.display();
         if place.is_some_and(|place| i < place) {
             let remedy = if i == 0 {
-                "link the layer as a shared library: then it comes after the preload library"
+                "link the layer as a shared library, so that it comes after the preload library"
             } else {
                 "name the preload library first in LD_PRELOAD"
             };
@@ -37,28 +40,31 @@ pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Pa
                 "{shown} takes {} before the preload library, which does not see these calls",
                 taken.functions
             );
-            findings.wrong(&what, remedy);
+            findings.add_problem(&what, remedy);
         } else {
-            findings.says(
+            findings.add_lines(
                 "PMPI layer",
-                &format!("{shown} has {} and gets these calls{}", taken.functions, taken.left),
+                &format!("{shown} has {} and gets these calls{}", taken.functions, taken.not_converted),
             );
         }
     }
 }
 
-/// What a PMPI layer takes.
+/// MPI functions that a PMPI layer defines.
 struct Taken {
     functions: String,
-    /// What is not converted for that, after a comma.
-    left: String,
+    /// The groups of calls that are not converted because of the layer, in words that begin with a
+    /// comma and end a sentence. Empty if there are no such groups.
+    not_converted: String,
 }
 
 impl Taken {
-    /// From the names of the preload library's functions and of another object's. `None`: that is
-    /// no layer. An MPI library has the functions' profiling names itself.
+    /// Compares the names of the preload library's functions with those of another file. Returns
+    /// `None` if the other file is not a layer. An MPI library is not a layer: it defines the PMPI
+    /// name of each function, too.
     fn new(ours: &BTreeSet<String>, theirs: &BTreeSet<String>) -> Option<Taken> {
-        // Fortran's names may be in capitals, and are of no group.
+        // The Fortran names of MPI functions may be in capitals. They belong to no group of calls,
+        // so they are left out.
         let is_c = |name: &str| name.starts_with("MPI_") && name.contains(char::is_lowercase);
         let is_layers = |name: &&String| is_c(name) && !theirs.contains(format!("P{name}").as_str());
         let taken: Vec<&String> = ours.intersection(theirs).filter(is_layers).collect();
@@ -70,23 +76,23 @@ impl Taken {
         };
         let groups: BTreeSet<Group> = taken.iter().filter_map(|name| Group::of_function(name)).collect();
         let names: Vec<&str> = groups.into_iter().map(Group::name).collect();
-        let left = match names[..] {
+        let not_converted = match names[..] {
             [] => String::new(),
             _ => format!(", so ddtc converts no calls of these groups: {}", names.join(", ")),
         };
-        Some(Taken { functions, left })
+        Some(Taken { functions, not_converted })
     }
 }
 
-/// The files of a program and of what is loaded with it, in the loader's order; none if the loader
-/// does not say. Nothing of the program runs.
+/// Returns the files of a program and of the libraries that are loaded with it, in the order of the
+/// dynamic loader, or `None` if the loader does not list them. No code of the program runs.
 fn loaded(program: &Path, library: &Path, seconds: u64) -> Option<Vec<PathBuf>> {
     let loader = Elf::read(program, "").ok()?.loader?;
     let preloads = std::env::var_os("LD_PRELOAD").unwrap_or_default();
     let preloads = if preloads.to_string_lossy().contains(NAME) {
         preloads
     } else {
-        // As `ddtc preload` does.
+        // Put the preload library first, as `ddtc preload` does.
         let mut all = library.as_os_str().to_owned();
         all.push(":");
         all.push(preloads);
@@ -115,7 +121,7 @@ mod tests {
     fn what_a_layer_takes_is_named() {
         let ours = set(&["MPI_Send", "MPI_Recv", "MPI_File_open", "MPI_Finalize", "other"]);
         let taken = |theirs: &[&str]| {
-            Taken::new(&ours, &set(theirs)).map(|taken| format!("{}{}", taken.functions, taken.left))
+            Taken::new(&ours, &set(theirs)).map(|taken| format!("{}{}", taken.functions, taken.not_converted))
         };
         assert_eq!(taken(&["main", "other"]), None);
         assert_eq!(taken(&["MPI_Send", "PMPI_Send"]), None);

@@ -1,4 +1,5 @@
-//! Whether messages are converted: two ranks under the launcher, with the preload library and without.
+//! Finds out whether messages are converted, by launching two ranks with and without the preload
+//! library.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,12 +14,14 @@ use ddtc_hosts::policy::{Class, Policy};
 use super::{Args, Findings, TYPE, rank, sent};
 use crate::rank_reports::{self, gather};
 
-/// Runs a command to its end, or ends it with all that it started: status, standard output, standard error.
+/// Runs a command, and returns its status, standard output and standard error. If the command does
+/// not end in time, its whole process group is ended.
 ///
 /// # Errors
-/// If it does not start, or does not end in time.
+/// If the command does not start, or does not end within `seconds`.
 pub(super) fn ended(command: &mut Command, seconds: u64) -> Result<(ExitStatus, String, String), String> {
-    // Files, not pipes: what outlives the command would keep those open.
+    // Redirect to files instead of pipes: a process that outlives the command would keep a pipe
+    // open.
     let folder = files::temporary_folder("ddtc-doctor").map_err(|e| format!("the temporary folder: {e}"))?;
     let file = |name: &str| File::create(folder.join(name)).map_err(|e| e.to_string());
     let program = command.get_program().to_string_lossy().into_owned();
@@ -41,33 +44,33 @@ pub(super) fn ended(command: &mut Command, seconds: u64) -> Result<(ExitStatus, 
     match status {
         Some(status) => Ok((status, read("out"), read("err"))),
         None => {
-            // Launchers end their ranks when they are asked to.
+            // Send TERM first, because launchers end their ranks on it, and KILL after a second.
             let group = format!("-{}", child.id());
             for signal in ["-TERM", "-KILL"] {
                 let _ = Command::new("kill").args([signal, "--", &group]).stderr(Stdio::null()).status();
                 std::thread::sleep(Duration::from_secs(1));
             }
             let _ = child.wait();
-            Err(format!("no end after {seconds} s; its last words: {}", last_lines(&read("err"), 3)))
+            Err(format!("no end after {seconds} s; its last lines: {}", last_lines(&read("err"), 3)))
         }
     }
 }
 
-/// Returns the last lines of a text that say something.
+/// Returns the last `n` lines of a text that are not blank, joined by slashes.
 pub(super) fn last_lines(text: &str, n: usize) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
     if lines.is_empty() { "nothing".into() } else { lines[lines.len().saturating_sub(n)..].join(" / ") }
 }
 
-/// Answers of the ranks.
-struct Said {
+/// What the launched ranks have printed.
+struct RankOutput {
     size: Vec<u64>,
     us: Option<f64>,
     wrong: Option<u64>,
 }
 
-fn said(out: &str) -> Said {
-    let mut said = Said { size: Vec::new(), us: None, wrong: None };
+fn parse_output(out: &str) -> RankOutput {
+    let mut said = RankOutput { size: Vec::new(), us: None, wrong: None };
     for line in out.lines().filter_map(|l| l.split_once(rank::MARK).map(|(_, rest)| rest)) {
         match line.split_once(' ') {
             Some(("size", n)) => said.size.extend(n.parse::<u64>()),
@@ -79,29 +82,30 @@ fn said(out: &str) -> Said {
     said
 }
 
-/// Returns the remedy for a launcher that failed, by its words.
-fn refused(words: &str) -> &'static str {
-    // PRRTE's and ORTE's; the lines may be broken anywhere.
+/// Returns a remedy for a launcher that failed, judging by its output.
+fn launcher_remedy(words: &str) -> &'static str {
+    // The texts of PRRTE and ORTE, the launchers of Open MPI, may have line breaks anywhere.
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     if words.contains("OMPI_ALLOW_RUN_AS_ROOT") || words.contains("as root") {
         return "run it as another user, or set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1, both, as \
                 Open MPI asks of root in a container";
     }
-    "these are the launcher's or the library's words: does it run any other program?"
+    "this is the output of the launcher or the library: check whether it runs any other program"
 }
 
-/// Launches the ranks: what they said, and what went wrong with what to do.
+/// Launches the ranks with some variables added to their environment. Returns what they printed and
+/// their standard error, or else a problem and its remedy.
 fn launch(
     args: &Args,
     mpi: &Path,
     environment: &[(&str, OsString)],
-) -> Result<(Said, String), (String, String)> {
+) -> Result<(RankOutput, String), (String, String)> {
     let program = std::env::current_exe().map_err(|e| (e.to_string(), "report this output".to_owned()))?;
     let Some((launcher, rest)) = args.launch.split_first() else {
         return Err((String::new(), String::new()));
     };
     let mut command = Command::new(launcher);
-    // The launcher's own processes need no preload library: `env` sets it for the ranks.
+    // `env` sets the variables for the ranks alone: the launcher itself needs no preload library.
     command.args(rest).arg("env");
     for (name, value) in environment {
         let mut word = OsString::from(name);
@@ -120,10 +124,13 @@ fn launch(
         let text = if err.trim().is_empty() { &out } else { &err };
         return Err((
             format!("the ranks: {status}: {}", last_lines(text, 8)),
-            refused(&format!("{out}{err}")).to_owned(),
+            launcher_remedy(&format!("{out}{err}")).to_owned(),
         ));
     }
-    let said = said(&out);
+    // The ranks ended without an error. For each MPI world there is one line with its size. Several
+    // such lines mean that each process was started as a world of its own, because launcher and
+    // library do not belong together.
+    let said = parse_output(&out);
     match said.size[..] {
         [n] if n >= 2 => Ok((said, err)),
         [1] => Err((
@@ -131,8 +138,8 @@ fn launch(
             "launch two: ddtc doctor -- mpiexec -n 2".into(),
         )),
         [] => Err((
-            format!("the ranks said nothing: {}", last_lines(&err, 3)),
-            "does the launcher pass on what its ranks print?".into(),
+            format!("the ranks printed nothing: {}", last_lines(&err, 3)),
+            "check whether the launcher passes on what its ranks print".into(),
         )),
         _ => Err((
             format!("{} processes were started, each a world of its own", said.size.len()),
@@ -141,7 +148,9 @@ fn launch(
     }
 }
 
-/// Launches the ranks with and without the preload library. `untried`: why no message is converted under this MPI library, if none is.
+/// Launches the ranks with and without the preload library, and reports the results. `untried` is
+/// the reason why no message is converted under this MPI library, or `None` if messages may be
+/// converted.
 pub(super) fn run(
     findings: &mut Findings,
     args: &Args,
@@ -150,7 +159,8 @@ pub(super) fn run(
     policy: Policy,
     untried: Option<&String>,
 ) {
-    // Beside the user's files, which all nodes of a job see; else where temporary files go.
+    // Create the folder for the ranks' reports in the working folder, which all nodes of a job can
+    // usually access. If that fails, create it among the temporary files.
     let here = std::env::current_dir().unwrap_or_default();
     let folder = files::private_folder(&here, ".ddtc-doctor")
         .map(Into::into)
@@ -159,7 +169,7 @@ pub(super) fn run(
         Ok(folder) => folder,
         Err(error) => {
             return findings
-                .wrong(&format!("no folder for reports: {error}"), "run it in a folder of your own");
+                .add_problem(&format!("no folder for reports: {error}"), "run it in a folder of your own");
         }
     };
     with_reports(findings, args, library, mpi, (policy, untried), &folder);
@@ -176,13 +186,15 @@ fn with_reports(
     let reports_in = [
         ("LD_PRELOAD", library.into()),
         ("DDTC_REPORT", folder.join(rank_reports::NAME).into()),
-        // So few messages would not pay for compiling.
+        // Compile each layout at its first use, so that the result does not depend on the number of
+        // messages.
         ("DDTC_LAZY_THRESHOLD", "0".into()),
         ("DDTC_RECORD", "".into()),
     ];
+    // Run the ranks with the preload library, and add up their reports.
     let (converted, errors) = match launch(args, mpi, &reports_in) {
         Ok(outcome) => outcome,
-        Err((what, remedy)) => return findings.wrong(&what, &remedy),
+        Err((what, remedy)) => return findings.add_problem(&what, &remedy),
     };
     let times = |us: Option<f64>| us.map_or("?".to_owned(), |us| format!("{us:.1}"));
     let report = gather(folder).unwrap_or_default();
@@ -193,58 +205,65 @@ fn with_reports(
     let (packed, unpacked) = (sum("messages_packed"), sum("messages_unpacked"));
     let (class, bytes) = match sent() {
         Ok(sent) => sent,
-        Err(error) => return findings.wrong(&error, "report this output"),
+        Err(error) => return findings.add_problem(&error, "report this output"),
     };
-    let bare = launch(args, mpi, &[("LD_PRELOAD", "".into())]);
-    let bare_us = bare.as_ref().ok().and_then(|(said, _)| said.us);
-    findings.says(
+    // Run the ranks again without the preload library, to compare times and, if wrong bytes have
+    // arrived, to find out whether the preload library is the cause.
+    let unmodified = launch(args, mpi, &[("LD_PRELOAD", "".into())]);
+    let unmodified_us = unmodified.as_ref().ok().and_then(|(said, _)| said.us);
+    findings.add_lines(
         "messages",
         &format!(
             "{bytes} B of {TYPE} ({}): {packed} packed, {unpacked} unpacked by ddtc\n{} us one way, {} us without the preload library",
             class.name(),
             times(converted.us),
-            times(bare_us),
+            times(unmodified_us),
         ),
     );
     for note in &report.notes {
-        findings.says("", &format!("note: {note}"));
+        findings.add_lines("", &format!("note: {note}"));
     }
     let inside = sum("hook_bytes_packed") + sum("hook_bytes_unpacked");
     if inside > 0 {
-        findings.says("", &format!("{inside} bytes moved by ddtc inside this library"));
+        findings.add_lines("", &format!("{inside} bytes moved by ddtc inside this library"));
     }
     for line in &timed {
-        findings.says("", &format!("timed: {line}"));
+        findings.add_lines("", &format!("timed: {line}"));
     }
     if converted.wrong.is_none_or(|n| n > 0) {
         let what = format!("{} wrong bytes arrived", converted.wrong.unwrap_or(0));
-        let bare = bare.as_ref().ok().and_then(|(said, _)| said.wrong);
-        let remedy = match bare {
+        let unmodified = unmodified.as_ref().ok().and_then(|(said, _)| said.wrong);
+        let remedy = match unmodified {
             Some(0) => "set DDTC_MODE=off and report this output: it is a fault of ddtc",
-            _ => "without the preload library too: a fault of the MPI library or of the network",
+            _ => {
+                "without the preload library they are wrong, too, or the ranks fail: this is a fault of the MPI library or of the network"
+            }
         };
-        findings.wrong(&what, remedy);
+        findings.add_problem(&what, remedy);
     }
-    // Either rank decides for itself, by its own times: where they say that nothing is gained, all is as it should be.
+    // Each rank decides by its own timings whether to convert. If the timings show that nothing is
+    // gained, it is right that the messages were not converted.
     if packed > 0 && unpacked > 0
         || inside > 0
         || converted.wrong == Some(0) && timed.iter().any(|l| l.contains(": bypassed;"))
     {
         return;
     }
+    // Messages were not converted, and no timing explains it: find the reason.
     let (why, remedy) = if report.ranks == 0 {
         let said = last_lines(&errors, 2);
         (
             format!("the ranks wrote no report: the preload library was not loaded there ({said})"),
-            "does the launcher pass LD_PRELOAD on? see \"Limits\" in docs/PRELOAD.md",
+            "check whether the launcher passes LD_PRELOAD on to the ranks: see \"Limits\" in docs/PRELOAD.md",
         )
     } else {
         why_not((policy, untried), (class, bytes), &errors, [packed, unpacked])
     };
-    findings.wrong(&format!("messages are not converted: {why}"), remedy);
+    findings.add_problem(&format!("messages are not converted: {why}"), remedy);
 }
 
-/// Why messages of `bytes` bytes were not converted where the library was loaded, and a remedy: from the nearest reason to the farthest.
+/// Returns why messages of `bytes` bytes were not converted although the preload library was
+/// loaded, and a remedy. The reasons are tried in order, the most obvious one first.
 fn why_not(
     (policy, untried): (Policy, Option<&String>),
     (class, bytes): (Class, u64),
@@ -255,7 +274,10 @@ fn why_not(
     if mode == "off" {
         ("DDTC_MODE=off".to_owned(), "unset DDTC_MODE")
     } else if let Some(untried) = untried {
-        (untried.clone(), "docs/LIBRARIES.md says which releases were tried, and how another one is")
+        (
+            untried.clone(),
+            "docs/LIBRARIES.md lists the releases that were tried, and says how to try another one",
+        )
     } else if !Policy::has(policy.set(class), bytes) {
         (
             format!("the policy in force leaves {} of {bytes} B to the library", class.name()),
@@ -263,7 +285,7 @@ fn why_not(
         )
     } else if errors.contains("ddtc") {
         let lines: Vec<&str> = errors.lines().filter(|l| l.contains("ddtc")).collect();
-        (lines.join(" / "), "the preload library's own words; see docs/PRELOAD.md")
+        (lines.join(" / "), "this is the output of the preload library: see docs/PRELOAD.md")
     } else if packed != unpacked {
         (format!("{packed} packed, {unpacked} unpacked"), "report this output")
     } else {

@@ -1,7 +1,10 @@
-//! `ddtc doctor`: what there is, whether it fits together, and whether messages are converted. The first thing to paste into a report.
+//! `ddtc doctor`: examines the machine, the environment, the preload library and the MPI library,
+//! and finds out whether messages are converted. A report of a problem should contain its output.
 //!
-//! Nothing is changed. Without a launcher no MPI program is started; with one (`-- mpiexec -n 2`) this program is, twice: under the
-//! preload library and without it. What is wrong is said with what to do about it, and is the exit status.
+//! The subcommand changes nothing. Without a launcher it starts no MPI program. With a launcher
+//! (`-- mpiexec -n 2`) it launches this program as an MPI program twice, once under the preload
+//! library and once without it. Each problem is printed with a remedy, and the exit status says
+//! whether there are any problems.
 
 pub(crate) mod elf;
 mod environment;
@@ -37,58 +40,61 @@ use find::{by_the_loader, fit, launcher_family, libraries, name, programs};
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "Examples:\n  ddtc doctor\n  ddtc doctor --program ./app -- mpiexec -n 2")]
 pub(crate) struct Args {
-    /// A program of yours, to see whether the preload library can go under it
+    /// Also examine whether the preload library can be loaded into the program FILE
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// The MPI library, if it is neither beside the launcher, in LD_LIBRARY_PATH nor where the loader looks
+    /// Use this MPI library instead of one that is near the launcher, in LD_LIBRARY_PATH or where
+    /// the loader looks
     #[arg(long, value_name = "FILE")]
     mpi: Option<PathBuf>,
-    /// The preload library, if it is not next to this program or in ../lib
+    /// Use this preload library [default: the one next to this program or in ../lib]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
-    /// Seconds after which what was launched is ended
+    /// Time limit in seconds for each command that the doctor starts
     #[arg(long, default_value_t = 120)]
     seconds: u64,
-    /// Be the MPI program that a doctor launched
+    /// Run as a rank of the MPI program that `ddtc doctor` launches
     #[arg(long, value_name = "FILE", hide = true)]
     rank: Option<PathBuf>,
-    /// Load the MPI library, say its name and end
+    /// Load the MPI library, and print its version
     #[arg(long, value_name = "FILE", hide = true)]
     load: Option<PathBuf>,
-    /// How two ranks are launched, after `--`
+    /// Command that launches two ranks, after `--`
     #[arg(last = true)]
     launch: Vec<OsString>,
 }
 
-/// The type that is packed here and sent by the launched ranks: three runs with gaps between them, 16 of 32 bytes.
+/// Datatype that the self-test packs and that the launched ranks send: three runs with gaps between
+/// them, which have 16 of the 32 bytes of an instance.
 const TYPE: &str = "resized(0, 32, indexed([1,2,1], [0,2,5], int))";
 
-/// Findings so far.
+/// Output of the doctor so far.
 #[derive(Debug, Default)]
 struct Findings {
     text: String,
-    /// Problems, each with its remedy.
+    /// Problems, each with a remedy.
     problems: Vec<(String, String)>,
 }
 
 impl Findings {
-    fn says(&mut self, what: &str, text: &str) {
+    fn add_lines(&mut self, what: &str, text: &str) {
         for (i, line) in text.lines().enumerate() {
             let _ = writeln!(self.text, "{:<16} {line}", if i == 0 { what } else { "" });
         }
     }
 
-    fn wrong(&mut self, what: &str, remedy: &str) {
+    fn add_problem(&mut self, what: &str, remedy: &str) {
         if !self.problems.iter().any(|(known, _)| known == what) {
             self.problems.push((what.to_owned(), remedy.to_owned()));
         }
     }
 }
 
-/// Looks and prints.
+/// Runs the subcommand `ddtc doctor`. With one of the hidden options `--load` and `--rank`, this
+/// process is a helper that another run of `ddtc doctor` has started.
 ///
 /// # Errors
-/// If anything is wrong.
+/// If a problem was found.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(library) = &args.load {
         return Ok(rank::load(library)?);
@@ -96,9 +102,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(library) = &args.rank {
         return Ok(rank::run(library)?);
     }
+    // First examine what needs no MPI: this program, the environment, the preload library, and a
+    // program of the user's.
     let mut findings = Findings::default();
     let variables: Vec<_> = std::env::vars_os().collect();
-    here(&mut findings);
+    program_and_machine(&mut findings);
     self_test(&mut findings);
     environment::look(&mut findings, &variables);
     let library = preload_library(&mut findings, args.library.as_deref());
@@ -108,14 +116,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(library) = &library {
         layers::look(&mut findings, args.program.as_deref(), library, args.seconds);
     }
+    // Then find an MPI library. If both it and the preload library can be used, report which calls
+    // would be converted under it. If a launcher was given, also launch two ranks to find out
+    // whether messages really are converted.
     let mpi = mpi(&mut findings, args, library.as_deref());
     if let (Some(library), Some((mpi, version))) = (&library, &mpi) {
-        let conversions = Conversions::of(version);
-        findings.says("conversions", &conversions.lines.join("\n"));
+        let conversions = Conversions::new(version);
+        findings.add_lines("conversions", &conversions.lines.join("\n"));
         let policy = policy(&mut findings, version);
         if args.launch.is_empty() {
-            findings
-                .says("messages", "not tried: say how two ranks are launched: ddtc doctor -- mpiexec -n 2");
+            findings.add_lines(
+                "messages",
+                "not tried: name the command that launches two ranks: ddtc doctor -- mpiexec -n 2",
+            );
         } else {
             messages::run(
                 &mut findings,
@@ -127,6 +140,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             );
         }
     }
+    // Print the problems last, so that the user sees them at the end of the output.
     print!("{}", findings.text);
     for (what, remedy) in &findings.problems {
         println!("problem          {what}\n  to do          {remedy}");
@@ -138,25 +152,30 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// This program and this machine.
-fn here(findings: &mut Findings) {
+/// Reports the version and the path of this program, the machine and the C library.
+fn program_and_machine(findings: &mut Findings) {
     let program = std::env::current_exe().map_or_else(|e| e.to_string(), |p| p.display().to_string());
-    findings.says("ddtc", &format!("{}, {program}", env!("CARGO_PKG_VERSION")));
-    findings.says("machine", &Machine::read(None).to_string());
+    findings.add_lines("ddtc", &format!("{}, {program}", env!("CARGO_PKG_VERSION")));
+    findings.add_lines("machine", &Machine::read(None).to_string());
     let level = Level::detect();
-    findings.says("CPU level", &format!("{} ({level} is the highest that it runs)", Target::host(level)));
+    findings
+        .add_lines("CPU level", &format!("{} ({level} is the highest that it runs)", Target::host(level)));
     let libc = std::process::Command::new("getconf").arg("GNU_LIBC_VERSION").output();
     let libc = libc
         .ok()
         .filter(|o| o.status.success())
         .map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned());
-    findings.says("C library", libc.as_deref().unwrap_or("unknown: getconf GNU_LIBC_VERSION says nothing"));
+    findings
+        .add_lines("C library", libc.as_deref().unwrap_or("unknown: getconf GNU_LIBC_VERSION says nothing"));
 }
 
-/// A commit, a pack and an unpack here, against the definition.
+/// Commits, packs and unpacks [`TYPE`] in this process, and compares the bytes with those of the
+/// reference interpreter.
 fn self_test(findings: &mut Findings) {
     const COUNT: u64 = rank::COUNT as u64;
     let outcome = (|| -> ddtc::Result<String> {
+        // Commit and pack in a separate engine, so that the engine's counters show only what this
+        // test did. The printed time is the shortest of 100 packs.
         let t: Datatype = TYPE.parse()?;
         let engine = Engine::new(Config { mode: Mode::Commit, ..Config::default() });
         let start = Instant::now();
@@ -172,13 +191,15 @@ fn self_test(findings: &mut Findings) {
             committed.pack(&user, 0, COUNT, &mut packed)?;
             us = us.min(start.elapsed().as_secs_f64() * 1e6);
         }
+        // Compare with the reference interpreter: the packed bytes, and the memory after unpacking
+        // them.
         interp::pack(&t, COUNT, &user, 0, &mut wanted)?;
         let mut copy = vec![0; user.len()];
         committed.unpack(&packed, 0, COUNT, &mut copy)?;
         let mut right = vec![0; user.len()];
         interp::unpack(&t, COUNT, &wanted, &mut right, 0)?;
         let counters = engine.counters();
-        let how = if counters.fallbacks > 0 || counters.compiles == 0 { "walked" } else { "compiled" };
+        let how = if counters.fallbacks > 0 || counters.compiles == 0 { "interpreted" } else { "compiled" };
         let same = packed == wanted && copy == right;
         Ok(format!(
             "{} of {TYPE}, {COUNT} times: {how} in {commit_us:.1} us, packed {} B in {us:.2} us",
@@ -188,29 +209,29 @@ fn self_test(findings: &mut Findings) {
     })();
     match outcome {
         Ok(text) => {
-            findings.says("self-test", &text);
+            findings.add_lines("self-test", &text);
             if text.contains("WRONG") {
-                findings.wrong(
+                findings.add_problem(
                     "compiled code packs wrong bytes here",
                     "report this output: it is a fault of ddtc",
                 );
             }
-            if text.contains(" walked ") {
-                let rule = "see `ddtc explain -v -v int`: the system may refuse executable memory (SELinux, memfd, noexec); \
-                            everything is right, but slow";
-                findings.wrong("layouts are not compiled here", rule);
+            if text.contains(" interpreted ") {
+                let rule = "`ddtc explain -v -v int` shows why: the system may refuse executable memory (SELinux, memfd, noexec). \
+                            The bytes are right, but packing is slow";
+                findings.add_problem("layouts are not compiled here", rule);
             }
         }
-        Err(error) => findings.wrong(&format!("the self-test failed: {error}"), "report this output"),
+        Err(error) => findings.add_problem(&format!("the self-test failed: {error}"), "report this output"),
     }
 }
 
-/// The preload library, if it is fit for this machine.
+/// Finds the preload library, and returns its path if it can be used on this machine.
 fn preload_library(findings: &mut Findings, given: Option<&Path>) -> Option<PathBuf> {
     let path = match library::find(given) {
         Ok(path) => path,
         Err(error) => {
-            findings.wrong(
+            findings.add_problem(
                 &error.to_string(),
                 "install with packaging/install.sh or the wheel, which put the library where this program looks",
             );
@@ -220,58 +241,58 @@ fn preload_library(findings: &mut Findings, given: Option<&Path>) -> Option<Path
     let elf = match Elf::read(&path, "DDTC_PRELOAD_VERSION") {
         Ok(elf) => elf,
         Err(error) => {
-            findings.wrong(&format!("{}: {error}", path.display()), "install it again");
+            findings.add_problem(&format!("{}: {error}", path.display()), "install it again");
             return None;
         }
     };
     let version = elf.symbol.clone().unwrap_or_else(|| "of no version".into());
-    findings.says("preload library", &format!("{version}, {}", path.display()));
+    findings.add_lines("preload library", &format!("{version}, {}", path.display()));
     if let Some((what, remedy)) = elf.unfit() {
-        findings.wrong(&format!("{} {what}", path.display()), remedy);
+        findings.add_problem(&format!("{} {what}", path.display()), remedy);
         return None;
     }
     if version != env!("CARGO_PKG_VERSION") {
         let what = format!("{} is {version}, this program is {}", path.display(), env!("CARGO_PKG_VERSION"));
-        findings.wrong(&what, "install both from one release");
+        findings.add_problem(&what, "install both from one release");
     }
     Some(path)
 }
 
-/// Whether the preload library can go under a program.
+/// Examines whether the preload library can be loaded into a program.
 fn look_at_program(findings: &mut Findings, program: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
     let shown = program.display();
     let elf = match Elf::read(program, "") {
         Ok(elf) => elf,
         Err(error) if !program.is_file() => {
-            findings.wrong(&format!("{shown}: {error}"), "name a program with --program");
+            findings.add_problem(&format!("{shown}: {error}"), "name a program with --program");
             return;
         }
         Err(error) => {
             let text = format!(
-                "{shown}: {error}; what it starts must be a 64-bit program that loads MPI as a shared library"
+                "{shown}: {error}; if it is a script, the program that it starts must be for 64 bit and load MPI as a shared library"
             );
-            findings.says("program", &text);
+            findings.add_lines("program", &text);
             return;
         }
     };
     let mpi: Vec<&str> = elf.needed.iter().map(String::as_str).filter(|n| n.starts_with("libmpi")).collect();
     let linked = if mpi.is_empty() { "no MPI library by itself".to_owned() } else { mpi.join(", ") };
-    findings.says("program", &format!("{shown}: {} bit, needs {linked}", elf.bits));
+    findings.add_lines("program", &format!("{shown}: {} bit, needs {linked}", elf.bits));
     if let Some((what, remedy)) = elf.unfit() {
-        findings.wrong(&format!("{shown} {what}"), remedy);
+        findings.add_problem(&format!("{shown} {what}"), remedy);
     }
     if elf.is_static() {
-        let remedy = "the loader is not asked for libraries: link it with MPI's shared library";
-        findings.wrong(&format!("{shown} is linked statically"), remedy);
+        let remedy = "nothing can be preloaded into such a program: link it with MPI's shared library";
+        findings.add_problem(&format!("{shown} is linked statically"), remedy);
     }
     if std::fs::metadata(program).is_ok_and(|m| m.permissions().mode() & 0o6000 != 0) {
-        let remedy = "the loader takes no LD_PRELOAD for such programs: run a copy without these bits";
-        findings.wrong(&format!("{shown} runs as another user or group (setuid or setgid)"), remedy);
+        let remedy = "the loader ignores LD_PRELOAD for such programs: run a copy without these bits";
+        findings.add_problem(&format!("{shown} runs as another user or group (setuid or setgid)"), remedy);
     }
 }
 
-/// Answers of a loaded library.
+/// Report of a helper process that has loaded an MPI library.
 #[derive(Default)]
 struct Loaded {
     version: String,
@@ -280,7 +301,7 @@ struct Loaded {
     errors: String,
 }
 
-/// Loads an MPI library in a process of its own, under the preload library where there is one.
+/// Loads an MPI library in a separate process, together with the preload library if there is one.
 fn load(library: &Path, preload: Option<&Path>, seconds: u64) -> Result<Loaded, String> {
     let mut command = std::process::Command::new(std::env::current_exe().map_err(|e| e.to_string())?);
     command.args(["doctor", "--load"]).arg(library).env_remove("DDTC_REPORT").env_remove("DDTC_RECORD");
@@ -303,16 +324,17 @@ fn load(library: &Path, preload: Option<&Path>, seconds: u64) -> Result<Loaded, 
     Ok(loaded)
 }
 
-/// The launcher, if there is one, and whose it is.
+/// Finds the launcher. Returns its path, if there is one, and the MPI implementation that it
+/// belongs to.
 fn launcher(findings: &mut Findings, args: &Args) -> (Option<PathBuf>, Family) {
     let path = std::env::var_os("PATH");
     let command = args.launch.first().cloned().unwrap_or_else(|| "mpiexec".into());
     let launchers = programs(&command, path.as_ref());
     let Some((launcher, others)) = launchers.split_first() else {
         if args.launch.is_empty() {
-            findings.says("launcher", "no mpiexec in PATH");
+            findings.add_lines("launcher", "no mpiexec in PATH");
         } else {
-            findings.wrong(
+            findings.add_problem(
                 &format!("{}: no such program in PATH", command.to_string_lossy()),
                 "install an MPI (Debian: apt-get install mpich; Python: pip install mpich), or name its launcher with its path",
             );
@@ -322,17 +344,17 @@ fn launcher(findings: &mut Findings, args: &Args) -> (Option<PathBuf>, Family) {
     let says = messages::ended(std::process::Command::new(launcher).arg("--version"), args.seconds);
     let says = says.map(|(_, out, err)| out + &err).unwrap_or_default();
     let family = launcher_family(&says);
-    findings.says("launcher", &format!("{}, of {}", launcher.display(), name(family)));
+    findings.add_lines("launcher", &format!("{}, of {}", launcher.display(), name(family)));
     for other in others {
-        findings.says("", &format!("also in PATH, later: {}", other.display()));
+        findings.add_lines("", &format!("also in PATH, later: {}", other.display()));
     }
     (Some(launcher.clone()), family)
 }
 
-/// Libraries that were loaded, in order.
+/// MPI libraries that could be loaded, in the order in which they were found.
 type Families = Vec<(Family, PathBuf)>;
 
-/// Says so where libraries of two MPIs are found.
+/// Adds a problem if libraries of two incompatible MPIs were found.
 fn mixed(findings: &mut Findings, families: &Families) {
     if let Some((first, path)) = families.first()
         && let Some((other, second)) = families.iter().find(|(other, _)| !fit(*first, *other))
@@ -344,12 +366,12 @@ fn mixed(findings: &mut Findings, families: &Families) {
             second.display(),
             name(*other)
         );
-        let remedy = "use one environment (module, virtual environment, prefix) for each: which one a program gets is an accident";
-        findings.wrong(&what, remedy);
+        let remedy = "use one environment (module, virtual environment, prefix) for each: otherwise a program may get either of them";
+        findings.add_problem(&what, remedy);
     }
 }
 
-/// Says why no library goes with a launcher of `family`.
+/// Adds a problem that says why no library was found that fits a launcher of `family`.
 fn none_fits(
     findings: &mut Findings,
     family: Family,
@@ -357,45 +379,49 @@ fn none_fits(
     failures: Vec<(String, &'static str)>,
 ) {
     for (what, remedy) in failures {
-        findings.wrong(&what, remedy);
+        findings.add_problem(&what, remedy);
     }
     if let Some((own, path)) = families.first() {
         let what = format!("the launcher is of {}, {} is of {}", name(family), path.display(), name(*own));
-        findings.wrong(&what, "put the launcher of the same MPI first in PATH, or name it with its path");
+        findings
+            .add_problem(&what, "put the launcher of the same MPI first in PATH, or name it with its path");
     } else {
         let remedy = "install one (Debian: apt-get install mpich; Python: pip install mpich), load its module, or name its file with --mpi";
-        findings.wrong("no MPI library was found that can be loaded", remedy);
+        findings.add_problem("no MPI library was found that can be loaded", remedy);
     }
 }
 
-/// The launcher and the MPI library that goes with it, with what it calls itself.
+/// Finds the launcher and an MPI library that fits it. Returns the library's path and version text.
 fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(PathBuf, String)> {
     let (launcher, family) = launcher(findings, args);
     let mut found = libraries(launcher.as_deref(), std::env::var_os("LD_LIBRARY_PATH").as_ref());
     if let Some(given) = &args.mpi {
         found = vec![find::Library { path: given.clone(), how: "named with --mpi" }];
     }
+    // Load each candidate in a separate process, to learn its version and whether the preload
+    // library loads together with it.
     let mut chosen: Option<(PathBuf, Loaded)> = None;
     let mut failures = Vec::new();
     let system = by_the_loader().filter(|_| args.mpi.is_none());
     let files = found.len();
     let mut families = Families::new();
     for (i, library) in found.into_iter().chain(system).enumerate() {
-        // The loader's own are asked for only where there is no file.
+        // The libraries that the loader would find by name come last. They are tried only if no
+        // file was suitable.
         if i >= files && chosen.is_some() {
             break;
         }
         if i < files
             && let Some((what, remedy)) = Elf::read(&library.path, "").ok().and_then(|elf| elf.unfit())
         {
-            findings.wrong(&format!("{} ({}) {what}", library.path.display(), library.how), remedy);
+            findings.add_problem(&format!("{} ({}) {what}", library.path.display(), library.how), remedy);
             continue;
         }
         match load(&library.path, preload, args.seconds) {
             Ok(loaded) => {
                 let place =
                     loaded.files.first().map_or_else(|| library.path.display().to_string(), String::clone);
-                findings.says("MPI library", &format!("{place}, {}: {}", library.how, loaded.version));
+                findings.add_lines("MPI library", &format!("{place}, {}: {}", library.how, loaded.version));
                 let own = Library::of(&loaded.version).family;
                 families.push((own, library.path.clone()));
                 if chosen.is_none() && fit(family, own) {
@@ -409,36 +435,41 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
             Err(_) => {}
         }
     }
+    // All libraries that were found have been tried now, and `chosen` is the first one that loads
+    // and fits the launcher.
     mixed(findings, &families);
     let Some((path, loaded)) = chosen else {
         none_fits(findings, family, &families, failures);
         return None;
     };
     if preload.is_some() {
-        findings.says(
+        findings.add_lines(
             "preloading",
             if loaded.preloaded { "the preload library loads beside it" } else { "FAILED" },
         );
         if !loaded.preloaded {
             let said = messages::last_lines(&loaded.errors, 2);
-            findings
-                .wrong(&format!("the preload library is not loaded: {said}"), "the loader's words say why");
+            findings.add_problem(
+                &format!("the preload library is not loaded: {said}"),
+                "the message of the dynamic loader says why",
+            );
         }
     }
     Some((path, loaded.version))
 }
 
-/// What may be converted under a library.
+/// Kinds of calls that the preload library may convert under an MPI library.
 struct Conversions {
-    /// Whether no kind of calls may be converted with the transport that this environment chooses.
+    /// Whether no kind of call may be converted over the transport that this environment selects.
     untried: bool,
-    /// What may be converted with that transport, and a line for each transport with which that differs.
+    /// A line that says what may be converted over the transport that this environment selects,
+    /// followed by a line for each other transport for which the answer differs.
     lines: Vec<String>,
 }
 
 impl Conversions {
-    /// Of the library with this version text, with the transport that the environment chooses and with the others.
-    fn of(version: &str) -> Conversions {
+    /// Finds out what may be converted under the library with this version text.
+    fn new(version: &str) -> Conversions {
         let library = Library::of(version);
         let is_set = |name: &str, value: &str| std::env::var(name).as_deref() == Ok(value);
         let asked = is_set("DDTC_POLICY", "all");
@@ -465,7 +496,7 @@ impl Conversions {
     }
 }
 
-/// The policy in force for a library.
+/// Reports and returns the policy that the preload library would use under an MPI library.
 fn policy(findings: &mut Findings, version: &str) -> Policy {
     let library = Library::of(version);
     let choice = std::env::var("DDTC_POLICY").unwrap_or_default();
@@ -483,7 +514,8 @@ fn policy(findings: &mut Findings, version: &str) -> Policy {
             ),
             Ok(Err(error)) => {
                 let remedy = "correct it, or write it anew with `ddtc tune`";
-                findings.wrong(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
+                findings
+                    .add_problem(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
                 (format!("shipped for {library}"), Profile::of(&library).shipped_policy())
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => (
@@ -492,17 +524,19 @@ fn policy(findings: &mut Findings, version: &str) -> Policy {
             ),
             Err(error) => {
                 let remedy = "make it a regular file of yours";
-                findings.wrong(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
+                findings
+                    .add_problem(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
                 (format!("shipped for {library}"), Profile::of(&library).shipped_policy())
             }
         },
         (_, None) => (format!("shipped for {library}"), Profile::of(&library).shipped_policy()),
     };
-    findings.says("policy", &format!("{from}\n{}", in_words(&policy)));
+    findings.add_lines("policy", &format!("{from}\n{}", in_words(&policy)));
     policy
 }
 
-/// The payloads of which layouts are converted in which calls; what is not listed is not.
+/// Lists the payloads that a policy converts, by call and layout class. Anything that is not listed
+/// is not converted.
 fn in_words(policy: &Policy) -> String {
     let mut text = String::new();
     for call in Call::ALL {
@@ -516,7 +550,7 @@ fn in_words(policy: &Policy) -> String {
     if text.is_empty() { "nothing is converted".to_owned() } else { text }
 }
 
-/// The layout class of what the ranks send, and its bytes.
+/// Returns the layout class of the messages that the ranks send, and their size in bytes.
 fn sent() -> Result<(Class, u64), String> {
     let t: Datatype = TYPE.parse().map_err(|e: ddtc::Error| e.to_string())?;
     let committed = ddtc::commit(&t).map_err(|e| e.to_string())?;

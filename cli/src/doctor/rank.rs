@@ -1,8 +1,10 @@
-//! Runs under the launcher: this program as an MPI program, which takes the library by name instead of being linked with it.
+//! The MPI program that `ddtc doctor` launches. It is the command `ddtc` itself, which loads the
+//! MPI library by name instead of being linked with it.
 //!
-//! So a machine without a compiler can be examined, and whichever MPI there is. Functions are taken from the global scope, where the
-//! preload library stands first, as it does for a program that is linked with MPI. Handles are words: MPICH's are the lower half of
-//! one, Open MPI's are addresses of its objects, the standard ABI's are numbers.
+//! Therefore `ddtc doctor` works on a machine without a compiler, and with any MPI. Functions are
+//! looked up in the global scope, in which the preload library comes first, as it does for a
+//! program that is linked with MPI. Handles are 64-bit words: those of MPICH use the lower half,
+//! those of Open MPI are addresses of its objects, and those of the standard ABI are numbers.
 #![allow(unsafe_code)] // The functions of an MPI library, loaded by name: there is no other way to call them.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -13,15 +15,19 @@ use ddtc::internal::datatype::Named;
 
 use ddtc_hosts::loaded::Loaded;
 
-/// Begins each line that is meant for the parent: launchers and libraries write too.
+/// Beginning of each line of output that is meant for the doctor. Launchers and libraries may print
+/// other lines.
 pub(super) const MARK: &str = "ddtc-doctor ";
-/// Instances that go to and fro: [`super::TYPE`].
+/// Number of instances of [`super::TYPE`] in a message.
 pub(super) const COUNT: usize = 1024;
-/// Bytes of an instance, and the runs in it.
+/// Extent of [`super::TYPE`] in bytes.
 const EXTENT: usize = 32;
+/// Runs of [`super::TYPE`]: displacement and length, both in elements of `int`.
 const RUNS: [(c_int, c_int); 3] = [(0, 1), (2, 2), (5, 1)];
-/// Round trips that are timed, and those before them.
+/// Number of round trips that are timed.
 const ROUNDS: usize = 400;
+/// Number of round trips before the timed ones. The bytes that arrive in these round trips are
+/// compared with the expected bytes.
 const WARM: usize = 50;
 
 type Word = u64;
@@ -34,13 +40,14 @@ type OfType = unsafe extern "C" fn(*mut Word) -> c_int;
 type Send = unsafe extern "C" fn(*const c_void, c_int, Word, c_int, c_int, Word) -> c_int;
 type Recv = unsafe extern "C" fn(*mut c_void, c_int, Word, c_int, c_int, Word, *mut c_void) -> c_int;
 
-/// The address of a function, as a program that is linked with the library gets it.
+/// Returns the address of a function that a program would call if it were linked with the library.
 fn address(mpi: &Loaded, name: &CStr) -> Result<*mut c_void, String> {
     let found = mpi.interposed(name);
     if found.is_null() { Err(format!("the library has no {}", name.to_string_lossy())) } else { Ok(found) }
 }
 
-/// The file of the loaded object that `MPI_Send` is in, and whether the preload library is loaded.
+/// Returns whether the preload library is loaded into this process, and the files of the MPI
+/// libraries that are loaded.
 fn objects() -> (bool, Vec<String>) {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let mut files: Vec<String> =
@@ -52,7 +59,7 @@ fn objects() -> (bool, Vec<String>) {
     (files.iter().any(|f| named(f, ddtc_hosts::library::NAME)), files.iter().filter(mpi).cloned().collect())
 }
 
-/// Loads the library and says what it is; nothing of MPI is initialized.
+/// Loads the MPI library, and prints its version and its file. MPI is not initialized.
 pub(super) fn load(library: &Path) -> Result<(), String> {
     let mpi = Loaded::open(library)?;
     let (preloaded, files) = objects();
@@ -64,27 +71,30 @@ pub(super) fn load(library: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The byte that is sent at a place of round `round`.
+/// Returns the byte that round `round` sends at index `at` of the buffer.
 fn byte(at: usize, round: usize) -> u8 {
     (at * 7 + round * 13 + at / 251) as u8
 }
 
-/// Whether a call went well.
+/// Returns an error if a call of MPI has failed.
 fn good(name: &str, code: c_int) -> Result<(), String> {
     if code == 0 { Ok(()) } else { Err(format!("{name} returned {code}")) }
 }
 
-/// A function of the library by its name, of a type that is its declaration in mpi.h.
+/// Looks up a function of the library by its name. The type must be that of its declaration in
+/// mpi.h.
 macro_rules! function {
     ($mpi:expr, $name:expr, $type:ty) => {{
         let address = address($mpi, $name)?;
-        // SAFETY: the address of the function of that name; the type is its declaration in mpi.h of the three ABIs, with handles
-        // and counts in registers as they are passed there (a handle of 32 bits is the lower half of its word).
+        // SAFETY: this is the address of the function of that name. The type matches its
+        // declaration in the mpi.h of all three ABIs: handles and counts are passed in registers,
+        // and a handle of 32 bits is the lower half of its word.
         unsafe { std::mem::transmute::<*mut c_void, $type>(address) }
     }};
 }
 
-/// Runs the program: two ranks send a derived type to and fro; rank 0 says how long a message takes and whether every byte came.
+/// Runs the MPI program: two ranks exchange messages of a derived type. Rank 0 prints how long a
+/// message takes and how many bytes were wrong.
 pub(super) fn run(library: &Path) -> Result<(), String> {
     let mpi = Loaded::open(library)?;
     let abi = mpi.abi()?;
@@ -101,10 +111,15 @@ pub(super) fn run(library: &Path) -> Result<(), String> {
         (function!(&mpi, c"MPI_Type_commit", OfType), function!(&mpi, c"MPI_Type_free", OfType));
     let (send, recv) = (function!(&mpi, c"MPI_Send", Send), function!(&mpi, c"MPI_Recv", Recv));
 
-    // SAFETY: MPI_Init takes null for both (MPI 5.0, 11.2.1); this is the first call of MPI in the process.
+    // All functions have been found. Initialize MPI, and learn which rank this process is.
+
+    // SAFETY: both arguments of MPI_Init may be null (MPI 5.0, 11.2.1), and MPI was not initialized
+    // before. The only functions of MPI that may have been called are MPI_Get_library_version and
+    // MPI_Abi_get_version, which may be called at any time.
     good("MPI_Init", unsafe { init(std::ptr::null_mut(), std::ptr::null_mut()) })?;
     let (mut rank, mut size) = (0, 0);
-    // SAFETY: MPI is initialized; the world is a handle of this ABI; numbers to write to.
+    // SAFETY: MPI is initialized, `world` is a handle of this ABI, and the results are integers
+    // that live during the calls.
     unsafe {
         good("MPI_Comm_rank", comm_rank(world, &raw mut rank))?;
         good("MPI_Comm_size", comm_size(world, &raw mut size))?;
@@ -112,10 +127,13 @@ pub(super) fn run(library: &Path) -> Result<(), String> {
     if rank == 0 {
         println!("{MARK}size {size}");
     }
+    // Ranks 0 and 1 build the type of `RUNS` and exchange messages of it; others have nothing to
+    // do.
     if rank < 2 && size >= 2 {
         let (mut blocks, mut t): (Word, Word) = (0, 0);
         let (places, lengths) = (RUNS.map(|(place, _)| place), RUNS.map(|(_, length)| length));
-        // SAFETY: arrays of three numbers that live during the call, a named type of this ABI, words to write handles to.
+        // SAFETY: the arrays have three elements and live during the calls, `int` is a named type
+        // of this ABI, and handles are written to words.
         unsafe {
             let code = indexed(3, lengths.as_ptr(), places.as_ptr(), int, &raw mut blocks);
             good("MPI_Type_indexed", code)?;
@@ -124,8 +142,9 @@ pub(super) fn run(library: &Path) -> Result<(), String> {
         }
         let (count, peer) = (COUNT as c_int, 1 - rank);
         to_and_fro(rank, |sending, user| {
-            // SAFETY: the buffer holds COUNT instances of the type, whose extent and runs lie in EXTENT bytes; the status is
-            // the address that means none; the peer makes the call that matches.
+            // SAFETY: the buffer holds COUNT instances of the type, each of which lies within
+            // EXTENT bytes. The status is the address that stands for no status in this ABI. The
+            // peer makes the matching call.
             let code = unsafe {
                 if sending {
                     send(user.as_ptr().cast(), count, t, peer, 1, world)
@@ -135,17 +154,19 @@ pub(super) fn run(library: &Path) -> Result<(), String> {
             };
             good(if sending { "MPI_Send" } else { "MPI_Recv" }, code)
         })?;
-        // SAFETY: types of this process that nothing uses any more.
+        // SAFETY: both types were created above, and no operation uses them any more.
         unsafe {
             good("MPI_Type_free", free(&raw mut t))?;
             good("MPI_Type_free", free(&raw mut blocks))?;
         }
     }
-    // SAFETY: initialized, and nothing is pending.
+    // SAFETY: MPI is initialized, and no operation is pending.
     good("MPI_Finalize", unsafe { finalize() })
 }
 
-/// Sends and receives in turn by `turn`, of all instances: rank 1 sends back what it got; in the first rounds rank 0 compares, then it measures.
+/// Exchanges messages by calls of `turn`, which sends if its first argument is true and receives
+/// otherwise. Rank 1 sends back what it received. Rank 0 compares the bytes of the first [`WARM`]
+/// rounds, and measures the time of the next [`ROUNDS`].
 fn to_and_fro(
     rank: c_int,
     mut turn: impl FnMut(bool, &mut [u8]) -> Result<(), String>,

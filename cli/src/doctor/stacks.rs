@@ -1,12 +1,12 @@
-//! Libraries of user-level threads, whose stacks may be too small for calls under the preload
-//! library.
+//! Finds libraries of user-level threads. The stacks of user-level threads may be too small for MPI
+//! calls under the preload library.
 
 use std::path::{Path, PathBuf};
 
 use super::Findings;
 
-/// Beginnings of the file names of such libraries, each with its name and what makes its stacks
-/// larger. Argobots gives a thread 16 KiB unless it is told otherwise.
+/// For each library of user-level threads: the beginning of its file name, its name, and how to
+/// make the stacks of its threads larger. The default of Argobots is 16 KiB for a thread.
 const LIBRARIES: [(&str, &str, &str); 4] = [
     ("libabt.so", "Argobots", "set ABT_THREAD_STACKSIZE=32768"),
     ("libqthread.so", "Qthreads", LARGER),
@@ -16,11 +16,11 @@ const LIBRARIES: [(&str, &str, &str); 4] = [
 
 const LARGER: &str = "make them larger";
 
-/// Says which of the objects of a program is such a library.
+/// Reports which of a program's files are libraries of user-level threads.
 pub(super) fn look(findings: &mut Findings, objects: &[PathBuf]) {
     for object in objects {
         if let Some(warning) = warning(object) {
-            findings.says("stacks", &warning);
+            findings.add_lines("stacks", &warning);
         }
     }
 }

@@ -1,27 +1,33 @@
-//! Memory in cells: equal pieces of the columns of every line, and what lies in each.
+//! Divides the lines of a picture into cells of equal width, and counts the packed bytes in each
+//! cell.
 
 use super::fold::{Fold, Line, ceil};
 use super::map::{Map, Piece};
 
-/// Most cells that are visited piece by piece; what is left counts where it begins.
-const VISITS: u64 = 1 << 26;
+/// Maximum number of visits to cells while bytes are counted. A piece visits each cell that
+/// contains some of its bytes. Once this number is reached, all bytes of each further piece are
+/// counted in the cell where the piece begins.
+const MAX_VISITS: u64 = 1 << 26;
 
 /// Contents of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cell {
-    /// Packed bytes.
+    /// Number of packed bytes.
     pub(crate) bytes: i128,
-    /// The sum of the places of these bytes in the packed stream.
+    /// Sum of the positions of these bytes in the packed stream.
     sum: f64,
-    /// Pieces that have bytes in it, and the first one's displacement and packed byte.
+    /// Number of blocks that have bytes in the cell. If the line of the cell has several rows, a
+    /// block that spans rows may be counted up to three times.
     pub(crate) blocks: u64,
+    /// Displacement of the cell's byte that is packed first, and the position of this byte in the
+    /// packed stream.
     pub(crate) first: (i128, i128),
-    /// Whether several entries share bytes of it.
+    /// Whether several entries of the type map share bytes of the cell.
     pub(crate) shared: bool,
 }
 
 impl Cell {
-    /// Returns the mean place of its bytes in the packed stream.
+    /// Returns the mean position of the cell's bytes in the packed stream.
     pub(crate) fn mean(&self) -> f64 {
         self.sum / (self.bytes as f64).max(1.0)
     }
@@ -29,40 +35,50 @@ impl Cell {
 
 /// The cells of a folded map, line by line.
 pub(crate) struct Bins {
-    /// Bytes of a row that a cell spans.
+    /// Width of a cell in bytes.
     pub(crate) width: i128,
     pub(crate) columns: usize,
     cells: Vec<Cell>,
-    /// Whether all bytes are where they lie; else some count close by.
+    /// Whether every byte is counted in the cell where it lies. Otherwise some bytes are counted in
+    /// a cell nearby.
     pub(crate) exact: bool,
 }
 
 impl Bins {
-    /// `map` in at most `columns` cells a line.
+    /// Divides the lines of `fold` into at most `columns` cells each, and counts the bytes of
+    /// `map`.
     pub(crate) fn new(map: &Map, fold: &Fold, columns: usize) -> Bins {
         let shown = fold.to - fold.from;
-        let least = ceil(shown, columns as i128);
-        // Cells that divide a row, if there are any of about that size: no structure appears that is not there.
-        let divisor = (least..=least + least / 2).take(4096).find(|width| shown % width == 0);
-        let width = divisor.unwrap_or(least).max(1);
+        let min_width = ceil(shown, columns as i128);
+        // Choose the width of a cell. If a width of up to 1.5 times the minimum divides the shown
+        // part of a row evenly, take it. Other widths would show a structure that the type does not
+        // have.
+        let divisor = (min_width..=min_width + min_width / 2).take(4096).find(|width| shown % width == 0);
+        let width = divisor.unwrap_or(min_width).max(1);
         let columns = ceil(shown, width) as usize;
+        // Count the bytes of the pieces. This is exact as long as the number of visits is below
+        // `MAX_VISITS`.
         let cells = vec![Cell::default(); columns * fold.lines.len()];
         let mut bins = Bins { width, columns, cells, exact: map.listed };
         let mut visits = 0;
         for piece in &map.pieces {
-            let whole = piece.exact && visits < VISITS;
+            let whole = piece.exact && visits < MAX_VISITS;
             bins.exact &= whole;
             visits += bins.put(fold, piece, whole);
         }
+        // Mark the cells that contain bytes which several entries of the type map share. The visits
+        // are counted anew. Once the limit is reached, only the first byte of a shared range is
+        // marked.
         let mut visits = 0;
         for &(from, to) in &map.shared {
-            let to = if visits < VISITS { to } else { from + 1 };
+            let to = if visits < MAX_VISITS { to } else { from + 1 };
             spread(fold, width, from, to, &mut |line, column, _, _, _| {
                 visits += 1;
                 bins.cells[line * columns + column].shared = true;
             });
         }
-        // Certain without a look at the pieces: more bytes than there is room for.
+        // A cell that has more packed bytes than bytes of memory contains shared bytes, even if the
+        // previous loop has not marked it.
         for line in 0..fold.lines.len() {
             for column in 0..columns {
                 let room = bins.memory(fold, line, column);
@@ -78,7 +94,7 @@ impl Bins {
         self.cells[line * self.columns + column]
     }
 
-    /// Returns the bytes of memory that the cell at `column` of `line` stands for.
+    /// Returns the number of bytes of memory that the cell at `column` of `line` covers.
     pub(crate) fn memory(&self, fold: &Fold, line: usize, column: usize) -> i128 {
         let from = fold.from + column as i128 * self.width;
         let rows = match fold.lines[line] {
@@ -88,7 +104,8 @@ impl Bins {
         (self.width.min(fold.to - from)) * rows
     }
 
-    /// Counts `piece`, where its bytes lie if `whole`; gives back how many cells that were.
+    /// Counts the bytes of `piece`: in every cell that it covers if `whole` is true, otherwise all
+    /// in the cell where it begins. Returns the number of cells that were visited.
     fn put(&mut self, fold: &Fold, piece: &Piece, whole: bool) -> u64 {
         let (columns, width) = (self.columns, self.width);
         let mut visits = 0;
@@ -111,7 +128,9 @@ impl Bins {
     }
 }
 
-/// Hands the cells that `[at, end)` has bytes in to `visit`: line, column, the first displacement, bytes, mean displacement.
+/// Calls `visit` for each cell that contains bytes of `[at, end)`, with the line and the column of
+/// the cell, and the first displacement, the number and the mean displacement of these bytes. A
+/// cell whose line has several rows may be visited more than once.
 fn spread(
     fold: &Fold,
     width: i128,
@@ -119,7 +138,8 @@ fn spread(
     end: i128,
     visit: &mut impl FnMut(usize, usize, i128, i128, f64),
 ) {
-    // Bytes `[lo, hi)` of one row, and the same of `rows - 1` rows behind it.
+    // Visits the cells that contain bytes `[lo, hi)`, which lie in one row, together with the same
+    // columns of the next `rows - 1` rows.
     let mut row = |line: usize, lo: i128, hi: i128, rows: i128| {
         let start = lo - fold.column(lo);
         let mut from = fold.column(lo).max(fold.from);
@@ -133,6 +153,9 @@ fn spread(
             from = next;
         }
     };
+    // In each line of the picture, the range `[at, end)` consists of at most three parts: the end
+    // of one row, some whole rows, and the beginning of another row. The whole rows are visited
+    // together, so the time does not depend on their number.
     for line in fold.line(at)..fold.lines.len() {
         let Some((start, stop)) = fold.memory(line) else { continue };
         let (lo, hi) = (at.max(start), end.min(stop));
@@ -180,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_block_over_three_rows_by_hand() {
-        // Bytes 6 to 26 in rows of 8, cells of 4.
+        // Bytes 6 to 25 in rows of 8 bytes, which have two cells of 4 bytes each.
         let (_, fold, bins) = bins("hindexed([20], [6], byte)", 1, 8, 48, 2);
         assert_eq!((bins.width, bins.columns, fold.lines.len()), (4, 2, 4));
         let cells: Vec<i128> = (0..8).map(|i| bins.cell(i / 2, i % 2).bytes).collect();
@@ -192,12 +215,12 @@ mod tests {
 
     #[test]
     fn rows_that_share_a_line_add_up() {
-        // Column 0 of a matrix of 8 rows of 8, two rows a line.
+        // Column 0 of a matrix of 8 rows of 8 bytes; each line of the picture has two rows.
         let (_, fold, bins) = bins("vector(8, 1, 8, byte)", 1, 8, 4, 8);
-        assert_eq!((fold.lines.len(), fold.per), (4, 2));
+        assert_eq!((fold.lines.len(), fold.rows_per_line), (4, 2));
         let cell = bins.cell(1, 0);
         assert_eq!((cell.bytes, cell.blocks, cell.mean(), bins.memory(&fold, 1, 0)), (2, 2, 3.0, 2));
-        // 64 bytes in one piece: every cell full, means by rows.
+        // 64 bytes in one piece: every cell is full, and the means grow row by row.
         let (_, fold, bins) = bins_of_bytes();
         assert_eq!((total(&fold, &bins), bins.cell(0, 0).bytes, bins.cell(0, 0).mean()), (64, 4, 5.0));
     }

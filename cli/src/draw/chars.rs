@@ -1,4 +1,4 @@
-//! A folded map in characters, for terminals.
+//! Writes a folded map as characters, for terminals.
 
 use std::fmt::Write as _;
 
@@ -8,23 +8,25 @@ use super::map::Map;
 use super::picture::{cut, facts, how, in_bytes, ruler_step};
 use super::scene::Paint;
 
-/// Lines of memory, about.
+/// Approximate maximum number of lines of memory in a picture of characters.
 const LINES: usize = 32;
-/// Most characters of a cell.
-const WIDEST: usize = 4;
-/// Characters for the place in the packed stream where there is neither colour nor more than ASCII.
+/// Maximum width of a cell in characters.
+const MAX_CELL_WIDTH: usize = 4;
+/// Characters that stand for positions in the packed stream, from first to last, if the terminal
+/// has only ASCII.
 const ORDER: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// Abilities of a terminal.
+/// Capabilities of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terminal {
-    /// Characters of a line.
+    /// Number of characters in a line.
     pub(crate) columns: usize,
     pub(crate) ascii: bool,
     pub(crate) colour: bool,
 }
 
-/// `map`, called `name`, folded at `width` bytes or where its structure shows.
+/// Returns a picture of `map` with the title `name`. Rows have `width` bytes. If `width` is `None`,
+/// a width is chosen that shows the structure of the type.
 pub(crate) fn write(map: &Map, name: &str, width: Option<u64>, terminal: Terminal) -> String {
     let fold = Fold::new(map, width, LINES);
     let starts: Vec<Option<String>> =
@@ -32,7 +34,7 @@ pub(crate) fn write(map: &Map, name: &str, width: Option<u64>, terminal: Termina
     let gutter = starts.iter().flatten().map(String::len).max().unwrap_or(1);
     let room = terminal.columns.saturating_sub(gutter + 3).max(8);
     let bins = Bins::new(map, &fold, room);
-    let each = (room / bins.columns).clamp(1, WIDEST);
+    let each = (room / bins.columns).clamp(1, MAX_CELL_WIDTH);
 
     let mut out = format!("{}\n", cut(name, terminal.columns));
     wrapped(&mut out, &facts(map), terminal.columns);
@@ -67,7 +69,8 @@ pub(crate) fn write(map: &Map, name: &str, width: Option<u64>, terminal: Termina
     out
 }
 
-/// Columns of bytes above their cells.
+/// Returns the ruler: a line of column offsets in bytes, each written above the cell that contains
+/// this column.
 fn ruler(fold: &Fold, bins: &Bins, each: usize, gutter: usize, room: usize) -> String {
     let widest = format!("+{}", fold.to).len() + 2;
     let shown = fold.to - fold.from;
@@ -84,7 +87,7 @@ fn ruler(fold: &Fold, bins: &Bins, each: usize, gutter: usize, room: usize) -> S
     format!("{}\n", String::from_utf8_lossy(&line).trim_end())
 }
 
-/// One cell, as so many characters.
+/// Returns the cell at `column` of `line`, drawn with `each` characters.
 fn shown(
     map: &Map,
     fold: &Fold,
@@ -98,7 +101,7 @@ fn shown(
         let from = fold.from + column as i128 * bins.width;
         let (start, stop) = fold.memory(line).unwrap_or((0, 0));
         let (low, high) = map.range;
-        // Any row of the line may have the column within the bounds.
+        // The cell is a gap if the column lies within the bounds in any row of the line.
         let inside = start + from < high && stop - fold.width + from + bins.width > low;
         let gap = if terminal.ascii { '.' } else { '\u{b7}' };
         return (if inside { gap } else { ' ' }).to_string().repeat(each);
@@ -122,7 +125,8 @@ fn glyph(cell: &Cell, t: f64, share: f64, terminal: Terminal) -> char {
         (true, true) => '*',
         (true, false) => '\u{2573}',
         (false, true) => char::from(ORDER[step(ORDER.len(), t)]),
-        // Colour has the order, so that the shade is free for the share.
+        // The colour already shows the position in the packed stream, so the shade can show which
+        // share of the cell is packed.
         (false, false) if terminal.colour => shades[step(4, share)],
         (false, false) => shades[step(4, t)],
     }
@@ -141,7 +145,8 @@ fn bounds(map: &Map) -> String {
 }
 
 fn legend(map: &Map, fold: &Fold, bins: &Bins, each: usize, terminal: Terminal) -> String {
-    let rows = if fold.per > 1 { format!(" of {} rows", fold.per) } else { String::new() };
+    let rows =
+        if fold.rows_per_line > 1 { format!(" of {} rows", fold.rows_per_line) } else { String::new() };
     let many = if each == 1 { "1 character".to_owned() } else { format!("{each} characters") };
     let mut text = format!("{many}: {} B{rows}; ", bins.width);
     text += match (terminal.ascii, terminal.colour) {
@@ -162,7 +167,7 @@ fn legend(map: &Map, fold: &Fold, bins: &Bins, each: usize, terminal: Terminal) 
     text
 }
 
-/// Writes `text` in lines of at most `columns`, broken at spaces.
+/// Appends `text` in lines of at most `columns` characters, broken at spaces.
 fn wrapped(out: &mut String, text: &str, columns: usize) {
     let mut used = 0;
     for word in text.split(' ') {
@@ -195,7 +200,8 @@ mod tests {
         let t = "resized(0, 32, struct([1,1,3], [0,8,16], [int,double,float]))";
         let got = text(t, 1, 80, true);
         let row = got.lines().find(|l| l.starts_with("0 |")).unwrap();
-        // Two characters a byte: 4 bytes, a gap of 4, 20 bytes, the end of the extent. The middle of byte 3 of 24 is step 5.25 of 36.
+        // A byte has two characters. The row shows 4 bytes, a gap of 4, 20 bytes, and the gap at
+        // the end of the extent. The middle of byte 3 of 24 is step 5.25 of 36.
         assert_eq!(row.len(), 3 + 64, "{got}");
         let at = |byte: usize| &row[3 + 2 * byte..][..2];
         assert_eq!(

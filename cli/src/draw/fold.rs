@@ -1,54 +1,60 @@
-//! How memory is folded into rows: the bytes of a row, what of each is shown, and which rows are left out or share a line.
+//! Folds memory into rows of equal length, which are drawn one below the other. This module chooses
+//! the number of bytes in a row, the columns of each row that are shown, the rows that are left
+//! out, and the rows that share a line of the picture.
 
 use ddtc::internal::datatype::{Combiner, Datatype, Order};
 use ddtc::internal::methods::*;
 
 use super::map::Map;
 
-/// Most times that memory is left out of a picture.
-const BREAKS: usize = 6;
-/// Shown columns are cut to those that are used, if these are less than one in so many.
+/// Maximum number of breaks in a picture. A break is a place where rows without data are left out.
+const MAX_BREAKS: usize = 6;
+/// If the range of columns that contain data is less than 1 / `SPARSE` of a row, the picture shows
+/// this range with a margin on both sides instead of the whole row.
 const SPARSE: i128 = 200;
-/// Rows over columns beyond which a stride of the type is too narrow to fold by.
+/// Maximum ratio of the number of rows to the number of columns, which are counted in elements. A
+/// stride of the type that would exceed this ratio is too small to be the length of a row.
 const NARROW: i128 = 64;
-/// Nodes of a datatype that are asked for strides.
-const NODES: usize = 200;
+/// Maximum number of nodes of a datatype's tree that are searched for strides.
+const MAX_NODES: usize = 200;
 
 /// A line of the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// Rows `first .. first + rows` of memory.
     Rows { first: i128, rows: i128 },
-    /// So many rows without a byte are left out.
+    /// Place where `rows` rows without data are left out.
     Break { rows: i128 },
 }
 
 /// Memory as rows of equal length. Row 0 begins at displacement `origin`.
 #[derive(Clone, Debug)]
 pub(crate) struct Fold {
-    /// Bytes of a row.
+    /// Length of a row in bytes.
     pub(crate) width: i128,
     pub(crate) origin: i128,
-    /// Bytes of each row that are shown: `[from, to)`.
+    /// Columns of each row that are shown, in bytes: `[from, to)`.
     pub(crate) from: i128,
     pub(crate) to: i128,
-    /// From low to high displacements.
+    /// Lines of the picture, from low to high displacements.
     pub(crate) lines: Vec<Line>,
-    /// Most rows of memory in a line.
-    pub(crate) per: i128,
+    /// Maximum number of rows of memory that one line of the picture shows.
+    pub(crate) rows_per_line: i128,
 }
 
 impl Fold {
-    /// `map` folded at `width` bytes, or where its structure shows, into about `max_lines` lines.
+    /// Folds `map` into about `max_lines` lines or less. Rows have `width` bytes. If `width` is
+    /// `None`, a width is chosen that shows the structure of the type.
     pub(crate) fn new(map: &Map, width: Option<u64>, max_lines: usize) -> Fold {
         let (width, origin) = match width {
             Some(width) => (i128::from(width.max(1)), 0),
-            None => chosen(map),
+            None => choose_width(map),
         };
-        let mut fold = Fold { width, origin, from: 0, to: width, lines: Vec::new(), per: 1 };
+        let mut fold = Fold { width, origin, from: 0, to: width, lines: Vec::new(), rows_per_line: 1 };
         let (from, to) = fold.used(map);
         if (to - from) * SPARSE < width {
-            // Some room on both sides shows where the blocks end.
+            // Show some columns without data on both sides, so that it is visible where the blocks
+            // end.
             fold.from = (from - (to - from) / 2).max(0);
             fold.to = (to + (to - from) / 2).min(width);
         }
@@ -56,12 +62,12 @@ impl Fold {
         fold
     }
 
-    /// Returns the row of memory that displacement `at` lies in.
+    /// Returns the row of memory that contains displacement `at`.
     pub(crate) fn row(&self, at: i128) -> i128 {
         (at - self.origin).div_euclid(self.width)
     }
 
-    /// Returns the place of displacement `at` in its row, in bytes.
+    /// Returns the offset of displacement `at` in its row, in bytes.
     pub(crate) fn column(&self, at: i128) -> i128 {
         (at - self.origin).rem_euclid(self.width)
     }
@@ -71,7 +77,8 @@ impl Fold {
         self.origin + row * self.width
     }
 
-    /// Returns the displacements of a line, but for a break.
+    /// Returns the displacements that a line covers, as the first and the one after the last;
+    /// `None` for a break.
     pub(crate) fn memory(&self, line: usize) -> Option<(i128, i128)> {
         match self.lines.get(line)? {
             Line::Rows { first, rows } => Some((self.start(*first), self.start(first + rows))),
@@ -79,7 +86,7 @@ impl Fold {
         }
     }
 
-    /// Returns the line that displacement `at` lies in, or the first one behind it.
+    /// Returns the line that contains displacement `at`, or else the first line after it.
     pub(crate) fn line(&self, at: i128) -> usize {
         let row = self.row(at);
         let mut next = i128::MIN;
@@ -93,7 +100,8 @@ impl Fold {
         passed.count()
     }
 
-    /// The columns that bytes of `map` lie in.
+    /// Returns the range of columns that contain data of `map`. Returns the whole row if a piece
+    /// crosses the end of a row, or if there is no data.
     fn used(&self, map: &Map) -> (i128, i128) {
         let (mut from, mut to) = (self.width, 0);
         for piece in &map.pieces {
@@ -121,7 +129,9 @@ impl Fold {
             .collect();
         used.sort_unstable();
         used.dedup();
-        // Runs of rows that touch.
+        // `used` now lists the rows that the picture must show, as ranges: the rows of the pieces,
+        // of both ends of `map.range`, and of the bounds of the type. Join ranges that touch or
+        // overlap. The resulting `runs` are separated by rows that may be left out.
         let mut runs: Vec<(i128, i128)> = Vec::new();
         for (from, to) in used {
             match runs.last_mut() {
@@ -132,8 +142,11 @@ impl Fold {
         let mut total = runs.last().map_or(0, |r| r.1) - runs.first().map_or(0, |r| r.0);
         let mut gaps: Vec<(i128, i128)> = runs.windows(2).map(|w| (w[1].0 - w[0].1, w[0].1)).collect();
         gaps.sort_unstable_by(|a, b| b.cmp(a));
+        // `gaps` has the rows between neighbouring runs, the largest gap first. Leave out gaps
+        // until the remaining rows fit in `max_lines` lines. Stop at a gap that has less than 4
+        // rows or less than a sixth of the rows that are not left out so far.
         let mut breaks = Vec::new();
-        for (rows, at) in gaps.into_iter().take(BREAKS) {
+        for (rows, at) in gaps.into_iter().take(MAX_BREAKS) {
             if total <= max_lines as i128 || rows < 4 || rows * 6 < total {
                 break;
             }
@@ -141,11 +154,13 @@ impl Fold {
             breaks.push((at, rows));
         }
         breaks.sort_unstable();
-        self.per = ceil(total, max_lines as i128).max(1);
+        // If there are still more rows than lines, several rows share a line. Then list the lines,
+        // from one break to the next.
+        self.rows_per_line = ceil(total, max_lines as i128).max(1);
         let (mut row, end) = (runs.first().map_or(0, |r| r.0), runs.last().map_or(0, |r| r.1));
         for (at, skipped) in breaks.into_iter().chain([(end, 0)]) {
             while row < at {
-                let rows = self.per.min(at - row);
+                let rows = self.rows_per_line.min(at - row);
                 self.lines.push(Line::Rows { first: row, rows });
                 row += rows;
             }
@@ -157,14 +172,17 @@ impl Fold {
     }
 }
 
-/// `a / b` rounded up.
+/// Returns `a / b` rounded up, for positive `b`.
 pub(crate) fn ceil(a: i128, b: i128) -> i128 {
     a / b + i128::from(a % b > 0)
 }
 
-/// The bytes of a row, and the displacement where row 0 begins: a stride of the type that makes the picture about as wide as high, in
-/// elements; else a multiple of one; else what shows the pieces.
-fn chosen(map: &Map) -> (i128, i128) {
+/// Chooses the length of a row in bytes, and the displacement at which row 0 begins. Of the strides
+/// of the type that fit (see [`NARROW`]), the length is the one with which the number of rows is
+/// nearest to the number of columns, counted in elements. If no stride fits, the length is a
+/// multiple of the largest stride. For a type without strides it depends on the span of memory and
+/// on the pieces.
+fn choose_width(map: &Map) -> (i128, i128) {
     let (element, (low, high)) = (map.element(), map.range);
     let span = (high - low).max(1);
     let mut strides = strides(&map.datatype);
@@ -175,12 +193,13 @@ fn chosen(map: &Map) -> (i128, i128) {
     strides.sort_unstable_by(|a, b| b.cmp(a));
     strides.dedup();
     let shape = |width: i128| {
-        let fold = Fold { width, origin: 0, from: 0, to: width, lines: Vec::new(), per: 1 };
+        let fold = Fold { width, origin: 0, from: 0, to: width, lines: Vec::new(), rows_per_line: 1 };
         let (from, to) = fold.used(map);
         let cut = if (to - from) * SPARSE < width { to - from } else { width };
         ((fold.row(high - 1) - fold.row(low) + 1), ceil(cut, element))
     };
-    // The first ones, so that irregular types cost no more than others.
+    // Consider only the largest 12 strides, so that types with many strides do not take more time
+    // than others.
     let shapes: Vec<(i128, i128, i128)> =
         strides.iter().take(12).map(|&w| (w, shape(w).0, shape(w).1)).collect();
     let off =
@@ -188,7 +207,8 @@ fn chosen(map: &Map) -> (i128, i128) {
     let fits = |(width, rows, columns): &&(i128, i128, i128), own: bool| {
         *rows <= columns * NARROW && own == (Some(*width) != instances)
     };
-    // Strides inside of the type before the distance of instances: these may be interleaved.
+    // Prefer the strides inside the type to its extent, which is the distance between instances,
+    // because instances may be interleaved.
     let own = shapes.iter().any(|shape| fits(&shape, true));
     let fit = shapes.iter().filter(|shape| fits(shape, own));
     if let Some((width, ..)) = fit.min_by(|a, b| off(a).total_cmp(&off(b))) {
@@ -202,25 +222,29 @@ fn chosen(map: &Map) -> (i128, i128) {
     if elements <= 64 {
         return (elements * element, low);
     }
-    // What is far from everything is left out: a gap counts as eight pieces at most.
+    // The type has no stride that could be the length of a row. The number of elements in a row is
+    // a power of two, about 1.5 times the square root of the number of all elements and at least
+    // 16. Large gaps will be left out of the picture, so a gap counts at most as much as eight
+    // pieces of average length.
     let mut shown = span;
     if map.listed && map.blocks > 0 {
         let mut ends: Vec<(i128, i128)> = map.pieces.iter().map(|p| (p.at, p.end())).collect();
         ends.sort_unstable();
-        let most = 8 * (map.bytes / i128::from(map.blocks)).max(element);
-        let gaps: i128 = ends.windows(2).map(|w| (w[1].0 - w[0].1).clamp(0, most)).sum();
-        shown = shown.min(map.bytes + gaps + 2 * most);
+        let max_gap = 8 * (map.bytes / i128::from(map.blocks)).max(element);
+        let gaps: i128 = ends.windows(2).map(|w| (w[1].0 - w[0].1).clamp(0, max_gap)).sum();
+        shown = shown.min(map.bytes + gaps + 2 * max_gap);
     }
     let wide = ((shown as f64 / element as f64).sqrt() * 1.5).max(16.0);
     (element * power_of_two(wide), 0)
 }
 
-/// The power of two that is nearest to `x` by ratio, at least 1.
+/// Returns the power of two from 2^0 to 2^62 whose ratio to `x` is nearest to 1.
 fn power_of_two(x: f64) -> i128 {
     1 << (x.log2().round().clamp(0.0, 62.0) as u32)
 }
 
-/// Distances in bytes at which the type repeats: strides, rows and planes of arrays, extents of what is repeated.
+/// Returns the distances in bytes at which parts of the type repeat: strides of vectors, rows and
+/// planes of arrays, and extents of elements.
 fn strides(t: &Datatype) -> Vec<i128> {
     let mut all = Vec::new();
     let mut push = |n: i64, stride: i128| {
@@ -228,13 +252,13 @@ fn strides(t: &Datatype) -> Vec<i128> {
             all.push(stride.abs());
         }
     };
-    for node in t.nodes().take(NODES) {
+    for node in t.nodes().take(MAX_NODES) {
         match node.combiner() {
             Combiner::Vector { count, stride, oldtype, .. } => {
                 push(*count, i128::from(*stride) * i128::from(oldtype.extent()));
             }
             Combiner::Hvector { count, stride, .. } => push(*count, i128::from(*stride)),
-            // Elements of a dense type are no structure.
+            // Elements that fill their extent are contiguous, and show no structure.
             Combiner::Contiguous { count, oldtype } if oldtype.size() != oldtype.extent() => {
                 push(*count, oldtype.extent().into());
             }
@@ -264,16 +288,16 @@ mod tests {
     #[test]
     fn rows_are_those_of_the_type() {
         for (text, count, width, lines) in [
-            // A column of a matrix; the rows of an array, also from the end to the beginning.
+            // A column of a matrix, from its beginning and from its end; then parts of arrays.
             ("vector(8, 1, 8, double)", 1, 64, 8),
             ("vector(8, 1, -8, double)", 1, 64, 8),
             ("subarray([24,19], [16,3], [4,9], C, float)", 1, 76, 24),
             ("subarray([24,19], [16,3], [4,9], Fortran, float)", 1, 96, 19),
             ("darray(4, 1, [16,16], [cyclic,cyclic], [2,2], [2,2], C, double)", 1, 128, 16),
             ("resized(0, 32, struct([1,1,3], [0,8,16], [int,double,float]))", 5, 32, 5),
-            // Nothing repeats: one row, from the first byte on.
+            // Nothing repeats, so there is one row, which begins with the first byte.
             ("struct([1,1,3], [8,16,24], [int,double,float])", 1, 32, 1),
-            // Every other double, 2048 times: 64 by 64 of them, two rows a line.
+            // Every other of 4096 doubles: 64 rows of 64 doubles, two rows in a line.
             ("vector(2048, 1, 2, double)", 1, 512, 32),
         ] {
             let f = fold(text, count);
@@ -297,10 +321,10 @@ mod tests {
             panic!("{:?}", f.lines)
         };
         assert_eq!(rows * f.width, (1 << 40) - f.width);
-        // Two columns of 2^40 bytes, of which only the beginning is shown.
+        // Two rows of 2^40 bytes, of which only the beginning is shown.
         let f = fold("vector(2, 1, 137438953472, double)", 1);
         assert_eq!((f.width, f.from, f.to, f.lines.len()), (1 << 40, 0, 12, 2));
-        // The end of a cube.
+        // A plane near the end of a cube.
         let f = fold("subarray([256,256,256], [1,256,256], [254,0,0], C, double)", 1);
         assert!(f.lines.iter().any(|line| matches!(line, Line::Break { .. })), "{:?}", f.lines);
         assert!(f.lines.len() < 60);

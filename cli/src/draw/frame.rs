@@ -1,24 +1,26 @@
-//! Where the lines of memory stand in a picture, and the parts of a range in them.
+//! Geometry of a picture: where each line of memory is drawn, and which parts of which lines a
+//! range of memory covers.
 
 use super::fold::Fold;
 
-/// Width of the memory.
+/// Width of a line of memory, in units of the picture.
 pub(crate) const PLOT: f64 = 720.0;
 
-/// Where the lines of a picture stand.
+/// Places of the lines of a picture.
 pub(crate) struct Frame {
     pub(crate) left: f64,
     pub(crate) top: f64,
-    /// Height of a line, and from one line to the next.
+    /// Height of a line.
     pub(crate) high: f64,
+    /// Distance from the top of a line to the top of the next line.
     pub(crate) step: f64,
-    /// Columns shown, in bytes.
+    /// Columns of a row that are shown, in bytes.
     pub(crate) from: i128,
     pub(crate) to: i128,
 }
 
 impl Frame {
-    /// Returns the horizontal place of column `column`, cut to what is shown.
+    /// Returns the x coordinate of `column`, limited to the columns that are shown.
     pub(crate) fn x(&self, column: i128) -> f64 {
         let part =
             (column.clamp(self.from, self.to) - self.from) as f64 / (self.to - self.from).max(1) as f64;
@@ -34,10 +36,11 @@ impl Frame {
     }
 }
 
-/// Part of a range of memory in one line: line, columns from and to.
+/// Part of a range of memory: a line, the first column and the column after the last.
 pub(crate) type Part = (usize, i128, i128);
 
-/// Returns the parts of `[at, end)` in the lines of `fold`, of which each has one row.
+/// Returns the parts of the range `[at, end)`, one for each line of `fold` that it touches. Each
+/// line must have one row.
 pub(crate) fn parts(fold: &Fold, at: i128, end: i128) -> Vec<Part> {
     let mut all = Vec::new();
     for line in fold.line(at)..fold.lines.len() {

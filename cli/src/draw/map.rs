@@ -1,72 +1,87 @@
-//! Bytes that are drawn: those of some instances of a datatype, in packed order.
+//! Lists the bytes to draw, which are those of some instances of a datatype, in packed order.
 //!
-//! Up to [`LISTED`] contiguous pieces are listed. Of more, the packed stream is cut into [`SAMPLES`] ranges, and one place of each, found
-//! by a query of [`Segments`], stands for its bytes: time and memory are bounded for any type, and the bytes still add up.
+//! Up to [`MAX_LISTED`] contiguous pieces are listed one by one. If there are more, the packed
+//! stream is divided into [`SAMPLES`] ranges, and each range becomes one piece. If a range is not
+//! contiguous in memory, one of its bytes, found by a query of [`Segments`], stands for all of
+//! them. So time and memory are bounded for any type, and the lengths of the pieces still add up to
+//! the number of packed bytes.
 
 use ddtc::internal::datatype::{Datatype, TypeMap};
 use ddtc::internal::engine::{Config, Engine, Mode};
 use ddtc::internal::methods::*;
 use ddtc::internal::segments::{Segment, Segments};
 
-/// Most pieces that are listed.
-const LISTED: u64 = 1 << 20;
-/// Ranges of the packed stream that stand for all of it, where there are more pieces.
+/// Maximum number of pieces that are listed one by one.
+const MAX_LISTED: u64 = 1 << 20;
+/// Number of ranges into which the packed stream is divided if there are more than [`MAX_LISTED`]
+/// pieces.
 const SAMPLES: u64 = 1 << 17;
-/// Most entries of the type map that the words about a block are taken from.
-const ENTRIES: usize = 64;
-/// Most arguments of a datatype whose type map is asked for the types of a block: passing over them is linear.
-const ARGUMENTS: u64 = 4096;
+/// Maximum number of entries of the type map that are read to name the basic types of a block.
+const MAX_ENTRIES: usize = 64;
+/// Maximum number of arguments of a datatype for which the basic types of a single block are looked
+/// up. The look-up skips to the block in the type map, which takes time linear in the number of
+/// arguments.
+const MAX_ARGUMENTS: u64 = 4096;
 
-/// A contiguous piece of memory, or a place that stands for bytes around it. All in bytes.
+/// A part of the packed stream and its place in memory. If `exact` is true, the bytes of the part
+/// are contiguous in memory. Otherwise one of its bytes stands for all of them. Displacements,
+/// lengths and positions are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Displacement of the first byte.
+    /// Displacement of the first byte, or of the byte that stands for all bytes if the piece is not
+    /// exact.
     pub(crate) at: i128,
-    /// Packed bytes.
+    /// Number of packed bytes in the piece.
     pub(crate) len: i128,
-    /// The first one's place in the packed stream.
+    /// Position of the piece's first byte in the packed stream.
     pub(crate) packed: i128,
-    /// Blocks that begin in it: 1, but where it stands for others.
+    /// Number of blocks that begin in the piece. This is 1 unless the pieces were sampled.
     pub(crate) blocks: u64,
-    /// Whether its bytes lie together from `at` on; else they are around it.
+    /// Whether the bytes are contiguous in memory and begin at `at`. Otherwise `at` is the
+    /// displacement of one of them.
     pub(crate) exact: bool,
 }
 
 impl Piece {
-    /// Behind the last byte in memory.
+    /// Returns the displacement after the last byte. If the piece is not exact, returns the
+    /// displacement after `at`.
     pub(crate) fn end(&self) -> i128 {
         self.at + if self.exact { self.len } else { 1 }
     }
 }
 
-/// Some instances of a datatype, as pieces of memory.
+/// Memory of some instances of a datatype.
 pub(crate) struct Map {
     pub(crate) datatype: Datatype,
     pub(crate) count: u64,
-    /// Packed bytes, and contiguous pieces, of all instances.
+    /// Number of packed bytes of all instances.
     pub(crate) bytes: i128,
+    /// Number of contiguous blocks of all instances.
     pub(crate) blocks: u64,
-    /// In packed order. Their lengths add up to `bytes`.
+    /// The pieces in packed order. Their lengths add up to `bytes`.
     pub(crate) pieces: Vec<Piece>,
-    /// Whether every piece was listed.
+    /// Whether the pieces were listed one by one, instead of sampled.
     pub(crate) listed: bool,
-    /// Ascending ranges of memory that several entries share, where pieces were listed.
+    /// Ranges of memory that several entries of the type map share, in ascending order. Empty if
+    /// the pieces were sampled.
     pub(crate) shared: Vec<(i128, i128)>,
-    /// All that the picture must hold: bounds and true bounds of all instances. In bytes, the second one behind the last.
+    /// Range of memory that the picture must show: bounds and true bounds of all instances, as the
+    /// first displacement and the one after the last.
     pub(crate) range: (i128, i128),
-    /// Names and sizes of its basic types.
+    /// Names and sizes of the datatype's basic types.
     basics: Vec<(&'static str, i128)>,
 }
 
 impl Map {
-    /// That of `count` instances of `t`.
+    /// Lists the memory of `count` instances of `t`.
     ///
     /// # Errors
-    /// Counts whose bytes or displacements do not fit 64 bits.
+    /// If the packed bytes of `count` instances do not fit in 63 bits, or their displacements in
+    /// 64.
     pub(crate) fn new(t: &Datatype, count: u64) -> ddtc::Result<Map> {
         let committed = Engine::new(Config { mode: Mode::Interpret, ..Config::default() }).commit(t)?;
         let segments = committed.segments(count)?;
-        let listed = segments.len() <= LISTED;
+        let listed = segments.len() <= MAX_LISTED;
         let pieces = if listed { list(&segments)? } else { sample(&segments)? };
         let shared = if listed { shared(&pieces) } else { Vec::new() };
         let (mut low, mut high) = (i128::from(t.lb().min(t.ub())), i128::from(t.lb().max(t.ub())));
@@ -80,21 +95,23 @@ impl Map {
         Ok(Map { datatype: t.clone(), count, bytes, blocks, pieces, listed, shared, range, basics })
     }
 
-    /// Returns the basic types of packed bytes `[packed, packed + len)`: `double, 3 float`; or those of the datatype, where that would take long.
+    /// Describes the basic types of packed bytes `[packed, packed + len)`, such as `double, 3
+    /// float`. If finding them would take too long, names basic types of the whole datatype
+    /// instead.
     pub(crate) fn types(&self, packed: i128, len: i128) -> String {
         let all = &self.basics;
         let size = all.first().map_or(1, |(_, size)| *size);
         if let [(name, _)] = &all[..] {
             return times((len / size).max(1), name);
         }
-        if self.datatype.arguments() > ARGUMENTS {
+        if self.datatype.arguments() > MAX_ARGUMENTS {
             let names: Vec<&str> = all.iter().take(6).map(|(name, _)| *name).collect();
             return format!("some of {}", names.join(", "));
         }
         let mut map = TypeMap::instances(&self.datatype, self.count);
         let mut left = len + map.skip_bytes(packed as u64) as i128;
         let mut runs: Vec<(&str, i128)> = Vec::new();
-        for (basic, _) in map.by_ref().take(ENTRIES) {
+        for (basic, _) in map.by_ref().take(MAX_ENTRIES) {
             if left <= 0 {
                 break;
             }
@@ -109,7 +126,8 @@ impl Map {
         format!("{}{more}", runs.join(", "))
     }
 
-    /// Returns the size of the smallest basic type, in bytes, or 1: what a column of the picture is at least.
+    /// Returns the size in bytes of the smallest basic type, or 1 if there is none. It is the unit
+    /// in which the columns of a row are counted when the length of a row is chosen.
     pub(crate) fn element(&self) -> i128 {
         self.basics.iter().map(|(_, size)| *size).filter(|size| *size > 0).min().unwrap_or(1)
     }
@@ -119,7 +137,8 @@ fn times(n: i128, name: &str) -> String {
     if n == 1 { name.to_owned() } else { format!("{n} {name}") }
 }
 
-/// Names and sizes of the basic types in `t`, each once, as far as its first nodes show. Parts of pairs count.
+/// Returns the names and sizes of the basic types in the first 20 000 nodes of `t`, each once. For
+/// pair types these are the types of both parts.
 fn basics(t: &Datatype) -> Vec<(&'static str, i128)> {
     let mut all = Vec::new();
     for part in t.nodes().take(20_000).filter_map(Datatype::basic).flat_map(|named| named.parts()) {
@@ -148,8 +167,9 @@ fn sample(segments: &Segments<'_>) -> ddtc::Result<Vec<Piece>> {
     let (mut pieces, mut seen) = (Vec::with_capacity(SAMPLES as usize), 0);
     for k in 0..SAMPLES {
         let (from, to) = (cut(k), cut(k + 1));
-        // Anywhere in the range, so that no stride of the type meets one of the samples.
-        let place = from + mixed(k) % (to - from);
+        // Choose a pseudorandom place in the range. With equidistant places, a stride of the type
+        // could coincide with their distance, and the picture would show only some of the blocks.
+        let place = from + mix(k) % (to - from);
         let (first, within) = segments.find(from)?;
         let (last, _) = segments.find(to)?;
         let exact = segments.start((first + 1).min(segments.len()))? >= to;
@@ -164,14 +184,15 @@ fn sample(segments: &Segments<'_>) -> ddtc::Result<Vec<Piece>> {
     Ok(pieces)
 }
 
-/// The finalizer of splitmix64: the same picture every time.
-fn mixed(k: u64) -> u64 {
+/// Returns a pseudorandom number that depends only on `k`, so that equal types give equal pictures.
+/// The function is the finalizer of splitmix64.
+fn mix(k: u64) -> u64 {
     let k = (k ^ k >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let k = (k ^ k >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     k ^ k >> 31
 }
 
-/// Ascending ranges that more than one of `pieces` covers, as long as possible.
+/// Returns the maximal ranges that are covered by more than one of `pieces`, in ascending order.
 fn shared(pieces: &[Piece]) -> Vec<(i128, i128)> {
     let mut ranges: Vec<(i128, i128)> = pieces.iter().map(|p| (p.at, p.end())).collect();
     if !ranges.is_sorted() {
@@ -225,7 +246,7 @@ mod tests {
 
     #[test]
     fn samples_hold_all_bytes_and_lie_in_the_type() {
-        // 2^31 blocks of a byte.
+        // 2^31 blocks of one byte each.
         let m = map("vector(2147483648, 1, 2, byte)", 1);
         assert!(!m.listed && m.pieces.len() == SAMPLES as usize);
         assert_eq!(m.pieces.iter().map(|p| p.len).sum::<i128>(), m.bytes);
@@ -234,7 +255,7 @@ mod tests {
             assert!(p.at % 2 == 0 && p.at < next.at && p.packed + p.len == next.packed);
             assert!(p.at / 2 >= p.packed && p.at / 2 < next.packed);
         }
-        // A long block among many short ones is whole.
+        // A long block among many short blocks is exact, although the pieces are sampled.
         let m = map(
             "hindexed([1,1], [0,100000000], struct([1,1],[0,8000000],[vector(2000000, 1, 2, short),contiguous(8000000, byte)]))",
             1,

@@ -1,27 +1,32 @@
-//! Marks on the memory of a picture: bounds with their labels, borders of instances, the path of packing.
+//! Draws marks on the memory of a picture: bounds with their labels, borders of instances, and the
+//! path of packing.
 
 use super::fold::{Fold, Line};
 use super::frame::{Frame, Part};
 use super::map::Map;
 use super::scene::{Anchor, Paint, Scene};
 
-/// Most blocks that a path is drawn through.
-const PATH: usize = 64;
-/// Instances with borders, but for the last one.
-const INSTANCES: u64 = 8;
-/// From label to label.
+/// Maximum number of parts of blocks for which the path of packing is drawn. A block has one part
+/// in each row that it covers.
+const MAX_PATH_BLOCKS: usize = 64;
+/// Number of instances, counted from the first one, that may have borders. The last instance may
+/// have a border, too.
+const MAX_INSTANCES: u64 = 8;
+/// Distance between labels, from base line to base line.
 const SPACING: f64 = 13.0;
+/// Font size of labels.
 const SIZE: f64 = 10.5;
 
-/// Words beside a line of memory.
+/// Words next to a line of memory.
 pub(crate) struct Label {
-    /// The middle of the line.
+    /// The y coordinate of the middle of the line.
     y: f64,
     paint: Paint,
     pub(crate) text: String,
 }
 
-/// A bound: a place between two bytes. An upper one belongs to the byte before it.
+/// A bound, which is a place between two bytes. An upper bound is drawn at the end of the byte
+/// before it.
 struct Mark {
     name: &'static str,
     at: i128,
@@ -34,7 +39,7 @@ impl Mark {
         self.at - i128::from(self.upper)
     }
 
-    /// Line and column.
+    /// Returns the line and the column where the bound is drawn.
     fn place(&self, fold: &Fold) -> (usize, i128) {
         let line = fold.line(self.byte()).min(fold.lines.len().saturating_sub(1));
         (line, fold.column(self.byte()) + i128::from(self.upper))
@@ -44,7 +49,7 @@ impl Mark {
 fn marks(map: &Map) -> Vec<Mark> {
     let t = &map.datatype;
     let mark = |name, at: i64, upper, dashed| Mark { name, at: at.into(), upper, dashed };
-    // An empty extent has its upper bound where the lower one is.
+    // If the extent is 0 or negative, the upper bound is drawn like a lower one.
     let mut all = vec![mark("lb", t.lb(), false, false), mark("ub", t.ub(), t.ub() > t.lb(), false)];
     if t.size() > 0 {
         all.extend([mark("true lb", t.true_lb(), false, true), mark("true ub", t.true_ub(), true, true)]);
@@ -52,7 +57,8 @@ fn marks(map: &Map) -> Vec<Mark> {
     all
 }
 
-/// Returns the labels beside the lines: bounds, from high to low lines, equal ones together.
+/// Returns the labels of bounds and instances, sorted by line and column. Bounds at the same place
+/// share a label.
 pub(crate) fn labels(map: &Map, fold: &Fold, frame: &Frame) -> Vec<Label> {
     let mut all: Vec<(usize, i128, Label)> = Vec::new();
     for mark in marks(map) {
@@ -72,9 +78,10 @@ pub(crate) fn labels(map: &Map, fold: &Fold, frame: &Frame) -> Vec<Label> {
         for k in shown(map.count) {
             let at = i128::from(map.datatype.lb()) + i128::from(k) * i128::from(map.datatype.extent());
             let line = fold.line(at).min(fold.lines.len().saturating_sub(1));
-            // Where lines have many rows, only those that begin in a line of their own.
+            // Instance 0 has no label. If a line shows several rows, label an instance only if it
+            // begins in another line than the instance before it.
             let before = fold.line(at - i128::from(map.datatype.extent()));
-            if k == 0 || (fold.per > 1 && before == line) {
+            if k == 0 || (fold.rows_per_line > 1 && before == line) {
                 continue;
             }
             let y = frame.y(line) + frame.high / 2.0;
@@ -86,18 +93,21 @@ pub(crate) fn labels(map: &Map, fold: &Fold, frame: &Frame) -> Vec<Label> {
     all.into_iter().map(|(.., label)| label).collect()
 }
 
-/// The instances that have borders.
+/// Returns the instances that have borders: the first [`MAX_INSTANCES`] and the last.
 fn shown(count: u64) -> impl Iterator<Item = u64> {
-    (0..count.min(INSTANCES)).chain((count > INSTANCES).then(|| count - 1))
+    (0..count.min(MAX_INSTANCES)).chain((count > MAX_INSTANCES).then(|| count - 1))
 }
 
-/// Writes `labels` where there is room, each as near to its line as may be; gives back where they end.
+/// Draws `labels` without overlap, each as near to its line as possible. Returns the y coordinate
+/// at which they end.
 pub(crate) fn draw_labels(scene: &mut Scene, frame: &Frame, labels: Vec<Label>) -> f64 {
     let mut places: Vec<f64> = labels.iter().map(|label| label.y).collect();
     for i in 1..places.len() {
         places[i] = places[i].max(places[i - 1] + SPACING);
     }
-    // A group that was pushed down moves up again by half, as far as the one above it allows.
+    // Labels that were pushed down by others form groups. Move each group up by half of the
+    // distance by which its last label was pushed, as far as the label above the group allows. So
+    // the labels above and below the middle of a group are about equally far from their lines.
     let mut end = places.len();
     while end > 0 {
         let mut start = end - 1;
@@ -120,7 +130,7 @@ pub(crate) fn draw_labels(scene: &mut Scene, frame: &Frame, labels: Vec<Label>) 
     places.last().map_or(0.0, |y| y + SPACING)
 }
 
-/// Brackets at the bounds of the first instance, dashed at the true ones.
+/// Draws brackets at the bounds of the first instance, and dashed lines at its true bounds.
 pub(crate) fn bounds(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
     for mark in marks(map) {
         let (line, column) = mark.place(fold);
@@ -138,13 +148,14 @@ pub(crate) fn bounds(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
     }
 }
 
-/// Borders of instances; gives back what the legend says of them.
+/// Draws borders of instances. Returns their description for the legend, or an empty text if none
+/// was drawn.
 pub(crate) fn instances(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) -> String {
     let (t, count) = (&map.datatype, map.count);
     if count < 2 || t.extent() == 0 {
         return String::new();
     }
-    let tall = fold.per == 1;
+    let tall = fold.rows_per_line == 1;
     let mut drawn = 0;
     for k in shown(count) {
         let offset = i128::from(k) * i128::from(t.extent());
@@ -162,7 +173,8 @@ pub(crate) fn instances(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame
         let points = if first == last {
             vec![(from, top), (to, top), (to, bottom), (from, bottom), (from, top)]
         } else {
-            // Not from the beginning of the first row, not to the end of the last one.
+            // The border begins inside the first row and ends inside the last one, so it is a
+            // polygon with eight corners.
             let (below, above) = (frame.y(first) + frame.high + pad, frame.y(last) - pad);
             let (left, right) = (frame.left, frame.right());
             vec![
@@ -180,19 +192,21 @@ pub(crate) fn instances(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame
         scene.line(&points, Paint::Ink, 0.9, true);
         drawn += 1;
     }
-    match (drawn, count > INSTANCES + 1) {
+    match (drawn, count > MAX_INSTANCES + 1) {
         (0, _) => String::new(),
-        (_, true) => format!("dashed: some of instances 0 to {} and the last", INSTANCES - 1),
+        (_, true) => format!("dashed: some of instances 0 to {} and the last", MAX_INSTANCES - 1),
         (_, false) => "dashed: instances".to_owned(),
     }
 }
 
-/// A line through the blocks in packed order, with arrows. Gives back whether there is one.
+/// Draws a line with arrows through the blocks in packed order. Draws nothing and returns false if
+/// there are less than two parts of blocks or more than [`MAX_PATH_BLOCKS`].
 pub(crate) fn path(scene: &mut Scene, fold: &Fold, frame: &Frame, blocks: &[(usize, Part)]) -> bool {
-    if blocks.len() < 2 || blocks.len() > PATH || fold.lines.is_empty() {
+    if blocks.len() < 2 || blocks.len() > MAX_PATH_BLOCKS || fold.lines.is_empty() {
         return false;
     }
-    // Below the numbers in the blocks.
+    // Let the line cross each block near its lower border, so that it passes below the number that
+    // is written in the middle of the block.
     let points: Vec<(f64, f64)> = blocks
         .iter()
         .map(|(_, (line, from, to))| {

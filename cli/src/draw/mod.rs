@@ -1,7 +1,9 @@
-//! `ddtc draw`: pictures of layouts, as SVG or characters.
+//! `ddtc draw`: draws the memory of a datatype, as SVG or as characters.
 //!
-//! A [`map::Map`] has the pieces, a [`fold::Fold`] lays memory out in rows, [`mod@picture`] makes a [`scene::Scene`] of both, and `svg`
-//! writes it. Characters are written from map and fold.
+//! A [`map::Map`] lists the contiguous pieces of memory that a datatype consists of, and a
+//! [`fold::Fold`] arranges memory in rows. For SVG, [`mod@picture`] turns both into a
+//! [`scene::Scene`] of shapes, which the module `svg` writes. For a terminal, the module `chars`
+//! writes characters directly from the map and the fold.
 
 mod bins;
 mod chars;
@@ -36,22 +38,24 @@ pub(crate) struct Args {
     /// A datatype in text notation, or the name of an entry of the corpus
     #[arg(value_name = "TYPE")]
     datatype: String,
-    /// Instances [default: 1, or what the corpus gives the entry]
+    /// Number of instances to draw [default: the count of the corpus entry if TYPE names one,
+    /// otherwise 1]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Write the picture into this file: .svg
+    /// Write the picture into this file, whose name must end in .svg
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Bytes of memory in a row [default: what shows the structure of the type]
+    /// Number of bytes in a row [default: chosen so that the rows show the structure of the type]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     width: Option<u64>,
-    /// Colours for a dark ground [default: light, and in SVG what the viewer prefers]
+    /// Use colours for a dark background [default: follow the preference of the program that shows
+    /// the file]
     #[arg(long, requires = "output")]
     dark: bool,
-    /// Only ASCII in the terminal [default: unless the locale is one of UTF-8]
+    /// Use only ASCII characters in the terminal [default: only if the locale does not use UTF-8]
     #[arg(long, conflicts_with = "output")]
     ascii: bool,
-    /// Colours in the terminal [default: if it is one, and NO_COLOR is not set]
+    /// When to use colours [default: if standard output is a terminal and NO_COLOR is not set]
     #[arg(long, value_name = "WHEN", conflicts_with = "output", visible_alias = "color")]
     colour: Option<When>,
 }
@@ -63,7 +67,7 @@ enum When {
     Never,
 }
 
-/// Whether a file's name says that it is an SVG.
+/// Returns an error if the name of a file does not end in `.svg`.
 fn is_svg(path: &Path) -> Result<(), String> {
     match path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg")) {
         true => Ok(()),
@@ -71,11 +75,12 @@ fn is_svg(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Runs the verb.
+/// Runs the subcommand `ddtc draw`.
 ///
 /// # Errors
-/// What the notation or a constructor refuses; counts whose bytes or displacements do not fit; a name that does not end in .svg; a
-/// file that cannot be written.
+/// If the type cannot be read, a constructor refuses its arguments, the packed bytes of `count`
+/// instances do not fit in 63 bits or their displacements in 64, a file's name does not end in
+/// `.svg`, or the file cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     args.output.as_deref().map(is_svg).transpose()?;
     let (t, count) = corpus::asked(&args.datatype)?;
@@ -98,25 +103,28 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     };
     let text = chars::write(&map, &args.datatype, args.width, terminal);
     match stdout().lock().write_all(text.as_bytes()) {
-        // Whoever reads has seen enough.
+        // The process that reads the output through a pipe has closed the pipe, as `head` does.
+        // This is not an error.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }
 }
 
-/// Writes the picture of `count` instances of `t`, called `name`, into `path`, whole or not at all.
+/// Writes a picture of `count` instances of `t` with the title `name` into the file `path`. If an
+/// error is returned, the file is unchanged.
 ///
 /// # Errors
-/// As [`run`].
+/// As for [`run`].
 pub(crate) fn picture(path: &Path, t: &Datatype, count: u64, name: &str) -> Result<(), Box<dyn Error>> {
     is_svg(path)?;
     Ok(files::save(path, svg(t, count, name)?)?)
 }
 
-/// Returns the picture as the text of an SVG, for a page that it stands in: its classes have one or two letters.
+/// Returns a picture of `count` instances of `t` as SVG, to be embedded in a page. Its CSS classes
+/// have names of one or two letters.
 ///
 /// # Errors
-/// Counts whose bytes or displacements do not fit.
+/// If the packed bytes of `count` instances do not fit in 63 bits, or their displacements in 64.
 pub(crate) fn svg(t: &Datatype, count: u64, name: &str) -> Result<String, Box<dyn Error>> {
     document(t, count, name, None, None)
 }
@@ -130,11 +138,11 @@ fn document(
 ) -> Result<String, Box<dyn Error>> {
     let map = Map::new(t, count)?;
     let fold = Fold::new(&map, width, picture::LINES);
-    // The corpus gives its entries' instances, and the reader sees how many they are.
     Ok(svg::write(&picture::scene(&map, &fold, name), dark))
 }
 
-/// Whether the locale of characters is one of UTF-8: the first of POSIX's three variables that is set.
+/// Returns whether the locale uses UTF-8. The locale is the value of the first of the variables
+/// `LC_ALL`, `LC_CTYPE` and `LANG` that is set and not empty, as in POSIX.
 fn utf8() -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(|name| std::env::var(name).ok());
     let locale = set.into_iter().find(|value| !value.is_empty()).unwrap_or_default().to_lowercase();

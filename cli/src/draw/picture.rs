@@ -1,4 +1,9 @@
-//! A folded map as a scene: rulers, lines of memory, blocks or cells, bounds, instances, the path of packing, a legend.
+//! Makes the scene that shows a folded map: a ruler, lines of memory, the packed bytes, bounds,
+//! borders of instances, the path of packing, and a legend.
+//!
+//! The packed bytes are drawn as blocks or as cells. A block is a contiguous piece of packed bytes.
+//! If there are too many blocks, each line is divided into cells of equal width instead, and a
+//! square in each cell shows which share of its bytes is packed.
 
 use super::bins::Bins;
 use super::fold::{Fold, Line};
@@ -7,39 +12,51 @@ use super::map::Map;
 use super::marks;
 use super::scene::{Anchor, Paint, Scene, Shape, breadth};
 
-/// Lines of memory in a picture, about.
+/// Approximate maximum number of lines in a picture. A line shows one or more rows of memory.
 pub(crate) const LINES: usize = 44;
-/// Most cells of a line.
-const COLUMNS: usize = 72;
-/// Most blocks that are drawn each, all of them and on average in a line; more go into cells.
-const BLOCKS: usize = 1200;
-const BLOCKS_OF_A_LINE: usize = 180;
-/// Most ranges of shared bytes that are marked each.
-const SHARED: usize = 400;
-/// Most shapes of a picture: what the limits above and those of marks add up to.
+/// Maximum number of cells into which a line of the picture is divided.
+const MAX_COLUMNS: usize = 72;
+/// Maximum number of blocks that are drawn one by one. If there are more, the picture shows cells
+/// instead of blocks.
+const MAX_BLOCKS: usize = 1200;
+/// Maximum average number of blocks in a line. If the average is larger, the picture shows cells
+/// instead of blocks.
+const MAX_BLOCKS_PER_LINE: usize = 180;
+/// Maximum number of ranges of memory that the picture marks because several entries of the type
+/// map share them.
+const MAX_SHARED: usize = 400;
+/// Number of shapes that no picture exceeds, which the tests check. The limits above and those of
+/// the module `marks` bound the number.
 #[cfg(test)]
-pub(crate) const SHAPES: usize = 4200;
+pub(crate) const MAX_SHAPES: usize = 4200;
 
-/// Letters.
+/// Font size of numbers and labels.
 const SMALL: f64 = 10.5;
+/// Font size of the line of facts that is placed below the title.
 const PLAIN: f64 = 11.5;
-/// Where the rows begin.
+/// The y coordinate at which the first line of memory begins.
 const TOP: f64 = 86.0;
 
-/// Returns the picture of `map`, called `name`.
+/// Returns a picture of `map`, folded by `fold`, with the title `name`.
 pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
+    // Draw the blocks one by one if all of them are listed, each line shows one row of memory, and
+    // they do not exceed the limits above. Otherwise draw cells.
     let count = fold.lines.len();
-    let few = map.listed && fold.per == 1 && map.pieces.len() <= BLOCKS.min(BLOCKS_OF_A_LINE * count);
-    let blocks: Option<Vec<(usize, Part)>> = few.then(|| {
-        let of = |(i, p): (usize, &super::map::Piece)| {
+    let draws_each = map.listed
+        && fold.rows_per_line == 1
+        && map.pieces.len() <= MAX_BLOCKS.min(MAX_BLOCKS_PER_LINE * count);
+    let blocks: Option<Vec<(usize, Part)>> = draws_each.then(|| {
+        let numbered_parts = |(i, p): (usize, &super::map::Piece)| {
             parts(fold, p.at, p.end()).into_iter().map(move |part| (i, part))
         };
-        map.pieces.iter().enumerate().flat_map(of).collect()
+        map.pieces.iter().enumerate().flat_map(numbered_parts).collect()
     });
+    // Choose the geometry. The fewer lines there are, the higher each line is. The left margin has
+    // room for the longest displacement.
     let step = match (&blocks, count) {
         (Some(_), 0..=3) => 44.0,
         (Some(_), _) => (440.0 / count as f64).clamp(11.0, 32.0),
-        (None, _) => PLOT / COLUMNS as f64,
+        (None, _) => PLOT / MAX_COLUMNS as f64,
     };
     let high = match blocks {
         Some(_) => (step * 0.8).min(30.0),
@@ -50,6 +67,8 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
     let widest = starts.iter().map(|text| breadth(text, SMALL)).fold(40.0, f64::max);
     let frame = Frame { left: 16.0 + widest + 8.0, top: TOP, high, step, from: fold.from, to: fold.to };
 
+    // The widest label determines the width of the picture, and the width determines how much of
+    // the title fits.
     let mut scene = Scene::default();
     let labels = marks::labels(map, fold, &frame);
     let gutter = labels.iter().map(|l| breadth(&l.text, SMALL)).fold(60.0, f64::max);
@@ -61,6 +80,9 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
     scene.words((16.0, 45.0), Anchor::Start, PLAIN, Paint::Pale, &facts);
     scene.description = format!("{facts}; {how}");
 
+    // Draw from back to front: the ruler and the lines of memory, the blocks or cells, the borders
+    // of instances and the path of packing, the numbers in the blocks, the bounds with their
+    // labels, and the legend.
     ruler(&mut scene, map, fold, &frame);
     lines(&mut scene, map, fold, &frame);
     let mut numbers = Vec::new();
@@ -70,10 +92,14 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
             if map.blocks > 0 { format!("{how}; numbers: first packed byte of a block") } else { how.clone() }
         }
         None => {
-            let bins = Bins::new(map, fold, COLUMNS);
+            let bins = Bins::new(map, fold, MAX_COLUMNS);
             draw_cells(&mut scene, map, fold, &frame, &bins);
             let about = if bins.exact { "" } else { ", about" };
-            let rows = if fold.per > 1 { format!(" of {} rows", fold.per) } else { String::new() };
+            let rows = if fold.rows_per_line > 1 {
+                format!(" of {} rows", fold.rows_per_line)
+            } else {
+                String::new()
+            };
             format!("{how}; a square: {} B{rows}, as large as the share that is packed{about}", bins.width)
         }
     };
@@ -88,9 +114,10 @@ pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
     scene
 }
 
-/// `text`, at most `most` characters of it.
-pub(crate) fn cut(text: &str, most: usize) -> String {
-    // What letters there are is what every writer has.
+/// Returns `text` on one line and truncated to at most `max` characters. Characters other than
+/// printable ASCII become question marks.
+pub(crate) fn cut(text: &str, max: usize) -> String {
+    // Use only the characters that every font and terminal has.
     let plain: String = text
         .split_whitespace()
         .collect::<Vec<_>>()
@@ -98,13 +125,13 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
         .chars()
         .map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' })
         .collect();
-    match plain.chars().count() > most {
-        true => format!("{} ...", plain.chars().take(most.saturating_sub(4)).collect::<String>()),
+    match plain.chars().count() > max {
+        true => format!("{} ...", plain.chars().take(max.saturating_sub(4)).collect::<String>()),
         false => plain,
     }
 }
 
-/// Count, sizes and bounds in words.
+/// Describes the number of instances, the packed bytes, the size and the extent in words.
 pub(crate) fn facts(map: &Map) -> String {
     let t = &map.datatype;
     let many = if map.count == 1 { String::new() } else { format!("{} instances, ", map.count) };
@@ -116,7 +143,7 @@ pub(crate) fn facts(map: &Map) -> String {
     format!("{many}{size}; one: size {} B, extent {} B", t.size(), t.extent())
 }
 
-/// Returns how memory is folded, in words.
+/// Describes in words how memory is folded.
 pub(crate) fn how(map: &Map, fold: &Fold) -> String {
     let mut text = match fold.lines.len() {
         1 => format!("one row of {} B", fold.width),
@@ -131,10 +158,12 @@ pub(crate) fn how(map: &Map, fold: &Fold) -> String {
     text
 }
 
-/// Steps of a ruler over `shown` bytes: a whole number of elements, about ten of them.
-pub(crate) fn ruler_step(element: i128, shown: i128, most: i128) -> i128 {
+/// Returns the distance in bytes between the marks of a ruler that covers `shown` bytes. The
+/// distance is the smallest product of `element` and a power of two with which the ruler has at
+/// most `max_steps` steps.
+pub(crate) fn ruler_step(element: i128, shown: i128, max_steps: i128) -> i128 {
     let mut step = element.max(1);
-    while shown / step > most {
+    while shown / step > max_steps {
         step *= 2;
     }
     step
@@ -142,10 +171,10 @@ pub(crate) fn ruler_step(element: i128, shown: i128, most: i128) -> i128 {
 
 fn ruler(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
     let shown = fold.to - fold.from;
-    // Labels do not touch: the longest is that of the last column.
+    // Choose a step so that labels do not touch. The last column has the longest label.
     let widest = breadth(&format!("+{}", fold.to), SMALL) + 14.0;
-    let most = ((PLOT / widest) as i128).clamp(1, 12);
-    let step = ruler_step(map.element(), shown, most);
+    let max_steps = ((PLOT / widest) as i128).clamp(1, 12);
+    let step = ruler_step(map.element(), shown, max_steps);
     let y = frame.top - 8.0;
     scene.line(&[(frame.left, y), (frame.right(), y)], Paint::Pale, 0.8, false);
     for k in 0..=shown / step {
@@ -166,7 +195,8 @@ fn lines(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
         let Some((start, stop)) = fold.memory(line) else {
             let Line::Break { rows } = kind else { continue };
             let middle = y + frame.high / 2.0;
-            // A torn edge.
+            // Draw a break, where rows without data are left out, as a zigzag line with a text that
+            // says how many bytes are left out.
             let teeth = 36;
             let points: Vec<(f64, f64)> = (0..=teeth)
                 .map(|i| {
@@ -185,6 +215,8 @@ fn lines(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
             labelled = None;
             continue;
         };
+        // First draw the whole line as memory outside of the bounds. Over it draw the part of the
+        // line that lies in `map.range` as a gap. The packed bytes are drawn on top of both later.
         scene.rect((frame.left, y), (PLOT, frame.high), Paint::Outside, String::new());
         let (lo, hi) = (low.max(start), high.min(stop));
         if lo < hi {
@@ -206,7 +238,7 @@ fn lines(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
     }
 }
 
-/// `1.0 TiB`, or bytes where that is short.
+/// Returns a number of bytes with a unit, such as `1.0 TiB`.
 pub(crate) fn in_bytes(n: i128) -> String {
     match u64::try_from(n) {
         Ok(n) => ddtc_bench::bytes_in_words(n),
@@ -214,7 +246,8 @@ pub(crate) fn in_bytes(n: i128) -> String {
     }
 }
 
-/// Draws each block; gives back the numbers in them, which lie on top of the path.
+/// Draws the blocks one by one. Returns the numbers that belong into the blocks. The caller adds
+/// them after the path of packing, so that they are drawn on top of it.
 fn draw_blocks(
     scene: &mut Scene,
     map: &Map,
@@ -226,11 +259,13 @@ fn draw_blocks(
     let last = (map.bytes - 1).max(1) as f64;
     for &(i, (line, from, to)) in blocks {
         let piece = map.pieces[i];
-        // A block that goes on in the next row keeps one colour: it is one step of packing.
+        // A block that continues in the next row has the same colour in both rows, because it is
+        // one step of packing.
         let t = (piece.packed as f64 + (piece.len - 1) as f64 / 2.0) / last;
         let paint = Paint::Scale(if map.blocks == 1 { 0.0 } else { t });
         let (x, w) = (frame.x(from), (frame.x(to) - frame.x(from)).max(1.5));
-        // A hair of ground between neighbours that do not touch in packed order.
+        // Leave a narrow space at the right end of the block. It separates two blocks that touch in
+        // memory.
         let w = if w > 6.0 { w - 0.8 } else { w };
         let types = map.types(piece.packed, piece.len);
         let hover = format!(
@@ -248,7 +283,7 @@ fn draw_blocks(
             numbers.push(Shape::Words { x: at.0, y: at.1, anchor, size: SMALL, paint, text: label });
         }
     }
-    for &(from, to) in map.shared.iter().take(SHARED) {
+    for &(from, to) in map.shared.iter().take(MAX_SHARED) {
         for (line, from, to) in parts(fold, from, to).into_iter().take(LINES) {
             let (x, w) = (frame.x(from), (frame.x(to) - frame.x(from)).max(1.5));
             let y = frame.y(line) + frame.high - 4.0;
@@ -271,7 +306,8 @@ fn draw_cells(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame, bins: &B
             let (x, right) = (frame.x(from), frame.x(from + bins.width));
             let (w, h) = (right - x, frame.high);
             let share = (cell.bytes as f64 / bins.memory(fold, line, column) as f64).min(1.0);
-            // The area is the share, down to what can be seen.
+            // The area of the square shows which share of the cell's bytes is packed. Very small
+            // shares are drawn larger, so that they can be seen.
             let side = share.sqrt().max(0.35);
             let (w, h) = ((w - 0.5) * side, h * side);
             let x = (x + right - 0.5 - w) / 2.0;

@@ -1,31 +1,35 @@
-//! A picture in plain units: rectangles, lines and words, with colours by role. Writers know nothing else.
+//! A picture independent of its format: rectangles, lines and words, with colours given by their
+//! role.
 
-/// Purpose of a colour. Writers decide what it is on a light and on a dark ground.
+/// Role of a colour. [`Paint::colour`] has the colour for a light and for a dark background.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Paint {
-    /// The ground of the picture.
+    /// Background of the picture.
     Ground,
     /// Words and marks.
     Ink,
-    /// Words and marks of less weight.
+    /// Words and marks that are less important.
     Pale,
     /// Memory within the bounds that is not packed.
     Gap,
     /// Memory outside of the bounds.
     Outside,
-    /// Bounds.
+    /// Marks and labels of bounds.
     Bound,
-    /// Packed bytes, by their place from first (0) to last (1).
+    /// Packed bytes whose mean position in the packed stream is this number, from 0 for the first
+    /// byte to 1 for the last. Each position has its own colour.
     Scale(f64),
-    /// Words on that.
+    /// Words that are written on packed bytes of colour `Scale` with the same number.
     OnScale(f64),
 }
 
 /// Red, green, blue.
 pub(crate) type Colour = [u8; 3];
 
-/// Places and colours of the scale. Lightness rises all the way, so that neither hue nor a colour-blind eye is needed to read it; both ends
-/// stand out on white and on black.
+/// Colours of packed bytes at five positions in the packed stream. Colours between them are
+/// interpolated. Lightness increases from the first position to the last, so that the scale can be
+/// read without distinguishing hues, for example by colour-blind people. The colours at both ends
+/// contrast with white and with black.
 const SCALE: [(f64, Colour); 5] = [
     (0.0, [62, 63, 196]),
     (0.25, [138, 62, 190]),
@@ -35,7 +39,7 @@ const SCALE: [(f64, Colour); 5] = [
 ];
 
 impl Paint {
-    /// Returns its colour on a light or dark ground.
+    /// Returns the colour of this role on a light or dark background.
     pub(crate) fn colour(self, dark: bool) -> Colour {
         match (self, dark) {
             (Paint::Ground, false) => [255, 255, 255],
@@ -62,7 +66,8 @@ impl Paint {
     }
 }
 
-/// The colour at `t` of the scale, from 0 to 1.
+/// Returns the colour of the scale at position `t`. A position below 0 counts as 0, one above 1 as
+/// 1, and one that is not finite as 0.
 fn scale(t: f64) -> Colour {
     let t = if t.is_finite() { t.clamp(0.0, 1.0) } else { 0.0 };
     let i = SCALE.iter().take(SCALE.len() - 1).rposition(|(at, _)| *at <= t).unwrap_or(0);
@@ -73,7 +78,7 @@ fn scale(t: f64) -> Colour {
     })
 }
 
-/// Where words stand relative to their place.
+/// The part of a text (start, middle or end) that is placed at its x coordinate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -81,7 +86,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// One shape. Later ones lie on earlier ones; y goes down.
+/// One shape. Later shapes cover earlier ones, and y increases downwards.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shape {
     Rect {
@@ -90,9 +95,9 @@ pub(crate) enum Shape {
         w: f64,
         h: f64,
         fill: Paint,
-        /// A line around it, inside.
+        /// Colour of a line that is drawn along the inside of the border, if there is one.
         outline: Option<Paint>,
-        /// Text that appears when the pointer rests on it.
+        /// Text that appears when the pointer rests on the rectangle.
         hover: String,
     },
     Line {
@@ -101,7 +106,7 @@ pub(crate) enum Shape {
         width: f64,
         dashed: bool,
     },
-    /// Words in ASCII, `y` is the line that they stand on.
+    /// Words in ASCII; `y` is their base line.
     Words {
         x: f64,
         y: f64,
@@ -117,7 +122,7 @@ pub(crate) enum Shape {
 pub(crate) struct Scene {
     pub(crate) width: f64,
     pub(crate) height: f64,
-    /// Describes the picture and its facts in a sentence, for those who do not see it.
+    /// Title and description of the picture, for people who cannot see it.
     pub(crate) title: String,
     pub(crate) description: String,
     pub(crate) shapes: Vec<Shape>,
@@ -138,7 +143,7 @@ impl Scene {
     }
 }
 
-/// About how wide `text` is in letters of `size`.
+/// Returns the approximate width of `text` in a font of `size`.
 pub(crate) fn breadth(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.56
 }

@@ -1,10 +1,12 @@
-//! A scene as SVG. Colours follow the viewer's preference for light or dark.
+//! Writes a scene as SVG. Unless the caller asks for a light or dark background, the colours follow
+//! the preference of the viewer of the file.
 
 use ddtc_bench::svg::Document;
 
 use super::scene::{Anchor, Colour, Paint, Scene, Shape};
 
-/// The roles that have another colour on a dark ground, and their classes.
+/// Roles whose colour on a dark background differs from that on a light background, each with its
+/// CSS class.
 const ROLES: [(Paint, &str); 6] = [
     (Paint::Ground, "g"),
     (Paint::Ink, "i"),
@@ -14,8 +16,11 @@ const ROLES: [(Paint, &str); 6] = [
     (Paint::Bound, "b"),
 ];
 
-/// `scene` as a document. `ground` fixes light (`false`) or dark colours.
+/// Returns `scene` as an SVG document. If `ground` is given, the colours are always those for a
+/// light (`false`) or dark (`true`) background. Otherwise they follow the preference of the viewer.
 pub(crate) fn write(scene: &Scene, ground: Option<bool>) -> String {
+    // Write the style sheet. Unless the background is fixed, the style sheet also has the colours
+    // for a dark background, in a media query that the viewer of the file evaluates.
     let (w, h) = (number(scene.width), number(scene.height));
     let font = "role=\"img\" font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\"";
     let mut out = Document::new(&w, &h, font);
@@ -26,6 +31,9 @@ pub(crate) fn write(scene: &Scene, ground: Option<bool>) -> String {
     }
     out.styles(&rules);
     out.element("rect", format_args!("class=\"g\" width=\"{w}\" height=\"{h}\""));
+    // Write the background and then the shapes in order, so that later shapes cover earlier ones.
+    // Lines and words ignore the pointer, so that a rectangle that they cover still shows its hover
+    // text.
     for shape in &scene.shapes {
         match shape {
             Shape::Rect { x, y, w, h, fill, outline, hover } => {
@@ -75,7 +83,8 @@ pub(crate) fn write(scene: &Scene, ground: Option<bool>) -> String {
     out.finish()
 }
 
-/// One class for what is filled and one for what is drawn with a line: viewers without variables understand it too.
+/// Returns the style sheet for a light or dark background. Each role has one class for fills and
+/// one for lines; CSS variables would be shorter, but some viewers do not know them.
 fn styles(dark: bool) -> String {
     let rule = |(paint, class): (Paint, &str)| {
         let colour = hex(paint.colour(dark));
@@ -106,7 +115,7 @@ fn hex([r, g, b]: Colour) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// A hundredth of a unit is finer than any screen.
+/// Returns a coordinate with at most two decimals, which is finer than any screen.
 fn number(x: f64) -> String {
     let text = format!("{x:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,4 +1,5 @@
-//! Pictures as a whole: places by hand, and every entry of the corpus within the limits.
+//! Tests of whole pictures. Some compare coordinates that were computed by hand. For every entry of
+//! the corpus of datatypes, a test checks the size of the picture and the number of shapes in it.
 
 use super::fold::Fold;
 use super::map::Map;
@@ -12,7 +13,8 @@ fn scene(text: &str, count: Option<u64>) -> Scene {
     picture::scene(&map, &fold, text)
 }
 
-/// Rectangles of packed bytes that are spoken of: x from the first one's left edge, y, width, hover text.
+/// Returns the rectangles of packed bytes that have a hover text: x relative to the first one, y,
+/// width and text.
 fn blocks(scene: &Scene) -> Vec<(f64, f64, f64, &str)> {
     let all = scene.shapes.iter().filter_map(|shape| match shape {
         Shape::Rect { x, y, w, fill: Paint::Scale(_), hover, .. } if !hover.is_empty() => {
@@ -33,7 +35,7 @@ fn words(scene: &Scene) -> Vec<&str> {
 
 #[test]
 fn a_vector_by_hand() {
-    // Rows of 64 B in 720 units: 16 B are 180 wide, of which a hair is left free.
+    // Rows of 64 B are 720 units wide, so 16 B are 180, minus the space between blocks.
     let scene = scene("vector(4, 2, 8, double)", None);
     let all = blocks(&scene);
     assert_eq!(all.len(), 4);
@@ -113,7 +115,7 @@ fn every_entry_of_the_corpus_is_drawn() {
         let cells = (0..fold.lines.len()).flat_map(|l| (0..bins.columns).map(move |c| (l, c)));
         assert_eq!(cells.map(|(l, c)| bins.cell(l, c).bytes).sum::<i128>(), size, "{name}");
         let scene = picture::scene(&map, &fold, name);
-        assert!(scene.shapes.len() <= picture::SHAPES, "{name}: {}", scene.shapes.len());
+        assert!(scene.shapes.len() <= picture::MAX_SHAPES, "{name}: {}", scene.shapes.len());
         assert!(size == 0 || !blocks(&scene).is_empty(), "{name}");
         assert!(scene.height < 1200.0 && scene.width < 1600.0, "{name}: {} {}", scene.width, scene.height);
         let text = svg::write(&scene, None);
@@ -151,7 +153,7 @@ fn random_datatypes_have_pictures() {
         let cells = (0..fold.lines.len()).flat_map(|l| (0..bins.columns).map(move |c| (l, c)));
         assert_eq!(cells.map(|(l, c)| bins.cell(l, c).bytes).sum::<i128>(), map.bytes, "{seed}: {t}");
         let scene = picture::scene(&map, &fold, &t.to_string());
-        assert!(scene.shapes.len() <= picture::SHAPES, "{seed}: {t}");
+        assert!(scene.shapes.len() <= picture::MAX_SHAPES, "{seed}: {t}");
         let places = scene.shapes.iter().filter_map(|shape| match shape {
             Shape::Rect { x, y, w, h, .. } => Some([*x, *y, x + w, y + h]),
             _ => None,

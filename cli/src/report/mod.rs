@@ -1,8 +1,11 @@
-//! `ddtc report`: what a hunt found, as one page for people and one document for programs.
+//! `ddtc report`: presents the findings of `ddtc check --mpi` as a page for people and as a
+//! document for programs.
 //!
-//! A hunt (`ddtc check --mpi`) writes findings as it finds them. [`record`] reads its folder, whatever state the hunt left it in, and
-//! `page` writes `report.html`, which needs nothing but itself. The hunt calls [`write()`] when it ends; the verb makes both files again.
-//! Of a published program, which shares `finding.h` with others, the verb prints one that stands alone.
+//! `ddtc check --mpi` writes each finding into a folder as soon as it is found. [`record`] reads
+//! this folder, even if the run was interrupted, and `page` writes `report.html`, which needs no
+//! other file. `ddtc check --mpi` calls [`write()`] at its end, and `ddtc report DIR` writes the
+//! page and the document again. With `--program`, `ddtc report` prints the C program of a finding
+//! as one file, with the parts of the shared `finding.h` that it needs.
 
 mod page;
 mod record;
@@ -25,24 +28,25 @@ Examples:
   ddtc report findings/mpich-5.0.2
   ddtc report --program docs/findings/mpich-5.0.2/external32.dies.mixed.c > mixed.c
 
-The second prints the program with what it needs of finding.h in place of its #include: one file that `mpicc mixed.c` compiles, with nothing beside it. \
-Programs in a folder that `ddtc check --mpi` wrote stand alone already.")]
+The second example prints a program in which the #include of finding.h is replaced by the parts that it needs, so that `mpicc mixed.c` compiles it without \
+other files. Programs in a folder that `ddtc check --mpi` wrote need no other files anyway.")]
 pub(crate) struct Args {
     /// The folder that `ddtc check --mpi` wrote
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// Print this C program of a finding standing alone
+    /// Print the C program FILE of a finding together with what it includes, as one file
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 }
 
-/// Runs the verb.
+/// Runs the subcommand `ddtc report`.
 ///
 /// # Errors
-/// As [`write()`]; a program or its `finding.h` that cannot be read; standard output.
+/// As for [`write()`]; also if a program or its `finding.h` cannot be read, or standard output cannot
+/// be written.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(program) = &args.program {
-        return Ok(std::io::stdout().write_all(alone(program)?.as_bytes())?);
+        return Ok(std::io::stdout().write_all(standalone(program)?.as_bytes())?);
     }
     let folder = args.folder.as_deref().ok_or("name a folder or --program")?;
     let written = write(folder)?;
@@ -51,11 +55,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A program with what it needs of the `finding.h` that it includes.
-fn alone(program: &Path) -> Result<String, String> {
+/// Returns a program in which the `#include` of `finding.h` is replaced by the parts that it needs.
+fn standalone(program: &Path) -> Result<String, String> {
     let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()));
     let text = read(program)?;
-    // As the compiler finds it: from the program's own folder.
+    // The path of the header is relative to the program's folder, as it is for the compiler.
     let header = ddtc_hunt::shared(&text).map(|path| program.parent().unwrap_or(Path::new("")).join(path));
     Ok(match header {
         Some(header) => ddtc_hunt::alone(&text, &read(&header)?),
@@ -66,20 +70,21 @@ fn alone(program: &Path) -> Result<String, String> {
 /// Result of [`write()`].
 #[derive(Debug)]
 pub(crate) struct Written {
-    /// The page.
+    /// Path of the page.
     pub(crate) html: PathBuf,
-    /// The document.
+    /// Path of the document.
     pub(crate) json: PathBuf,
-    /// Number of findings in them.
+    /// Number of findings, which is the same in the page and in the document.
     pub(crate) findings: usize,
-    /// Parts that could not be read, and were left out; the page names them too.
+    /// Parts of the folder that could not be read and were left out. The page lists them, too.
     pub(crate) notes: Vec<String>,
 }
 
-/// Makes `report.html` and `report.json` in `folder` of what is in it, each whole or not at all.
+/// Writes `report.html` and `report.json` into `folder` from the findings in this folder. After an
+/// error each of the two files is either complete or unchanged.
 ///
 /// # Errors
-/// A folder that has neither `findings.jsonl` nor `run.json`; a file that cannot be read or written.
+/// If the folder has neither `findings.jsonl` nor `run.json`, or a file cannot be read or written.
 pub(crate) fn write(folder: &Path) -> Result<Written, Box<dyn Error>> {
     let record = Record::read(folder)?;
     let (html, json) = (folder.join("report.html"), folder.join("report.json"));

@@ -1,5 +1,5 @@
-// Sorting and filtering. What is shown stands in the fragment, so a view can be kept and sent:
-// #sort=case&down&class=bug&check=pack&text=vector&open
+// Sorts and filters the findings. The state of the page is kept in the fragment of its URL, so that
+// a view can be bookmarked and sent: #sort=case&down&class=bug&check=pack&text=vector&open
 "use strict";
 (() => {
   const trouble = (text) => {
@@ -21,7 +21,7 @@
   let sort = "";
   let down = false;
 
-  // Sections as 5.1.2 and words with numbers in them go by their numbers.
+  // Numbers inside of texts, such as the section 5.1.2, are compared as numbers.
   const words = new Intl.Collator("en", { numeric: true });
   const compare = (a, b) => {
     const [x, y] = [a.dataset[sort], b.dataset[sort]];
@@ -46,7 +46,7 @@
         head.removeAttribute("aria-sort");
       }
     }
-    // The order in which they were found, where none is chosen.
+    // Without a chosen column, findings are shown in the order in which they were found.
     const order = sort === "" ? rows : rows.slice().sort(compare);
     table.append(...order);
   };

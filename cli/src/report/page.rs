@@ -1,4 +1,5 @@
-//! `report.html`: rows for the eye, readable without its script, which sorts and filters them. Whatever comes from outside is escaped.
+//! Writes `report.html`. The page can be read without its script, which sorts and filters the rows.
+//! All text that comes from outside is escaped.
 
 use std::fmt::Write as _;
 
@@ -6,7 +7,7 @@ use serde_json::Value;
 
 use super::record::{Finding, Record, shown};
 
-/// Heads of the table: name in a fragment, title, whether it sorts as numbers.
+/// Columns of the table: name in the URL fragment, title, and whether values are sorted as numbers.
 const HEADS: [(&str, &str, bool); 8] = [
     ("class", "Class", false),
     ("check", "Check", false),
@@ -18,17 +19,17 @@ const HEADS: [(&str, &str, bool); 8] = [
     ("seconds", "Found after", true),
 ];
 
-/// Known classes and what they mean; others are shown as they are.
+/// Known classes of findings and their meaning. Other classes are shown without a meaning.
 const CLASSES: [(&str, &str); 3] = [
     ("bug", "contradicts the standard"),
     ("quality", "not required by the standard, but expected of a good library"),
     ("open", "the standard leaves it open"),
 ];
 
-/// Most pictures of a page; a thousand causes are no longer looked at one by one.
-const PICTURES: usize = 400;
+/// Maximum number of pictures in a page. Nobody looks at a thousand findings one by one.
+const MAX_PICTURES: usize = 400;
 
-/// Returns the page of `record`.
+/// Returns the page for `record`.
 pub(super) fn write(record: &Record) -> String {
     let library = record.library();
     let name = match format!("{} {}", library.name, library.version).trim() {
@@ -37,7 +38,8 @@ pub(super) fn write(record: &Record) -> String {
     };
     let mut out = String::with_capacity(1 << 16);
     let title = escaped(&name);
-    // Nothing is loaded from anywhere, whatever a finding has in it.
+    // The Content-Security-Policy forbids the browser to load anything, whatever the text of a
+    // finding contains.
     let _ = writeln!(
         out,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -69,7 +71,7 @@ fn notes(out: &mut String, record: &Record) {
     }
 }
 
-/// The run in a few figures.
+/// Writes the summary of the run: findings by class, cases, time and workers.
 fn summary(out: &mut String, record: &Record) {
     let mut facts: Vec<(String, String)> = Vec::new();
     for (class, meaning) in CLASSES {
@@ -101,7 +103,7 @@ fn summary(out: &mut String, record: &Record) {
     out.push_str("</dl>\n");
 }
 
-/// A whole number in groups of three digits; other values as they are.
+/// Returns a whole number with its digits in groups of three; other values as they are.
 fn grouped(value: &Value) -> String {
     let Some(n) = value.as_u64() else { return shown(value) };
     let digits = n.to_string();
@@ -121,6 +123,7 @@ fn table(out: &mut String, record: &Record) {
         out.push_str("<p>Nothing was found.</p>\n");
         return;
     }
+    // A form filters the findings by class, check and text. It is hidden until the script shows it.
     let choices = |field: fn(&Finding) -> &str| {
         let mut values: Vec<&str> = record.findings.iter().map(field).collect();
         values.sort_unstable();
@@ -145,7 +148,7 @@ fn table(out: &mut String, record: &Record) {
     }
     out.push_str("</tr></thead>\n");
     for (i, finding) in record.findings.iter().enumerate() {
-        row(out, finding, i < PICTURES);
+        row(out, finding, i < MAX_PICTURES);
     }
     out.push_str("</table></div>\n");
 }
@@ -166,12 +169,15 @@ fn row(out: &mut String, f: &Finding, drawn: bool) {
         f.case.to_string(),
         format!("{:.1} s", f.seconds),
     ];
+    // The values are also attributes of the row, by which the script sorts and filters.
     let _ = write!(out, "<tbody class=\"finding\" id=\"f-{}\"", escaped(&f.fingerprint));
     for ((key, _, numeric), text) in HEADS.iter().zip(&values) {
         let value = if *key == "seconds" { f.seconds.to_string() } else { text.clone() };
         let _ = write!(out, " data-{key}=\"{}\"", escaped(&value));
         debug_assert!(!numeric || value.parse::<f64>().is_ok());
     }
+    // A finding has two rows of the table. The first one has a cell for each column. The second one
+    // has the datatype, and a click on it opens the details.
     out.push_str(">\n<tr>");
     for ((key, title, numeric), text) in HEADS.iter().zip(&values) {
         let text = escaped(text);
@@ -179,7 +185,7 @@ fn row(out: &mut String, f: &Finding, drawn: bool) {
         let _ = match (*key, numeric) {
             ("class", _) if known => write!(out, "<td><span class=\"tag is-{text}\">{text}</span></td>"),
             ("class", _) => write!(out, "<td><span class=\"tag\">{text}</span></td>"),
-            // The title is shown where a window is too narrow for columns.
+            // The style sheet shows the title in windows that are too narrow for columns.
             (_, true) => write!(out, "<td class=\"number\" data-title=\"{title}\">{text}</td>"),
             (_, false) => write!(out, "<td data-title=\"{title}\">{text}</td>"),
         };
@@ -227,28 +233,29 @@ fn details(out: &mut String, f: &Finding, drawn: bool) {
     }
 }
 
-/// The memory of the finding's instances.
+/// Returns a picture of the memory of the finding's instances.
 fn picture(f: &Finding) -> Result<String, String> {
     let t = f.datatype.parse::<ddtc::internal::datatype::Datatype>().map_err(|e| e.to_string())?;
     crate::draw::svg(&t, f.count, &f.datatype).map_err(|e| e.to_string())
 }
 
-/// Writes how often each feature was tried: rows with 0 were never tried.
+/// Writes how often each feature of datatypes was tested, and marks the features that never were.
 fn coverage(out: &mut String, run: &Value) {
     let Some(Value::Object(features)) = run.get("coverage") else { return };
     if features.is_empty() {
         return;
     }
     let count = |value: &Value| value.as_u64().unwrap_or(0);
-    let most = features.values().map(count).max().unwrap_or(0).max(1);
+    let max_count = features.values().map(count).max().unwrap_or(0).max(1);
     out.push_str("<h2>Coverage</h2>\n");
     let never = features.values().filter(|v| count(v) == 0).count();
     let _ = writeln!(out, "<p>{} features, of which {never} were never tried.</p>", features.len());
     out.push_str("<table id=\"coverage\">\n<thead><tr><th scope=\"col\">Feature</th><th scope=\"col\" class=\"number\">Cases</th><th></th></tr></thead>\n<tbody>\n");
     for (feature, value) in features {
         let n = count(value);
-        // By magnitude: some are in every case, some in one of a million.
-        let width = if n == 0 { 0.0 } else { 2.0 + 98.0 * (n as f64).ln_1p() / (most as f64).ln_1p() };
+        // The scale of the bars is logarithmic: some features are in every case, and some in one
+        // case of a million.
+        let width = if n == 0 { 0.0 } else { 2.0 + 98.0 * (n as f64).ln_1p() / (max_count as f64).ln_1p() };
         let never = if n == 0 { " class=\"never\"" } else { "" };
         let shown = if n == 0 { "never".to_owned() } else { grouped(value) };
         let _ = writeln!(
@@ -260,7 +267,8 @@ fn coverage(out: &mut String, run: &Value) {
     out.push_str("</tbody></table>\n");
 }
 
-/// Text in HTML, also inside quotes. Control characters other than line breaks and tabs are not allowed there.
+/// Escapes text for HTML, including values of attributes. Control characters other than line breaks
+/// and tabs, which HTML does not allow, are replaced.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

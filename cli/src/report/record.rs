@@ -1,4 +1,5 @@
-//! The folder of a hunt: findings as they were written, one object a line, and what the run was. Nothing in it is trusted.
+//! Reads the folder that `ddtc check --mpi` wrote: `findings.jsonl`, which has one object per line,
+//! and `run.json`, which describes the run. The contents are not trusted.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -7,23 +8,25 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Most bytes of a file that is read: a hundred thousand findings.
-const MOST: u64 = 256 << 20;
-/// Most bytes of a program: those that are written have some thousand.
-const PROGRAM: u64 = 1 << 20;
+/// Maximum size in bytes of `findings.jsonl` and of `run.json`. A file of this size has about a
+/// hundred thousand findings.
+const MAX_FILE_BYTES: u64 = 256 << 20;
+/// Maximum size in bytes of a C program that is read. The generated programs have a few thousand
+/// bytes.
+const MAX_PROGRAM_BYTES: u64 = 1 << 20;
 
-/// A library that was asked.
+/// The MPI library that was checked.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub(super) struct Library {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) path: String,
-    /// Whose handles and status it has.
+    /// Name of the ABI of the library, that is, of its handles and its status.
     pub(super) flavour: String,
 }
 
-/// Rule of the standard.
+/// Rule of the MPI standard that a finding is about.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Rule {
@@ -31,23 +34,25 @@ pub(super) struct Rule {
     pub(super) text: String,
 }
 
-/// One cause, by its smallest case. Fields that are not there are empty: an older hunt had fewer.
+/// A finding: one cause of differences from the expected behaviour, represented by its smallest
+/// case. Older versions of `ddtc check` wrote fewer fields. A field that is missing in the file is
+/// empty.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Finding {
     pub(super) fingerprint: String,
-    /// `bug`, `quality` or `open`.
+    /// Class of the finding: `bug`, `quality` or `open`.
     pub(super) class: String,
     pub(super) check: String,
-    /// In text notation, shrunk.
+    /// The shrunk datatype in text notation.
     pub(super) datatype: String,
     #[serde(default)]
     pub(super) library: Library,
     #[serde(default)]
     pub(super) rule: Rule,
-    /// In text notation, as it was generated.
+    /// The datatype as it was generated, in text notation.
     #[serde(default)]
     pub(super) original: Option<String>,
-    /// Instances.
+    /// Number of instances of the datatype.
     #[serde(default)]
     pub(super) count: u64,
     #[serde(default)]
@@ -56,20 +61,20 @@ pub(super) struct Finding {
     expected: Value,
     #[serde(default)]
     got: Value,
-    /// Name of the C program in the folder.
+    /// Name of the file in the folder with a C program that shows the difference.
     #[serde(default)]
     pub(super) program: Option<String>,
-    /// Whether the program showed it too; none where it was not run.
+    /// Whether the C program showed the difference, too, when it was run. `None` if it was not run.
     #[serde(default)]
     pub(super) confirmed: Option<bool>,
     #[serde(default)]
     pub(super) seed: u64,
     #[serde(default)]
     pub(super) case: u64,
-    /// From the beginning of the run.
+    /// Time of the finding, in seconds from the beginning of the run.
     #[serde(default)]
     pub(super) seconds: f64,
-    /// Text of the program; filled in from its file.
+    /// Text of the C program, read from its file.
     #[serde(skip)]
     pub(super) source: Option<String>,
 }
@@ -84,7 +89,7 @@ impl Finding {
     }
 }
 
-/// Returns a value as people read it.
+/// Returns a JSON value as text for people: a string without quotes, and null as an empty text.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -93,25 +98,29 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// Everything in the folder.
+/// Contents of a folder that `ddtc check --mpi` wrote.
 #[derive(Debug)]
 pub(super) struct Record {
-    /// `run.json`, as it is; null where there is none.
+    /// Contents of `run.json`; null if there is none.
     pub(super) run: Value,
     pub(super) findings: Vec<Finding>,
-    /// The objects that findings were read from, with fields that this program does not know.
+    /// The objects from which `findings` were read, including fields that this program does not
+    /// know.
     raw: Vec<Value>,
     pub(super) notes: Vec<String>,
 }
 
 impl Record {
-    /// Reads `folder`.
+    /// Reads `folder`. Contents that cannot be understood are left out, and cause a note.
     ///
     /// # Errors
-    /// Neither file is there; one cannot be read or is too long. What is in them and cannot be understood becomes a note.
+    /// If neither `findings.jsonl` nor `run.json` exists, or one of them cannot be read or is too
+    /// long.
     pub(super) fn read(folder: &Path) -> Result<Record, String> {
-        let (lines, run) =
-            (text(&folder.join("findings.jsonl"), MOST)?, text(&folder.join("run.json"), MOST)?);
+        let (lines, run) = (
+            text(&folder.join("findings.jsonl"), MAX_FILE_BYTES)?,
+            text(&folder.join("run.json"), MAX_FILE_BYTES)?,
+        );
         if lines.is_none() && run.is_none() {
             let at = folder.display();
             return Err(format!(
@@ -122,9 +131,9 @@ impl Record {
             Record { run: Value::Null, findings: Vec::new(), raw: Vec::new(), notes: Vec::new() };
         match run.as_deref().map(serde_json::from_str::<Value>) {
             Some(Ok(run)) if run.is_object() => record.run = run,
-            Some(Ok(_)) => record.notes.push("run.json is no object".to_owned()),
+            Some(Ok(_)) => record.notes.push("run.json is not an object".to_owned()),
             Some(Err(error)) => record.notes.push(format!("run.json: {error}")),
-            None => record.notes.push("there is no run.json: the run has not come to its end".to_owned()),
+            None => record.notes.push("there is no run.json: the run did not finish".to_owned()),
         }
         for (number, line) in (1..).zip(lines.unwrap_or_default().lines()) {
             if line.trim().is_empty() {
@@ -154,42 +163,43 @@ impl Record {
         Ok(())
     }
 
-    /// Returns all of it as one object, the programs' texts included.
+    /// Returns the contents as one object, including the texts of the programs.
     pub(super) fn document(&self) -> Value {
         json!({ "run": self.run, "findings": self.raw, "notes": self.notes })
     }
 
-    /// Returns the library of the run, or that of its findings.
+    /// Returns the library that `run.json` names, or else that of the first finding.
     pub(super) fn library(&self) -> Library {
         let own = self.run.get("library").and_then(|l| Library::deserialize(l).ok());
         own.or_else(|| self.findings.first().map(|f| f.library.clone())).unwrap_or_default()
     }
 }
 
-/// A file's text; none where there is no file.
-fn text(path: &Path, most: u64) -> Result<Option<String>, String> {
+/// Returns the text of a file of at most `max_bytes` bytes; `None` if there is no such file.
+fn text(path: &Path, max_bytes: u64) -> Result<Option<String>, String> {
     let named = |e: std::io::Error| format!("{}: {e}", path.display());
     let file = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         file => file.map_err(named)?,
     };
     let mut bytes = Vec::new();
-    let read = file.take(most + 1).read_to_end(&mut bytes).map_err(named)?;
-    if read as u64 > most {
-        return Err(format!("{}: longer than {most} bytes", path.display()));
+    let read = file.take(max_bytes + 1).read_to_end(&mut bytes).map_err(named)?;
+    if read as u64 > max_bytes {
+        return Err(format!("{}: longer than {max_bytes} bytes", path.display()));
     }
-    // A line that a full disk cut may end inside a letter.
+    // Invalid UTF-8 is replaced. If the disk was full, the last line may end inside a character.
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// A program in the folder itself: a finding does not choose other files.
+/// Returns the text of the C program `name` in the folder. The name of a file elsewhere, or of a
+/// link, is refused.
 fn program(folder: &Path, name: &str) -> Result<String, String> {
     let plain = Path::new(name).file_name().is_some_and(|own| own == name) && name.ends_with(".c");
     if !plain {
-        return Err(format!("the program '{name}' is no name of a C file in the folder"));
+        return Err(format!("the program '{name}' is not the name of a C file in the folder"));
     }
     let path = folder.join(name);
     let regular = std::fs::symlink_metadata(&path).is_ok_and(|m| m.is_file());
-    let found = if regular { text(&path, PROGRAM)? } else { None };
+    let found = if regular { text(&path, MAX_PROGRAM_BYTES)? } else { None };
     found.ok_or_else(|| format!("the program {name} is not in the folder"))
 }

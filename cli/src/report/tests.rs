@@ -1,4 +1,4 @@
-//! Folders as hunts leave them, whole and torn, and what comes of them.
+//! Tests with folders as `ddtc check --mpi` leaves them, complete and damaged.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use ddtc::internal::files::TemporaryFolder;
 use super::record::Record;
 use super::{page, write};
 
-/// An empty folder of one test.
+/// Creates an empty folder for one test.
 fn folder() -> TemporaryFolder {
     ddtc::internal::files::temporary_folder("ddtc-report").unwrap()
 }
@@ -52,7 +52,8 @@ fn a_finding_is_on_the_page_and_in_the_document() {
     assert_eq!(document["findings"][0]["source"], program);
 }
 
-/// A hunt that was killed, a disk that was full, a file that is not what it should be.
+/// The folder of a run that was killed, or whose disk was full, is read as far as possible, and so
+/// is one with files of another kind.
 #[test]
 fn what_is_torn_is_named_and_the_rest_is_shown() {
     let folder = folder();
@@ -82,7 +83,8 @@ fn a_folder_without_a_hunt_is_refused() {
     assert!(write(Path::new("/nonexistent/ddtc")).unwrap_err().to_string().contains("/nonexistent/ddtc"));
 }
 
-/// Names, texts and datatypes of a library that means harm stay text, and no file outside of the folder is read.
+/// Malicious names, texts and datatypes of a library remain text, and no file outside of the folder
+/// is read.
 #[test]
 fn nothing_on_the_page_is_taken_for_markup() {
     let folder = folder();
@@ -95,7 +97,7 @@ fn nothing_on_the_page_is_taken_for_markup() {
     let run = serde_json::json!({"coverage": {evil: 3}, "seed": evil, "workers": {"died": evil}});
     put(&folder, &[("findings.jsonl", &object.to_string()), ("run.json", &run.to_string())]);
     let record = Record::read(&folder).unwrap();
-    assert_eq!(record.notes, ["the program '../../etc/passwd' is no name of a C file in the folder"]);
+    assert_eq!(record.notes, ["the program '../../etc/passwd' is not the name of a C file in the folder"]);
     let page = page::write(&record);
     assert_eq!(page.matches("<script>").count(), 1, "its own");
     assert!(!page.contains("<img") && !page.contains('\u{1}') && !page.contains("alert('x')"), "{page}");

@@ -1,8 +1,15 @@
-/* Collective calls, per layout class and payload: derived types by the preload library, by the bare host, and packed by hand. MPI_ names
- * are the library's (run with DDTC_POLICY=all), PMPI_ names the bare host's.
+/* Times collective calls for each layout class and payload in three ways: as derived types
+ * converted by the preload library, as derived types by the unmodified MPI library, and packed by
+ * hand. MPI_ names call the preload library, which must convert every call (DDTC_POLICY=all); PMPI_
+ * names call the unmodified library.
  *
- * Prints "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE": bytes that one rank sends to another, medians of interleaved rounds in microseconds a call on
- * the slowest rank, and the largest median absolute deviation of the three in percent. Usage: collectives [rounds [milliseconds per round]] */
+ * Prints lines of "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE". BYTES is the number of bytes that
+ * one rank sends to another. CONVERTED, BARE and HAND are the times of the three ways; BARE is the
+ * time of the unmodified library. Each time is the median of interleaved rounds, in microseconds
+ * for a call on the slowest rank. NOISE is the largest median absolute deviation of the three, in
+ * percent.
+ *
+ * Usage: collectives [ROUNDS [MILLISECONDS_PER_ROUND]] */
 #include "tune.h"
 
 enum { SIZES = 8, RANKS = 256 };
@@ -13,7 +20,8 @@ static int call, rank, ranks, rounds = 15;
 static char *out, *in, *packed_out, *packed_in;
 static MPI_Comm ring;
 
-/* Blocks that this rank sends and receives. */
+/* Number of blocks that this rank packs by hand before a call (`sent`) and unpacks after it
+ * (`received`). */
 static int sent(int root) {
   switch (call) {
   case BCAST: return rank == root;
@@ -83,7 +91,8 @@ int main(int argc, char **argv) {
     for (int class = 0; class < CLASSES; class++) {
       struct layout l;
       if (!layout(&l, class, 64L << (2 * k))) continue;
-      /* A rank's blocks of one side: places in MPI_Alltoallw are ints. */
+      /* Size of a buffer with the blocks for all ranks. It is limited, because the displacements of
+       * MPI_Alltoallw are of type int. */
       long user = ranks * (l.extent + 64);
       if (user > 1L << 28) { forget(&l); continue; }
       out = calloc(1, user); in = calloc(1, user);

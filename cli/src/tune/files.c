@@ -1,8 +1,14 @@
-/* Writes to a file of each rank's own and reads from it, per layout class and payload: derived types by the preload library, by the bare host, and
- * packed by hand. MPI_ names are the library's (run with DDTC_POLICY=all), PMPI_ names the bare host's.
+/* Times reads and writes of files, one file for each rank, for each layout class and payload in
+ * three ways: as derived types converted by the preload library, as derived types by the unmodified
+ * MPI library, and packed by hand. MPI_ names call the preload library, which must convert every
+ * call (DDTC_POLICY=all); PMPI_ names call the unmodified library.
  *
- * Prints "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE": medians of interleaved rounds in microseconds a call on the slowest rank, and the largest median
- * absolute deviation of the three in percent. Usage: files [rounds [milliseconds per round [folder]]] */
+ * Prints lines of "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE". CONVERTED, BARE and HAND are the
+ * times of the three ways; BARE is the time of the unmodified library. Each time is the median of
+ * interleaved rounds, in microseconds for a call on the slowest rank. NOISE is the largest median
+ * absolute deviation of the three, in percent.
+ *
+ * Usage: files [ROUNDS [MILLISECONDS_PER_ROUND [FOLDER]]] */
 #include "tune.h"
 
 enum { SIZES = 8, LONGEST = 4096 };
@@ -39,12 +45,13 @@ int main(int argc, char **argv) {
   double budget = argc > 2 ? atof(argv[2]) : 2;
   char name[LONGEST];
   snprintf(name, sizeof name, "%s/rank%d", argc > 3 ? argv[3] : ".", rank);
-  /* The library must see it opened. */
+  /* Open the file by the MPI_ name: the preload library converts calls only on files that it has
+   * seen being opened. */
   int code = MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file);
   if (code != MPI_SUCCESS) { fprintf(stderr, "files: %s: cannot be opened\n", name); MPI_Abort(MPI_COMM_WORLD, 2); }
   user = malloc(40L << 20); packed = malloc(8 << 20);
   memset(user, 1, 40L << 20); memset(packed, 1, 8 << 20);
-  /* All that is read is there. */
+  /* Fill the file, so that every read finds its data. */
   PMPI_File_write_at(file, 0, packed, 8 << 20, MPI_BYTE, MPI_STATUS_IGNORE);
   for (int k = 0; k < SIZES; k++)
     for (int class = 0; class < CLASSES; class++) {

@@ -1,9 +1,18 @@
-/* Ping-pong of two ranks, per layout class and payload: derived types by the preload library, by the bare host, and packed by hand
- * into a contiguous message. MPI_ names are the library's (run with DDTC_POLICY=all), PMPI_ names the bare host's.
+/* Ping-pong of two ranks, which times each layout class and payload in three ways: as derived types
+ * converted by the preload library, as derived types sent by the unmodified MPI library, and packed
+ * by hand into a contiguous message. MPI_ names call the preload library, which must convert every
+ * message (DDTC_POLICY=all); PMPI_ names call the unmodified library.
  *
- * Prints "library VERSION", then "CLASS,BYTES,CONVERTED,BARE,HAND,NOISE": medians of interleaved rounds, microseconds one way, and
- * the largest median absolute deviation of the three in percent. Usage: pingpong [rounds [milliseconds per round [FOLDER [inside]]]]
- * `inside`: what is not packed first moves by compiled code in the host; rows are "inside,CLASS,BYTES,INSIDE,CONVERTED,HAND,NOISE". */
+ * Prints "library VERSION", and then lines of "CLASS,BYTES,CONVERTED,BARE,HAND,NOISE". CONVERTED,
+ * BARE and HAND are the times of the three ways; BARE is the time of the unmodified library. Each
+ * time is the median of interleaved rounds, in microseconds for one direction. NOISE is the largest
+ * median absolute deviation of the three, in percent.
+ *
+ * Usage: pingpong [ROUNDS [MILLISECONDS_PER_ROUND [FOLDER [inside]]]]
+ *
+ * With `inside`, code that ddtc has compiled moves the bytes of messages that are not converted,
+ * inside the MPI library. Lines are then "inside,CLASS,BYTES,INSIDE,CONVERTED,HAND,NOISE", where
+ * INSIDE is the time of these messages. */
 #include "tune.h"
 
 static int rank, rounds = 15;
@@ -38,7 +47,7 @@ int main(int argc, char **argv) {
   static char version[16384];
   MPI_Get_library_version(version, &length);
   if (rank == 0) printf("library %.*s\n", (int)strcspn(version, "\n"), version);
-  /* Between 4 and 16 KiB protocols change. */
+  /* There are more sizes from 4 to 16 KiB, because MPI libraries change their protocol there. */
   static const long sizes[] = {64, 256, 1024, 4096, 8192, 12288, 16320, 16384, 65536, 262144, 1048576, 4194304, 16777216};
   for (unsigned k = 0; k < sizeof sizes / sizeof *sizes; k++)
     for (int class = 0; class < CLASSES; class++) {

@@ -1,4 +1,5 @@
-/* A layout of each class, packed by hand too, and medians of rounds. */
+/* Code that the programs which `ddtc tune` compiles and runs have in common: a datatype for each
+ * layout class, packing by hand, and medians of the times of several rounds. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,10 @@ enum { MOST = 101, CLASSES = 6 };
 static const char *const classes[CLASSES] = {"strided-short", "strided-long", "blocks-short",
                                              "blocks-long",   "table-short",  "table-long"};
 
-/* What is packed: runs at `places` of an instance, or by a stride, or parts of structures. */
+/* The data of a message, in one of two forms. If `parts` is 0, they are runs of `block` bytes,
+ * which are at `places` (in units of 8 bytes) or, if `places` is null, `stride` bytes apart.
+ * Otherwise they are structures of several parts, of which there are two kinds (`parts` is 1 or 2).
+ * */
 struct layout {
   const char *name;
   MPI_Datatype type;
@@ -17,7 +21,8 @@ struct layout {
   int *places;
 };
 
-/* The layout of a class with about that many bytes; 0 where the class has none so small. */
+/* Makes a layout of a class with about `want` bytes and returns 1. Returns 0 if `want` is too small
+ * for this class. */
 static int layout(struct layout *l, int class, long want) {
   MPI_Datatype s, t;
   memset(l, 0, sizeof *l);
@@ -65,7 +70,8 @@ static void forget(struct layout *l) {
   free(l->places);
 }
 
-/* Packs what begins at `user`, or unpacks it. */
+/* Packs the layout from `user` to `p` if `pack` is not 0. Otherwise unpacks it from `p` to `user`.
+ * */
 static void by_hand(const struct layout *l, char *user, char *p, int pack) {
 #define MOVE(at, n) do { if (pack) memcpy(p, user + (at), n); else memcpy(user + (at), p, n); p += n; } while (0)
 #define RUNS(n) for (long i = 0; i < l->runs; i++) MOVE(l->places ? 8L * l->places[i] : i * l->stride, n)
@@ -75,7 +81,8 @@ static void by_hand(const struct layout *l, char *user, char *p, int pack) {
   else RUNS(128);
 }
 
-/* The ways to send a layout: by the library that stands before MPI, by the bare host, packed by hand. */
+/* Ways to move the data of a layout: as a derived type that the preload library converts, as a
+ * derived type by the unmodified MPI library, or packed by hand. */
 enum { CONVERTED, BARE, BY_HAND, WAYS };
 
 static int by_value(const void *a, const void *b) { double d = *(double *)a - *(double *)b; return (d > 0) - (d < 0); }
@@ -86,12 +93,14 @@ static double deviation(double *v, int n, double m) {
   return 100 * median(d, n) / m;
 }
 
-/* Medians in microseconds of a call by each way, and the largest median absolute deviation of the three in percent. */
+/* Median time of a call in microseconds for each way, and the largest median absolute deviation of
+ * the three in percent. */
 struct times {
   double of[WAYS], noise;
 };
 
-/* Interleaved rounds of `time`, which makes a call n times in a way and returns the microseconds of one. */
+/* Measures each way in interleaved rounds. `time` makes n calls in one way, and returns the
+ * microseconds of one call. */
 static struct times timed(const struct layout *l, double budget, int rounds, double (*time)(int way, const struct layout *l, long n)) {
   double v[WAYS][MOST];
   long n[WAYS];
@@ -110,12 +119,13 @@ static struct times timed(const struct layout *l, double budget, int rounds, dou
   return t;
 }
 
-/* The row that follows `name`. */
+/* On rank 0, prints `name` followed by the class, the bytes and the times of a layout, as one line.
+ * */
 static void row(const char *name, const struct layout *l, const struct times *t, int rank) {
   if (rank == 0) { printf("%s%s,%ld,%.2f,%.2f,%.2f,%.1f\n", name, l->name, l->bytes, t->of[0], t->of[1], t->of[2], t->noise); fflush(stdout); }
 }
 
-/* Both. */
+/* Measures a layout, and prints its line of times. */
 static inline void measure(const char *name, const struct layout *l, double budget, int rounds, int rank,
                            double (*time)(int way, const struct layout *l, long n)) {
   struct times t = timed(l, budget, rounds, time);

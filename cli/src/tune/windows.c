@@ -1,16 +1,23 @@
-/* One-sided operations of two ranks with a flush each, or a wait of their request, per layout class and payload: derived types at the origin by the preload
- * library, by the bare host, and packed by hand. MPI_ names are the library's (run with DDTC_POLICY=all), PMPI_ names the bare host's; what completes is always
- * called by its MPI_ name, since the library converts nothing whose completion it may not see.
+/* Times one-sided operations for each layout class and payload in three ways: with a derived type
+ * at the origin converted by the preload library, with a derived type by the unmodified MPI
+ * library, and packed by hand. Each operation is followed by a flush, or a wait for its request.
+ * MPI_ names call the preload library, which must convert every call (DDTC_POLICY=all); PMPI_ names
+ * call the unmodified library. Calls that complete operations always use their MPI_ name, because
+ * the preload library converts only operations whose completion it can see.
  *
- * Prints "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE" as the others do, of two targets, one of the origin's type and one of dense memory, that which gains
- * less. Usage: windows [rounds [milliseconds per round]] */
+ * Prints lines of "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE" like the other programs that `ddtc
+ * tune` runs. Each layout is measured with two datatypes at the target, that of the origin and a
+ * dense one. The line has the times of the target datatype with which conversion gains less.
+ *
+ * Usage: windows [ROUNDS [MILLISECONDS_PER_ROUND]] */
 #include "tune.h"
 
 enum { SIZES = 8, ROOM = 8 << 20 };
 enum { PUT, GET, CALLS };
 static const char *const names[CALLS] = {"put,", "get,"};
 static int call, to, dense;
-/* The same elements one after the other. */
+/* Datatype of the elements of a layout and their number, for a dense target and for packed data.
+ * `structure` is the element type of one of the layout classes. */
 static MPI_Datatype element, structure;
 static int elements;
 static char *user, *packed;

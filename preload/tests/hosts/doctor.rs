@@ -236,7 +236,7 @@ fn programs_that_it_cannot_go_under_are_said() {
     finds(&mut under("missing"), "missing: No such file", "--program");
     script(&folder.join("script"), "true");
     let (well, text) = said(&mut under("script"));
-    assert!(well && text.contains("no ELF file"), "{text}");
+    assert!(well && text.contains("not an ELF file"), "{text}");
     // A class and a machine that are not ours, in the head of a file that is otherwise sound.
     let plain = fs::read(folder.join("plain")).unwrap();
     let mut foreign = plain.clone();

@@ -369,7 +369,8 @@ impl<'a> Reader<'a> {
 }
 
 impl Datatype {
-    /// Returns the datatype of a wire form ([`Datatype::to_wire`]), whoever wrote it. Time and memory are linear in the length of `bytes`.
+    /// Returns the datatype that a wire form describes ([`Datatype::to_wire`]). The bytes need not
+    /// be trusted: time and memory are linear in their number.
     ///
     /// ```
     /// use ddtc::Datatype;
