@@ -249,7 +249,9 @@ impl LayoutCopy {
     ///
     /// # Errors
     /// Returns class `NoMem`, with nothing written, if overlapping memories or check mode need a
-    /// buffer of `bytes` bytes and there is no memory for it. All other errors are faults of ddtc.
+    /// buffer of `bytes` bytes and there is no memory for it. Returns class `Arg`, with nothing
+    /// written, if values are combined and `bytes` ends inside a value of the target. All other
+    /// errors are faults of ddtc.
     ///
     /// # Safety
     /// The promises of [`LayoutCopy::copy_raw`] must hold, and the packed streams of `from_count`
@@ -264,6 +266,14 @@ impl LayoutCopy {
     ) -> Result<()> {
         if bytes == 0 {
             return Ok(());
+        }
+        // A source of `MPI_BYTE` matches every target, and may end inside a value.
+        if let Way::Combined { to, .. } = &self.0.way {
+            let whole = to.whole_values(to_count, 0, bytes)?.end;
+            if whole != bytes {
+                let rule = format!("must end between two values of the target, as {whole} does");
+                return Err(Error::new(ErrorClass::Arg, "copy", "packed bytes", bytes, rule));
+            }
         }
         if calls::counting() {
             calls::count_copy(bytes);
@@ -491,7 +501,8 @@ impl LayoutCopy {
             let mut piece = at..range.end.min(at + len);
             if let Way::Combined { to, .. } = &self.0.way {
                 // Values cannot be cut, so the piece ends after a whole value. It is not empty,
-                // since every value is shorter than the buffer.
+                // since every value is shorter than the buffer, and the range ends between two
+                // values.
                 piece = to.whole_values(to_count, at, piece.end - at)?;
             }
             at = piece.end;

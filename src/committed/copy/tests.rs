@@ -281,6 +281,15 @@ fn sums_by_hand() {
     );
     let refused = commit("float").direct_reduce(&commit("float"), Op::Band).unwrap_err();
     assert_eq!((refused.class(), refused.argument()), (ErrorClass::Op, "element"), "{refused}");
+    // Bytes match every type. Six of them end inside the second int, which would have been waited for without end.
+    let bytes = commit("byte").direct_reduce(&commit("int"), Op::Band).unwrap();
+    let mut ints = [0xff; 8];
+    let refused = bytes.copy(&[1; 6], 0, 6, &mut ints, 0, 2).unwrap_err();
+    assert_eq!((refused.class(), refused.argument(), ints), (ErrorClass::Arg, "packed bytes", [0xff; 8]));
+    assert_eq!(
+        (bytes.copy(&[1; 4], 0, 4, &mut ints, 0, 2), ints),
+        (Ok(4), [1, 1, 1, 1, 0xff, 0xff, 0xff, 0xff])
+    );
     let refused = commit("int").direct_reduce(&commit("float"), Op::Sum).unwrap();
     assert_eq!(refused.copy(&[0; 4], 0, 1, &mut [0; 4], 0, 1).unwrap_err().class(), ErrorClass::Type);
 }
