@@ -186,17 +186,49 @@ impl Staged {
         code
     }
 
-    /// Runs a receive or a read from a file. Passes the program's status to `call`, or a status of
-    /// ddtc if the program passes `MPI_STATUS_IGNORE`. After a success, unpacks as many bytes as
-    /// the status reports. Returns the value that the wrapper returns to the program.
+    /// Runs a receive, as [`Staged::reading`] does, and leaves `MPI_ERROR` of the status unchanged
+    /// after a success.
+    ///
+    /// # Safety
+    /// As for [`Staged::reading`].
+    #[inline]
+    pub(crate) unsafe fn receiving(
+        self,
+        status: *mut c_void,
+        call: impl FnOnce(*mut c_void) -> c_int,
+    ) -> c_int {
+        // SAFETY: as the caller promises.
+        unsafe { self.with_status(status, true, call) }
+    }
+
+    /// Runs a read from a file, or `MPI_Sendrecv_replace`, in whose status MPICH sets `MPI_ERROR` to
+    /// 0 whatever the type is. Passes the program's status to `call`, or a status of ddtc if the
+    /// program passes `MPI_STATUS_IGNORE`. After a success, unpacks as many bytes as the status
+    /// reports. Returns the value that the wrapper returns to the program.
     ///
     /// # Safety
     /// `status` must be null, `MPI_STATUS_IGNORE`, or point to a status. `call` must receive into
     /// the staging buffer and write the status that is passed to it.
     #[inline]
-    pub(crate) unsafe fn receiving(
+    pub(crate) unsafe fn reading(
         self,
         status: *mut c_void,
+        call: impl FnOnce(*mut c_void) -> c_int,
+    ) -> c_int {
+        // SAFETY: as the caller promises.
+        unsafe { self.with_status(status, false, call) }
+    }
+
+    /// Runs a call that writes a status. `keeps_error`: `MPI_ERROR` of the status is restored after
+    /// a success.
+    ///
+    /// # Safety
+    /// As for [`Staged::reading`].
+    #[inline]
+    unsafe fn with_status(
+        self,
+        status: *mut c_void,
+        keeps_error: bool,
         call: impl FnOnce(*mut c_void) -> c_int,
     ) -> c_int {
         let (Some(abi), Some(mark)) = (self.host().abi, self.mark()) else {
@@ -223,7 +255,9 @@ impl Staged {
             // If an error handler has run, the mark is gone: the status has its old contents or
             // those that the MPI library has written. The receive is taken for failed then.
             if !is_unpacked && marked.is_written(host) && code == 0 {
-                marked.marked.restore_error(abi, status);
+                if keeps_error {
+                    marked.marked.restore_error(abi, status);
+                }
                 let refused = staged.unpack(status);
                 drop(staged);
                 refused

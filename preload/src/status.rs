@@ -116,10 +116,8 @@ impl Marked {
     /// # Safety
     /// As for [`Marked::written`].
     pub(crate) unsafe fn restore_error(&self, abi: &Abi, status: *mut c_void) {
-        if let Mark::Source = self.mark {
-            // SAFETY: `self.old` holds a whole status, and the caller promises another.
-            unsafe { set_error(abi, status, error(abi, (&raw const self.old).cast())) }
-        }
+        // SAFETY: `self.old` holds a whole status, and the caller promises another.
+        unsafe { set_error(abi, status, error(abi, (&raw const self.old).cast())) }
     }
 }
 

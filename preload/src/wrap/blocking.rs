@@ -180,7 +180,7 @@ pub(super) unsafe fn sendrecv_replace<N: Count>(
     // program's buffer or the staging buffer that replaces it.
     unsafe {
         let r = if both { staged.replace(given, Origin::Named(comm)) } else { given };
-        staged.receiving(status, |s| {
+        staged.reading(status, |s| {
             forward!(N, forms, host, (r.buf)[r.count](r.datatype)(dest)(sendtag)(source)(recvtag)(comm)(s))
         })
     }

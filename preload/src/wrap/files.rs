@@ -158,7 +158,7 @@ pub(super) unsafe fn read<N: Count>(
     unsafe {
         let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
         let (staged, r) = read_into(host, fh, At::Pointer, given);
-        staged.receiving(status, |s| forward!(N, forms, host, (fh)(r.buf)[r.count](r.datatype)(s)))
+        staged.reading(status, |s| forward!(N, forms, host, (fh)(r.buf)[r.count](r.datatype)(s)))
     }
 }
 
@@ -182,7 +182,7 @@ pub(super) unsafe fn read_at<N: Count>(
     unsafe {
         let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
         let (staged, r) = read_into(host, fh, At::Offset(offset), given);
-        staged.receiving(status, |s| forward!(N, forms, host, (fh)(offset)(r.buf)[r.count](r.datatype)(s)))
+        staged.reading(status, |s| forward!(N, forms, host, (fh)(offset)(r.buf)[r.count](r.datatype)(s)))
     }
 }
 
