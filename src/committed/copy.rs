@@ -339,8 +339,8 @@ impl LayoutCopy {
 
     /// Copies `count` instances with the kernel alone. Returns false if that did not copy all of
     /// them: if this copy combines values, the packed size overflows, the memories overlap, there
-    /// is no kernel, or the instances are not a whole number of joint periods. In the last case a
-    /// part of the bytes may have been copied.
+    /// are bytes to copy but no kernel, or the instances are not a whole number of joint periods.
+    /// In the last case a part of the bytes may have been copied.
     ///
     /// # Safety
     /// The promises of [`LayoutCopy::copy_raw`] must hold for `count` instances on both sides, and

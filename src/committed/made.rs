@@ -83,10 +83,10 @@ impl LayoutCopy {
     /// first call that the thread makes while calls are counted. It is meant for callers inside the
     /// progress engine of a runtime.
     ///
-    /// Returns true if all bytes were copied. Returns false if there is no kernel, if the bytes of
-    /// all instances are not a whole number of the periods that the kernel moves, if the memories
-    /// overlap, or if this copy combines values. The mapped bytes at `dst` are undefined then, and
-    /// the caller must copy everything in another way.
+    /// Returns true if all bytes were copied. Returns false if there are bytes to copy but no
+    /// kernel, if the bytes of all instances are not a whole number of the periods that the kernel
+    /// moves, if the memories overlap, or if this copy combines values. The mapped bytes at `dst`
+    /// are undefined then, and the caller must copy everything in another way.
     ///
     /// # Safety
     /// The promises of [`LayoutCopy::copy_raw`] must hold for `count` instances on both sides. Both
