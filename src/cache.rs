@@ -18,8 +18,9 @@
 //!   layouts moved many bytes, the next one will probably be used often too.
 //!
 //! A capacity in bytes bounds the size. When it is exceeded, the least recently used layouts and
-//! pairs that nothing outside the cache holds are dropped. Layouts that committed types hold are
-//! not dropped.
+//! pairs that nothing else holds are dropped. Layouts that committed types hold are not dropped.
+//! Neither is a layout whose instances are the iterations of a loop or table in another layout, as
+//! long as that other layout holds it (`Part::Iterations`).
 
 mod layout_map;
 mod pairs;
@@ -57,13 +58,14 @@ pub struct CacheCounters {
     /// Look-ups that were answered by the structural hash, or by a handle that already had its
     /// layout.
     pub type_hits: u64,
-    /// Look-ups that found a layout by its normal nest, after the structural hash had found
-    /// nothing.
+    /// Look-ups that found a layout by its normal nest: for a datatype whose structural hash had
+    /// found nothing, or for the iterations of a loop or table, which are looked up only by their
+    /// nest.
     pub nest_hits: u64,
     /// Look-ups that found nothing and inserted a new layout.
     pub misses: u64,
-    /// Layouts and pairs of layouts that were dropped because of the capacity, or because
-    /// executable memory had run out.
+    /// Layouts and pairs of layouts that were dropped because of the capacity, or because a compile
+    /// had failed with class `NoMem`.
     pub evictions: u64,
 }
 
@@ -126,8 +128,13 @@ impl Cache {
         placed
     }
 
-    /// Drops all code that is kept for sharing, and all layouts and pairs that nothing outside the
-    /// cache holds. Called when executable memory has run out.
+    /// Drops all code that is kept for sharing, and all layouts and pairs that nothing else holds.
+    /// Called when a compile has failed with class `NoMem`, for example because executable memory
+    /// has run out.
+    ///
+    /// A layout that another layout of this cache holds, as the layout of its iterations
+    /// (`Part::Iterations`), is not dropped, even if that other layout is. The next call of this
+    /// method, or the next eviction, can drop it.
     pub fn clear(&self) {
         self.shapes().clear();
         let mut state = self.state();

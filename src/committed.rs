@@ -1,8 +1,13 @@
 //! Committed datatypes, whose methods pack and unpack.
 //!
-//! A committed datatype is immutable and shared. Once its kernel exists, packing takes no lock and
-//! allocates nothing. The slice methods check that the true bounds of all instances lie inside the
-//! slice. The raw methods leave that to the caller, as MPI does.
+//! A committed datatype is immutable and shared. Once its kernel exists, a pack or unpack of whole
+//! instances takes no lock and allocates nothing, with four exceptions: a call that is split over
+//! threads; a call in check mode; the first call that a thread makes while calls are counted; and a
+//! call that stores past the caches, if its loops are nested so deeply that the interpreter's stack
+//! does not fit in an array of 16 entries.
+//!
+//! The slice methods check that the true bounds of all instances lie inside the slice. The raw
+//! methods leave that to the caller, as MPI does.
 #![allow(unsafe_code)] // Raw methods pass what the caller promises on to kernels and to `Buffers`.
 
 mod copy;
@@ -59,9 +64,10 @@ pub struct Committed(Arc<Inner>);
 
 struct Inner {
     /// Entry points of the kernels of `layout`, one per direction, that a call may enter at once.
-    /// An entry point is null while there is no kernel, and stays null if calls need more than the
-    /// kernel (check mode, several threads, stores that bypass the caches). Besides them, the hot
-    /// path reads only `run`, `origin` and, for a run of bytes, `small`.
+    /// An entry point is null until the commit, or a later call through this value or a clone,
+    /// finds the kernel. It stays null if calls need more than the kernel (check mode, several
+    /// threads, stores that bypass the caches). Besides the entry points, the hot path reads only
+    /// `run`, `origin` and, for a run of bytes, `small`.
     entry_points: [AtomicPtr<u64>; 2],
     origin: isize,
     /// The size in bytes of a datatype with small bounds, as the function [`small`] defines them,
@@ -234,13 +240,15 @@ impl Committed {
         self.0.served(direction, u64::MAX).and_then(Tier::kernel)
     }
 
-    /// Returns true if it has been decided how calls of `direction` are served, which is always the
-    /// case for a run of bytes and outside of [`Mode::Lazy`].
+    /// Returns true if it has been decided how calls of `direction` are served. This is always the
+    /// case outside of [`Mode::Lazy`], and for types whose field `run` is [`Run::Any`]. No type is
+    /// `Run::Any` if calls are checked, may be split over threads, or may store past the caches.
     ///
-    /// In [`Mode::Lazy`] this counts `bytes` bytes like a call that moves them. Once
-    /// [`Config::lazy_threshold`](crate::engine::Config::lazy_threshold) bytes are counted, the
-    /// layout is compiled, and the answer is true. A caller that can move bytes in another way,
-    /// such as through the MPI library, uses that way as long as the answer is false.
+    /// For all other types in [`Mode::Lazy`], this counts `bytes` bytes like a call that moves
+    /// them, as long as nothing has been decided. The call that reaches
+    /// [`Config::lazy_threshold`](crate::engine::Config::lazy_threshold) compiles the layout, and
+    /// from then on the answer is true. A caller that can move bytes in another way, such as
+    /// through the MPI library, uses that way as long as the answer is false.
     pub(crate) fn settled(&self, direction: Direction, bytes: u64) -> bool {
         if self.0.run == Run::Any {
             return true;
@@ -253,6 +261,11 @@ impl Committed {
     }
 
     /// Returns one line that describes how calls of `direction` are served.
+    ///
+    /// If the layout has a kernel, the line describes the kernel, even where calls do not use it:
+    /// for a run of bytes, which is copied, and for calls that are split over threads or store past
+    /// the caches. In the modes that never compile, the line says "not compiled yet", although
+    /// calls in [`Mode::Off`] follow the type map.
     pub(crate) fn schedule(&self, direction: Direction) -> String {
         match self.0.layout.served(direction) {
             None if self.0.run == Run::Any => "a run of bytes: copied".to_owned(),
@@ -278,7 +291,7 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// If the number does not fit in 63 bits.
+    /// Class `Count` if the number does not fit in 63 bits.
     #[inline]
     pub fn packed_size(&self, count: u64) -> Result<u64> {
         if self.0.small != 0 && count <= i32::MAX as u64 {
@@ -359,10 +372,14 @@ impl Committed {
         unsafe { self.0.run(Direction::Unpack, user, packed.cast_mut(), count) }
     }
 
-    /// Moves `count` instances in `direction` if they are a run of bytes or if their kernel exists,
-    /// and if calls are not being counted. Returns true if it moved them. If it returns false, it
-    /// has moved nothing, and the caller must use [`Committed::pack_raw`] or
-    /// [`Committed::unpack_raw`] instead.
+    /// Moves `count` instances in `direction` if calls are not being counted, and if one copy
+    /// suffices (the field `run`) or the entry point of their kernel is published in this value.
+    /// Returns true if it moved them. If it returns false, it has moved nothing, and the caller
+    /// must use [`Committed::pack_raw`] or [`Committed::unpack_raw`] instead.
+    ///
+    /// A kernel can exist without being published here, if another value with the same layout was
+    /// the reason to compile it. The next [`Committed::pack_raw`] or [`Committed::unpack_raw`] in
+    /// its direction then publishes it.
     ///
     /// This method does not compile, allocate or panic.
     ///
@@ -398,8 +415,9 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// If `dst` is too short, or if an instance has bytes outside of `src`. In the latter case the
-    /// error names the bound that lies outside. Nothing is written after an error.
+    /// Class `Truncate` if `dst` is too short, and class `Buffer` if an instance has bytes outside
+    /// of `src`; this error names the bound that lies outside. Class `Count` if the packed size of
+    /// all instances does not fit in 63 bits. Nothing is written after an error.
     pub fn pack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole("pack", ("src", src.len()), origin, count, ("dst", dst.len()))?;
         // SAFETY: `whole` has checked that all instances lie inside `src` and the packed bytes
@@ -604,9 +622,11 @@ impl Inner {
         let served = self.served(direction, bytes);
         let by = |by| tracing::trace!(target: "ddtc", %direction, bytes, by, "call");
         let call = Call { direction, user, packed, count, range: 0..bytes };
-        // SAFETY: every executor gets this layout or datatype and the memory that the caller
-        // promises to be valid. The kernel was made for the nest of the layout, which begins at
-        // `origin`. `run_parallel` is called only after `splits` has returned true.
+        // SAFETY: every executor gets this layout or datatype and the memory for which the caller
+        // has made the promises. The kernel was made for the nest of the layout, which begins at
+        // `origin`. `run_parallel` is called only after `splits` has returned true. `bytes` is the
+        // packed size: the caller promises that the packed bytes exist, so the multiplication above
+        // has not saturated.
         unsafe {
             match served.and_then(Tier::kernel) {
                 Some(_) if self.splits(direction, count, bytes) => {
@@ -649,8 +669,10 @@ impl Inner {
     /// all of them.
     ///
     /// # Safety
-    /// The mapped bytes inside the range must be valid on both sides. `packed` must be the address
-    /// that packed byte 0 has or would have.
+    /// `packed` must be the address that packed byte 0 has or would have, and `range` must lie
+    /// inside the packed stream. The mapped bytes inside the range must be readable on the side
+    /// that is read and writable on the other side, and the two sides must not overlap. During the
+    /// call, nothing else may write to the bytes that are read or access those that are written.
     unsafe fn walk(
         &self,
         direction: Direction,
@@ -672,18 +694,27 @@ impl Inner {
     /// or would have.
     ///
     /// # Safety
-    /// The handle may be used only to move blocks of this nest, and the blocks that are moved must
-    /// be valid on both sides.
+    /// The handle may be used only to move blocks of this nest. The blocks that are moved must be
+    /// readable on the side that is read and writable on the other side, and the two sides must not
+    /// overlap. While the handle is used, nothing else may write to the bytes that are read or
+    /// access those that are written.
     #[inline(always)]
     unsafe fn buffers(&self, direction: Direction, user: *mut u8, packed: *mut u8) -> Buffers {
         let level = self.engine.config().level;
-        // SAFETY: the caller has promised what the calls in this block require.
+        // SAFETY: the caller has promised what `Buffers::new` requires of the memory and of the use
+        // of the handle. That this machine runs `level` is a requirement on who sets
+        // `Config::level`.
         unsafe { Buffers::new(user.wrapping_offset(self.origin), packed, direction, level) }
     }
 
-    /// Returns true if a call of `bytes` bytes stores past the caches. Only packing does so, and
-    /// only from the configured number of bytes on. The interpreter of nests makes these stores:
-    /// for so many bytes it is as fast as a kernel, and no second kernel needs to be compiled.
+    /// Returns true if a call of `bytes` bytes is to store past the caches. This is so for packing
+    /// from the configured number of bytes on. For a call that is split over threads, `bytes` is
+    /// the length of the piece of one thread.
+    ///
+    /// The interpreter of nests makes these stores: for so many bytes it is as fast as a kernel,
+    /// and no second kernel needs to be compiled. It stores blocks at listed offsets, and what it
+    /// moves in steps of less than 4 KiB, through the caches nevertheless. Calls in [`Mode::Off`]
+    /// never store past the caches.
     fn streams(&self, direction: Direction, bytes: u64) -> bool {
         direction == Direction::Pack && bytes >= self.engine.config().stream_bytes
     }

@@ -1,11 +1,13 @@
 //! The pipeline from a datatype to a kernel. An engine is a value with its own mode, CPU level,
 //! capacities, arena, cache and counters.
 //!
-//! This is the only module that imports passes and executors. A commit flows through
-//! `Engine::layout`, `nest`, `serve`, `compile`, `kernel`, `plan`, `code` and `load`, in this
-//! order, and each stage of the pipeline is one line in one of them. A stage is timed and logged
-//! under its name. In check mode and in debug builds, the nests and plans that the stages make are
-//! verified.
+//! Apart from tests, the test support in `fuzzing` and the re-exports in `internal`, this is the
+//! only module that imports passes and executors. A commit flows through the methods `layout`,
+//! `placed`, `nest`, `serve`, `compile`, `kernel`, `plan`, `code` and `load` of [`Engine`], in this
+//! order, and each stage of a commit is one line in one of these methods. Two of the [`STAGES`] are
+//! no part of a commit: the method `decode` runs the stage of that name, and the method `join` runs
+//! `refine`. A stage is timed and logged under its name. In check mode and in debug builds, the
+//! nests and plans that the stages make are verified.
 
 mod config;
 mod counters;
@@ -275,7 +277,8 @@ impl Engine {
         let start = Instant::now();
         let mut made = self.kernel(nest, kind, &mut Trace::silent());
         if made.as_ref().is_err_and(|e| e.class() == ErrorClass::NoMem) {
-            // Evict all code that is not in use, and try once more.
+            // Drop the layouts that nothing uses, together with their code, and try once more. A
+            // layout for the iterations of another layout may outlive this (`Cache::clear`).
             self.0.cache.clear();
             made = self.kernel(nest, kind, &mut Trace::silent());
         }

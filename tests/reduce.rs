@@ -310,7 +310,7 @@ fn between(t: &Datatype, op: Op, from: &[u8], before: &[u8]) {
         got.copy_from_slice(before);
         let engine = Engine::new(Config { level, ..Config::default() });
         let applied = engine.commit(t).unwrap().for_operation(Operation::Reduce(op)).unwrap();
-        // SAFETY: both buffers hold all bytes of two instances.
+        // SAFETY: both buffers hold all bytes of two instances, and they are separate.
         unsafe { applied.combine_raw(from.as_ptr(), 2, got.as_mut_ptr()) }.unwrap();
         let wrong = (0..got.len()).find(|&i| got[i] != want[i] && !loose[i]);
         assert_eq!(wrong, None, "{op} of {t} at {level}");

@@ -112,7 +112,8 @@ unsafe fn reduce_local<N: Count>(
                 }
                 check_span(CALL, t, inbuf, count)?;
                 check_span(CALL, t, inoutbuf, count)?;
-                // SAFETY: the caller vouches for all instances at both.
+                // SAFETY: the caller promises that all instances at both addresses are valid, do
+                // not overlap, and are not used by others during the call.
                 unsafe { applied.combine_raw(inbuf.cast(), count, inoutbuf.cast()) }
             }
             Asked::Own(function) => {
@@ -163,8 +164,9 @@ unsafe fn unpack_reduce<N: Count>(
         }
         check_span(CALL, t, user, count)?;
         let from = packed.cast::<u8>().wrapping_add(at as usize);
-        // SAFETY: the caller vouches for all instances at `user` and `size` bytes at `packed`, apart from them; `bytes` lie there behind the
-        // position.
+        // SAFETY: the caller promises that all instances at `user` can be read and written, and
+        // that `size` bytes at `packed`, which do not overlap them, can be read. `bytes` bytes lie
+        // there after the position. Nothing else uses the instances during the call.
         unsafe {
             if let Some(applied) = applied {
                 applied.range_raw(Direction::Unpack, user.cast(), count, from.cast_mut(), 0..bytes)?;

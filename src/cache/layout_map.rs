@@ -196,9 +196,13 @@ impl<L: Leaf> LayoutMap<L> {
         bucket.iter_mut().find(|h| Arc::ptr_eq(&h.layout, layout))
     }
 
-    /// Returns the layouts that nothing outside this map holds: the time of the last use, the hash
-    /// and the address of each. The map itself holds each layout once, and once more for each of
-    /// its keys.
+    /// Returns the layouts that may be evicted because nothing else holds them: the time of the
+    /// last use, the hash and the address of each. The map itself holds each layout once, and once
+    /// more for each of its keys.
+    ///
+    /// A layout of this map can also be held by another layout of this map, if its instances are
+    /// the iterations of a loop or table in the other layout (`Part::Iterations`). It may be
+    /// evicted only after the other layout has been dropped.
     fn free(&self) -> impl Iterator<Item = (u64, u64, usize)> {
         let entries =
             self.nests.iter().flat_map(|(&hash, bucket)| bucket.iter().map(move |entry| (hash, entry)));
@@ -236,8 +240,9 @@ impl State {
     }
 
     /// Drops layouts and pairs that nothing else holds, least recently used first, until the total
-    /// size is at most three quarters of `capacity` bytes. Does nothing if the total size does not
-    /// exceed `capacity`, or the size up to which a search would be futile (`searched`).
+    /// size is at most three quarters of `capacity` bytes or all of them are dropped. Does nothing
+    /// if the total size does not exceed `capacity`, or the size up to which a search would be
+    /// futile (`searched`). Layouts that become free only during this call are not dropped.
     pub(super) fn evict(&mut self, capacity: usize) {
         if self.totals.bytes <= capacity.max(self.searched) {
             return;

@@ -107,8 +107,9 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// As for [`Committed::direct`]; also class `Op`, with the first element for which `op` is not
-    /// defined.
+    /// As for [`Committed::direct`]; also class `Op`, with the first element of either datatype for
+    /// which `op` is not defined, and class `ValueTooLarge` if the size of either datatype is more
+    /// than half of [`i64::MAX`].
     pub fn direct_reduce(&self, to: &Committed, op: Op) -> Result<LayoutCopy> {
         let applied = to.for_operation(Operation::Reduce(op))?;
         let from = self.0.engine.values(self.datatype(), Operation::Reduce(op))?;
@@ -122,7 +123,11 @@ impl Committed {
     }
 }
 
-/// Returns one line that describes how calls of `joint` are served.
+/// Returns one line that describes how calls of `joint` are served. If there is a kernel, the line
+/// describes the kernel, which moves whole joint periods.
+///
+/// The bytes after the last whole period go through a buffer nevertheless. So do all bytes if
+/// values are combined and every period has the same places (`JointNest::still`).
 fn served<L: Leaf>(joint: &Joint<L>) -> String {
     match (joint.nest(), joint.served()) {
         (Err(reason), _) => format!("through a buffer: {reason}"),
@@ -136,7 +141,9 @@ fn served<L: Leaf>(joint: &Joint<L>) -> String {
 /// the shorter of the two reaches.
 ///
 /// It compares the smallest numbers of instances whose signatures have the same length. The
-/// signatures of more instances only repeat these. False if either datatype has no elements.
+/// signatures of more instances only repeat these. If only one of the datatypes has no elements,
+/// the result is true, since no instances of it have any. If neither has elements, the result is
+/// false; nothing is copied then.
 fn signatures_agree(from: &Committed, to: &Committed) -> bool {
     let (a, b) = (from.datatype(), to.datatype());
     let lengths = [a.signature().length(), b.signature().length()];
@@ -182,8 +189,9 @@ impl LayoutCopy {
     }
 
     /// Returns the packed bytes in one joint period, which is the unit that a kernel moves. The
-    /// bytes after the last whole period of a call go through a buffer. Returns none if the layouts
-    /// could not be fused, so that all bytes go through a buffer.
+    /// bytes after the last whole period of a call go through a buffer. So do all bytes as long as
+    /// there is no kernel, and if values are combined and every period has the same places. Returns
+    /// none if the layouts could not be fused, so that there will be no kernel.
     pub(crate) fn period(&self) -> Option<u64> {
         match &self.0.way {
             Way::Copied(joint) => joint.nest().ok().map(|joint| joint.period),
@@ -191,7 +199,9 @@ impl LayoutCopy {
         }
     }
 
-    /// Returns one line that describes how calls are served.
+    /// Returns one line that describes how calls are served. If there is a kernel, the line
+    /// describes the kernel, although some bytes, or all, may go through a buffer
+    /// ([`LayoutCopy::period`]).
     pub(crate) fn schedule(&self) -> String {
         match &self.0.way {
             Way::Copied(joint) => served(joint),
@@ -222,8 +232,11 @@ impl LayoutCopy {
     /// # Errors
     /// Class `Count` if a count is too large, and `Truncate` if the target has no room for all
     /// instances of the source. Class `Type`, with the first element whose basic type differs on
-    /// the other side; `MPI_BYTE` and `MPI_PACKED` match any type. Class `NoMem` if there is no
-    /// memory for the buffer that overlapping areas need. Nothing is written then.
+    /// the other side. `MPI_BYTE` and `MPI_PACKED` match any type: if one of them is the first
+    /// element that differs, the elements after it are not compared. Class `Arg` if values are
+    /// combined and the bytes of the source end inside a value of the target. Class `NoMem` if
+    /// there is no memory for the buffer, as long as the message, that overlapping areas or
+    /// [`Config::check`](crate::Config::check) need. Nothing is written after an error.
     ///
     /// # Safety
     /// All bytes that the instances at `src` contain must be readable, and the bytes of the
@@ -238,8 +251,8 @@ impl LayoutCopy {
         to_count: u64,
     ) -> Result<u64> {
         let bytes = self.bytes(from_count, to_count)?;
-        // SAFETY: the memory is as the caller promises, and `bytes` has checked that both packed
-        // streams have at least this number of bytes.
+        // SAFETY: the memory is as the caller promises, and the method `bytes` has checked that
+        // both packed streams have at least this number of bytes.
         unsafe { self.bytes_raw(src, from_count, dst, to_count, bytes)? };
         Ok(bytes)
     }
@@ -283,8 +296,9 @@ impl LayoutCopy {
         let ends = Ends { src, from_count, dst, to_count };
         if overlap(hull(&self.0.from, src as usize, from_count), hull(&self.0.to, dst as usize, to_count)) {
             let mut all: Vec<u8> = try_with_capacity("copy", bytes as usize)?;
-            // SAFETY: the memory is as the caller promises, and the buffer holds the whole range,
-            // so that everything is read before anything is written.
+            // SAFETY: the memory is as the caller promises, and both streams have `bytes` bytes. If
+            // values are combined, these end between two values, as checked above. The buffer is
+            // new and holds the whole range, so that everything is read before anything is written.
             return unsafe { self.staged(ends, 0..bytes, (all.as_mut_ptr(), bytes)) };
         }
         // A reduction overwrites the values that it has read, so that check mode has nothing to
@@ -296,8 +310,11 @@ impl LayoutCopy {
             if checked { try_with_capacity("copy", bytes as usize)? } else { Vec::new() };
         // Copy whole joint periods by the kernel, and the rest through a small buffer.
         //
-        // SAFETY: the memories are as the caller promises and do not overlap, as just checked.
-        // `stream` has a capacity of `bytes` bytes if `checked` is true, and is used only then.
+        // SAFETY: the memories are as the caller promises and do not overlap, as just checked, and
+        // both streams have `bytes` bytes. If values are combined, `bytes` bytes end between two
+        // values, as checked above, and so do the `done` bytes, which are whole joint periods. Both
+        // buffers are new. `stream` has a capacity of `bytes` bytes if `checked` is true, and is
+        // used only then.
         unsafe {
             let done = self.joint(src, dst, bytes);
             if done < bytes {
@@ -321,9 +338,9 @@ impl LayoutCopy {
     }
 
     /// Copies `count` instances with the kernel alone. Returns false if that did not copy all of
-    /// them: if this copy combines values, the memories overlap, there is no kernel, or the
-    /// instances are not a whole number of joint periods. In the last case a part of the bytes has
-    /// been copied.
+    /// them: if this copy combines values, the packed size overflows, the memories overlap, there
+    /// are bytes to copy but no kernel, or the instances are not a whole number of joint periods.
+    /// In the last case a part of the bytes may have been copied.
     ///
     /// # Safety
     /// The promises of [`LayoutCopy::copy_raw`] must hold for `count` instances on both sides, and
@@ -337,7 +354,8 @@ impl LayoutCopy {
         if calls::counting() {
             calls::count_copy(bytes);
         }
-        // SAFETY: the memories are as the caller promises and do not overlap, as just checked.
+        // SAFETY: the memories are as the caller promises and do not overlap, as just checked. The
+        // datatypes have the same size, so `count` instances of either have `bytes` packed bytes.
         unsafe { self.joint(src, dst, bytes) == bytes }
     }
 
@@ -345,14 +363,15 @@ impl LayoutCopy {
     /// and logged, and the target is corrected.
     ///
     /// # Safety
-    /// The promises of [`LayoutCopy::copy_raw`] must still hold just after the call. The memories
-    /// must not overlap, and `bytes` bytes at `stream` must be writable.
+    /// The promises of [`LayoutCopy::copy_raw`] must still hold just after the call, and both
+    /// packed streams must have at least `bytes` bytes. The memories must not overlap. The `bytes`
+    /// bytes at `stream` must be writable and belong to nothing else.
     unsafe fn check(&self, ends: Ends, bytes: u64, stream: *mut u8) {
         let call = |direction, user, count| Call { direction, user, packed: stream, count, range: 0..bytes };
         let read = call(Direction::Pack, ends.src.cast_mut(), ends.from_count);
         let written = call(Direction::Unpack, ends.dst, ends.to_count);
-        // SAFETY: the memories are as the caller promises. `define` fills the `bytes` bytes at
-        // `stream` that `compare` reads.
+        // SAFETY: the memories are as the caller promises, and the range lies inside the streams of
+        // both. `define` fills the `bytes` bytes at `stream` that `compare` reads.
         unsafe {
             self.0.from.0.define(&read);
             self.0.to.0.compare(&written);
@@ -399,7 +418,8 @@ impl LayoutCopy {
     ///
     /// # Errors
     /// Returns class `Count` if a packed size overflows, `Type` for the first element that has
-    /// another basic type in the target, and `Truncate` if the target has too few instances.
+    /// another basic type in the target, as [`LayoutCopy::compare`] checks it, and `Truncate` if
+    /// the target has too few instances.
     fn bytes(&self, from_count: u64, to_count: u64) -> Result<u64> {
         let Inner { from, to, signatures_agree, .. } = &*self.0;
         let (bytes, capacity) = (from.packed_size(from_count)?, to.packed_size(to_count)?);
@@ -414,10 +434,13 @@ impl LayoutCopy {
         Ok(bytes)
     }
 
-    /// Checks that the elements of the source have the same basic types as those of the target.
+    /// Checks that the elements of the source have the same basic types as those of the target, up
+    /// to the first element that differs and is `MPI_BYTE` or `MPI_PACKED` on one side. Elements
+    /// after it are not checked.
     ///
     /// # Errors
-    /// Returns class `Type` for the first element whose type differs.
+    /// Returns class `Type` for the first element whose type differs, unless that element is
+    /// `MPI_BYTE` or `MPI_PACKED` on one side.
     #[cold]
     fn compare(&self, from_count: u64, to_count: u64) -> Result<()> {
         let (a, b) = (self.0.from.datatype(), self.0.to.datatype());
@@ -434,11 +457,12 @@ impl LayoutCopy {
     /// one. Returns the number of bytes that this has done, which may be 0.
     ///
     /// # Safety
-    /// The promises of [`LayoutCopy::copy_raw`] must hold, and the memories must not overlap.
+    /// The promises of [`LayoutCopy::copy_raw`] must hold, and the memories must not overlap. The
+    /// packed streams of the instances on both sides must have at least `bytes` bytes.
     unsafe fn joint(&self, src: *const u8, dst: *mut u8, bytes: u64) -> u64 {
         let Inner { from, to, way, .. } = &*self.0;
-        // SAFETY: the memories are as the caller promises. Adding the origins gives the addresses
-        // at which the nests of both layouts begin.
+        // SAFETY: the memories and streams are as the caller promises. `joint` was made for these
+        // two layouts. Adding the origins gives the addresses at which their nests begin.
         unsafe {
             match way {
                 Way::Copied(joint) => {
@@ -458,7 +482,8 @@ impl LayoutCopy {
     /// moved. `src` and `dst` are the addresses at which the nests of the layouts begin.
     ///
     /// # Safety
-    /// The promises of [`LayoutCopy::joint`] must hold.
+    /// The promises of [`LayoutCopy::joint`] must hold, `joint` must be the fused copy of
+    /// `layouts`, and `src` and `dst` must be the addresses that are described above.
     unsafe fn periods<L: Joined>(
         &self,
         layouts: [&Arc<CompiledLayout<L>>; 2],
@@ -479,8 +504,9 @@ impl LayoutCopy {
         let dst = dst.wrapping_offset(of_to as isize);
         let (user, packed) = if nest.direction == Direction::Pack { (src, dst) } else { (dst, src) };
         // SAFETY: the kernel was made for the fused nest of both layouts, whose instances are joint
-        // periods. It touches only bytes of the first `periods` periods, which lie within `bytes`
-        // packed bytes and are valid as the caller promises.
+        // periods. It touches only bytes of the first `periods` periods. These lie within the first
+        // `bytes` packed bytes, which both streams have and which are valid, as the caller
+        // promises.
         unsafe { kernel.call(user, packed, if nest.still { 1 } else { periods }) };
         periods * nest.period
     }
@@ -492,7 +518,9 @@ impl LayoutCopy {
     /// Returns only errors that are faults of ddtc.
     ///
     /// # Safety
-    /// The promises of [`LayoutCopy::copy_raw`] must hold, and the buffer must be writable. The
+    /// The promises of [`LayoutCopy::copy_raw`] must hold, and `range` must lie inside the packed
+    /// streams of both sides. If values are combined, it must begin and end between two values of
+    /// the target. The buffer must be writable for its whole length and belong to nothing else. The
     /// memories must not overlap unless the buffer holds the whole range.
     unsafe fn staged(&self, ends: Ends, range: Range<u64>, (buffer, len): (*mut u8, u64)) -> Result<()> {
         let Ends { src, from_count, dst, to_count } = ends;
@@ -506,9 +534,9 @@ impl LayoutCopy {
                 piece = to.whole_values(to_count, at, piece.end - at)?;
             }
             at = piece.end;
-            // SAFETY: the piece fits into the buffer and lies inside the packed streams of both
-            // sides. The first call fills the bytes of the buffer that the second one reads. The
-            // user memory is as the caller promises.
+            // SAFETY: the piece fits into the buffer, and lies inside the packed streams of both
+            // sides, since `range` does. The first call fills the bytes of the buffer that the
+            // second one reads. The user memory is as the caller promises.
             unsafe {
                 self.0.from.range_raw(Direction::Pack, src.cast_mut(), from_count, buffer, piece.clone());
                 match &self.0.way {

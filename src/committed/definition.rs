@@ -1,5 +1,9 @@
-//! Calls by the definition of the type map. Mode `off` executes all calls this way, and check mode
-//! compares every call with it.
+//! Pack and unpack by the definition of the type map, one basic element at a time.
+//!
+//! Mode `off` executes calls in this way, except operations on values and calls of `range_made`,
+//! for which a nest is interpreted in that mode, too. Check mode compares with the definition what
+//! was packed, unpacked, or copied from one layout to another. It compares neither reductions nor
+//! copies by `copy_made`. The module `operation::definition` compares conversions.
 //!
 //! A check allocates no memory for the bytes of the call. It makes a few passes over the type map
 //! and over the bytes that the call moved.

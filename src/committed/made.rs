@@ -15,7 +15,8 @@ use crate::micro::Buffers;
 impl Committed {
     /// Makes the kernels that [`Committed::range_made`] uses in `direction`: the kernel of the
     /// layout, and those for whole iterations of its loops. Makes nothing for iterations if the
-    /// layout has no kernel, for example because the mode does not compile.
+    /// layout has no kernel, for example because the mode does not compile, or if its nest has more
+    /// than 64 nodes.
     pub(crate) fn make_ranges(&self, direction: Direction) {
         if self.kernel(direction).is_some() {
             self.0.engine.make_parts(&self.0.layout, direction);
@@ -23,10 +24,14 @@ impl Committed {
     }
 
     /// Moves the packed bytes `range` of `count` instances in `direction`, like
-    /// [`Committed::range_raw`], but only with the kernels that exist already. It compiles nothing,
-    /// takes no lock, starts no thread and allocates nothing, except for the comparison that
-    /// [`Config::check`](crate::engine::Config::check) asks for. It is meant for callers inside the
-    /// progress engine of a runtime.
+    /// [`Committed::range_raw`], but only with the kernels that exist already. It is meant for
+    /// callers inside the progress engine of a runtime.
+    ///
+    /// This method compiles nothing and starts no thread. It takes no lock and allocates nothing,
+    /// except in three cases: [`Config::check`](crate::engine::Config::check) asks for a
+    /// comparison; this is the first call that the thread makes while calls are counted; or the
+    /// loops are nested so deeply that the interpreter's stack does not fit in an array of 16
+    /// entries.
     ///
     /// # Safety
     /// The promises of [`Committed::range_raw`] must hold.
@@ -53,7 +58,8 @@ impl Committed {
         let call = Call { direction, user, packed, count, range: range.clone() };
         let (user, from) = (user.wrapping_offset(*origin), packed.wrapping_sub(range.start as usize));
         // SAFETY: only blocks of this nest inside the range are moved, and the caller promises that
-        // these are valid.
+        // these are valid, do not overlap, and are free of data races. That this machine runs
+        // the level is a requirement on who sets `Config::level`.
         unsafe {
             let memory = Buffers::new(user, from, direction, engine.config().level);
             engine.range_made(layout, &memory, count, range);
@@ -73,17 +79,18 @@ impl LayoutCopy {
     }
 
     /// Copies `count` instances at `src` to `count` instances at `dst` with the kernel that exists
-    /// already. Both datatypes must have the same size. It compiles nothing, takes no lock and
-    /// allocates nothing. It is meant for callers inside the progress engine of a runtime.
+    /// already. It compiles nothing. It takes no lock and allocates nothing, unless this is the
+    /// first call that the thread makes while calls are counted. It is meant for callers inside the
+    /// progress engine of a runtime.
     ///
-    /// Returns true if all bytes were copied. Returns false if there is no kernel, if the kernel
-    /// does not move whole instances, if the memories overlap, or if this copy combines values. The
-    /// mapped bytes at `dst` are undefined then, and the caller must copy everything in another
-    /// way.
+    /// Returns true if all bytes were copied. Returns false if there are bytes to copy but no
+    /// kernel, if the bytes of all instances are not a whole number of the periods that the kernel
+    /// moves, if the memories overlap, or if this copy combines values. The mapped bytes at `dst`
+    /// are undefined then, and the caller must copy everything in another way.
     ///
     /// # Safety
-    /// The promises of [`LayoutCopy::copy_raw`] must hold, and [`LayoutCopy::make`] must have been
-    /// called.
+    /// The promises of [`LayoutCopy::copy_raw`] must hold for `count` instances on both sides. Both
+    /// datatypes must have the same size, and [`LayoutCopy::make`] must have been called.
     pub(crate) unsafe fn copy_made(&self, src: *const u8, dst: *mut u8, count: u64) -> bool {
         // SAFETY: the caller has promised what the calls in this block require.
         unsafe { self.whole_raw(src, dst, count) }

@@ -162,7 +162,7 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// If the number does not fit in 63 bits.
+    /// Class `Count` if the number does not fit in 63 bits.
     pub fn packed_size(&self, count: u64) -> Result<u64> {
         let bytes = u128::from(count) * self.nest().size() as u128;
         u64::try_from(bytes).ok().filter(|&b| b <= i64::MAX as u64).ok_or_else(|| {
@@ -254,7 +254,8 @@ impl CommittedOperation {
     ///
     /// # Safety
     /// The promises of [`CommittedOperation::pack_raw`] or [`CommittedOperation::unpack_raw`] must
-    /// hold for the values inside the range, and `range` must lie inside the packed stream.
+    /// hold for the values inside the range, and `range` must lie inside the packed stream. A
+    /// reduction also reads the values in user memory, so these must be readable, too.
     pub(crate) unsafe fn range_raw(
         &self,
         direction: Direction,
@@ -287,8 +288,9 @@ impl CommittedOperation {
             Ok(())
         } else {
             let start = packed.wrapping_sub(range.start as usize);
-            // SAFETY: only values of this nest inside the range are moved, and the caller promises
-            // that these are valid.
+            // SAFETY: only values of this nest inside the range are moved. The caller promises that
+            // these are valid, do not overlap, and are free of data races. That this machine
+            // runs the level is a requirement on who sets `Config::level`.
             let memory = unsafe { Buffers::new(moved, start, direction, engine.config().level) };
             engine.apply(self.datatype(), &self.0.layout, &memory, count, range.clone())
         };
@@ -343,7 +345,8 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// As for [`CommittedOperation::pack`].
+    /// As for [`Committed::unpack`], in which case nothing is written; also as for
+    /// [`CommittedOperation::unpack_raw`].
     pub fn unpack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole(("dst", dst.len()), origin, count, ("src", src.len()))?;
         // SAFETY: `whole` has checked that all instances lie inside `dst` and the packed bytes
@@ -370,8 +373,9 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// As for [`CommittedOperation::pack`]; also if `offset` is neither between two values of the
-    /// stream nor at one of its ends.
+    /// Class `Buffer` if an instance has bytes outside of `src`. Class `Arg` if `offset` is neither
+    /// between two values of the stream nor at one of its ends. Nothing is written then. Also as
+    /// for [`CommittedOperation::pack_raw`].
     pub fn pack_range(
         &self,
         src: &[u8],
@@ -406,7 +410,8 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// As for [`CommittedOperation::pack_range`].
+    /// As for [`CommittedOperation::pack_range`], with `src` and `dst` exchanged, except that a
+    /// reduction can be unpacked.
     pub fn unpack_range(
         &self,
         src: &[u8],

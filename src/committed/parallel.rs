@@ -22,7 +22,8 @@ impl Inner {
     /// it.
     ///
     /// # Safety
-    /// The promises of [`Inner::run`] must hold, and [`Inner::splits`] must have returned true.
+    /// The promises of [`Inner::run`] must hold, [`Inner::splits`] must have returned true, and
+    /// `bytes` must be the packed size of `count` instances.
     pub(super) unsafe fn run_parallel(
         &self,
         direction: Direction,
@@ -39,9 +40,10 @@ impl Inner {
                 let range = (i * piece).min(bytes)..((i + 1) * piece).min(bytes);
                 let work = move || {
                     let (user, packed) = (user, packed);
-                    // SAFETY: the caller promises valid memory. The pieces do not overlap in the
-                    // packed stream, and `splits` has shown that they do not overlap in user memory
-                    // when that is written.
+                    // SAFETY: the caller promises valid memory for the `bytes` bytes of the whole
+                    // stream, in which this piece lies. No other thread accesses what this one
+                    // writes: the pieces do not overlap in the packed stream, and `splits` has
+                    // shown that they do not overlap in user memory when that is written.
                     unsafe { self.piece(direction, user.0, packed.0, count, range) };
                 };
                 if i * piece < bytes && std::thread::Builder::new().spawn_scoped(scope, work.clone()).is_err()
@@ -50,8 +52,9 @@ impl Inner {
                     work();
                 }
             }
-            // SAFETY: the caller promises valid memory, and this piece overlaps none of the others
-            // on the side that is written.
+            // SAFETY: the caller promises valid memory for the `bytes` bytes of the whole stream,
+            // in which this piece lies, and this piece overlaps none of the others on the side that
+            // is written.
             unsafe { self.piece(direction, user.0, packed.0, count, 0..piece.min(bytes)) };
         });
     }

@@ -86,7 +86,8 @@ impl Committed {
     /// ```
     ///
     /// # Errors
-    /// As for [`Committed::pack`] concerning `src`; also if `offset` is past the end of the stream.
+    /// As for [`Committed::pack`] concerning `src` and the packed size; also class `Arg` if
+    /// `offset` is past the end of the stream.
     pub fn pack_range(
         &self,
         src: &[u8],
@@ -222,8 +223,8 @@ impl Inner {
         packed: *mut u8,
         range: Range<u64>,
     ) {
-        // SAFETY: both branches move only bytes of this layout inside the range, and the caller
-        // promises that these are valid.
+        // SAFETY: both branches move only bytes of this layout inside the range. The caller
+        // promises that these are valid, do not overlap, and are free of data races.
         unsafe {
             if let Some(strip) = Engine::strip(&self.layout, range.clone()) {
                 strip.run(&self.buffers(direction, user, packed.wrapping_sub(range.start as usize)));
@@ -247,8 +248,8 @@ impl Inner {
         packed: *mut u8,
         range: Range<u64>,
     ) {
-        // SAFETY: only bytes of this layout inside the range are moved, and the caller promises
-        // that these are valid.
+        // SAFETY: only bytes of this layout inside the range are moved. The caller promises that
+        // these are valid, do not overlap, and are free of data races.
         let memory = unsafe { self.buffers(direction, user, packed.wrapping_sub(range.start as usize)) };
         self.engine.range_compiled(&self.layout, &memory, count, range);
     }
@@ -272,8 +273,9 @@ impl Inner {
         }
         let config = self.engine.config();
         let call = Call { direction, user, packed, count, range: range.clone() };
-        // SAFETY: the interpreter and the definition move only bytes of the layout inside the
-        // range, and the caller promises that these are valid.
+        // SAFETY: the interpreter, the kernels that it calls for whole iterations, and the
+        // definition move only bytes of the layout inside the range. The caller promises that these
+        // are valid, do not overlap, and are free of data races.
         unsafe {
             if config.mode == Mode::Off {
                 self.define(&call);

@@ -21,8 +21,9 @@ mod sealed {
 
 /// Raw calls of [`Committed`] for the other members of the workspace.
 pub trait RawCalls: sealed::Sealed {
-    /// Moves `count` whole instances if that needs no compile and no counting, and returns whether
-    /// it did. If it returns false, nothing has been moved.
+    /// Moves `count` whole instances if calls are not being counted, and if one copy suffices or
+    /// the entry point of their kernel is published in this value, and returns true. Otherwise
+    /// returns false, and nothing has been moved.
     ///
     /// # Safety
     /// The promises of [`Committed::pack_raw`] or [`Committed::unpack_raw`] must hold.
@@ -102,7 +103,8 @@ pub trait RawOperationCalls: sealed::Sealed {
     ///
     /// # Safety
     /// The promises of [`CommittedOperation::pack_raw`] or [`CommittedOperation::unpack_raw`] must
-    /// hold for the values inside the range, and `range` must lie inside the packed stream.
+    /// hold for the values inside the range, and `range` must lie inside the packed stream. A
+    /// reduction also reads the values in user memory, so these must be readable, too.
     unsafe fn range_raw(
         &self,
         direction: Direction,
@@ -120,7 +122,8 @@ pub trait RawOperationCalls: sealed::Sealed {
     ///
     /// # Safety
     /// All instances must be readable at both addresses and writable at `user`. The instances at
-    /// `from` must not overlap those at `user`.
+    /// `from` must not overlap those at `user`. During the call, nothing else may write to the
+    /// instances at `from` or access those at `user`.
     unsafe fn combine_raw(&self, from: *const u8, count: u64, user: *mut u8) -> Result<()>;
 }
 
@@ -152,8 +155,8 @@ pub trait RawCopyCalls: sealed::Sealed {
     /// undefined.
     ///
     /// # Safety
-    /// The promises of [`LayoutCopy::copy_raw`] must hold, and `LayoutCopy::make` must have been
-    /// called.
+    /// The promises of [`LayoutCopy::copy_raw`] must hold for `count` instances on both sides. Both
+    /// datatypes must have the same size, and `LayoutCopy::make` must have been called.
     unsafe fn copy_made(&self, src: *const u8, dst: *mut u8, count: u64) -> bool;
 }
 

@@ -20,7 +20,8 @@ impl CommittedOperation {
     ///
     /// # Safety
     /// All instances must be readable at both addresses and writable at `user`. The instances at
-    /// `from` must not overlap those at `user`.
+    /// `from` must not overlap those at `user`. During the call, nothing else may write to the
+    /// instances at `from` or access those at `user`.
     pub(crate) unsafe fn combine_raw(&self, from: *const u8, count: u64, user: *mut u8) -> Result<()> {
         let operation = self.operation();
         let Operation::Reduce(op) = operation else {
@@ -37,7 +38,8 @@ impl CommittedOperation {
         let engine = self.committed().engine();
         let (from, user) = (from.wrapping_offset(self.origin()), user.wrapping_offset(self.origin()));
         // SAFETY: only values of this nest are touched, at their places in this layout on both
-        // sides, and the caller promises that these are valid and do not overlap.
+        // sides. The caller promises that these are valid, do not overlap, and are free of data
+        // races. That this machine runs the level is a requirement on who sets `Config::level`.
         let memory = unsafe { Buffers::new(user, from.cast_mut(), Direction::Unpack, engine.config().level) };
         engine.combine(self.layout(), op, &memory, count)
     }
@@ -84,7 +86,10 @@ impl ByFunction {
     /// Returns class `Count` if the packed size of all instances does not fit into 63 bits.
     ///
     /// # Safety
-    /// The promises of [`CommittedOperation::unpack_raw`] must hold.
+    /// The promises of [`CommittedOperation::unpack_raw`] for a reduction must hold: the packed
+    /// bytes must be readable, and the elements of the instances at `user` must be readable as well
+    /// as writable. `f` may access both only through the addresses that it gets, and only until it
+    /// returns.
     pub unsafe fn unpack_raw(
         &self,
         packed: *const u8,
@@ -103,8 +108,9 @@ impl ByFunction {
         let user = user.wrapping_offset(self.applied.origin());
         let element =
             Element { extent: self.element.extent() as usize, alignment: self.element.alignment() as usize };
-        // SAFETY: only values of this nest are touched, and the caller promises that these are
-        // valid.
+        // SAFETY: only values of this nest are touched. The caller promises that these are valid,
+        // do not overlap, and are free of data races. That this machine runs the level is a
+        // requirement on who sets `Config::level`.
         let memory =
             unsafe { Buffers::new(user, packed.cast_mut(), Direction::Unpack, engine.config().level) };
         engine.hand_on(self.applied.layout(), element, &memory, count, f)

@@ -83,7 +83,10 @@ impl FromStr for Mode {
 pub struct Config {
     #[doc(hidden)]
     pub mode: Mode,
-    /// CPU level of kernels and micro-kernels. It must be a level that this machine runs.
+    /// CPU level of kernels and micro-kernels. It must be a level that this machine runs: calls
+    /// would otherwise execute instructions that the processor does not have, which is undefined
+    /// behaviour. [`Engine::new`](super::Engine::new) does not check this; whoever sets the field
+    /// must do so.
     #[doc(hidden)]
     pub level: Level,
     /// Whether precompiled code is used for plans that are one call. If not, every kernel is
@@ -176,6 +179,10 @@ setters! {
     /// Sets the number of threads for one pack or unpack of at least [`Config::parallel_bytes`]
     /// bytes. With 1, the default, no call starts a thread.
     ///
+    /// A call is split only if it moves all packed bytes of its instances and the datatype has been
+    /// compiled for its direction. Unpacking is split only if it is known that no entries of the
+    /// instances overlap. Conversions and reductions are not split.
+    ///
     /// ```
     /// let config = ddtc::Config::default().threads(4).parallel_bytes(64 << 20);
     /// ```
@@ -193,15 +200,19 @@ setters! {
     /// with [`u64::MAX`], the default, it never does. Such stores are faster if the packed bytes do
     /// not fit in the last-level cache and nothing on this machine reads them soon.
     ///
+    /// If a call is split over threads, the number applies to the piece of each thread. Blocks at
+    /// irregular offsets and what is moved in steps of less than 4 KiB are stored as usual, and so
+    /// is everything in [`Mode::Off`] and in conversions.
+    ///
     /// ```
     /// let config = ddtc::Config::default().stream_bytes(256 << 20);
     /// ```
     stream_bytes: u64;
 
-    /// Sets whether the result of every stage of compilation is verified, and every pack, unpack
-    /// and range compared with what the type map defines. The comparison covers the bytes of the
-    /// type map, not those between them. Reductions are not compared. A difference is counted,
-    /// logged and corrected.
+    /// Sets whether the nests and plans that the stages of compilation make are verified, and
+    /// whether every pack, unpack, range and copy is compared with what the type map defines. The
+    /// comparison covers the bytes of the type map, not those between them. Reductions are not
+    /// compared. A difference is counted, logged and corrected.
     ///
     /// ```
     /// let config = ddtc::Config::default().check(true);

@@ -17,15 +17,21 @@ pub struct Counters {
     pub emitted: u64,
     /// Nanoseconds spent on the compiles that gave a kernel.
     pub compile_nanos: u64,
-    /// Number of nests that the schedule refused, and that are interpreted by design.
+    /// Number of compiles in which the schedule refused the nest, so that by design there is no
+    /// kernel. One nest can be refused once for each direction.
     pub refusals: u64,
     /// Number of compiles that failed, after which the nest is interpreted.
     pub fallbacks: u64,
     /// Number of calls for which check mode found a difference.
     pub mismatches: u64,
-    /// Number of kernels on pages of their own, because the system refused a memfd.
+    /// Number of pieces of code that got pages of their own, because the system refused a memfd.
+    /// Several kernels can share one piece of code.
     pub own_pages: u64,
-    /// Number of bytes of executable memory that are in use.
+    /// Number of bytes of executable memory that count towards [`Config::arena_bytes`]. Code that
+    /// has been dropped counts too, as long as the segment of memory in which it lay is mapped.
+    /// Code on pages of its own counts only until it is dropped.
+    ///
+    /// [`Config::arena_bytes`]: super::Config::arena_bytes
     pub code_bytes: u64,
     /// Charged bytes of the layouts and pairs that the cache holds.
     pub cached_bytes: u64,

@@ -43,8 +43,8 @@ pub struct Explanation {
     pub refusal: Option<&'static str>,
     /// The code as text, in the form in which the emitter shows it.
     pub listing: Listing,
-    /// The machine code. It is empty if there is none. For a target that this machine does not run,
-    /// it is empty too unless the code was newly emitted.
+    /// The machine code. It is empty if there is none, and if the kernel is precompiled. For a
+    /// target that this machine does not run, it is empty unless the code was newly emitted.
     pub code: Vec<u8>,
     /// One line that describes the chosen schedule.
     pub schedule: String,
