@@ -702,8 +702,8 @@ impl Inner {
     unsafe fn buffers(&self, direction: Direction, user: *mut u8, packed: *mut u8) -> Buffers {
         let level = self.engine.config().level;
         // SAFETY: the caller has promised what `Buffers::new` requires of the memory and of the use
-        // of the handle. That this machine runs `level` is a requirement on who sets
-        // `Config::level`.
+        // of the handle. This machine runs `level`, since it is the level of an engine and
+        // `Engine::new` replaces any other.
         unsafe { Buffers::new(user.wrapping_offset(self.origin), packed, direction, level) }
     }
 

@@ -37,7 +37,7 @@ use crate::plan::{Legal, Plan};
 use crate::process::Once;
 use crate::schedule::Planned;
 use crate::segments::Runs;
-use crate::target::Target;
+use crate::target::{Level, Target};
 use crate::{decode, legalize, lower, normalize, schedule};
 
 pub use config::{Config, Mode};
@@ -101,7 +101,12 @@ impl Engine {
     ///
     /// let engine = Engine::new(Config::default().threads(2));
     /// ```
-    pub fn new(config: Config) -> Engine {
+    pub fn new(mut config: Config) -> Engine {
+        // Code of another level would execute instructions that the processor does not have, which
+        // is undefined behaviour. Safe code can set the field, so the check belongs here.
+        if !config.level.runs() {
+            config.level = Level::detect();
+        }
         let arena = Arena::new(config.arena_bytes);
         let cache = Cache::new(config.cache_bytes);
         Engine(Arc::new(Inner { config, arena, cache, tally: Tally::default(), emission: Once::new() }))

@@ -295,6 +295,19 @@ fn no_fallbacks_on_the_corpus() {
     assert_eq!(refused, REFUSED, "entries that the schedule leaves to the walker");
 }
 
+/// A level that this machine does not run can be put into a configuration by its name, without its
+/// type. The engine then uses the level of the machine.
+#[test]
+fn an_engine_has_a_level_that_the_machine_runs() {
+    for level in Level::ALL {
+        let mut config = Config::default();
+        config.level = level.name().parse().unwrap();
+        let engine = Engine::new(config);
+        assert_eq!(engine.config().level, if level.runs() { level } else { Level::detect() });
+    }
+    assert!(Level::ALL.iter().any(|level| !level.runs()), "no machine has the levels of two architectures");
+}
+
 /// Corpus entries that have no kernel by design.
 const REFUSED: &[&str] = &["dag.40", "children.10000"];
 

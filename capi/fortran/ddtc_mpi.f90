@@ -602,7 +602,7 @@ contains
   subroutine MPI_Abort(comm, errorcode, ierror)
     integer, intent(in) :: comm, errorcode
     integer, intent(out), optional :: ierror
-    if (present(ierror)) ierror = comm
+    call finish(known(comm, 'MPI_Abort'), 'MPI_Abort', ierror, comm)
     stop errorcode
   end subroutine
 

@@ -258,7 +258,9 @@ typedef struct ddtc_config {
      * interpreted. */
     uint64_t arena_bytes;
     /* Number of threads for one pack or unpack of at least parallel_bytes bytes. With 1, the
-     * default, no thread is started. */
+     * default, no thread is started. A call is split only if it moves all packed bytes of its
+     * instances and its direction has been compiled, and an unpack only if it is known that no
+     * entries of the instances overlap. Conversions and reductions are not split. */
     uint64_t threads;
     /* Number of packed bytes from which on a call is split over threads. */
     uint64_t parallel_bytes;

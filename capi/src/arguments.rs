@@ -144,7 +144,11 @@ pub(crate) unsafe fn input<'a, T>(
     if array.is_null() {
         return Err(null(operation, argument));
     }
-    // SAFETY: not null, and the caller vouches for `n` entries.
+    if !array.is_aligned() {
+        let rule = "must be aligned for its type";
+        return Err(Error::new(ErrorClass::Arg, operation, argument, format_args!("{array:p}"), rule));
+    }
+    // SAFETY: not null and aligned, and the caller vouches for `n` entries.
     Ok(unsafe { std::slice::from_raw_parts(array, n) })
 }
 

@@ -425,7 +425,9 @@ unsafe fn members(
     let room = usize::try_from(len).map_err(|_| invalid(call, "len", len, "must not be negative"))?;
     let n = room.min(all.len());
     // SAFETY: the caller promises `len` places.
-    unsafe { output(call, "indices", indices, n as i64)? }.write_copy_of_slice(&all[..n]);
+    unsafe { output(call, "indices", indices, n as i64) }
+        .map_err(|e| invalid(call, "indices", e.value(), "must point to len integers"))?
+        .write_copy_of_slice(&all[..n]);
     Ok(())
 }
 

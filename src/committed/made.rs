@@ -58,8 +58,8 @@ impl Committed {
         let call = Call { direction, user, packed, count, range: range.clone() };
         let (user, from) = (user.wrapping_offset(*origin), packed.wrapping_sub(range.start as usize));
         // SAFETY: only blocks of this nest inside the range are moved, and the caller promises that
-        // these are valid, do not overlap, and are free of data races. That this machine runs
-        // the level is a requirement on who sets `Config::level`.
+        // these are valid, do not overlap, and are free of data races. This machine runs
+        // the level of an engine, since `Engine::new` replaces any other.
         unsafe {
             let memory = Buffers::new(user, from, direction, engine.config().level);
             engine.range_made(layout, &memory, count, range);

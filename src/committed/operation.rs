@@ -289,8 +289,8 @@ impl CommittedOperation {
         } else {
             let start = packed.wrapping_sub(range.start as usize);
             // SAFETY: only values of this nest inside the range are moved. The caller promises that
-            // these are valid, do not overlap, and are free of data races. That this machine
-            // runs the level is a requirement on who sets `Config::level`.
+            // these are valid, do not overlap, and are free of data races. This machine
+            // runs the level of an engine, since `Engine::new` replaces any other.
             let memory = unsafe { Buffers::new(moved, start, direction, engine.config().level) };
             engine.apply(self.datatype(), &self.0.layout, &memory, count, range.clone())
         };

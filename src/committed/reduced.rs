@@ -39,7 +39,7 @@ impl CommittedOperation {
         let (from, user) = (from.wrapping_offset(self.origin()), user.wrapping_offset(self.origin()));
         // SAFETY: only values of this nest are touched, at their places in this layout on both
         // sides. The caller promises that these are valid, do not overlap, and are free of data
-        // races. That this machine runs the level is a requirement on who sets `Config::level`.
+        // races. This machine runs the level of an engine, since `Engine::new` replaces any other.
         let memory = unsafe { Buffers::new(user, from.cast_mut(), Direction::Unpack, engine.config().level) };
         engine.combine(self.layout(), op, &memory, count)
     }
@@ -109,8 +109,8 @@ impl ByFunction {
         let element =
             Element { extent: self.element.extent() as usize, alignment: self.element.alignment() as usize };
         // SAFETY: only values of this nest are touched. The caller promises that these are valid,
-        // do not overlap, and are free of data races. That this machine runs the level is a
-        // requirement on who sets `Config::level`.
+        // do not overlap, and are free of data races. This machine runs the level of an
+        // engine, since `Engine::new` replaces any other.
         let memory =
             unsafe { Buffers::new(user, packed.cast_mut(), Direction::Unpack, engine.config().level) };
         engine.hand_on(self.applied.layout(), element, &memory, count, f)

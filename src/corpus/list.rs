@@ -123,14 +123,14 @@ impl Lists<'_> {
     }
 
     fn list(&mut self, depth: u32) -> Result<Vec<i64>> {
-        if depth > MAX_DEPTH {
-            return Err(self.fault("forms nest at most 16 deep"));
-        }
         if self.0.eat("[") {
             return self.literal();
         }
         if !self.0.eat("@") {
             return self.0.wanted("a list `[..]` or a form `@name(..)`");
+        }
+        if depth == MAX_DEPTH {
+            return Err(self.fault("forms nest at most 16 deep"));
         }
         let start = self.0.start();
         let name = self.0.take().text();
@@ -296,6 +296,9 @@ mod tests {
         ] {
             assert!(list(text).is_err(), "{text}");
         }
+        let nested = |forms| list(&format!("{}[1]{}", "@sum(".repeat(forms), ")".repeat(forms)));
+        assert_eq!(nested(16).unwrap(), [0]);
+        assert!(nested(17).unwrap_err().to_string().contains("at most 16 deep"));
         let deep = format!("{}[1]{}", "@sum(".repeat(10_000), ")".repeat(10_000));
         assert!(list(&deep).is_err());
     }

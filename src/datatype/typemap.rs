@@ -140,6 +140,17 @@ impl LocalArray {
         each.fold(0, i64::wrapping_add)
     }
 
+    /// Returns the number of local elements from the current one to the last one.
+    fn remaining(&self) -> i64 {
+        if self.done {
+            return 0;
+        }
+        let digits = self.dimensions.iter().zip(&self.index).rev();
+        let (all, before) =
+            digits.fold((1, 0), |(all, before), (d, k)| (all * d.local, before * d.local + k));
+        all - before
+    }
+
     /// Advances by `n` >= 1 local elements.
     fn advance(&mut self, n: i64) {
         let mut carry = n;
@@ -217,9 +228,6 @@ impl<'a> Visit<'a> {
 
     /// Passes over copies of children as long as `skip` covers them, and subtracts their bytes from
     /// `skip`. Returns the next copy that holds more than `skip` bytes of data, with its origin.
-    ///
-    /// For a subarray or darray, `skip` must not exceed the bytes of data that it still has,
-    /// because otherwise the bytes beyond its end are subtracted too.
     fn next_child(&mut self, skip: &mut u64) -> Option<(&'a Datatype, i64)> {
         let combiner = self.datatype.combiner();
         // Returns how many whole copies of `bytes` bytes `skip` covers, at most `available`, and
@@ -233,8 +241,8 @@ impl<'a> Visit<'a> {
             Cursor::Parts(_) => None,
             Cursor::Array(local) => {
                 let oldtype = combiner.children().next()?;
-                let passed = skip_copies(oldtype.size(), i64::MAX);
-                if passed > 0 && !local.done {
+                let passed = skip_copies(oldtype.size(), local.remaining());
+                if passed > 0 {
                     local.advance(passed);
                 }
                 if local.done {
@@ -293,10 +301,6 @@ impl<'a> TypeMap<'a> {
     /// Passes over the next `bytes` bytes of data. If they end inside an entry, `next` still
     /// returns this entry, and the result is the number of its bytes that were passed over.
     /// Otherwise the result is 0. The time depends on the number of blocks, not on `bytes`.
-    ///
-    /// Precondition: if part of a subarray or darray has been returned or passed over already, the
-    /// bytes must not go beyond the end of this array. If they do, fewer bytes than `bytes` are
-    /// passed over. On an iterator that has not been used yet, any number of bytes is allowed.
     pub fn skip_bytes(&mut self, bytes: u64) -> u64 {
         self.skip = bytes;
         while let Some(inside) = self.step() {
@@ -390,6 +394,45 @@ impl Datatype {
                 self.expansion().and_then(Datatype::basic)
             }
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From any entry on, passing over any number of bytes leads to the entry that the whole list
+    /// has there, past the ends of arrays too.
+    #[test]
+    fn bytes_are_passed_over_from_any_entry() {
+        let double = Datatype::of::<f64>();
+        let array = Datatype::subarray(&[3, 4], &[2, 3], &[1, 0], Order::C, &double).unwrap();
+        let tail = Datatype::vector(2, 1, 3, &Datatype::of::<i32>()).unwrap();
+        let pieces = [(1, 0, array.clone()), (1, 200, tail), (2, 400, array)];
+        let lengths = pieces.each_ref().map(|p| p.0);
+        let displacements = pieces.each_ref().map(|p| p.1);
+        let types = pieces.map(|p| p.2);
+        let t = Datatype::structure(&lengths, &displacements, &types).unwrap();
+        // Each entry with the number of packed bytes before it.
+        let mut bytes = 0;
+        let entries: Vec<_> = TypeMap::instances(&t, 2)
+            .map(|(basic, displacement)| {
+                bytes += basic.size() as u64;
+                (basic, displacement, bytes - basic.size() as u64)
+            })
+            .collect();
+        for used in 0..=entries.len() {
+            let begin = entries.get(used).map_or(bytes, |e| e.2);
+            for skip in 0..=bytes - begin + 8 {
+                let mut map = TypeMap::instances(&t, 2);
+                assert_eq!(map.by_ref().take(used).count(), used);
+                let inside = map.skip_bytes(skip);
+                let expected =
+                    entries.iter().find(|e| e.2 + e.0.size() as u64 > begin + skip);
+                assert_eq!(inside, expected.map_or(0, |e| begin + skip - e.2), "{used} {skip}");
+                assert_eq!(map.next(), expected.map(|e| (e.0, e.1)), "{used} {skip}");
+            }
         }
     }
 }

@@ -83,10 +83,8 @@ impl FromStr for Mode {
 pub struct Config {
     #[doc(hidden)]
     pub mode: Mode,
-    /// CPU level of kernels and micro-kernels. It must be a level that this machine runs: calls
-    /// would otherwise execute instructions that the processor does not have, which is undefined
-    /// behaviour. [`Engine::new`](super::Engine::new) does not check this; whoever sets the field
-    /// must do so.
+    /// CPU level of kernels and micro-kernels. [`Engine::new`](super::Engine::new) replaces a level
+    /// that this machine does not run, so the level of an engine is always one that it runs.
     #[doc(hidden)]
     pub level: Level,
     /// Whether precompiled code is used for plans that are one call. If not, every kernel is

@@ -21,6 +21,8 @@ int main(void)
     FAILS(DDTC_ERR_COUNT, "-4", ddtc_type_indexed(-4, &n, &n, DDTC_TYPE_INT, &keep));
     FAILS(DDTC_ERR_ARG, "blocklengths[1] = -1", ddtc_type_indexed(2, (int[]){1, -1}, (int[]){0, 0}, DDTC_TYPE_INT, &keep));
     FAILS(DDTC_ERR_ARG, "array_of_blocklengths", ddtc_type_indexed(2, NULL, (int[]){0, 0}, DDTC_TYPE_INT, &keep));
+    FAILS(DDTC_ERR_ARG, "must be aligned",
+          ddtc_type_indexed(2, (const int *)((uintptr_t)(int[]){1, 1, 1} + 1), (int[]){0, 0}, DDTC_TYPE_INT, &keep));
     FAILS(DDTC_ERR_ARG, "order = 77",
           ddtc_type_create_subarray(1, (int[]){4}, (int[]){1}, (int[]){0}, 77, DDTC_TYPE_INT, &keep));
     FAILS(DDTC_ERR_ARG, "starts[0] = 4",

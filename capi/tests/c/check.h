@@ -1,6 +1,7 @@
 /* Checks that say where and what. */
 #ifndef CHECK_H
 #define CHECK_H
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

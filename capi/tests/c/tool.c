@@ -267,6 +267,11 @@ static void categories(void)
         indices[1] = -9;
         OK(MPI_T_category_get_pvars(i, 1, indices));
         EQ(indices[1], -9);
+        /* No room needs no place; room does. */
+        OK(MPI_T_category_get_pvars(i, 0, NULL));
+        EQ(MPI_T_category_get_pvars(i, 64, NULL), pvars > 0 ? MPI_T_ERR_INVALID : MPI_SUCCESS);
+        EQ(MPI_T_category_get_cvars(i, 64, NULL), cvars > 0 ? MPI_T_ERR_INVALID : MPI_SUCCESS);
+        EQ(MPI_T_category_get_categories(i, 64, NULL), subs > 0 ? MPI_T_ERR_INVALID : MPI_SUCCESS);
     }
     OK(MPI_T_cvar_get_num(&n));
     for (int i = 0; i < n; i++) EQ(seen_cvars[i], 1);
