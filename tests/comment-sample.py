@@ -44,21 +44,25 @@ def comment_blocks(path: Path):
     mark, trailing = re.compile(MARKS[path.suffix]), TRAILING.get(path.suffix)
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     first, kind, text, function, fenced = None, None, [], "", False
+    inside = False  # of a block comment of C whose end has not been seen
     for number, line in enumerate([*lines, ""], 1):
         match = mark.match(line)
-        if match and (kind is None or match[1][0] == kind[0]):
-            first, kind = first or number, match[1]
-            fence = match[2].strip().startswith("```")
+        if inside or (match and (kind is None or match[1] == kind)):
+            first, kind = first or number, kind or match[1]
+            words = match[2] if match else line
+            fence = words.strip().startswith("```")
             if not fenced and not fence:
-                text.append(match[2].strip().removesuffix("*/").strip())
+                text.append(words.strip().removesuffix("*/").strip())
             fenced ^= fence
+            inside = kind.startswith("/*") and "*/" not in line
             continue
         if text:
             after = [l.strip() for l in lines[number - 1 : number + 8] if l.strip() and not l.strip().startswith("#[")]
             yield first, " ".join(t for t in text if t), after[:3], function
         first, kind, text, fenced = None, None, [], False
         if match:
-            first, kind, text = number, match[1], [match[2].strip()]
+            first, kind, text = number, match[1], [match[2].strip().removesuffix("*/").strip()]
+            inside = kind.startswith("/*") and "*/" not in line
             continue
         if found := FUNCTION.search(line):
             function = found[1]
