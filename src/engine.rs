@@ -172,7 +172,7 @@ impl Engine {
 
     /// Returns the layout of `t` from the cache, or makes it. In [`Mode::Commit`] it also compiles
     /// packing, and unpacking if the configuration asks for both directions. The functions from
-    /// here down to [`Engine::load`] are all of a commit.
+    /// here down to [`Engine::load`] are the stages of a commit.
     ///
     /// # Errors
     /// Returns class `NoMem` if there is no memory for the nest, and otherwise only errors that are

@@ -36,7 +36,7 @@ pub enum Tier {
     Walk {
         /// The reason, for reports.
         reason: Arc<str>,
-        /// Whether a stage failed that should not fail, so that interpreting is only a fallback.
+        /// Whether interpreting is only a fallback because a stage failed unexpectedly.
         fallback: bool,
     },
 }
@@ -89,8 +89,8 @@ impl Part {
 #[derive(Debug)]
 pub struct PartSlot {
     descent: Descent,
-    /// Kernels that move iterations of the node as instances, one for each direction. A kernel is
-    /// set once it is known.
+    /// Kernels of the layout whose instances are the iterations of the node, one for each
+    /// direction. A kernel is set once it is known.
     kernels: [Once<Arc<Kernel>>; 2],
     /// Sum of the `bytes` of all calls of [`PartSlot::get`] until the part was made: packed bytes
     /// of the node in ranges, or `u64::MAX` from a caller that makes the part in advance.

@@ -40,8 +40,8 @@ const STEPS_PER_ROW: u64 = 4;
 /// Two nests that have been joined into one.
 #[derive(Clone, Debug)]
 pub struct Refined<L> {
-    /// The nest from the memory of the first nest, which is its user side, to the memory of the
-    /// second, which is its packed side. One instance is a joint period.
+    /// The nest that moves data from the memory of the first nest, which is its user side, to the
+    /// memory of the second, which is its packed side. One instance moves one joint period.
     pub nest: LoopNest<Lowered, L, MemorySide>,
     /// Number of packed bytes in a joint period; 0 if nothing is moved.
     pub period: u64,

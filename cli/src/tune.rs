@@ -79,8 +79,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let text = measure(args, &library, &folder)?;
     let (name, policy, comments) = decide(&text)?;
     // Under Open MPI, the preload library now stages packed bytes in a buffer that has a gap.
-    // Tables that were measured by releases of ddtc without this gap are no longer valid, so a
-    // comment in the table says that the staged bytes had one (docs/records/preload.md,
+    // Tables that were measured by releases of ddtc without this gap are no longer valid. The
+    // comment `staged bytes have a gap` in a table marks those that are (docs/records/preload.md,
     // "Truncation").
     let staged = if name.starts_with("openmpi") { "# staged bytes have a gap\n" } else { "" };
     let comments = format!("# {}, {}\n{staged}{comments}", Machine::read(None), machine::today());
@@ -110,8 +110,8 @@ fn measure(args: &Args, library: &Path, folder: &Path) -> Result<String, Box<dyn
         text += &launch(args, name, library, folder, Baseline::Unmodified)?;
         // Under Open MPI, run the ping-pong a second time with ddtc's hook in Open MPI's convertor,
         // the part of Open MPI that packs and unpacks derived types. In this run, compiled code
-        // inside Open MPI moves the messages that are not converted, and conversion is compared
-        // with it. The run comes before the programs that write files, because the system goes on
+        // inside Open MPI moves the messages that are not converted, so conversion is compared
+        // with this code and not with Open MPI's own. The run comes before the programs that write files, because the system goes on
         // writing to disk for a while after them.
         if i == 0 && library_and_lines(&text).is_ok_and(|(_, library)| library.family == Family::OpenMpi) {
             text += &launch(args, name, library, folder, Baseline::Hook)?;

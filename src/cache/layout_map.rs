@@ -75,7 +75,7 @@ struct LayoutEntry<L> {
 pub trait Cached: Leaf {
     /// Returns the map of layouts with these leaves, and the totals of the cache.
     fn layouts(state: &mut State) -> (&mut LayoutMap<Self>, &mut Totals);
-    /// Returns the map of pairs of such layouts, and the totals of the cache.
+    /// Returns the map of fused pairs of layouts with these leaves, and the totals of the cache.
     fn pairs(state: &mut State) -> (&mut Pairs<Self>, &mut Totals);
 }
 

@@ -49,7 +49,7 @@ struct Inner {
     signatures_agree: bool,
 }
 
-/// How the source and the target make what is written to the target.
+/// The operation that computes the bytes or values that are written to the target.
 enum Way {
     /// The bytes of the source are copied.
     Copied(Arc<Joint>),

@@ -216,8 +216,8 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// As for [`CommittedOperation::pack_raw`], except that a reduction can be unpacked. The
-    /// elements before the one that does not fit have been unpacked.
+    /// As for [`CommittedOperation::pack_raw`], except that a reduction can be unpacked. If a value
+    /// does not fit in its type, the elements before this value have been unpacked.
     ///
     /// # Safety
     /// As for [`CommittedOperation::pack_raw`], with reading and writing exchanged. A reduction

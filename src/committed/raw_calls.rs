@@ -21,9 +21,9 @@ mod sealed {
 
 /// Raw calls of [`Committed`] for the other members of the workspace.
 pub trait RawCalls: sealed::Sealed {
-    /// Moves `count` whole instances if calls are not being counted, and if one copy suffices or
-    /// the entry point of their kernel is published in this value, and returns true. Otherwise
-    /// returns false, and nothing has been moved.
+    /// Moves `count` whole instances and returns true, or returns false without moving anything. It
+    /// moves them if calls are not being counted and, in addition, either one copy suffices or the
+    /// entry point of a kernel for them is published in this value.
     ///
     /// # Safety
     /// The promises of [`Committed::pack_raw`] or [`Committed::unpack_raw`] must hold.

@@ -1,5 +1,6 @@
-//! Reductions that are not part of an unpack by a built-in operation: from one buffer to another of
-//! the same layout, and by functions of the caller (MPI 5.0, 6.9.5 and 6.9.7).
+//! Reductions from one buffer to another of the same layout, and reductions by functions of the
+//! caller (MPI 5.0, 6.9.5 and 6.9.7). Reductions by built-in operations that are part of an unpack
+//! are in `operation`.
 
 use super::{Committed, CommittedOperation};
 use crate::calls;

@@ -261,7 +261,7 @@ impl Combiner {
         })
     }
 
-    /// Returns the number of arguments, of which every number and every datatype counts once. For a
+    /// Returns the number of arguments: every number and every datatype is one argument. For a
     /// constructor of MPI, it is the sum of the integers, addresses and datatypes of the envelope
     /// in the small form.
     pub fn arguments(&self) -> u64 {

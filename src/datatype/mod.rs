@@ -69,8 +69,8 @@ struct Node {
 enum Extra {
     /// Equivalent tree of simpler constructors.
     Expansion(Datatype),
-    /// Sums over the members of a long struct before every [`prefix::MEMBERS_PER_TOTALS`]th member
-    /// except the first.
+    /// Prefix sums over the members of a long struct. Entry `i` is the sum over the first
+    /// `(i + 1) * prefix::MEMBERS_PER_TOTALS` members.
     Members(Vec<prefix::Totals>),
 }
 

@@ -177,8 +177,8 @@ impl Signature {
     }
 }
 
-/// A signature, with the power of the base by which the hash of what comes before is multiplied
-/// when this sequence is appended.
+/// A signature and a power of the base of the hash. When the signature is appended to another one,
+/// the hash of the other one is multiplied by this power.
 #[derive(Clone, Copy)]
 pub(crate) struct WithPower {
     signature: Signature,

@@ -22,8 +22,8 @@ use crate::plan::Op;
 use crate::target::cost;
 use crate::{calls, normalize, schedule};
 
-/// Parts of one layout by its nodes, which are compiled once ranges have moved enough bytes in
-/// them.
+/// The parts of one layout, one for each node of its nest. The part of a node is compiled once
+/// ranges have moved enough bytes in that node.
 pub(super) struct Compiled<'e> {
     pub(super) engine: &'e Engine,
     pub(super) layout: &'e Arc<CompiledLayout>,

@@ -1,10 +1,10 @@
-//! Reference evaluation of a plan: it does every operation in order, and a call of a micro-kernel
-//! as the micro-kernel is defined.
+//! Reference evaluation of a plan. It executes the operations in order, and executes a call of a
+//! micro-kernel by the definition of that micro-kernel.
 //!
 //! The tests use this evaluation to check the results of schedule and legalize. It shares no code
 //! with the emitters, and none with the micro-kernels themselves except the product of complex
-//! numbers (`micro::reduce::real`). The family of a call says which blocks it moves, by the roles
-//! of its arguments and never by their order. If a plan for unpacking writes a gap, or one for
+//! numbers (`micro::reduce::real`). Which blocks a call moves follows from its family and from
+//! the roles of its arguments, never from their order. If a plan for unpacking writes a gap, or one for
 //! packing reads outside the user's data, the bounds of the slices or the comparison by the caller
 //! shows it.
 

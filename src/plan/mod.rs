@@ -151,14 +151,14 @@ impl Op {
 pub enum Moving {
     /// The packed side. In a stream, every loop advances on this side.
     Packed,
-    /// The user's side. It ends a loop whose iterations are all at one packed place, which occurs
-    /// only if the packed side is a second layout.
+    /// The user's side. Its address is compared only in a loop whose iterations are all at one
+    /// packed offset, which occurs only if the packed side is a second layout.
     User,
 }
 
 impl Moving {
-    /// Returns the side whose address ends a loop with step `step`: the packed side if its step is
-    /// not 0, and otherwise the user's side. The result is `None` if both steps are 0.
+    /// Returns the side whose address is compared with its end after each iteration of a loop with
+    /// step `step`: the packed side if its step is not 0, and otherwise the user's side. The result is `None` if both steps are 0.
     pub fn from_step(step: Offsets) -> Option<Moving> {
         if step.packed != 0 { Some(Moving::Packed) } else { (step.user != 0).then_some(Moving::User) }
     }

@@ -367,7 +367,8 @@ pub(super) fn bucketed(user: &Column, packed: &Column, len: &Column) -> Result<[
 mod tests {
     use super::*;
 
-    /// Returns the stretches of rows that do not repeat at another user offset.
+    /// Returns the stretches that `equal_pieces` finds for rows whose user offsets have no regular
+    /// step.
     fn stretches_of(packed: &Column, len: &Column) -> Option<Vec<Stretch>> {
         let user: Vec<i64> = (0..len.len() as i64).map(|i| i * i * 1000).collect();
         equal_pieces([&Column::from(user), packed, len])

@@ -131,7 +131,8 @@ pub(crate) fn cut(text: &str, max: usize) -> String {
     }
 }
 
-/// Describes the number of instances, the packed bytes, the size and the extent in words.
+/// Returns a sentence that states the number of instances, the packed bytes, the size and the
+/// extent.
 pub(crate) fn facts(map: &Map) -> String {
     let t = &map.datatype;
     let many = if map.count == 1 { String::new() } else { format!("{} instances, ", map.count) };

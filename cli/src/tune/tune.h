@@ -11,8 +11,7 @@ static const char *const classes[CLASSES] = {"strided-short", "strided-long", "b
 
 /* The data of a message, in one of two forms. If `parts` is 0, they are runs of `block` bytes,
  * which are at `places` (in units of 8 bytes) or, if `places` is null, `stride` bytes apart.
- * Otherwise they are structures of several parts, of which there are two kinds (`parts` is 1 or 2).
- * */
+ * If `parts` is 1 or 2, they are structures of several parts, of the first or the second kind. */
 struct layout {
   const char *name;
   MPI_Datatype type;

@@ -88,7 +88,7 @@ enum Task<'a> {
 
 struct Printer<'f, 'g, 'a> {
     f: &'f mut fmt::Formatter<'g>,
-    /// The number in the name of each node that was defined by `let`, by the address of the node.
+    /// Map from the address of each node that was defined by `let` to the number in its name.
     names: HashMap<usize, usize>,
     tasks: Vec<Task<'a>>,
     long: bool,

@@ -392,8 +392,8 @@ const DATATYPES: &[(&str, Disjoint, Option<u64>)] = &[
     ("resized(0, 47, hvector(4, 1, 4, vector(3, 1, 4, int)))", Unknown, Some(2)),
     ("resized(0, -48, hvector(4, 1, 4, vector(3, 1, 4, int)))", ANY, None),
     ("resized(0, 0, hvector(4, 1, 4, vector(3, 1, 4, int)))", No, Some(2)),
-    // Three of the four columns of a matrix. An instance does not begin after both loops of the
-    // instance before, so the two overlap.
+    // Three of the four columns of a matrix. The second instance begins before the loops of the
+    // first one end, so that entries of the two overlap.
     ("resized(0, 16, hvector(3, 1, 4, vector(3, 1, 4, int)))", Unknown, Some(2)),
     ("hvector(5, 1, 4, vector(3, 1, 4, int))", Unknown, Some(1)),
     // Each instance is one column of a matrix.
