@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use ddtc_hosts::tried::Standing;
+use ddtc_hosts::tried::{Kinds, Standing};
 
 use crate::canary::packs_raw;
 use crate::guard::guard;
@@ -48,6 +48,14 @@ pub(crate) fn messages(host: &'static Host) -> bool {
         UNKNOWN => decide(host),
         state => state == ON,
     }
+}
+
+/// Returns the kinds of calls that may be converted. Makes the decision if it was not made yet,
+/// because it restricts the kinds in a process that was spawned by another job.
+#[inline]
+pub(crate) fn kinds(host: &'static Host) -> Kinds {
+    messages(host);
+    host.kinds.get()
 }
 
 /// Returns true if ddtc may time how the MPI library packs the types of messages. That is so if

@@ -428,8 +428,7 @@ mod tests {
                 let mut map = TypeMap::instances(&t, 2);
                 assert_eq!(map.by_ref().take(used).count(), used);
                 let inside = map.skip_bytes(skip);
-                let expected =
-                    entries.iter().find(|e| e.2 + e.0.size() as u64 > begin + skip);
+                let expected = entries.iter().find(|e| e.2 + e.0.size() as u64 > begin + skip);
                 assert_eq!(inside, expected.map_or(0, |e| begin + skip - e.2), "{used} {skip}");
                 assert_eq!(map.next(), expected.map(|e| (e.0, e.1)), "{used} {skip}");
             }

@@ -127,7 +127,12 @@ pub const PERFORMANCE: [Performance; 25] = [
         "Layouts dropped for space.",
     ),
     variable("ddtc_cache_bytes", Class::Level, |s| s.engine.cached_bytes, "Bytes that the cache holds."),
-    variable("ddtc_code_bytes", Class::Level, |s| s.engine.code_bytes, "Bytes of executable memory that count towards the limit, with those of dropped code whose segment is still mapped."),
+    variable(
+        "ddtc_code_bytes",
+        Class::Level,
+        |s| s.engine.code_bytes,
+        "Bytes of executable memory that count towards the limit, with those of dropped code whose segment is still mapped.",
+    ),
     variable("ddtc_types", Class::Level, |s| s.types, "Derived datatypes that live.").of_its_own_calls(),
     variable("ddtc_pack_calls", Class::Counter, |s| s.calls.calls[0], "Calls that packed."),
     variable("ddtc_unpack_calls", Class::Counter, |s| s.calls.calls[1], "Calls that unpacked."),

@@ -19,6 +19,7 @@ use ddtc_hosts::policy::Call;
 use ddtc_hosts::tried::Kind;
 
 use crate::bindings::covered;
+use crate::eligible;
 use crate::forms::Forms;
 use crate::group::{Group, Role, learn};
 use crate::held::start;
@@ -69,7 +70,7 @@ impl Collective {
             // `covered` also examines Fortran bindings that were loaded since its last call.
             When::Once(request) => !request.is_null() && covered(host),
             When::Persistent(request) => {
-                !request.is_null() && host.kinds.get().has(Kind::Persistent) && covered(host)
+                !request.is_null() && eligible::kinds(host).has(Kind::Persistent) && covered(host)
             }
         });
         if group.is_some() {

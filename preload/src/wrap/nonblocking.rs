@@ -9,6 +9,7 @@ use ddtc_hosts::tried::Kind;
 
 use crate::bindings::{covered, may_be_covered};
 use crate::completing::found;
+use crate::eligible;
 use crate::forms::{Form, Forms, forward};
 use crate::handles::{NO_HOST, missing};
 use crate::held::{handlers_begun, start};
@@ -196,8 +197,8 @@ unsafe fn receive<N: Count>(
 
 /// Returns false if messages may be converted under this MPI library, but not those of exchanges. Returns
 /// true if no message may be converted, because then the decision about each buffer bypasses it.
-fn may_exchange(host: &Host) -> bool {
-    let kinds = host.kinds.get();
+fn may_exchange(host: &'static Host) -> bool {
+    let kinds = eligible::kinds(host);
     kinds.has(Kind::Exchanges) || !kinds.has(Kind::Messages)
 }
 
