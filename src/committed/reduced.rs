@@ -81,9 +81,9 @@ impl ByFunction {
 
     /// Calls `f(packed elements, user elements, number of elements)` for arrays of the elements of
     /// `count` instances, in the order of the type map. Both arrays are aligned for the basic type.
-    /// If the elements lie as aligned arrays in the stream or in the memory of the user, `f` gets
-    /// these arrays themselves; otherwise it gets copies. What `f` writes to a copy of user
-    /// elements is stored to the memory of the user.
+    /// If the elements lie as aligned arrays both in the stream and in the memory of the user, `f`
+    /// gets these arrays themselves; otherwise it gets copies of both. What `f` writes to a copy of
+    /// user elements is stored to the memory of the user.
     ///
     /// # Errors
     /// Returns class `Count` if the packed size of all instances does not fit into 63 bits.
