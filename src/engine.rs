@@ -314,7 +314,7 @@ impl Engine {
     }
 
     /// Compiles a normal nest to a kernel. Also returns one line that describes the kernel.
-    /// `Ok(Err(_))` means that the schedule refused the nest by design.
+    /// `Ok(Err(_))` means that the scheduler refused the nest by design.
     ///
     /// # Errors
     /// Returns the error of the stage that failed.
@@ -336,7 +336,7 @@ impl Engine {
     }
 
     /// Schedules and legalizes a normal nest for `emission`. Also returns one line that describes
-    /// the plan. `Ok(Err(_))` means that the schedule refused the nest by design.
+    /// the plan. `Ok(Err(_))` means that the scheduler refused the nest by design.
     fn plan<L: Planned<S>, S: Side>(
         &self,
         nest: &LoopNest<Normal, L, S>,
@@ -435,9 +435,9 @@ impl Engine {
     }
 
     /// Returns the loop over a single copy that contains the whole `range`. Returns none if no such
-    /// loop contains the range. The loop is found by means of the slots that a layout has for its
-    /// nodes; if these slots do not exist yet, the method also returns none. Call this only for
-    /// layouts that contain such a loop.
+    /// loop contains the range. The search needs the slots that a layout has for its nodes; if
+    /// these slots do not exist yet, the method also returns none. Call this only for layouts that
+    /// contain such a loop.
     #[inline(always)]
     pub(crate) fn strip(layout: &CompiledLayout, range: Range<u64>) -> Option<walk::Strip<'_>> {
         let slots = layout.made_slots();

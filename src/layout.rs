@@ -5,7 +5,7 @@
 //! makes no decisions: the engine compiles the kernels that calls need, and the cache finds and
 //! evicts layouts. Everything that is added later is made only once. The first caller that needs
 //! segments makes them, and the same holds for kernels in mode `Commit`. Parts, and kernels in mode
-//! `Lazy`, are usually made by the call with which the number of bytes moved reaches a threshold. A
+//! `Lazy`, are usually made by the call that makes the number of bytes moved reach a threshold. A
 //! caller can also request them in advance.
 
 mod joint;
@@ -132,8 +132,8 @@ impl PartSlot {
     }
 
     /// Returns the part, if it has been made. Otherwise adds `bytes` to the number of bytes moved
-    /// so far. The call with which this number reaches `threshold` makes the part by `make`. All
-    /// other calls return `None` without waiting.
+    /// so far. The call that makes this number reach `threshold` also makes the part, by `make`.
+    /// All other calls return `None` without waiting.
     pub fn get(&self, bytes: u64, threshold: u64, make: impl FnOnce() -> Part) -> Option<&Part> {
         if let Some(part) = self.part.get() {
             return Some(part);
@@ -157,7 +157,7 @@ fn reaches_threshold(moved: &AtomicU64, bytes: u64, threshold: u64) -> bool {
 const MAX_PARTS: usize = 4096;
 
 /// A normal nest at origin 0 under one leaf operation, with its kernels. All datatypes with an
-/// equal nest share one compiled layout.
+/// equal nest under the same operation share one compiled layout.
 #[derive(Debug)]
 pub struct CompiledLayout<L = Byte> {
     nest: LoopNest<Normal, L>,

@@ -83,8 +83,8 @@ pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result
 struct BodyFacts {
     /// Whether a body begins with the operation or ends just before it.
     is_boundary: Vec<bool>,
-    /// Whether the operation lies directly in the body of a loop with a constant trip of at least
-    /// 2. Such a loop repeats the operation for any instance count.
+    /// Whether the operation lies directly in the body of a loop that has a constant trip of 2 or
+    /// more. Such a loop repeats the operation for any instance count.
     repeated: Vec<bool>,
 }
 

@@ -1,9 +1,9 @@
 //! Segments: the contiguous pieces of user memory that some instances of a layout consist of, in
 //! type-map order.
 //!
-//! A runtime passes such a list to `writev` or to a network card. Two neighbouring pieces of the
-//! stream touch if the first ends in user memory where the second begins. Pieces that touch are one
-//! segment, even if they belong to different blocks, iterations or instances. Neighbours in
+//! A runtime passes a list of segments to `writev` or to a network card. Two neighbouring pieces of
+//! the stream touch if the first ends in user memory where the second begins. Pieces that touch are
+//! one segment, even if they belong to different blocks, iterations or instances. Neighbours in
 //! descending order of addresses never touch. A byte that several entries share is listed once for
 //! each of these entries. Every segment has at least one byte.
 //!

@@ -31,9 +31,9 @@ pub struct State {
     byte_pairs: Pairs<Byte>,
     value_pairs: Pairs<Value>,
     pub(super) totals: Totals,
-    /// Total size in bytes up to which [`State::evict`] does not search for something to drop, or
-    /// 0. If a search ended with a total size above the capacity, this field is set to that size
-    /// plus an eighth of the capacity.
+    /// Total size in bytes up to which [`State::evict`] does not search for something to drop. If a
+    /// search ended with a total size above the capacity, this field is set to that size plus an
+    /// eighth of the capacity. Otherwise it is 0.
     pub(super) searched: usize,
 }
 

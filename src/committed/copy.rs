@@ -91,9 +91,9 @@ impl Committed {
         Ok(self.direct_by(to, way))
     }
 
-    /// Returns a [`LayoutCopy`] that combines instances of this datatype with instances of `to`, and
-    /// writes the results to the latter: `target = op(source, target)` for each value, in the order
-    /// of the type map (MPI 5.0, 6.9.5).
+    /// Returns a [`LayoutCopy`] that combines instances of this datatype with instances of `to`,
+    /// and writes the results to the instances of `to`: `target = op(source, target)` for each
+    /// value, in the order of the type map (MPI 5.0, 6.9.5).
     ///
     /// ```
     /// use ddtc::{Datatype, Op};

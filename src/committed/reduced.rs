@@ -65,9 +65,9 @@ impl Committed {
     /// pairs.
     pub(crate) fn by_function(&self) -> Result<Option<ByFunction>> {
         let Some(element) = self.datatype().only_basic("unpack_reduce")? else { return Ok(None) };
-        // The elements are passed by means of the layout of a built-in operation. It must be an
-        // operation for which each element is one value in its own form. For pairs, only the
-        // operations on pairs meet this condition; for all other types, `Replace` does.
+        // The elements are passed by means of the layout of a built-in operation. For that
+        // operation, each element must be one value in its own form. The operations on pairs meet
+        // this condition for pairs, and `Replace` meets it for all other types.
         let op = if element.class() == Class::Pair { Op::Minloc } else { Op::Replace };
         Ok(Some(ByFunction { applied: self.for_operation(Operation::Reduce(op))?, element }))
     }

@@ -38,8 +38,8 @@ pub struct Explanation {
     /// User offset in bytes that normalization took out of the nest. For a copy between two layouts
     /// it is the offset of the source.
     pub origin: i64,
-    /// Why there is no kernel, if the schedule refused the nest or the two layouts of a copy could
-    /// not be fused.
+    /// The reason why there is no kernel, if the scheduler refused the nest or the two layouts of a
+    /// copy could not be fused.
     pub refusal: Option<&'static str>,
     /// The code as text, in the form in which the emitter shows it.
     pub listing: Listing,

@@ -1,5 +1,5 @@
-//! Copies from one layout to another. The fused nest of a pair of layouts is made when a copy is
-//! first asked for, and compiled by the first call that justifies a compile.
+//! Copies from one layout to another. The fused nest of a pair of layouts is made when the first
+//! such copy is requested, and compiled by the first call that justifies a compile.
 
 use std::sync::Arc;
 
@@ -92,11 +92,11 @@ impl Engine {
 /// Decides which of the two layouts is the user side of the fused nest: the source (`Pack`) or the
 /// target (`Unpack`).
 ///
-/// Tables are possible on the user side only, so the layout with more rows of tables becomes the
-/// user side. If both have the same number of rows, the layout with more nodes becomes the user
-/// side, since a dense layout serves best as the packed side. If the numbers of nodes are equal
-/// too, the source becomes the user side. When values are combined, the user side must be the side
-/// that is written, which is the target.
+/// Tables are possible on the user side only, so the layout with more rows, in tables and blocks,
+/// becomes the user side. If both have the same number of rows, the layout with more nodes becomes
+/// the user side, since a dense layout serves best as the packed side. If the numbers of nodes are
+/// equal too, the source becomes the user side. When values are combined, the user side must be the
+/// side that is written, which is the target.
 fn direction<L: Leaf>(from: &LoopNest<Normal, L>, to: &LoopNest<Normal, L>) -> Direction {
     let weight = |nest: &LoopNest<Normal, L>| {
         let rows: usize = nest.nodes().iter().map(|node| node.rows()).sum();

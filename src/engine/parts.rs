@@ -2,10 +2,11 @@
 //! separate layout is made whose instances are these iterations, and a kernel of that layout moves
 //! them.
 //!
-//! For a loop with step `s` and body `B`, the nest of the separate layout is `loop count step s
-//! {B}`. It is normalized, cached and compiled like the layout of a datatype, but on demand and not
-//! at commit. If the plan of a layout cuts the rows of a list of blocks into equal pieces, or sorts
-//! the rows within buckets, ranges of that layout use the tables of the plan.
+//! For a loop with step `s` and body `B`, the nest of the separate layout is
+//! `loop count step s {B}`. It is normalized, cached and compiled like the layout of a datatype,
+//! but on demand and not at commit. If the plan of a layout cuts the rows of a list of blocks into
+//! equal pieces, or sorts the rows within buckets, ranges of that layout use the tables of the
+//! plan.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -151,9 +152,9 @@ impl Engine {
     /// Returns class `NoMem` if there is no memory for the nest of the part, and otherwise only
     /// errors that are faults of ddtc.
     fn part(&self, layout: &Arc<CompiledLayout>, i: usize) -> Result<Part> {
-        // Make the part a normal nest of its own. For a loop or a table, find or insert the layout
-        // of that nest in the cache. It may turn out to be `layout` itself, if the node is its root
-        // loop.
+        // Turn the part into a separate normal nest. For a loop or a table, find the layout of that
+        // nest in the cache, or insert a new one. The layout found may be `layout` itself, if the
+        // node is the root loop of `layout`.
         let node = &layout.nest().nodes()[i];
         let part = layout.nest().part(i)?;
         let nest = normalize::normalize(&part, 0)?.nest;

@@ -226,8 +226,8 @@ fn ranges(at: i128, all: impl ExactSizeIterator<Item = (i128, i128)>) -> Result<
     }))
 }
 
-/// Returns the shape with its loops folded into the range `[lo, hi)`. The trip count of none of
-/// these loops may be a multiple of the instance count.
+/// Returns the shape with its loops folded into the range `[lo, hi)`. No trip count of these loops
+/// may be a multiple of the instance count.
 fn hull(shape: &Shape) -> Shape {
     let inner = match decide(shape) {
         Disjoint::UpTo(_) => Some(true),
@@ -264,8 +264,8 @@ fn decide(shape: &Shape) -> Disjoint {
         }
         let trip = trip.unwrap_or_else(|| {
             // Only the trip count of this loop is a multiple of the instance count. Take the
-            // largest trip count whose span still fits below the next larger stride: `span + stride
-            // * (trip - 1) <= next`.
+            // largest trip count whose span still fits below the next larger stride:
+            // `span + stride * (trip - 1) <= next`.
             if let Some(&(next, _)) = loops.get(i + 1) {
                 limit = u64::try_from((next - span) / stride + 1).unwrap_or(u64::MAX);
             }

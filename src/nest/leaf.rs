@@ -191,10 +191,10 @@ impl Value {
         Value { class, user: (at + index.size()) as u8, packed: (value.size() + index.size()) as u8 }
     }
 
-    /// Returns the value as which a reduction by `op` treats a basic type, and how many such values
-    /// one element of that type has. Types that `op` treats in the same way have equal values, so
-    /// that adjacent elements of these types merge into one run. For a sum, for example, a complex
-    /// number is two real numbers. For a pair the result has no meaning.
+    /// Returns the kind of value that a reduction by `op` combines in a basic type, and the number
+    /// of such values in one element of that type. Types that `op` treats in the same way have
+    /// equal values, so that adjacent elements of these types merge into one run. For a sum, for
+    /// example, a complex number is two real numbers. For a pair the result has no meaning.
     pub fn reduced(op: Op, named: Named) -> (Value, u64) {
         let number = Number::from_named(named);
         let (number, n) = match (op, number) {
@@ -210,8 +210,8 @@ impl Value {
         (Value::number(number, (named.size() / n) as u8), n as u64)
     }
 
-    /// Returns the external32 value of a basic type, and how many such values one element of that
-    /// type has: a complex number is two. The type must not be a pair.
+    /// Returns the kind of external32 value in a basic type, and the number of such values in one
+    /// element of that type. A complex number has two. The type must not be a pair.
     pub fn external32(named: Named) -> (Value, u64) {
         let number = Number::from_named(named);
         let (number, n) = match number {

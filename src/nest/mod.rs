@@ -7,9 +7,8 @@
 //! nests that are too deep. Every node has an offset ([`Offsets`]), relative to the iteration that
 //! contains the node ([`Node::at`]).
 //!
-//! The instance count is a factor of the trip of the outermost loop, so rewrites can apply to that
-//! loop too. The root body has at most one node, and only this node has a trip or length that is a
-//! multiple of `count`.
+//! The root body has at most one node. The instance count `count` is a factor of the trip or length
+//! of this node, and of no other trip or length. All rewrites can apply to the root node too.
 //!
 //! Phases are sealed marker types: [`Lowered`] (straight from the constructors) and [`Normal`]
 //! (canonical; the cache key). The two other type parameters are sealed marker types as well: the
@@ -204,8 +203,8 @@ pub enum Node<L = Byte> {
         /// Body of one iteration.
         body: Body,
     },
-    /// Copies rows in order, each of which has its own length: row `i` moves `len[i]` units between
-    /// user offset `at.user + user[i]` and packed offset `at.packed + packed[i]`.
+    /// Copies rows in order. Each row has its own length: row `i` moves `len[i]` units between user
+    /// offset `at.user + user[i]` and packed offset `at.packed + packed[i]`.
     Blocks {
         /// Offset added to every row.
         at: Offsets,
@@ -380,7 +379,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         &self.nodes
     }
 
-    /// Returns the outermost body: empty, or the one node that carries the instance count.
+    /// Returns the outermost body. It is empty, or it has one node, whose trip or length is a
+    /// multiple of the instance count.
     pub fn root(&self) -> Body {
         self.root
     }

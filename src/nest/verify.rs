@@ -1,7 +1,8 @@
 //! Verification of nests. Invariants, in order:
 //!
 //! 1. a body lies before the node that uses it, inside the vector;
-//! 2. the root body is empty or has one node, and that node alone carries the instance count;
+//! 2. the root body is empty or has one node, and only that node has a trip or length that is a
+//!    multiple of the instance count;
 //! 3. the columns of a `Blocks` node are equally long, and the lengths of its rows are positive;
 //! 4. the packed bytes of one instance add up to `size`;
 //! 5. phase `Normal`: there is no empty node, no body that consists of a unit loop (a loop with the

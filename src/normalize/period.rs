@@ -62,9 +62,9 @@ fn divisors(n: usize) -> impl Iterator<Item = usize> {
 }
 
 /// Returns the smallest proper period `p` of the letters 1..n that divides `n` and for which
-/// `begins(p)` is true. Letter `i` is the shape of element `i` and its distance from element `i -
-/// 1`, and `same` compares two letters. `begins(p)` returns whether element `p` has the shape of
-/// element 0.
+/// `begins(p)` is true. Letter `i` is the shape of element `i` and its distance from element
+/// `i - 1`, and `same` compares two letters. `begins(p)` returns whether element `p` has the shape
+/// of element 0.
 fn by_borders(
     n: usize,
     same: impl Fn(usize, usize) -> bool,

@@ -5,8 +5,8 @@
 //! This makes a vector from an indexed_block type whose blocks have a constant distance, whatever
 //! its element is. The offset of a table becomes that of its first row.
 //!
-//! This rewrite applies to all tables except tables over one copy. The rows of those are treated by
-//! `merge_copies`, in the same way as the rows of other leaves.
+//! This rewrite applies to all tables except tables over one copy. The rows of tables over one copy
+//! are treated by `merge_copies`, in the same way as the rows of leaves.
 
 use super::{Inner, Normalizer, merge_copies, period};
 use crate::column::Column;

@@ -4,8 +4,8 @@
 //! 2. table loops name columns;
 //! 3. unroll factors and trips are at least 1, and a loop moves on at least one side;
 //! 4. straight-line moves occur only in plans that move bytes; a plan in phase `Scheduled` has at
-//!    most [`MAX_MOVES`] of them, and a plan in phase `Legal` has at most the number of moves into
-//!    which that many can be split;
+//!    most [`MAX_MOVES`] of them, and a plan in phase `Legal` has at most the number of accesses
+//!    into which legalization can split [`MAX_MOVES`] moves;
 //! 5. phase `Legal`: the length of every move is a power of two of at most 64 bytes; permutations
 //!    occur in this phase only, for targets with AVX-512;
 //! 6. a call has the plan's direction, and it copies bytes or treats values as the plan's operation

@@ -80,8 +80,9 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// Returns the granule of the item: a number of bytes of the stream after every multiple of
-    /// which the item can be cut. The result is 0 if the parts of the item have different lengths.
+    /// Returns the granule of the item. The granule is a number of bytes of the stream, and the
+    /// item can be cut after every multiple of this number. The result is 0 if the parts of the
+    /// item have different lengths.
     pub(super) fn granule(&self) -> u64 {
         match self {
             Item::Run { unit, .. } => unit.packed() as u64,

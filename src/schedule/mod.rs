@@ -4,8 +4,8 @@
 //! The choices are made from the inside out: small bodies become straight-line moves, an innermost
 //! loop becomes one call of a micro-kernel, and the loops and tables around them become loops that
 //! advance two pointers. Most constants are in [`cost`], which says where they come from. A nest
-//! that would need too much code is refused and interpreted instead, so that the size of generated
-//! code is bounded for any type.
+//! that is too deep or too large for a kernel is refused and interpreted instead, so that the size
+//! of generated code is bounded for any type.
 
 mod irregular;
 mod lanes;

@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::filled::Filled;
 use crate::nest::{Body, LoopNest, Node, Normal};
 
-/// Maximum number of entries of the stack of steps for which the stack needs no allocation.
+/// Maximum number of entries that the stack of steps holds without allocating memory.
 const INLINE_STEPS: usize = 16;
 
 /// A part of the nest that has not been listed yet. On the stack of steps, the part that is listed

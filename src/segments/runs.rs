@@ -1,4 +1,4 @@
-//! Facts about the nodes of a nest with which segments are counted and found.
+//! Facts about every node of a nest that are needed to count and find segments.
 //!
 //! There is a **gap** between two neighbouring bytes of the packed stream if the second does not
 //! directly follow the first in user memory. A new segment begins after each gap. Neighbours at
@@ -219,7 +219,7 @@ pub(super) fn iterations(node: &Node, count: u64) -> u64 {
     }
 }
 
-/// Classifies the boundaries between neighbouring rows, each of which ends `end` bytes after its
+/// Classifies the boundaries between neighbouring rows. Each row ends `end` bytes after its
 /// displacement in `rows`.
 fn equal_rows<T: Copy + Into<i64>>(rows: &[T], end: i64) -> Result<Boundaries> {
     classify(rows.windows(2).map(|pair| pair[0].into().wrapping_add(end) != pair[1].into()))
