@@ -83,7 +83,8 @@ struct Inner {
     engine: Engine,
 }
 
-// A program may hold millions of committed types, so this limits the bytes that each of them takes.
+// A program may hold millions of committed types, so this assertion limits the number of bytes that
+// each of them takes.
 const _: () = assert!(size_of::<Inner>() <= 56);
 
 /// Lowest address, in bytes, at which data may lie: nothing is mapped below it. If data seem to lie

@@ -94,8 +94,8 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// Returns an engine with the configuration `config`. It uses hardly any memory before the
-    /// first commit.
+    /// Returns an engine with the configuration `config`. The engine uses hardly any memory before
+    /// the first commit.
     ///
     /// ```
     /// use ddtc::{Config, Engine};
@@ -265,8 +265,9 @@ impl Engine {
         layout.reaches_threshold(direction, bytes, threshold)
     }
 
-    /// Returns how `direction` of `layout` is served, and compiles it if that has not been decided
-    /// yet. If several threads call this at the same time, one compiles and the others wait for it.
+    /// Returns how calls of `layout` in `direction` are served. If that has not been decided yet,
+    /// this method compiles the layout. If several threads call it at the same time, one of them
+    /// compiles and the others wait for the result.
     pub(crate) fn serve<'l, L: Cached + Planned>(
         &self,
         layout: &'l Arc<CompiledLayout<L>>,
@@ -480,8 +481,8 @@ impl Engine {
     }
 
     /// Calls `f(displacement, position in the range, length)` for every basic piece of the packed
-    /// range, in packing order, according to the definition of the type map. This is the reference
-    /// that check mode compares with. All three numbers are in bytes.
+    /// range, in packing order, according to the definition of the type map. Check mode uses these
+    /// pieces as the reference. All three numbers are in bytes.
     pub(crate) fn define(
         &self,
         t: &Datatype,

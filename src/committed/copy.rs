@@ -421,9 +421,9 @@ impl LayoutCopy {
     /// Checks both counts and the signatures, and returns the number of bytes to copy.
     ///
     /// # Errors
-    /// Returns class `Count` if a packed size overflows, `Type` for the first element that has
-    /// another basic type in the target, as [`LayoutCopy::compare`] checks it, and `Truncate` if
-    /// the target has too few instances.
+    /// Returns class `Count` if a packed size overflows, `Truncate` if the target has too few
+    /// instances, and the errors of [`LayoutCopy::compare`], which checks the basic types of the
+    /// elements.
     fn bytes(&self, from_count: u64, to_count: u64) -> Result<u64> {
         let Inner { from, to, signatures_agree, .. } = &*self.0;
         let (bytes, capacity) = (from.packed_size(from_count)?, to.packed_size(to_count)?);

@@ -65,8 +65,8 @@ impl Inner {
     /// The promises of [`super::Committed::range_raw`] must still hold just after the call.
     pub(super) unsafe fn compare(&self, call: &Call) {
         // In general, the mapped user bytes must equal the packed bytes. The exception is unpacking
-        // into entries that overlap: the last entry wins there, so earlier ones may rightly differ
-        // from the stream. In that case a second unpack by the definition decides.
+        // into entries that overlap: the last entry wins there, so the bytes of earlier entries may
+        // rightly differ from the stream. In that case a second unpack by the definition decides.
         //
         // SAFETY: the caller has promised what the calls in this block require.
         let wrong = unsafe {

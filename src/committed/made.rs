@@ -1,5 +1,5 @@
-//! Ranges and copies for callers that must not wait. Kernels are made in advance by separate calls,
-//! and a call that moves bytes makes nothing.
+//! Calls for ranges and copies, for callers that must not wait. Kernels are made in advance by
+//! separate calls, and a call that moves bytes makes nothing.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Acquire;

@@ -7,7 +7,8 @@ use crate::nest::{LoopNest, Node, Normal, Offsets, Quantity};
 pub(super) enum Run {
     /// Not even one instance is a run, or calls need more than one copy.
     None,
-    /// A single instance is a run, such as a plane or a row of an array, but several are not.
+    /// A single instance is a run, such as a plane or a row of an array, but several instances
+    /// together are not.
     One,
     /// Any number of instances is a run.
     Any,

@@ -109,8 +109,8 @@ fn mode_off_asks_the_definition_alone() {
     });
 }
 
-/// The interpreter may move columns of a matrix in another order only if no element overlaps
-/// another one, neither its neighbour nor the first element of the next row.
+/// The interpreter may move columns of a matrix in another order only if no two elements overlap:
+/// an element must overlap neither its neighbour nor the first element of the next row.
 #[test]
 fn columns_are_walked_as_they_are_defined() {
     for columns in [
@@ -133,8 +133,8 @@ fn columns_are_walked_as_they_are_defined() {
     }
 }
 
-/// When entries overlap, an unpack leaves the bytes of the last one, so earlier ones rightly differ
-/// from the stream.
+/// When entries overlap, an unpack leaves the bytes of the last entry, so the bytes of earlier
+/// entries rightly differ from the stream.
 #[test]
 fn check_mode_leaves_overlap_alone() {
     let engine = Engine::new(Config { check: true, ..Config::default() });
@@ -185,7 +185,8 @@ fn segments() {
         }
     }
 
-    // The table of segments is kept with the layout, which an equal type shares, and charged once.
+    // The table of segments is kept with the layout. An equal type shares the layout, so the table
+    // is charged only once.
     let c = committed("hindexed_block(1, [0, 9, 40, 49, 90], vector(2, 1, 2, char))");
     let before = engine.counters().cached_bytes;
     let first = std::ptr::from_ref(c.segments(1).unwrap().runs());

@@ -163,9 +163,9 @@ impl Engine {
             let own = self.0.cache.by_nest(None, nest, Operation::Bytes, 0).layout;
             return Ok(if Arc::ptr_eq(&own, layout) { Part::Own } else { Part::Iterations(own) });
         }
-        // The node has rows of blocks, so look at the calls of micro-kernels that a plan makes of
-        // them. The plan for unpacking serves both directions: where unpacking may reorder blocks,
-        // packing may reorder them too.
+        // The node has rows of blocks, so look at the calls of micro-kernels that a plan has for
+        // these rows. The plan for unpacking serves both directions: where unpacking may reorder
+        // blocks, packing may reorder them too.
         let Ok(plan) = schedule::schedule(&nest, Direction::Unpack, self.target()) else {
             return Ok(Part::Walked);
         };

@@ -28,8 +28,8 @@ impl Engine {
     }
 
     /// Applies the operation of `layout` to the values in the packed bytes `range` of `count`
-    /// instances, without a kernel. `layout` must be the layout of `t`; errors name elements of
-    /// `t`.
+    /// instances, without a kernel. `layout` must be the layout of `t`, because errors name
+    /// elements of `t`.
     ///
     /// # Errors
     /// Returns class `Conversion` for the first value that the other side cannot hold. The values
@@ -49,8 +49,8 @@ impl Engine {
     }
 
     /// Returns the values in a packed range of instances of `t` in external32, according to the
-    /// definition of the type map. One instance has `size` packed bytes. This is the reference that
-    /// check mode compares with.
+    /// definition of the type map. One instance has `size` packed bytes. Check mode compares
+    /// conversions with these values.
     pub(crate) fn places<'t>(
         &self,
         t: &'t Datatype,

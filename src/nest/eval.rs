@@ -128,8 +128,8 @@ impl<P: Phase, S: Side> LoopNest<P, Byte, S> {
     /// `user` of user offset 0.
     ///
     /// # Panics
-    /// If an offset lies outside a slice. The caller must size both by the true bounds of the
-    /// datatype.
+    /// If an offset lies outside a slice. The caller must choose the sizes of both slices by the
+    /// true bounds of the datatype.
     pub fn eval(&self, direction: Direction, count: u64, user: &mut [u8], origin: usize, packed: &mut [u8]) {
         self.visit(count, |v| {
             // An empty copy may lie outside the slices, so do not index the slices for an empty

@@ -12,8 +12,8 @@
 //!
 //! Phases are sealed marker types: [`Lowered`] (straight from the constructors) and [`Normal`]
 //! (canonical; the cache key). The two other type parameters are sealed marker types as well: the
-//! leaf ([`Byte`], or a [`Value`] of a class) and the packed side (a [`Stream`], or a second
-//! [`MemorySide`]). Source: docs/IR.md, section "Nest".
+//! leaf ([`Byte`], or a [`Value`] of a class) and the packed side (a [`Stream`], or a second layout
+//! in memory, [`MemorySide`]). Source: docs/IR.md, section "Nest".
 
 mod descent;
 mod disjoint;

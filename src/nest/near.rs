@@ -2,7 +2,7 @@
 //!
 //! A datatype of absolute addresses (`MPI_BOTTOM`; MPI 5.0, 5.1.12) contains the places where the
 //! objects of the program happen to lie. Another allocation or another run of the program gives
-//! another layout, although the same members of the same objects move.
+//! another layout, although the same members of the same objects are moved.
 
 use std::hash::{Hash, Hasher};
 

@@ -35,7 +35,8 @@ use crate::nest::keys::BuildKeyHasher;
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Normal, Offsets, Quantity, Side, Stream};
 
 /// The rewrites of one body in the order in which they are applied, with the names of
-/// docs/PASSES.md. `period` is also tried before all others, on a body that repeats as a whole.
+/// docs/PASSES.md. `period` is also tried before all other rewrites, to find bodies that as a whole
+/// are repetitions.
 pub const REWRITES: [&str; 10] = [
     "drop_empty",
     "inline_unit",

@@ -327,7 +327,7 @@ fn cut_narrow(
     pieces: impl Fn(u32) -> u32,
 ) -> Result<Option<Vec<i32>>> {
     let mut cells: Vec<i32> = try_with_capacity("schedule", number as usize)?;
-    // The last piece of a row has the largest offset, so it is the one to check for overflow.
+    // The last piece of a row has the largest offset, so only its offset is checked for overflow.
     let mut signs = 0;
     let steps: [i32; PIECES_PER_STORE] = std::array::from_fn(|k| piece.wrapping_mul(k as i32));
     for (user, len) in user.chunks(rows::CHUNK_ROWS).zip(len.chunks(rows::CHUNK_ROWS)) {

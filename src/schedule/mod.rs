@@ -1,5 +1,5 @@
 //! Scheduling: decides how the bytes of a normal nest are moved for one target, in one direction.
-//! This is the only cost model of a plan, except for the permutations that `legalize` makes.
+//! This module has the only cost model of plans, except for the permutations that `legalize` makes.
 //!
 //! The choices are made from the inside out: small bodies become straight-line moves, an innermost
 //! loop becomes one call of a micro-kernel, and the loops and tables around them become loops that

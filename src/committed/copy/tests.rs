@@ -265,8 +265,8 @@ fn sums_by_hand() {
         );
     }
     let commit = |text: &str| Engine::global().commit(&t(text)).unwrap();
-    // The signature of the source is only the beginning of that of the target. The layouts cannot
-    // be fused, and one instance goes through the buffer.
+    // The signature of the source is only a prefix of the signature of the target. The layouts
+    // cannot be fused, and one instance goes through the buffer.
     let direct = commit("struct([1, 1], [0, 8], [int, double])")
         .direct_reduce(&commit("struct([1, 1, 1], [0, 8, 16], [int, double, float])"), Op::Sum)
         .unwrap();

@@ -115,8 +115,8 @@ fn check_mode_finds_faults_of_whole_calls_and_of_ranges() {
     }
 }
 
-/// When entries overlap, an unpack leaves the bytes of the last one, so earlier ones rightly differ
-/// from the stream.
+/// When entries overlap, an unpack leaves the bytes of the last entry, so the bytes of earlier
+/// entries rightly differ from the stream.
 #[test]
 fn check_mode_leaves_overlap_alone() {
     let engine = Engine::new(Config { check: true, ..Config::default() });

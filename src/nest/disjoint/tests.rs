@@ -496,7 +496,8 @@ impl Random<'_> {
         self.nodes.extend(nodes.into_iter().map(|n| n.0));
     }
 
-    /// Returns a stride: small ones and large ones, so that many nest, and some that are negative.
+    /// Returns a random stride. Some strides are small and others large, so that many loops nest
+    /// without overlap; some strides are negative.
     fn stride(&mut self) -> i64 {
         let stride = match self.c.below(4) {
             0 => self.c.below(5) as i64,
