@@ -325,7 +325,8 @@ impl Committed {
         plain.then(|| u64::from(self.0.small) * count)
     }
 
-    /// Packs `count` instances from `user` to `packed` (MPI 5.0, 5.2, `MPI_Pack`, without a position).
+    /// Packs `count` instances from `user` to `packed` (MPI 5.0, 5.2, `MPI_Pack`, without a
+    /// position).
     ///
     /// `user` is a buffer address in the sense of MPI: the address of displacement 0 of the first
     /// instance, or null if the displacements are absolute addresses.
@@ -353,7 +354,8 @@ impl Committed {
         unsafe { self.0.run(Direction::Pack, user.cast_mut(), packed, count) }
     }
 
-    /// Unpacks `count` instances from `packed` to `user` (MPI 5.0, 5.2, `MPI_Unpack`, without a position).
+    /// Unpacks `count` instances from `packed` to `user` (MPI 5.0, 5.2, `MPI_Unpack`, without a
+    /// position).
     ///
     /// ```
     /// use ddtc::Datatype;
