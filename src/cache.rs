@@ -11,16 +11,16 @@
 //!
 //! * pairs of layouts, for copies from one layout to another. The key of a pair is the addresses of
 //!   both layouts, and the pair does not keep the layouts alive;
-//! * code by the shape of its plan. Layouts that differ only in what their contexts hold share
-//!   code;
-//! * numbers of bytes moved by layouts that differ only in far distances. A type of absolute
-//!   addresses gets a new layout whenever its objects are allocated at other places. If the earlier
-//!   layouts moved many bytes, the next one will probably be used often too.
+//! * code by the shape of its plan. Layouts that differ only in the constants, tables and addresses
+//!   in their contexts share code;
+//! * numbers of bytes moved by layouts that differ only in distances of 64 KiB or more. A type of
+//!   absolute addresses gets a new layout whenever its objects are allocated at other places. If
+//!   the earlier layouts moved many bytes, the next layout will probably be used often too.
 //!
 //! A capacity in bytes bounds the size. When it is exceeded, the least recently used layouts and
-//! pairs that nothing else holds are dropped. Layouts that committed types hold are not dropped.
-//! Neither is a layout whose instances are the iterations of a loop or table in another layout, as
-//! long as that other layout holds it (`Part::Iterations`).
+//! pairs that nothing else holds are dropped. Layouts that committed types hold are not dropped. A
+//! layout can also hold another layout, whose instances are the iterations of one of its loops or
+//! tables (`Part::Iterations`); the held layout is not dropped either.
 
 mod layout_map;
 mod pairs;
@@ -46,21 +46,21 @@ use layout_map::State;
 /// Maximum number of shapes whose code is kept for sharing. The code of one shape has about 1 KiB.
 const MAX_SHAPES: usize = 1024;
 
-/// Number of counters for bytes moved by layouts that differ only in far distances.
+/// Number of counters for bytes moved by layouts that differ only in distances of 64 KiB or more.
 ///
-/// Layouts whose hashes select the same counter are taken for similar ones. The only effect of such
-/// a collision is that a layout is compiled earlier.
+/// Layouts whose hashes select the same counter are treated as if they differed only in such
+/// distances. If they do not, the only effect is that a layout is compiled earlier.
 const NEAR_SLOTS: usize = 256;
 
 /// Numbers of hits, misses and evictions since the cache was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounters {
-    /// Look-ups that were answered by the structural hash, or by a handle that already had its
-    /// layout.
+    /// Look-ups that were answered by the structural hash, and commits for which the caller already
+    /// had the layout.
     pub type_hits: u64,
-    /// Look-ups that found a layout by its normal nest: for a datatype whose structural hash had
-    /// found nothing, or for the iterations of a loop or table, which are looked up only by their
-    /// nest.
+    /// Look-ups that found a layout by its normal nest. Either the structural hash of a datatype
+    /// had found nothing, or the look-up was for the iterations of a loop or table, for which only
+    /// a nest exists.
     pub nest_hits: u64,
     /// Look-ups that found nothing and inserted a new layout.
     pub misses: u64,
@@ -75,15 +75,15 @@ pub struct Cache {
     state: Mutex<State>,
     /// Code by the shape of its plan. Later kernels of that shape share it.
     shapes: Mutex<HashMap<Shape, Code, Xxh3DefaultBuilder>>,
-    /// Bytes moved by layouts that differ only in far distances: one pair of counters per remainder
-    /// of the hash, with one counter per direction.
+    /// Bytes moved by layouts that differ only in distances of 64 KiB or more. The hash modulo
+    /// [`NEAR_SLOTS`] selects an entry, which has one counter per direction.
     near: Box<[[AtomicU64; 2]]>,
     capacity: usize,
 }
 
 impl Cache {
     /// Returns an empty cache with a capacity of about `capacity` bytes. Layouts that committed
-    /// types hold count towards this number, but are kept even if they exceed it.
+    /// types hold count towards this number, but are kept even if together they exceed it.
     pub fn new(capacity: usize) -> Cache {
         let near = (0..NEAR_SLOTS).map(|_| Default::default()).collect();
         Cache { state: Mutex::default(), shapes: Mutex::default(), near, capacity }
@@ -113,7 +113,7 @@ impl Cache {
 
     /// Returns the layout of a nest that equals `nest`, under `operation`, and makes the layout if
     /// there is none. If `t` is given, later calls of [`Cache::by_type`] with an equal datatype
-    /// find it.
+    /// find the layout.
     pub fn by_nest<L: Cached>(
         &self,
         t: Option<&Datatype>,
@@ -129,12 +129,13 @@ impl Cache {
     }
 
     /// Drops all code that is kept for sharing, and all layouts and pairs that nothing else holds.
-    /// Called when a compile has failed with class `NoMem`, for example because executable memory
-    /// has run out.
+    /// The engine calls this method when a compile has failed with class `NoMem`, for example
+    /// because executable memory has run out.
     ///
-    /// A layout that another layout of this cache holds, as the layout of its iterations
-    /// (`Part::Iterations`), is not dropped, even if that other layout is. The next call of this
-    /// method, or the next eviction, can drop it.
+    /// A layout may hold another layout of this cache, whose instances are the iterations of one of
+    /// its loops or tables (`Part::Iterations`). The held layout is not dropped by this call, even
+    /// if the layout that holds it is. The next call of this method, or the next eviction, can drop
+    /// it.
     pub fn clear(&self) {
         self.shapes().clear();
         let mut state = self.state();
@@ -159,8 +160,8 @@ impl Cache {
     }
 
     /// Inserts `joint` for the pair of `layouts` and returns it. If another thread has inserted a
-    /// fused copy for this pair in the meantime, returns that one. The pair does not keep the
-    /// layouts alive.
+    /// fused copy for this pair in the meantime, returns the fused copy of that thread. The pair
+    /// does not keep the layouts alive.
     pub fn keep_joint<L: Cached>(
         &self,
         layouts: [&Arc<CompiledLayout<L>>; 2],
@@ -183,8 +184,8 @@ impl Cache {
     }
 
     /// Counts `bytes` bytes that a layout with this [`near_hash`](LoopNest::near_hash) moved in
-    /// `direction`. Returns the bytes counted so far, including these, for all layouts that share
-    /// its counter; layouts that have been evicted since are included.
+    /// `direction`. Returns the number of bytes that all layouts of the same counter have moved so
+    /// far, including these `bytes` bytes and those of layouts that have been evicted.
     pub fn moved_near(&self, near_hash: u64, direction: Direction, bytes: u64) -> u64 {
         let slot = &self.near[near_hash as usize % NEAR_SLOTS][direction as usize];
         slot.fetch_add(bytes, Relaxed).saturating_add(bytes)
@@ -195,8 +196,8 @@ impl Cache {
         self.shapes().get(shape).cloned()
     }
 
-    /// Keeps `code` so that later kernels of `shape` share it, unless `MAX_SHAPES` shapes have
-    /// code.
+    /// Keeps `code` so that later kernels of `shape` share it, unless the cache already has code
+    /// for `MAX_SHAPES` shapes.
     pub fn share(&self, shape: Shape, code: Code) {
         let mut shapes = self.shapes();
         // There are few shapes, since a shape is a nesting of loops around calls of micro-kernels.

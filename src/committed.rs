@@ -73,7 +73,7 @@ struct Inner {
     /// The size in bytes of a datatype with small bounds, as the function [`small`] defines them,
     /// else 0.
     small: u32,
-    /// Whether the mode compiles, and calls need nothing but a kernel ([`kernel_suffices`]).
+    /// Whether the mode compiles layouts and calls need nothing but a kernel ([`kernel_suffices`]).
     plain: bool,
     /// Which numbers of instances are moved by one copy, without a kernel. It is [`Run::None`] if
     /// `plain` is false or `small` is 0.
@@ -83,11 +83,13 @@ struct Inner {
     engine: Engine,
 }
 
-// A program may hold millions of committed types, so this limits the bytes that each of them takes.
+// A program may hold millions of committed types, so this assertion limits the number of bytes that
+// each of them takes.
 const _: () = assert!(size_of::<Inner>() <= 56);
 
-/// Lowest address, in bytes, at which data may lie: nothing is mapped below it. Data below it mean
-/// that a program passed a null buffer together with displacements that are not addresses.
+/// Lowest address, in bytes, at which data may lie: nothing is mapped below it. If data seem to lie
+/// below this address, a program has passed a null buffer together with displacements that are not
+/// addresses.
 pub const FIRST_PAGE: usize = 4096;
 
 /// Upper limit (exclusive) of the addresses and origins to which the fast checks apply. The sum of
@@ -96,10 +98,10 @@ const PLAIN: usize = 1 << 62;
 
 /// Returns the size in bytes of a datatype with small bounds, and 0 for any other datatype.
 ///
-/// Bounds are small if the true lower bound and the extent are not negative, so that no instance
-/// has an entry below displacement 0 of the first, and if the extent, the true upper bound and the
-/// size are at most 2^31 - 1. Then 2^31 - 1 instances end less than 2^62 bytes after displacement
-/// 0.
+/// Bounds are small under two conditions. The true lower bound and the extent are not negative, so
+/// that no instance has an entry below displacement 0 of the first instance. The extent, the true
+/// upper bound and the size are at most 2^31 - 1, so that 2^31 - 1 instances end less than 2^62
+/// bytes after displacement 0.
 fn small(t: &Datatype) -> u32 {
     const MAX: i64 = i32::MAX as i64;
     let plain = t.true_lb() >= 0 && t.true_ub() <= MAX && (0..=MAX).contains(&t.extent());
@@ -147,8 +149,8 @@ impl Engine {
 }
 
 impl Committed {
-    /// Returns a clone, and counts a commit and a hit of the cache, as [`Engine::commit`] would for
-    /// an equal datatype.
+    /// Returns a clone, and counts a commit and a cache hit, as [`Engine::commit`] would for an
+    /// equal datatype.
     #[must_use]
     pub(crate) fn again(&self) -> Committed {
         self.0.engine.found(&self.0.layout);
@@ -226,8 +228,8 @@ impl Committed {
         self.0.layout.near_hash().unwrap_or_else(|| self.layout_hash())
     }
 
-    /// Returns the bytes to add to the buffer address of a call, to get the user address for the
-    /// kernel.
+    /// Returns the number of bytes to add to the buffer address of a call to get the user address
+    /// for the kernel.
     pub(crate) fn origin(&self) -> isize {
         self.0.origin
     }
@@ -244,8 +246,8 @@ impl Committed {
     /// case outside of [`Mode::Lazy`], and for types whose field `run` is [`Run::Any`]. No type is
     /// `Run::Any` if calls are checked, may be split over threads, or may store past the caches.
     ///
-    /// For all other types in [`Mode::Lazy`], this counts `bytes` bytes like a call that moves
-    /// them, as long as nothing has been decided. The call that reaches
+    /// For all other types in [`Mode::Lazy`], this method counts `bytes` bytes, as a call that
+    /// moves these bytes would, until the decision has been made. The call that reaches
     /// [`Config::lazy_threshold`](crate::engine::Config::lazy_threshold) compiles the layout, and
     /// from then on the answer is true. A caller that can move bytes in another way, such as
     /// through the MPI library, uses that way as long as the answer is false.
@@ -309,10 +311,10 @@ impl Committed {
         })
     }
 
-    /// Returns the packed bytes of `count` instances at address `buffer`, if a fast check shows
-    /// that the whole span of these instances lies in the address space above [`FIRST_PAGE`].
+    /// Returns the number of packed bytes of `count` instances at address `buffer`, if a fast check
+    /// shows that the whole span of these instances lies in the address space above [`FIRST_PAGE`].
     ///
-    /// None does not mean that the span is wrong: the caller must then ask
+    /// A result of none does not mean that the span is wrong. The caller must then call
     /// [`Committed::packed_size`] and check the span itself.
     #[inline]
     pub(crate) fn plain_size(&self, buffer: usize, count: u64) -> Option<u64> {
@@ -323,7 +325,8 @@ impl Committed {
         plain.then(|| u64::from(self.0.small) * count)
     }
 
-    /// Packs `count` instances from `user` to `packed` (MPI 5.0, 5.2, `MPI_Pack`, without a position).
+    /// Packs `count` instances from `user` to `packed` (MPI 5.0, 5.2, `MPI_Pack`, without a
+    /// position).
     ///
     /// `user` is a buffer address in the sense of MPI: the address of displacement 0 of the first
     /// instance, or null if the displacements are absolute addresses.
@@ -351,7 +354,8 @@ impl Committed {
         unsafe { self.0.run(Direction::Pack, user.cast_mut(), packed, count) }
     }
 
-    /// Unpacks `count` instances from `packed` to `user` (MPI 5.0, 5.2, `MPI_Unpack`, without a position).
+    /// Unpacks `count` instances from `packed` to `user` (MPI 5.0, 5.2, `MPI_Unpack`, without a
+    /// position).
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -377,9 +381,9 @@ impl Committed {
     /// Returns true if it moved them. If it returns false, it has moved nothing, and the caller
     /// must use [`Committed::pack_raw`] or [`Committed::unpack_raw`] instead.
     ///
-    /// A kernel can exist without being published here, if another value with the same layout was
-    /// the reason to compile it. The next [`Committed::pack_raw`] or [`Committed::unpack_raw`] in
-    /// its direction then publishes it.
+    /// A kernel can exist without being published in this value, if it was compiled for another
+    /// value with the same layout. The next [`Committed::pack_raw`] or [`Committed::unpack_raw`] in
+    /// the direction of the kernel publishes it here.
     ///
     /// This method does not compile, allocate or panic.
     ///
@@ -452,8 +456,8 @@ impl Committed {
     }
 
     /// Returns true if a fast check shows that all instances lie inside a slice of `len` bytes with
-    /// displacement 0 at `origin`. False does not mean that they lie outside: [`Committed::span`]
-    /// decides.
+    /// displacement 0 at `origin`. If this method returns false, the instances may still lie
+    /// inside; [`Committed::span`] then decides.
     #[inline]
     fn plainly_inside(&self, len: usize, origin: usize, count: u64) -> bool {
         let t = &self.0.datatype;
@@ -617,8 +621,8 @@ impl Inner {
         if bytes == 0 {
             return;
         }
-        // This may compile the layout. What is decided then says which of the executors moves the
-        // bytes, and that choice is logged.
+        // This may compile the layout. The result determines which executor moves the bytes, and
+        // the choice of executor is logged.
         let served = self.served(direction, bytes);
         let by = |by| tracing::trace!(target: "ddtc", %direction, bytes, by, "call");
         let call = Call { direction, user, packed, count, range: 0..bytes };
@@ -651,8 +655,8 @@ impl Inner {
                     let streams = self.streams(direction, bytes);
                     self.engine.walk_whole(&self.layout, &memory.streaming(streams), count);
                 }
-                // The schedule refused the nest or a stage failed. The nest is interpreted, and the
-                // parts of it that have kernels are moved by those.
+                // The scheduler refused the nest or a stage failed. The nest is interpreted, except
+                // for those parts of the nest that have kernels of their own.
                 None => {
                     by("walk");
                     self.walk(direction, user, packed, count, 0..bytes);
@@ -707,14 +711,14 @@ impl Inner {
         unsafe { Buffers::new(user.wrapping_offset(self.origin), packed, direction, level) }
     }
 
-    /// Returns true if a call of `bytes` bytes is to store past the caches. This is so for packing
-    /// from the configured number of bytes on. For a call that is split over threads, `bytes` is
-    /// the length of the piece of one thread.
+    /// Returns true if a call of `bytes` bytes is to store past the caches. Only packing does so,
+    /// and only if it moves at least the configured number of bytes. For a call that is split over
+    /// threads, `bytes` is the length of the piece of one thread.
     ///
-    /// The interpreter of nests makes these stores: for so many bytes it is as fast as a kernel,
-    /// and no second kernel needs to be compiled. It stores blocks at listed offsets, and what it
-    /// moves in steps of less than 4 KiB, through the caches nevertheless. Calls in [`Mode::Off`]
-    /// never store past the caches.
+    /// The interpreter of nests makes these stores. For calls of this size it is as fast as a
+    /// kernel, and no second kernel needs to be compiled. Even so, the interpreter uses ordinary
+    /// stores for blocks at listed offsets and for data that it moves in steps of less than 4 KiB.
+    /// Calls in [`Mode::Off`] never store past the caches.
     fn streams(&self, direction: Direction, bytes: u64) -> bool {
         direction == Direction::Pack && bytes >= self.engine.config().stream_bytes
     }

@@ -4,8 +4,8 @@
 //! Apart from tests, the test support in `fuzzing` and the re-exports in `internal`, this is the
 //! only module that imports passes and executors. A commit flows through the methods `layout`,
 //! `placed`, `nest`, `serve`, `compile`, `kernel`, `plan`, `code` and `load` of [`Engine`], in this
-//! order, and each stage of a commit is one line in one of these methods. Two of the [`STAGES`] are
-//! no part of a commit: the method `decode` runs the stage of that name, and the method `join` runs
+//! order. Each stage of a commit is one line in one of these methods. Two of the [`STAGES`] are not
+//! part of a commit: the method `decode` runs the stage of that name, and the method `join` runs
 //! `refine`. A stage is timed and logged under its name. In check mode and in debug builds, the
 //! nests and plans that the stages make are verified.
 
@@ -56,7 +56,8 @@ use parts::Compiled;
 pub const STAGES: [&str; 8] =
     ["decode", "lower", "refine", "normalize", "schedule", "legalize", "emit", "load"];
 
-/// A datatype compiler with its own configuration, cache and executable memory. Clones share it.
+/// A datatype compiler with its own configuration, cache and executable memory. All clones of an
+/// engine share these.
 ///
 /// [`crate::commit`] uses the engine of the process. A library that needs other limits creates its
 /// own:
@@ -93,8 +94,8 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// Returns an engine with the configuration `config`. It uses hardly any memory before the
-    /// first commit.
+    /// Returns an engine with the configuration `config`. The engine uses hardly any memory before
+    /// the first commit.
     ///
     /// ```
     /// use ddtc::{Config, Engine};
@@ -102,8 +103,9 @@ impl Engine {
     /// let engine = Engine::new(Config::default().threads(2));
     /// ```
     pub fn new(mut config: Config) -> Engine {
-        // Code of another level would execute instructions that the processor does not have, which
-        // is undefined behaviour. Safe code can set the field, so the check belongs here.
+        // Code for a level that this machine does not support would execute instructions that the
+        // processor does not have, which is undefined behaviour. Safe code can set the field
+        // `level`, so the check belongs here.
         if !config.level.runs() {
             config.level = Level::detect();
         }
@@ -170,9 +172,10 @@ impl Engine {
         Trace::silent().stage("decode", || decode::decode(host, handle))
     }
 
-    /// Returns the layout of `t` from the cache, or makes it. In [`Mode::Commit`] it also compiles
-    /// packing, and unpacking if the configuration asks for both directions. The functions from
-    /// here down to [`Engine::load`] are the stages of a commit.
+    /// Returns the layout of `t` from the cache, or makes it. In [`Mode::Commit`], this method also
+    /// compiles the layout for packing; it compiles it for unpacking too if the configuration asks
+    /// for both directions. The stages of a commit are the methods from this one down to
+    /// [`Engine::load`].
     ///
     /// # Errors
     /// Returns class `NoMem` if there is no memory for the nest, and otherwise only errors that are
@@ -190,8 +193,8 @@ impl Engine {
         Ok(placed)
     }
 
-    /// Counts a commit, and a hit of the cache, for a datatype that the caller knows to have
-    /// `layout`.
+    /// Counts a commit and a cache hit for a datatype. The caller already knows that its layout is
+    /// `layout`, so nothing is looked up.
     pub(crate) fn found(&self, layout: &Arc<CompiledLayout>) {
         self.0.tally.commits();
         self.0.cache.found(layout);
@@ -227,9 +230,9 @@ impl Engine {
     }
 
     /// Returns how a call of `bytes` bytes in `direction` is served, and compiles `layout` first if
-    /// the mode asks for it. Returns none if nothing has been decided: in the modes that never
-    /// compile, and in [`Mode::Lazy`] before the layout is compiled. The caller then interprets the
-    /// nest.
+    /// the mode asks for it. Returns none if that has not been decided, and the caller then
+    /// interprets the nest. This is the case in the modes that never compile, and in [`Mode::Lazy`]
+    /// before the layout is compiled.
     pub(crate) fn serve_call<'l, L: Cached + Planned>(
         &self,
         layout: &'l Arc<CompiledLayout<L>>,
@@ -247,21 +250,24 @@ impl Engine {
     }
 
     /// Counts a call of `bytes` bytes for a layout that is not compiled yet. Returns true if this
-    /// call should compile the layout: either the layout itself reaches the lazy threshold with
-    /// this call, or the layouts that differ from it only in far distances have moved as many bytes
-    /// together with it.
+    /// call should compile the layout. That is so if the bytes of this layout reach the lazy
+    /// threshold with this call. It is also so if the bytes that all layouts of the same
+    /// `near_hash` have moved together reach the threshold; such layouts differ only in distances
+    /// of 64 KiB or more.
     fn has_moved<L: Cached>(&self, layout: &CompiledLayout<L>, direction: Direction, bytes: u64) -> bool {
         let threshold = self.0.config.lazy_threshold;
         // Callers pass `u64::MAX` to have the layout compiled at once. The shared counter must not
-        // wrap around, and the threshold is all that one call needs to add to it.
+        // wrap around, so a call adds at most the threshold to it, which suffices to reach the
+        // threshold.
         let near =
             |hash| bytes > 0 && self.0.cache.moved_near(hash, direction, bytes.min(threshold)) >= threshold;
         let bytes = if layout.near_hash().is_some_and(near) { bytes.max(threshold) } else { bytes };
         layout.reaches_threshold(direction, bytes, threshold)
     }
 
-    /// Returns how `direction` of `layout` is served, and compiles it if that has not been decided
-    /// yet. If several threads call this at the same time, one compiles and the others wait for it.
+    /// Returns how calls of `layout` in `direction` are served. If that has not been decided yet,
+    /// this method compiles the layout. If several threads call it at the same time, one of them
+    /// compiles and the others wait for the result.
     pub(crate) fn serve<'l, L: Cached + Planned>(
         &self,
         layout: &'l Arc<CompiledLayout<L>>,
@@ -283,7 +289,8 @@ impl Engine {
         let mut made = self.kernel(nest, kind, &mut Trace::silent());
         if made.as_ref().is_err_and(|e| e.class() == ErrorClass::NoMem) {
             // Drop the layouts that nothing uses, together with their code, and try once more. A
-            // layout for the iterations of another layout may outlive this (`Cache::clear`).
+            // layout whose instances are the iterations of another layout may survive this call;
+            // see `Cache::clear`.
             self.0.cache.clear();
             made = self.kernel(nest, kind, &mut Trace::silent());
         }
@@ -308,7 +315,7 @@ impl Engine {
     }
 
     /// Compiles a normal nest to a kernel. Also returns one line that describes the kernel.
-    /// `Ok(Err(_))` means that the schedule refused the nest by design.
+    /// `Ok(Err(_))` means that the scheduler refused the nest by design.
     ///
     /// # Errors
     /// Returns the error of the stage that failed.
@@ -330,7 +337,7 @@ impl Engine {
     }
 
     /// Schedules and legalizes a normal nest for `emission`. Also returns one line that describes
-    /// the plan. `Ok(Err(_))` means that the schedule refused the nest by design.
+    /// the plan. `Ok(Err(_))` means that the scheduler refused the nest by design.
     fn plan<L: Planned<S>, S: Side>(
         &self,
         nest: &LoopNest<Normal, L, S>,
@@ -356,8 +363,9 @@ impl Engine {
         trace.stage("emit", || emission.emit(plan, |shape| self.0.cache.code(shape)))
     }
 
-    /// Loads `code` and returns the kernel. The machine must be able to run the code. If the code
-    /// has a shape, later kernels of that shape can share it from now on.
+    /// Loads `code` and returns the kernel. The machine must be able to run the code. If `code`
+    /// comes with the shape of its plan, the code is offered to the cache, so that later kernels
+    /// for plans of that shape can share it.
     fn load(&self, mut code: CompiledCode, emission: &emit::Emission, trace: &mut Trace) -> Result<Kernel> {
         let (new, shape) = (matches!(code.text, Text::New { .. }), code.shape.take());
         let kernel = trace.stage("load", || load::load(code, &self.0.arena, emission.module_target()))?;
@@ -427,17 +435,18 @@ impl Engine {
         walk::range(layout.nest(), memory, count, range, &parts);
     }
 
-    /// Returns the loop over a single copy that the whole `range` lies in. Returns none if the
-    /// range lies in no such loop, or if the slots of the nodes, by which the loop is found, are
-    /// not made yet. Call this only for layouts that contain such a loop.
+    /// Returns the loop over a single copy that contains the whole `range`. Returns none if no such
+    /// loop contains the range. The search needs the slots that a layout has for its nodes; if
+    /// these slots do not exist yet, the method also returns none. Call this only for layouts that
+    /// contain such a loop.
     #[inline(always)]
     pub(crate) fn strip(layout: &CompiledLayout, range: Range<u64>) -> Option<walk::Strip<'_>> {
         let slots = layout.made_slots();
         walk::Strip::find(layout.nest(), range, |i| Some(slots.get(i)?.descent()))
     }
 
-    /// Moves the packed bytes `range` of `count` instances with the kernels that exist already. It
-    /// compiles nothing, and interprets what no kernel can move.
+    /// Moves the packed bytes `range` of `count` instances with the kernels that exist already.
+    /// This method compiles nothing. It interprets the parts of the nest that no kernel can move.
     pub(crate) fn range_made(
         &self,
         layout: &Arc<CompiledLayout>,
@@ -472,8 +481,8 @@ impl Engine {
     }
 
     /// Calls `f(displacement, position in the range, length)` for every basic piece of the packed
-    /// range, in packing order, according to the definition of the type map. This is the reference
-    /// that check mode compares with. All three numbers are in bytes.
+    /// range, in packing order, according to the definition of the type map. Check mode uses these
+    /// pieces as the reference. All three numbers are in bytes.
     pub(crate) fn define(
         &self,
         t: &Datatype,

@@ -1,11 +1,12 @@
-//! The central object: a normal nest under one leaf operation, with the kernels, parts and segments
-//! that are added to it over time.
+//! The compiled layout, the central object of the library: a normal nest under one leaf operation,
+//! with the kernels, parts and segments that are added to it over time.
 //!
-//! A layout is made once and shared by all datatypes with one meaning. It only stores and takes no
-//! decisions: the engine compiles what a call needs, and the cache finds layouts and evicts them.
-//! Everything that is added later is made once. Segments, and kernels in mode `Commit`, are made by
-//! the first caller that needs them. Parts, and kernels in mode `Lazy`, are mostly made by the call
-//! that brings the number of bytes moved to a threshold; a caller can also ask for them in advance.
+//! A layout is made once and shared by all datatypes with the same meaning. It only stores data and
+//! makes no decisions: the engine compiles the kernels that calls need, and the cache finds and
+//! evicts layouts. Everything that is added later is made only once. The first caller that needs
+//! segments makes them, and the same holds for kernels in mode `Commit`. Parts, and kernels in mode
+//! `Lazy`, are usually made by the call that makes the number of bytes moved reach a threshold. A
+//! caller can also request them in advance.
 
 mod joint;
 
@@ -31,8 +32,8 @@ pub enum Tier {
         /// Summary of the plan in one line.
         schedule: Arc<str>,
     },
-    /// Calls are served by interpreting the nest, because the schedule refused the nest (by design)
-    /// or a stage failed.
+    /// Calls are served by interpreting the nest, because the scheduler refused the nest (by
+    /// design) or a stage failed.
     Walk {
         /// The reason, for reports.
         reason: Arc<str>,
@@ -51,20 +52,21 @@ impl Tier {
     }
 }
 
-/// The means by which whole iterations or rows of a node are moved, when a range of the packed
-/// stream contains them.
+/// The means by which whole iterations or rows of a node are moved if a range of the packed stream
+/// contains them.
 #[derive(Debug)]
 pub enum Part {
     /// The layout itself, because an iteration of the node is an instance of the layout.
     Own,
     /// The layout of one iteration of the node. The instances of that layout are the iterations.
     Iterations(Arc<CompiledLayout>),
-    /// All rows of blocks as equal pieces. Their tables come from a plan that unpacks this node
-    /// alone; a table that a kernel of the layout has too is shared with that kernel.
+    /// All rows of a `Blocks` node, cut into equal pieces. The tables of the pieces come from a
+    /// plan that unpacks only this node. If a kernel of the layout has an equal table, that table
+    /// is shared.
     Pieces(Vec<EqualPieces>),
-    /// Rows of blocks, sorted by length within buckets, as in a plan that unpacks this node alone:
-    /// columns for user offsets, packed offsets and lengths. A column that a kernel of the layout
-    /// has too is shared with that kernel.
+    /// All rows of a `Blocks` node, sorted by length within buckets, as in a plan that unpacks only
+    /// this node. The columns have user offsets, packed offsets and lengths. If a kernel of the
+    /// layout has an equal column, that column is shared.
     Buckets([Column; 3]),
     /// Nothing: the interpreter of nests moves the bytes of the node.
     Walked,
@@ -78,22 +80,24 @@ impl Part {
             Part::Buckets(columns) => (&[], columns),
             Part::Own | Part::Iterations(_) | Part::Walked => (&[], &[]),
         };
-        // Neighbouring pieces may share one table, which counts once.
+        // Neighbouring entries may share one table, which must be counted only once.
         let tables = pieces.chunk_by(|a, b| a.user.as_ptr() == b.user.as_ptr()).map(|of_one| &of_one[0].user);
         tables.chain(columns)
     }
 }
 
-/// A place for the part of a layout that belongs to one node. The part is made when ranges have
-/// moved enough bytes of this node.
+/// Slot for the part of one node of a layout. The part is made when ranges have moved enough bytes
+/// of this node.
 #[derive(Debug)]
 pub struct PartSlot {
     descent: Descent,
     /// Kernels of the layout whose instances are the iterations of the node, one for each
-    /// direction. A kernel is set once it is known.
+    /// direction. A kernel is stored here when a range uses it for the first time, or when it is
+    /// made in advance.
     kernels: [Once<Arc<Kernel>>; 2],
-    /// Sum of the `bytes` of all calls of [`PartSlot::get`] until the part was made: packed bytes
-    /// of the node in ranges, or `u64::MAX` from a caller that makes the part in advance.
+    /// Sum of the arguments `bytes` of all calls of [`PartSlot::get`] until the part was made. Such
+    /// an argument is a number of packed bytes of the node inside a range, or `u64::MAX` from a
+    /// caller that makes the part in advance.
     moved: AtomicU64,
     part: Awaited<Part>,
 }
@@ -128,8 +132,8 @@ impl PartSlot {
     }
 
     /// Returns the part, if it has been made. Otherwise adds `bytes` to the number of bytes moved
-    /// so far. The call that brings this number to `threshold` makes the part by `make`; the other
-    /// calls get `None` and need not wait.
+    /// so far. The call that makes this number reach `threshold` also makes the part, by `make`.
+    /// All other calls return `None` without waiting.
     pub fn get(&self, bytes: u64, threshold: u64, make: impl FnOnce() -> Part) -> Option<&Part> {
         if let Some(part) = self.part.get() {
             return Some(part);
@@ -138,37 +142,38 @@ impl PartSlot {
     }
 }
 
-/// Adds `bytes` to `moved` and returns true if this brings the sum to `threshold`. With a threshold
-/// of 0, it returns true as long as nothing has been counted before. Callers pass `u64::MAX` to
-/// reach any threshold at once. The stored sum may then wrap around, so a later call can reach the
-/// threshold again; what it makes is made only once all the same.
+/// Adds `bytes` to `moved` and returns true if the sum reaches `threshold` with this call. With a
+/// threshold of 0, this function returns true if nothing has been counted before. Callers pass
+/// `u64::MAX` to reach any threshold at once. The stored sum may then wrap around, so a later call
+/// can reach the threshold again. This is harmless, because kernels and parts are made only once
+/// even if the threshold is reached twice.
 fn reaches_threshold(moved: &AtomicU64, bytes: u64, threshold: u64) -> bool {
     let before = moved.fetch_add(bytes, Relaxed);
     before < threshold.max(1) && before.saturating_add(bytes) >= threshold
 }
 
-/// Maximum number of nodes in a nest whose parts have slots. A slot takes almost three times as
+/// Maximum number of nodes of a nest that has slots for parts. A slot takes almost three times as
 /// much memory as a node.
 const MAX_PARTS: usize = 4096;
 
-/// A normal nest at origin 0 under one leaf operation, with its kernels. All equal layouts share
-/// it.
+/// A normal nest at origin 0 under one leaf operation, with its kernels. All datatypes with an
+/// equal nest under the same operation share one compiled layout.
 #[derive(Debug)]
 pub struct CompiledLayout<L = Byte> {
     nest: LoopNest<Normal, L>,
     operation: Operation,
     served: [Awaited<Tier>; 2],
-    /// Bytes counted so far to decide when to compile, per direction: those of calls in mode
-    /// `Lazy`, and those that ranges of other layouts move by means of this layout, in mode
-    /// `Commit` too.
+    /// Number of bytes counted so far for each direction, to decide when to compile. The bytes of
+    /// calls are counted in mode `Lazy`. The bytes that ranges of other layouts move by means of
+    /// this layout are counted in mode `Commit` as well.
     moved: [AtomicU64; 2],
     /// One slot for each node of the nest. The slots are made when a range of the packed stream is
-    /// first asked for, or when the parts are made in advance.
+    /// moved for the first time, or when the parts are made in advance.
     parts: Once<Box<[PartSlot]>>,
     /// Whether the nest has a loop whose body is a single copy.
     strips: bool,
-    /// Runs of the nest, from which segments are found. They are made when segments are first asked
-    /// for.
+    /// Runs of the nest, from which segments are found. They are made when segments are requested
+    /// for the first time.
     runs: Once<Box<Runs>>,
     /// Hash of the nest, kept because hashing 10^6 rows takes a millisecond.
     hash: u64,
@@ -200,8 +205,8 @@ impl<L: Leaf> CompiledLayout<L> {
         self.hash
     }
 
-    /// Returns [`LoopNest::near_hash`] of the nest, which layouts of the same objects at other
-    /// addresses share.
+    /// Returns [`LoopNest::near_hash`] of the nest. Layouts of the same objects at other addresses
+    /// have the same hash.
     pub(crate) fn near_hash(&self) -> Option<u64> {
         (self.near != 0).then_some(self.near)
     }
@@ -224,23 +229,23 @@ impl<L: Leaf> CompiledLayout<L> {
     }
 
     /// Returns how calls of `direction` are served. If this is not decided yet, `compile` decides
-    /// it. Concurrent callers wait for the one result. A child process does not wait for a compile
-    /// of its parent.
+    /// it. Concurrent callers wait for the result of a single call of `compile`. After a fork, the
+    /// child process does not wait for a compile that was running in its parent.
     pub fn serve(&self, direction: Direction, compile: impl FnOnce() -> Tier) -> &Tier {
         self.served[direction as usize].get_or_init(compile)
     }
 
-    /// Counts `bytes` bytes of a call and returns true if this call is the one that reaches
-    /// `threshold`, so that other calls need not wait. If a call passes `u64::MAX`, the count may
-    /// wrap around, and a later call can reach the threshold again.
+    /// Counts `bytes` bytes of a call. Returns true only for the call that reaches `threshold`,
+    /// which then compiles, so that other calls need not wait. If a call passes `u64::MAX`, the
+    /// count may wrap around, and a later call can reach the threshold again.
     pub(crate) fn reaches_threshold(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
         reaches_threshold(&self.moved[direction as usize], bytes, threshold)
     }
 
     /// Counts `bytes` bytes that a range of another layout moves by means of this layout. Returns
-    /// true if it is time to compile: if nothing has been counted before, or if this call is the
-    /// one that reaches `threshold`. Calls of the layout itself count in the same number, so either
-    /// kind of call may reach the threshold.
+    /// true if this call should compile the layout: either nothing has been counted before, or this
+    /// call reaches `threshold`. The calls of the layout itself are counted in the same sum, so
+    /// either kind of call may reach the threshold.
     pub(crate) fn begins_or_reaches_threshold(
         &self,
         direction: Direction,
@@ -257,8 +262,8 @@ impl<L: Leaf> CompiledLayout<L> {
     }
 
     /// Returns the number of bytes that the layout occupies: its nest, its code and tables, and the
-    /// slots and columns of its parts. The layouts of iterations are separate layouts, so they are
-    /// not included.
+    /// slots and columns of its parts. The layouts whose instances are iterations of this layout
+    /// are separate layouts, so they are not included.
     pub(crate) fn bytes(&self) -> usize {
         let kernels = self.kernels().map(|k| k.code().len() + k.context_bytes()).sum::<usize>();
         let slots = self.parts.get().map_or(&[][..], |slots| slots);
@@ -300,7 +305,7 @@ impl CompiledLayout {
     }
 }
 
-/// A layout, with the user offset in bytes at which a datatype has it.
+/// A layout together with the user offset in bytes at which it lies in one datatype.
 #[derive(Debug)]
 pub struct PlacedLayout<L = Byte> {
     /// The shared layout.

@@ -1,13 +1,14 @@
-//! Legalization: every move becomes loads and stores that the target has.
+//! Legalization: replaces every move by loads and stores that the target has.
 //!
-//! A move of `len` bytes becomes accesses of 64, 32, 16, 8, 4, 2, 1 bytes. Where possible, one
-//! access covers the whole tail and overlaps the access before it. The overlapped bytes belong to
-//! the same block and are written twice with the same value, so gaps and the neighbours of the
-//! block stay untouched. An access of 64 bytes, a whole cache line, is not used for a tail in this
-//! way: it would be misaligned and cross two lines.
+//! A move of `len` bytes becomes accesses of 64, 32, 16, 8, 4, 2 or 1 bytes. Where possible, one
+//! access covers the rest of the move and overlaps the access before it. The overlapped bytes
+//! belong to the same block and are written twice with the same value, so no byte outside the block
+//! is written. An access of 64 bytes (a whole cache line) never overlaps another in this way,
+//! because it would be misaligned and cross two lines.
 //!
 //! If the emitter has permutations, 64 packed bytes whose words lie near each other in user memory
-//! become one permutation, if it replaces enough stores. This is the only choice by cost.
+//! may become one permutation. They do so if the permutation replaces enough stores. This is the
+//! only decision of legalization that depends on costs.
 
 use smallvec::SmallVec;
 
@@ -24,9 +25,9 @@ pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result
     let accesses = accesses.into();
     let mut ops: Vec<Op> = Vec::with_capacity(plan.ops().len() + 8);
     // Maps the index of each old operation to the index of the first new operation that it becomes.
-    // Moves that are legalized together all have the index of the first operation that they become.
-    // No body begins or ends inside such a run. The order is kept, so the operations of a body
-    // remain consecutive.
+    // Moves that are legalized together form a run. All moves of a run are mapped to the first new
+    // operation of that run, which is harmless because no body begins or ends inside a run. The
+    // order of the operations is kept, so the operations of a body remain consecutive.
     let mut starts: Vec<u32> = Vec::with_capacity(plan.ops().len() + 1);
     let moved = |body: Body, starts: &[u32], end: u32| {
         let range = body.range();
@@ -82,8 +83,8 @@ pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result
 struct BodyFacts {
     /// Whether a body begins with the operation or ends just before it.
     is_boundary: Vec<bool>,
-    /// Whether the operation lies directly in the body of a loop with a constant trip of at least
-    /// 2, which repeats it whatever the instance count is.
+    /// Whether the operation lies directly in the body of a loop that has a constant trip of 2 or
+    /// more. Such a loop repeats the operation for any instance count.
     repeated: Vec<bool>,
 }
 
@@ -136,14 +137,15 @@ struct RunContext {
     accesses: Accesses,
     direction: Direction,
     /// Whether the moves lie directly in the body of a loop with a constant trip of at least 2, so
-    /// that indices and masks that are made for a permutation are used several times.
+    /// that the indices and masks of a permutation are computed once and used several times.
     repeated: bool,
 }
 
 /// Appends the legal operations for consecutive moves to `ops`, in the order of the moves.
 fn legalize_run(moves: &[Move], context: RunContext, ops: &mut Vec<Op>) {
     let mut rest = moves;
-    // Number of bytes of the first remaining move that a permutation before it already moves.
+    // Number of bytes at the start of the first remaining move that an earlier permutation has
+    // already moved.
     let mut consumed = 0;
     let mut last = None;
     while let [first, others @ ..] = rest {
@@ -166,8 +168,8 @@ fn legalize_run(moves: &[Move], context: RunContext, ops: &mut Vec<Op>) {
     }
 }
 
-/// A permutation that replaces moves: `moves` is the number of moves that it replaces completely,
-/// and `bytes` the number of bytes that it does of the move after them.
+/// A permutation that replaces moves. `moves` is the number of moves that it replaces completely,
+/// and `bytes` is the number of bytes of the next move that it also moves.
 struct Permuted {
     at: Offsets,
     words: Words,
@@ -175,9 +177,9 @@ struct Permuted {
     bytes: u32,
 }
 
-/// Returns the first 64 packed bytes of `first` and `others` as one permutation, of words that are
-/// as long as possible, if it replaces enough stores. `last` has the words of the last permutation
-/// that was made for these moves, if any.
+/// Returns one permutation that moves the first 64 packed bytes of `first` and `others`, if that
+/// replaces enough stores. The permutation has words of 8 bytes if possible, else of 4 bytes.
+/// `last` has the words of the permutation that was made last for the same run of moves, if any.
 fn permutation(first: Move, others: &[Move], context: RunContext, last: Option<Words>) -> Option<Permuted> {
     if !context.accesses.permutes || !within_span(first, others) {
         return None;
@@ -187,8 +189,8 @@ fn permutation(first: Move, others: &[Move], context: RunContext, last: Option<W
         let mut left = Words::BYTES;
         let mut stores = Stores { direction: context.direction, number: 0, single: false };
         let mut done = (0, 0);
-        // Collect the user offsets of the words of 64 packed bytes, and count the stores that these
-        // bytes take as plain moves.
+        // Collect the user offsets of all words in the 64 packed bytes, and count the stores that
+        // plain moves of these bytes would need.
         for (i, part) in [first].iter().chain(others).enumerate() {
             let taken = part.len.min(left);
             if !taken.is_multiple_of(unit) {
@@ -204,8 +206,8 @@ fn permutation(first: Move, others: &[Move], context: RunContext, last: Option<W
             }
         }
         let (lowest, words) = Words::new(unit, &offsets)?;
-        // Unpacking words of 4 bytes needs indices and masks. If they are used for this permutation
-        // alone, it must replace more stores to pay.
+        // Unpacking words of 4 bytes needs indices and masks. If only this permutation uses them,
+        // it must replace more stores to be worth its cost.
         let min_stores = match context.direction {
             Direction::Pack => cost::PERMUTED_PACK,
             Direction::Unpack if unit == 8 || context.repeated || last == Some(words) => {
@@ -219,8 +221,8 @@ fn permutation(first: Move, others: &[Move], context: RunContext, last: Option<W
     gathered(8).or_else(|| gathered(4))
 }
 
-/// Returns true if the moves have 64 adjacent packed bytes, and all of these lie within the span of
-/// a permutation in user memory. This check does not depend on the length of the words.
+/// Returns true if the moves have 64 adjacent packed bytes, and the user bytes of these lie within
+/// the span that a permutation can cover. This check does not depend on the length of the words.
 fn within_span(first: Move, others: &[Move]) -> bool {
     let (mut left, mut low, mut high) = (Words::BYTES, 0, 0);
     for part in [first].iter().chain(others) {
@@ -239,12 +241,12 @@ fn within_span(first: Move, others: &[Move]) -> bool {
     false
 }
 
-/// Counter for the stores that moves take.
+/// Counter of the stores that moves would need without a permutation.
 struct Stores {
     direction: Direction,
     number: u32,
-    /// Whether the last store has a single word of 8 bytes, so that the next such word can be
-    /// combined with it.
+    /// Whether the last store has a single word of 8 bytes, so that the next word of 8 bytes can be
+    /// combined with it into one store.
     single: bool,
 }
 
@@ -267,8 +269,8 @@ fn accesses(len: u32, widest: u32, mut f: impl FnMut(u32, u32)) {
     while offset < len {
         let rest = len - offset;
         let width = (1 << rest.ilog2()).min(widest);
-        // Use the smallest access that covers the rest, if it reaches back only over bytes of this
-        // block.
+        // Use the smallest access that covers the rest, if the bytes before the rest that it also
+        // covers all belong to this block.
         let cover = rest.next_power_of_two();
         if cover <= widest.min(32) && cover != rest && offset + rest >= cover {
             f(len - cover, cover);

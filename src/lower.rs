@@ -1,12 +1,12 @@
 //! Lowering: turns the constructor tree of a datatype into loops and tables over copies.
 //!
 //! Every datatype node is lowered once, to a body that describes one instance at origin zero. All
-//! users of a shared child, or of equal children, share that body, so the nest is at most as large
-//! as the DAG of the datatype. Lowering simplifies little. An indexed type becomes a single node,
-//! whose columns list all blocks, if its blocks have one length or its child is known to be a
-//! gapless run: a separate node for each of 10^6 blocks would cost more than all later stages
-//! together. Other indexed types lose their empty blocks, and a datatype without bytes gets an
-//! empty root.
+//! datatypes that use a shared child, or equal children, share the body of that child, so the nest
+//! is at most as large as the DAG of the datatype. Lowering makes only a few simplifications. An
+//! indexed type becomes a single node, whose columns list all blocks, if its blocks have one length
+//! or its child is known to be a gapless run. A separate node for each of 10^6 blocks would cost
+//! more than all later stages together. In other indexed types, the empty blocks are removed. A
+//! datatype without bytes gets an empty root.
 //!
 //! Source: the definitions of the constructors, MPI 5.0, section 5.1.2.
 
@@ -26,16 +26,18 @@ pub trait Leaves: Copy {
     /// Type of the leaves: [`Byte`], or [`Value`] for operations on values.
     type Leaf: Leaf;
 
-    /// Maximum number of packed bytes that a basic type has for each byte of its own size.
+    /// Upper bound, for all basic types, of the number of packed bytes divided by the number of
+    /// bytes in memory.
     const GROWTH: i64 = 1;
 
-    /// Returns the leaves of a basic type, at most two. Each leaf consists of the byte offsets of
-    /// its first unit in user memory and in the packed stream, the number of units, and the unit.
+    /// Returns the leaves of a basic type, at most two. Each leaf is described by the byte offsets
+    /// of its first unit in user memory and in the packed stream, by its number of units, and by
+    /// the unit.
     fn basic_leaves(self, named: Named) -> BasicLeaves<Self::Leaf>;
 
     /// Returns the leaf for an unnamed pair type (a value and an index, for MINLOC and MAXLOC), or
     /// `None` if the operation treats the pair as two leaves. The arguments are the type of the
-    /// value, and the type of the index with its byte offset from the start of the value.
+    /// value, the type of the index, and the byte offset of the index from the start of the value.
     fn pair(self, _value: Named, _index: (Named, i64)) -> Option<Self::Leaf> {
         None
     }
@@ -164,9 +166,9 @@ impl Leaves for External32 {
     }
 }
 
-/// One lowered datatype: its body, and `size`, the number of packed bytes of one instance. If one
-/// instance is known to be a gapless run from displacement 0, `run` has the unit of that run and
-/// the number of units.
+/// One lowered datatype. `body` moves one instance, and `size` is the number of packed bytes of one
+/// instance. If one instance is known to be a gapless run from displacement 0, `run` is the unit of
+/// that run and the number of units.
 #[derive(Clone, Copy)]
 struct LoweredType<L> {
     body: Body,
@@ -179,9 +181,9 @@ struct LoweredType<L> {
 ///
 /// # Errors
 /// Fails if [`Leaves::GROWTH`] times the size of `t` does not fit in 63 bits, if [`Leaves::check`]
-/// fails, or if there is no memory. The factor of [`Values`] is that of external32, even for
-/// operations whose packed side is as large as the type. Any other error is a fault of ddtc,
-/// because every datatype that could be built has a nest.
+/// fails, or if there is no memory. For [`Values`], `GROWTH` is that of external32 for every
+/// operation, even if the packed form of the values is not larger than the type. Any other error is
+/// a fault of ddtc, because every datatype that could be built has a nest.
 pub fn lower<V: Leaves>(t: &Datatype, leaves: V) -> Result<LoopNest<Lowered, V::Leaf>> {
     if t.size() > i64::MAX / V::GROWTH {
         let rule = "the size in external32 must fit in 64 bits";
@@ -234,7 +236,8 @@ struct Lowering<'t, V: Leaves> {
     nodes: Vec<Node<V::Leaf>>,
     done: HashMap<usize, LoweredType<V::Leaf>, BuildKeyHasher>,
     /// Lowered datatypes by structural hash. MPI libraries return equal members of a struct as
-    /// separate datatypes; this map finds the equal one that has been lowered already.
+    /// separate datatypes. This map finds a datatype that is equal to such a member and has been
+    /// lowered already.
     by_hash: HashMap<u128, &'t Datatype, BuildKeyHasher>,
     leaves: V,
 }
@@ -268,9 +271,9 @@ impl<V: Leaves> Lowering<'_, V> {
     }
 
     fn lower_node(&mut self, t: &Datatype) -> Result<LoweredType<V::Leaf>> {
-        // A pair that the operation treats as one value is one leaf. All other types that have an
-        // expansion (an equivalent tree of simpler constructors, as a subarray has) share the body
-        // of that expansion.
+        // A pair that the operation treats as one value becomes one leaf. Any other type with an
+        // expansion shares the body of its expansion: an equivalent tree of simpler constructors. A
+        // subarray has one, for example.
         if let Some((value, index)) = t.value_index_parts()
             && let Some(unit) = self.leaves.pair(value, index)
         {
@@ -280,9 +283,10 @@ impl<V: Leaves> Lowering<'_, V> {
             return self.lowered(e);
         }
         // For all other types, the body follows from the definition of the constructor. One
-        // instance is known to be a gapless run only for named types, for contiguous copies of such
-        // a run, and for types that share the body of such a type. A vector, indexed type or struct
-        // has `run` set to `None`, even if it has no gap.
+        // instance is known to be a gapless run in three cases only: for named types, for
+        // contiguous copies of a type that is a gapless run, and for types that share the body of
+        // such a type. A vector, indexed type or struct has `run` set to `None`, even if it has no
+        // gap.
         match t.combiner() {
             Combiner::Dup { oldtype }
             | Combiner::Resized { oldtype, .. }
@@ -337,8 +341,8 @@ impl<V: Leaves> Lowering<'_, V> {
         }
     }
 
-    /// Returns the unit of one instance of `t` and the number of units, if several instances in a
-    /// row are known to be one gapless run.
+    /// If several instances of `t` in a row are known to form one gapless run, returns the unit of
+    /// that run and the number of units in one instance.
     fn run_of(&self, t: &Datatype) -> Result<Option<(V::Leaf, i64)>> {
         Ok(self.lowered(t)?.run.filter(|&(unit, n)| unit.user().checked_mul(n) == Some(t.extent())))
     }
@@ -375,7 +379,8 @@ impl<V: Leaves> Lowering<'_, V> {
         let block = self.block(t, Offsets::ZERO, blocklength)?;
         let body = self.seal(vec![block])?;
         let packed = blocklength.wrapping_mul(self.lowered(t)?.size);
-        // SIMD code shifts 64-bit words by one instruction, but needs about ten to multiply them.
+        // With SIMD, shifting 64-bit words takes one instruction, but multiplying them takes about
+        // ten.
         let displacements = if (scale as u64).is_power_of_two() {
             Column::build(displacements.iter().map(|d| d << scale.trailing_zeros()))
         } else {
@@ -385,8 +390,8 @@ impl<V: Leaves> Lowering<'_, V> {
         self.finish(vec![table], None)
     }
 
-    /// Lowers blocks that each have a length of their own: block `i` has `lengths[i]` instances of
-    /// `t`, and is at `displacements[i] * scale` bytes.
+    /// Lowers blocks of different lengths: block `i` has `lengths[i]` instances of `t`, and is at
+    /// `displacements[i] * scale` bytes.
     fn indexed(
         &mut self,
         t: &Datatype,
@@ -416,9 +421,9 @@ impl<V: Leaves> Lowering<'_, V> {
         };
         let size = self.lowered(t)?.size;
         let list = if let Some((unit, run)) = self.run_of(t)? {
-            // `Column::build` computes these prefix sums while it writes the column. Storing them
-            // first would cost more, because most of the time goes into touching memory for the
-            // first time.
+            // `starts` yields the prefix sums of the lengths, and `Column::build` computes them
+            // while it writes the column. Storing the sums first would cost more, because most of
+            // the time goes into touching memory for the first time.
             let mut next = 0_i64;
             let starts = lengths.iter().map(move |n| {
                 let start = next;
@@ -451,7 +456,8 @@ impl<V: Leaves> Lowering<'_, V> {
 mod tests {
     use super::*;
 
-    /// Members that are equal but separate objects, as MPI libraries return them, are lowered once.
+    /// Equal members are lowered once, even if they are separate objects, as MPI libraries return
+    /// them.
     #[test]
     fn equal_members_are_lowered_once() {
         let member = || {

@@ -1,14 +1,17 @@
-//! Refinement: joins two nests over one packed stream into one nest from memory to memory.
+//! Refinement: joins two nests over the same packed stream into one nest that moves data from
+//! memory to memory.
 //!
-//! The stream is cut where either nest cuts it, and structure is kept. Loops whose iterations are
-//! equal pieces of the stream, or become equal if several are taken together, remain loops, and
-//! rows of a table remain rows. What has no common structure is unfolded row by row. One instance
-//! of the new nest is the **joint period**: the least common multiple of the bytes that one
-//! iteration of either root moves. So the instance count is known only at run time, as for any
-//! nest.
+//! The stream is cut at every place where one of the two nests cuts it, and structure that both
+//! nests have in common is kept. If the iterations of a loop in each nest are equally long pieces
+//! of the stream, or become equally long when several are taken together, the loops remain a loop.
+//! Rows of a table remain rows in the same way. Parts without a common structure are unfolded row
+//! by row. One instance of the new nest is the **joint period**: the least common multiple of the
+//! numbers of bytes that one iteration of each root moves. The number of joint periods, and so the
+//! instance count, is known only at run time, as for any nest.
 //!
-//! Every copy that is made and every node that is unfolded is paid for from a budget. A joint nest
-//! that would explode is refused, and the bytes go through a buffer.
+//! Every copy that is made and every node that is unfolded uses up a part of a budget. If the
+//! budget does not suffice, the joint nest would be too large: it is refused, and the bytes go
+//! through a buffer.
 //!
 //! Source: docs/IR.md, "Other kinds"; common refinement of two partitions of an interval.
 
@@ -24,29 +27,30 @@ use crate::interval::gcd;
 use crate::nest::{Body, Leaf, LoopNest, Lowered, MemorySide, Node, Normal, Offsets, Quantity};
 use item::{Item, Key};
 
-/// Maximum number of nested loops that are joined. The schedule allows fewer in a kernel.
+/// Maximum depth of nested loops that are joined. The scheduler allows a smaller depth in a kernel.
 const MAX_DEPTH: usize = 64;
 
-/// Number of steps that joining any two nests may take. A step joins the next pieces of both sides,
-/// or makes a row of the result. For each row and node of the two nests, [`STEPS_PER_ROW`] further
-/// steps are allowed.
+/// Number of steps that are allowed for joining any two nests. A step joins the next pieces of both
+/// sides, or makes a row of the result. For each row and node of the two nests, [`STEPS_PER_ROW`]
+/// further steps are allowed.
 const BASE_STEPS: u64 = 1 << 14;
 
 /// Number of further steps that are allowed for each row and each node of the two nests. Cutting
-/// both sides makes as many rows as they have together, and each node that is unfolded takes one
-/// more step.
+/// both sides makes as many rows as both sides have together, and each node that is unfolded takes
+/// one more step.
 const STEPS_PER_ROW: u64 = 4;
 
 /// Two nests that have been joined into one.
 #[derive(Clone, Debug)]
 pub struct Refined<L> {
-    /// The nest that moves data from the memory of the first nest, which is its user side, to the
-    /// memory of the second, which is its packed side. One instance moves one joint period.
+    /// The nest that moves data between the memories of the two nests. Its user side is the memory
+    /// of the first nest, and its packed side is the memory of the second. One instance moves one
+    /// joint period.
     pub nest: LoopNest<Lowered, L, MemorySide>,
     /// Number of packed bytes in a joint period; 0 if nothing is moved.
     pub period: u64,
-    /// Whether every period moves the same bytes between the same places. Doing one period then
-    /// suffices, unless values are combined.
+    /// Whether every period moves the same bytes between the same places. If so, it suffices to
+    /// execute one period, unless values are combined.
     pub still: bool,
 }
 
@@ -58,7 +62,8 @@ pub struct Refusal {
     pub reason: &'static str,
 }
 
-/// Joins two nests, of which `packed` becomes the packed side. `Ok(Err(_))` is a refusal by design.
+/// Joins two nests: the memory of `user` becomes the user side, and that of `packed` the packed
+/// side. `Ok(Err(_))` is a refusal by design.
 ///
 /// # Errors
 /// Class `NoMem` if there is no memory for rows. Any other error is a fault of ddtc.
@@ -97,7 +102,8 @@ struct Join<'n, L> {
     steps_left: u64,
 }
 
-/// What is still to be joined of one side, as a stack of items with the next item on top.
+/// The rest of one side that has not been joined yet, as a stack of items with the next item on
+/// top.
 type Stack<'n, L> = Vec<Item<'n, L>>;
 
 impl<'n, L: Leaf> Join<'n, L> {
@@ -121,8 +127,9 @@ impl<'n, L: Leaf> Join<'n, L> {
         } else {
             let body = self.chunk(&roots, common, 0)?;
             let still = (user_step, packed_step) == (0, 0);
-            // A loop must have a step on some side. If this loop stays in place, it gets a packed
-            // step, which has no effect because only a single iteration is ever done.
+            // A loop must have a step other than 0 on at least one side. If both steps of this loop
+            // would be 0, it gets a packed step. That step has no effect, because only a single
+            // iteration is ever executed.
             let step = Offsets::new(user_step, if still { common as i64 } else { packed_step });
             Node::Loop { at: Offsets::ZERO, trip: Quantity::counted(1), step, body }
         };
@@ -150,8 +157,8 @@ impl<'n, L: Leaf> Join<'n, L> {
         sizes[root.range()].iter().sum()
     }
 
-    /// Returns the smallest number of bytes that is a multiple of the granules of both items, which
-    /// are the lengths at whose multiples an item can be cut.
+    /// Returns the least common multiple of the granules of both items. The granule of an item is a
+    /// number of bytes; the item can be cut after every multiple of it.
     fn common(&self, user: &Item<'n, L>, packed: &Item<'n, L>) -> std::result::Result<u64, Stop> {
         let (a, b) = (user.granule(), packed.granule());
         (a / gcd(a, b))
@@ -223,8 +230,8 @@ impl<'n, L: Leaf> Join<'n, L> {
             };
             self.spend(1)?;
             // Two runs become a copy that is as long as the shorter run. Blocks have no regular
-            // structure, so only their first row is taken. All other pairs are cut into common
-            // periods.
+            // structure, so only the first row of a list of blocks is processed now. All other
+            // pairs are cut into common periods.
             match (x, y) {
                 (Item::Run { at, n, unit }, Item::Run { at: to, n: m, unit: other }) => {
                     require_same_class(unit, other)?;
@@ -249,12 +256,13 @@ impl<'n, L: Leaf> Join<'n, L> {
                     let common = self.common(&x, &y)?;
                     let k = x.bytes().min(y.bytes()) / common;
                     if k == 0 {
-                        // Not even one period fits, so unfold the side with the longer pieces.
+                        // Not even one common period fits, so unfold the item with the longer
+                        // pieces.
                         self.unfold_longer([x, y], [&mut user, &mut packed]);
                         continue;
                     }
-                    // Take `k` whole periods off both sides. What remains of an item stays on its
-                    // stack.
+                    // Take `k` whole periods off both sides. The rest of an item stays on the stack
+                    // of its side.
                     let cut = |item: Item<'n, L>, stack: &mut Stack<'n, L>| {
                         let (head, rest) = item.clone().cut(k * (common / item.granule()));
                         stack.extend((rest.bytes() > 0).then_some(rest));
@@ -262,8 +270,9 @@ impl<'n, L: Leaf> Join<'n, L> {
                     };
                     let heads = [cut(x, &mut user), cut(y, &mut packed)];
                     if k == 1 && !heads.iter().any(|head| head.granule() == common && !is_run(head)) {
-                        // This is one period with several iterations on both sides, which have no
-                        // smaller common period.
+                        // This is one period that has several iterations on both sides. The
+                        // iterations have no smaller common period, so unfold the item with the
+                        // longer pieces.
                         self.unfold_longer(heads, [&mut user, &mut packed]);
                     } else if k == 1 {
                         let [x, y] = heads;
@@ -277,8 +286,8 @@ impl<'n, L: Leaf> Join<'n, L> {
         }
     }
 
-    /// Puts both items on their stacks. The item that has the longer pieces is put there with its
-    /// first iteration or row unfolded.
+    /// Puts each item on the stack of its side. The first iteration or row of the item with the
+    /// longer pieces is unfolded.
     fn unfold_longer(&self, [x, y]: [Item<'n, L>; 2], [user, packed]: [&mut Stack<'n, L>; 2]) {
         if x.granule() >= y.granule() {
             x.unfold_first(self.nests[0], user);
@@ -289,7 +298,7 @@ impl<'n, L: Leaf> Join<'n, L> {
         }
     }
 
-    /// Joins the two items in `heads`, one of each side, which both consist of `k` periods of
+    /// Joins the two items in `heads`, one from each side. Both items consist of `k` periods of
     /// `common` bytes of the stream.
     fn periods(
         &mut self,
@@ -298,8 +307,9 @@ impl<'n, L: Leaf> Join<'n, L> {
         depth: usize,
         out: &mut List<L>,
     ) -> std::result::Result<(), Stop> {
-        // If a period consists of several rows of a table, the periods differ from each other. Join
-        // each period of one side with the same period of the other side.
+        // If a period consists of several rows of a table, the periods of that table differ from
+        // each other. So join each period of one side separately with the corresponding period of
+        // the other side.
         if heads.iter().any(|head| head.step().is_none() && head.granule() != common) {
             let [mut user, mut packed] = heads;
             for _ in 0..k {
@@ -339,8 +349,9 @@ impl<'n, L: Leaf> Join<'n, L> {
         }
     }
 
-    /// Appends the periods one by one, each at its row. This is for a table on the packed side,
-    /// because a table of a nest has displacements only on the user side.
+    /// Appends the periods one by one, each at the offsets of its own row. This is needed if there
+    /// is a table on the packed side, because a table of a nest has displacements only on the user
+    /// side.
     fn scattered(
         &mut self,
         heads: &[Item<'n, L>; 2],
@@ -370,8 +381,8 @@ impl<'n, L: Leaf> Join<'n, L> {
     }
 }
 
-/// Puts one period of `head` on the stack. If the period is one iteration, the items inside the
-/// iteration are put there instead.
+/// Puts one period of `head` on `stack`. If the period is a single iteration, puts the items inside
+/// the iteration on `stack` instead.
 fn unfold_single<'n, L: Leaf>(
     head: Item<'n, L>,
     nest: &'n LoopNest<Normal, L>,
@@ -394,8 +405,8 @@ fn root<L: Leaf>(nest: &LoopNest<Normal, L>) -> Option<Item<'_, L>> {
         .filter(|item| item.granule() > 0)
 }
 
-/// Checks that two values have the same class. One mismatch anywhere refuses the whole joint nest,
-/// even if the values before it match.
+/// Checks that two values have the same class. Even one mismatch makes the whole joint nest
+/// impossible, although the values before it match.
 fn require_same_class<L: Leaf>(unit: L, other: L) -> std::result::Result<(), Stop> {
     if unit == other { Ok(()) } else { Err(Stop::Refused("values of different classes")) }
 }
@@ -407,7 +418,7 @@ fn stride<L: Leaf>(head: &Item<'_, L>, common: u64) -> Option<i64> {
     head.step().map(|step| step.wrapping_mul(granules))
 }
 
-/// Returns some rows of a column.
+/// Returns the rows of a column with the indices `rows`.
 fn column_part(column: &Column, rows: std::ops::Range<usize>) -> Result<Column> {
     if rows == (0..column.len()) {
         return Ok(column.clone());
@@ -415,7 +426,7 @@ fn column_part(column: &Column, rows: std::ops::Range<usize>) -> Result<Column> 
     Column::build(rows.map(|i| column.get(i)))
 }
 
-/// A body under construction, in which runs that follow each other become columns.
+/// A body under construction. Consecutive runs are collected and become the columns of one node.
 struct List<L> {
     nodes: Vec<Node<L>>,
     /// Runs of `unit` that are not yet part of a node. Each has a user offset, a packed offset, and

@@ -1,17 +1,18 @@
 //! Segments: the contiguous pieces of user memory that some instances of a layout consist of, in
 //! type-map order.
 //!
-//! This is what a runtime passes to `writev` or to a network card. Neighbours in the stream that
-//! touch in user memory are one segment, across blocks, iterations and instances. Neighbours in
-//! descending order of addresses never touch, because two pieces touch only if the first ends where
-//! the second begins. A byte that several entries share is listed once for each of these entries.
-//! Every segment has at least one byte.
+//! A runtime passes a list of segments to `writev` or to a network card. Two neighbouring pieces of
+//! the stream touch if the first ends in user memory where the second begins. Pieces that touch are
+//! one segment, even if they belong to different blocks, iterations or instances. Neighbours in
+//! descending order of addresses never touch. A byte that several entries share is listed once for
+//! each of these entries. Every segment has at least one byte.
 //!
-//! Segments cut the packed stream as they cut user memory, so each has a first packed byte.
-//! Everything that depends on neither the instance count nor the address is in [`Runs`], which is
-//! made once for a layout in O(nodes + rows). After that, any question about segments is answered
-//! in O(depth * log n), where n is the maximum number of nodes in a body or rows in a node. Listing
-//! segments also takes time for each of them. No state is kept between questions.
+//! The segments divide the packed stream in the same way as user memory, so each segment has a
+//! first packed byte. All facts that depend on neither the instance count nor the address are in
+//! [`Runs`], which is made once for a layout in O(nodes + rows). After that, any question about
+//! segments is answered in O(depth * log n), where n is the maximum number of nodes in a body or
+//! rows in a node. Listing segments also takes some time for each listed segment. No state is kept
+//! between calls.
 
 mod list;
 mod runs;
@@ -38,8 +39,8 @@ use runs::iterations;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Segment {
-    /// Position of the first byte, relative to displacement 0 of the first instance. After
-    /// [`Segments::based`] was called with an address, it is an address.
+    /// Position of the first byte, relative to displacement 0 of the first instance. In a list that
+    /// [`Segments::based`] returned for an address, the position is an address.
     pub at: i64,
     /// Number of bytes, which is at least 1.
     pub len: u64,
@@ -115,8 +116,8 @@ impl<'l> Segments<'l> {
         Ok(Segments { nest, runs, count, base: origin, len, bytes })
     }
 
-    /// Returns the segments with `address` added to each [`Segment::at`]. If it is the address of
-    /// displacement 0 of the first instance, positions become addresses.
+    /// Returns the segments with `address` added to each [`Segment::at`]. If `address` is the
+    /// address of displacement 0 of the first instance, positions become addresses.
     ///
     /// ```
     /// use ddtc::{Datatype, Segment};
@@ -180,8 +181,8 @@ impl<'l> Segments<'l> {
         self.bytes
     }
 
-    /// Writes the segments from `index` on to the start of `out`, until it is full or there are no
-    /// more. Returns their number.
+    /// Writes the segments from number `index` on to `out`, until `out` is full or there are no
+    /// more segments. Returns the number of segments written.
     ///
     /// ```
     /// use ddtc::{Datatype, Segment};
@@ -195,9 +196,9 @@ impl<'l> Segments<'l> {
     /// ```
     ///
     /// # Errors
-    /// Class `Arg` for an index past [`Segments::len`]; nothing is written then. Class `NoMem` if
-    /// there is no memory for the levels of a very deep datatype; some segments may have been
-    /// written then.
+    /// Class `Arg` for an index past [`Segments::len`]; in this case nothing is written. Class
+    /// `NoMem` if there is no memory for the levels of a very deep datatype; in this case some
+    /// segments may have been written.
     pub fn fill(&self, index: u64, out: &mut [Segment]) -> Result<usize> {
         self.list(index, Filled::over(out)).map(|segments| segments.len())
     }
@@ -279,7 +280,7 @@ impl<'l> Segments<'l> {
         if limit >= self.bytes {
             return Ok((self.len - index, self.bytes - start));
         }
-        // The segment that contains the first byte beyond the limit is not whole.
+        // The segment that contains the first byte beyond the limit does not fit as a whole.
         let end = self.index(limit);
         Ok((end - index, self.start(end)? - start))
     }
@@ -322,7 +323,7 @@ impl<'l> Segments<'l> {
         let (mut body, mut packed, mut run) = (self.nest.root(), 0, index);
         // Descend to the node and the iteration in which segment `index` begins. At each level,
         // `run` is the number of that segment, counted from the start of the node or iteration. If
-        // it is 0, the segment begins where the node or iteration begins.
+        // `run` is 0, the segment begins where the node or iteration begins.
         while run > 0 {
             let i = self.runs.first_node(self.nest, body, run);
             let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
@@ -384,8 +385,9 @@ impl<'l> Segments<'l> {
         }
     }
 
-    /// Returns an iterator over the segments from `index` on. Using it is cheaper than searching
-    /// for each segment. The iterator is empty if `index` is past [`Segments::len`].
+    /// Returns an iterator over the segments from `index` on. The iterator is cheaper than a
+    /// separate search for each segment. The iterator is empty if `index` is past
+    /// [`Segments::len`].
     pub(crate) fn cursor(&self, index: u64) -> Cursor<'l> {
         let left = self.len.saturating_sub(index);
         Cursor {
@@ -408,14 +410,14 @@ pub struct Cursor<'l> {
     /// Index of the first segment after those in `listed`.
     next: u64,
     listed: [Segment; LISTED],
-    /// Range of the entries of `listed` that are still to be returned: `given` up to `end`.
+    /// The entries `given..end` of `listed` have not been returned yet.
     given: usize,
     end: usize,
 }
 
 impl Iterator for Cursor<'_> {
-    /// The only error is a lack of memory for a very deep datatype. The cursor then stays where it
-    /// is.
+    /// The only error is a lack of memory for a very deep datatype. After this error the cursor is
+    /// at the same position as before.
     type Item = Result<Segment>;
 
     #[inline]

@@ -31,9 +31,9 @@ pub struct State {
     byte_pairs: Pairs<Byte>,
     value_pairs: Pairs<Value>,
     pub(super) totals: Totals,
-    /// Total size in bytes up to which [`State::evict`] does not search, or 0. It is set if a
-    /// search could not get below the capacity: to the size that was left, plus an eighth of the
-    /// capacity.
+    /// Total size in bytes up to which [`State::evict`] does not search for something to drop. If a
+    /// search ended with a total size above the capacity, this field is set to that size plus an
+    /// eighth of the capacity. Otherwise it is 0.
     pub(super) searched: usize,
 }
 
@@ -160,9 +160,9 @@ impl<L: Leaf> LayoutMap<L> {
         let entry = &mut bucket[i];
         entry.last_used = totals.clock;
         let placed = PlacedLayout { layout: Arc::clone(&entry.layout), origin };
-        // Let the first level find the layout by `t` from now on. A different datatype with the
-        // same key keeps its place. If the layout now has too many trees, the oldest is forgotten.
-        // The trees are charged to the layout.
+        // Let the first level find the layout by `t` from now on. If a different datatype already
+        // has the same key, that datatype keeps its entry. If the layout now has too many trees,
+        // the oldest tree is removed. The trees are charged to the layout.
         if let Some((t, key)) = t.map(|t| (t, (t.structural_hash(), operation)))
             && let Entry::Vacant(slot) = self.types.entry(key)
         {
@@ -196,13 +196,13 @@ impl<L: Leaf> LayoutMap<L> {
         bucket.iter_mut().find(|h| Arc::ptr_eq(&h.layout, layout))
     }
 
-    /// Returns the layouts that may be evicted because nothing else holds them: the time of the
-    /// last use, the hash and the address of each. The map itself holds each layout once, and once
-    /// more for each of its keys.
+    /// Returns the layouts that may be evicted because nothing but this map holds them. Each layout
+    /// is given by the time of its last use, its hash and its address. The map itself holds each
+    /// layout once, and once more for each of its keys.
     ///
-    /// A layout of this map can also be held by another layout of this map, if its instances are
-    /// the iterations of a loop or table in the other layout (`Part::Iterations`). It may be
-    /// evicted only after the other layout has been dropped.
+    /// A layout of this map can hold another layout of this map, whose instances are the iterations
+    /// of one of its loops or tables (`Part::Iterations`). The held layout may be evicted only
+    /// after the layout that holds it has been dropped.
     fn free(&self) -> impl Iterator<Item = (u64, u64, usize)> {
         let entries =
             self.nests.iter().flat_map(|(&hash, bucket)| bucket.iter().map(move |entry| (hash, entry)));
@@ -240,9 +240,10 @@ impl State {
     }
 
     /// Drops layouts and pairs that nothing else holds, least recently used first, until the total
-    /// size is at most three quarters of `capacity` bytes or all of them are dropped. Does nothing
-    /// if the total size does not exceed `capacity`, or the size up to which a search would be
-    /// futile (`searched`). Layouts that become free only during this call are not dropped.
+    /// size is at most three quarters of `capacity` bytes or no such layout or pair is left. Does
+    /// nothing if the total size does not exceed `capacity`, or does not exceed `searched`, the
+    /// size up to which a search would be futile. Layouts that become free only during this call
+    /// are not dropped.
     pub(super) fn evict(&mut self, capacity: usize) {
         if self.totals.bytes <= capacity.max(self.searched) {
             return;
@@ -260,8 +261,9 @@ impl State {
                 break;
             }
             match free {
-                // The name does not say which of the two maps has the pair or layout, so both are
-                // asked. Addresses are unique among all layouts, so at most one of the maps has it.
+                // A key or hash does not say which of the two maps has the pair or layout, so both
+                // maps are tried. Addresses are unique among all layouts, so at most one of the
+                // maps has it.
                 Free::Pair(key) => {
                     if !self.byte_pairs.remove(&mut self.totals, key) {
                         self.value_pairs.remove(&mut self.totals, key);
@@ -274,16 +276,17 @@ impl State {
                 }
             }
         }
-        // Committed types may hold layouts of more than the capacity. The next search then waits
-        // until the total has grown by an eighth of the capacity, so that not every commit searches
-        // in vain.
+        // Committed types may hold layouts that together are larger than the capacity. The next
+        // search then waits until the total has grown by an eighth of the capacity, so that not
+        // every commit searches in vain.
         let bytes = self.totals.bytes;
         self.searched = if bytes > capacity { bytes.saturating_add(capacity / 8) } else { 0 };
     }
 }
 
-/// Estimates the bytes that a datatype tree kept for comparison costs: 8 per argument, and 256 for
-/// its nodes and its entry. The estimate may be too high, since trees can share nodes.
+/// Estimates the bytes of memory of a datatype tree that is kept for comparisons: 8 for each
+/// argument, and 256 for its nodes and its map entry. The estimate may be too high, since trees can
+/// share nodes.
 fn tree_bytes(t: &Datatype) -> usize {
     usize::try_from(t.arguments().saturating_mul(8)).unwrap_or(usize::MAX).saturating_add(256)
 }

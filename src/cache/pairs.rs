@@ -1,5 +1,5 @@
-//! Fused copies from one layout to another, which are found by the pair of layouts without keeping
-//! either layout alive.
+//! Fused copies from one layout to another. The map finds a fused copy by its two layouts, but does
+//! not keep either layout alive.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -82,8 +82,8 @@ impl<L: Leaf> Pairs<L> {
     }
 
     /// Returns the key of each pair whose fused copy only this map holds, with the time of its last
-    /// use. The time is 0, which is evicted first, for a pair one of whose layouts has been
-    /// dropped: such a pair cannot be found any more.
+    /// use. If one of the two layouts has been dropped, the pair cannot be found any more. Its time
+    /// is then given as 0, so that it is evicted first.
     pub(super) fn free(&self) -> impl Iterator<Item = (u64, Key)> {
         let alone = self.0.iter().filter(|(_, entry)| Arc::strong_count(&entry.joint) == 1);
         alone.map(|(&key, entry)| {

@@ -11,8 +11,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Advances the clock by one and returns the new time. Only the order of times matters: it says
-    /// which layout was used less recently.
+    /// Advances the clock by one and returns the new time. Only the order of times matters: the
+    /// layout with the smaller time was used less recently.
     pub(super) fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock

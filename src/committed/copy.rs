@@ -17,8 +17,9 @@ use crate::kind::{Direction, Op, Operation};
 use crate::layout::{CompiledLayout, Joint, PlacedLayout, Tier};
 use crate::nest::{Leaf, Value};
 
-/// Size in bytes of the buffer through which bytes go that no kernel copies. They stay in the
-/// first-level cache between the two steps.
+/// Size in bytes of the buffer for data that no kernel copies. Such data is packed into the buffer
+/// and unpacked from it. The buffer is so small that the data stays in the first-level cache
+/// between these two steps.
 const BUFFER: u64 = 16 << 10;
 
 /// A copy from instances of one datatype to instances of another without a packed buffer, made by
@@ -44,8 +45,8 @@ struct Inner {
     from: Committed,
     to: Committed,
     way: Way,
-    /// Whether the shorter signature is always the beginning of the longer one, for any two numbers
-    /// of instances of the two datatypes.
+    /// Whether the shorter of the two signatures is always a prefix of the longer one, for any two
+    /// numbers of instances of the two datatypes.
     signatures_agree: bool,
 }
 
@@ -67,9 +68,9 @@ impl Committed {
     /// Returns a [`LayoutCopy`] that copies instances of this datatype to instances of `to`. The
     /// bytes end up where packing them by this datatype and unpacking them by `to` would put them.
     ///
-    /// The cache of this datatype's engine finds the copy again if it is asked for once more, but
-    /// does not keep either layout alive for it. A program that makes no such copies has no cost
-    /// from them.
+    /// The engine of this datatype keeps the copy in its cache, so a later call for the same two
+    /// layouts finds it again. The cache does not keep either layout alive for the copy. A program
+    /// that makes no such copies pays nothing for this feature.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -90,9 +91,9 @@ impl Committed {
         Ok(self.direct_by(to, way))
     }
 
-    /// Returns a [`LayoutCopy`] that combines instances of this datatype with instances of `to`, and
-    /// writes the results to the latter: `target = op(source, target)` for each value, in the order
-    /// of the type map (MPI 5.0, 6.9.5).
+    /// Returns a [`LayoutCopy`] that combines instances of this datatype with instances of `to`,
+    /// and writes the results to the instances of `to`: `target = op(source, target)` for each
+    /// value, in the order of the type map (MPI 5.0, 6.9.5).
     ///
     /// ```
     /// use ddtc::{Datatype, Op};
@@ -124,10 +125,11 @@ impl Committed {
 }
 
 /// Returns one line that describes how calls of `joint` are served. If there is a kernel, the line
-/// describes the kernel, which moves whole joint periods.
+/// describes the kernel. A kernel moves whole joint periods: a joint period is the shortest part of
+/// the packed stream that consists of whole root iterations of both layouts.
 ///
 /// The bytes after the last whole period go through a buffer nevertheless. So do all bytes if
-/// values are combined and every period has the same places (`JointNest::still`).
+/// values are combined and all periods lie at the same places in memory (`JointNest::still`).
 fn served<L: Leaf>(joint: &Joint<L>) -> String {
     match (joint.nest(), joint.served()) {
         (Err(reason), _) => format!("through a buffer: {reason}"),
@@ -137,13 +139,13 @@ fn served<L: Leaf>(joint: &Joint<L>) -> String {
     }
 }
 
-/// Returns true if the signatures of both datatypes agree for any numbers of instances, as far as
-/// the shorter of the two reaches.
+/// Returns true if, for any numbers of instances of the two datatypes, the shorter of the two
+/// signatures is a prefix of the longer one.
 ///
-/// It compares the smallest numbers of instances whose signatures have the same length. The
-/// signatures of more instances only repeat these. If only one of the datatypes has no elements,
-/// the result is true, since no instances of it have any. If neither has elements, the result is
-/// false; nothing is copied then.
+/// The function compares the signatures of the smallest numbers of instances for which both
+/// signatures have the same length. The signatures of more instances only repeat these. If exactly
+/// one of the datatypes has no elements, the result is true, because its signature is empty for any
+/// number of instances. If neither has elements, the result is false; no bytes are copied then.
 fn signatures_agree(from: &Committed, to: &Committed) -> bool {
     let (a, b) = (from.datatype(), to.datatype());
     let lengths = [a.signature().length(), b.signature().length()];
@@ -180,7 +182,7 @@ impl LayoutCopy {
         &self.0.to
     }
 
-    /// Returns the operation by which values are combined, or none for a copy.
+    /// Returns the operation that combines the values, or none for a copy.
     pub(crate) fn operation(&self) -> Option<Op> {
         match &self.0.way {
             Way::Copied(_) => None,
@@ -188,10 +190,11 @@ impl LayoutCopy {
         }
     }
 
-    /// Returns the packed bytes in one joint period, which is the unit that a kernel moves. The
-    /// bytes after the last whole period of a call go through a buffer. So do all bytes as long as
-    /// there is no kernel, and if values are combined and every period has the same places. Returns
-    /// none if the layouts could not be fused, so that there will be no kernel.
+    /// Returns the number of packed bytes in one joint period, which is the unit that a kernel
+    /// moves. The bytes after the last whole period of a call go through a buffer. All bytes go
+    /// through the buffer as long as there is no kernel. They also do so if values are combined and
+    /// all periods lie at the same places in memory. Returns none if the layouts could not be
+    /// fused, so that there will never be a kernel.
     pub(crate) fn period(&self) -> Option<u64> {
         match &self.0.way {
             Way::Copied(joint) => joint.nest().ok().map(|joint| joint.period),
@@ -213,8 +216,8 @@ impl LayoutCopy {
     /// values of both. Returns the number of packed bytes of the source. Both addresses are those
     /// of displacement 0 of the first instance, as in MPI.
     ///
-    /// If the two memory areas overlap, everything is read into a buffer as long as the message
-    /// before anything is written.
+    /// If the two memory areas overlap, all data is read into a buffer before any is written. This
+    /// buffer has the size of the whole message.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -235,8 +238,8 @@ impl LayoutCopy {
     /// the other side. `MPI_BYTE` and `MPI_PACKED` match any type: if one of them is the first
     /// element that differs, the elements after it are not compared. Class `Arg` if values are
     /// combined and the bytes of the source end inside a value of the target. Class `NoMem` if
-    /// there is no memory for the buffer, as long as the message, that overlapping areas or
-    /// [`Config::check`](crate::Config::check) need. Nothing is written after an error.
+    /// overlapping areas or [`Config::check`](crate::Config::check) need a buffer of the size of
+    /// the whole message and there is no memory for this buffer. Nothing is written after an error.
     ///
     /// # Safety
     /// All bytes that the instances at `src` contain must be readable, and the bytes of the
@@ -291,17 +294,18 @@ impl LayoutCopy {
         if calls::counting() {
             calls::count_copy(bytes);
         }
-        // If the spans of the two memories overlap, a write could change what is still to be read.
-        // All bytes are then read into a buffer before any is written.
+        // If the spans of the two memories overlap, a write could change data that has not been
+        // read yet. All bytes are then read into a buffer before any is written.
         let ends = Ends { src, from_count, dst, to_count };
         if overlap(hull(&self.0.from, src as usize, from_count), hull(&self.0.to, dst as usize, to_count)) {
             let mut all: Vec<u8> = try_with_capacity("copy", bytes as usize)?;
             // SAFETY: the memory is as the caller promises, and both streams have `bytes` bytes. If
-            // values are combined, these end between two values, as checked above. The buffer is
-            // new and holds the whole range, so that everything is read before anything is written.
+            // values are combined, the `bytes` bytes end between two values, as checked above. The
+            // buffer is new and holds the whole range, so that everything is read before anything
+            // is written.
             return unsafe { self.staged(ends, 0..bytes, (all.as_mut_ptr(), bytes)) };
         }
-        // A reduction overwrites the values that it has read, so that check mode has nothing to
+        // A reduction overwrites the values that it has read, so check mode would have nothing to
         // compare its result with.
         let checked = self.0.from.0.engine.config().check && matches!(self.0.way, Way::Copied(_));
         // Allocate the packed stream for the comparison before anything is written, so that a lack
@@ -337,10 +341,10 @@ impl LayoutCopy {
         tier.kernel().map(|_| nest.period)
     }
 
-    /// Copies `count` instances with the kernel alone. Returns false if that did not copy all of
-    /// them: if this copy combines values, the packed size overflows, the memories overlap, there
-    /// are bytes to copy but no kernel, or the instances are not a whole number of joint periods.
-    /// In the last case a part of the bytes may have been copied.
+    /// Copies `count` instances with the kernel alone, and returns true if that copied all of them.
+    /// It returns false if this copy combines values, the packed size overflows, the memories
+    /// overlap, there are bytes to copy but no kernel, or the instances are not a whole number of
+    /// joint periods. In the last case, some of the bytes may have been copied.
     ///
     /// # Safety
     /// The promises of [`LayoutCopy::copy_raw`] must hold for `count` instances on both sides, and
@@ -378,9 +382,9 @@ impl LayoutCopy {
         }
     }
 
-    /// Copies `from_count` instances in `src` to the `to_count` instances in `dst`. Each buffer is
-    /// followed by its origin, the index of displacement 0 of the first instance. Returns the
-    /// number of bytes that were copied.
+    /// Copies `from_count` instances in `src` to the `to_count` instances in `dst`. Each buffer
+    /// argument is followed by its origin, which is the index of displacement 0 of the first
+    /// instance in that buffer. Returns the number of bytes that were copied.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -417,9 +421,9 @@ impl LayoutCopy {
     /// Checks both counts and the signatures, and returns the number of bytes to copy.
     ///
     /// # Errors
-    /// Returns class `Count` if a packed size overflows, `Type` for the first element that has
-    /// another basic type in the target, as [`LayoutCopy::compare`] checks it, and `Truncate` if
-    /// the target has too few instances.
+    /// Returns class `Count` if a packed size overflows, `Truncate` if the target has too few
+    /// instances, and the errors of [`LayoutCopy::compare`], which checks the basic types of the
+    /// elements.
     fn bytes(&self, from_count: u64, to_count: u64) -> Result<u64> {
         let Inner { from, to, signatures_agree, .. } = &*self.0;
         let (bytes, capacity) = (from.packed_size(from_count)?, to.packed_size(to_count)?);
@@ -434,9 +438,9 @@ impl LayoutCopy {
         Ok(bytes)
     }
 
-    /// Checks that the elements of the source have the same basic types as those of the target, up
-    /// to the first element that differs and is `MPI_BYTE` or `MPI_PACKED` on one side. Elements
-    /// after it are not checked.
+    /// Checks that the elements of the source have the same basic types as those of the target. If
+    /// the first element that differs is `MPI_BYTE` or `MPI_PACKED` on one side, the check
+    /// succeeds, and the elements after it are not compared.
     ///
     /// # Errors
     /// Returns class `Type` for the first element whose type differs, unless that element is
@@ -454,7 +458,7 @@ impl LayoutCopy {
     }
 
     /// Copies or combines all whole joint periods in `bytes` bytes with the kernel, if there is
-    /// one. Returns the number of bytes that this has done, which may be 0.
+    /// one. Returns the number of bytes that were copied or combined, which may be 0.
     ///
     /// # Safety
     /// The promises of [`LayoutCopy::copy_raw`] must hold, and the memories must not overlap. The
@@ -494,8 +498,8 @@ impl LayoutCopy {
         let engine = &self.0.from.0.engine;
         let Some((nest, tier)) = engine.serve_joint(layouts, joint, bytes) else { return 0 };
         let (periods, Some(kernel)) = (bytes / nest.period, tier.kernel()) else { return 0 };
-        // If every period works on the same places, one call of the kernel would do for copies.
-        // Values must be combined once for each period, so they go through the buffer.
+        // If all periods lie at the same places in memory, a copy needs only one period. Values,
+        // however, must be combined once for each period, so they go through the buffer.
         if periods == 0 || nest.still && !L::IDEMPOTENT {
             return 0;
         }
@@ -512,7 +516,7 @@ impl LayoutCopy {
     }
 
     /// Copies or combines the packed bytes `range` through a buffer, which is given by its address
-    /// and its length in bytes. Longer ranges are cut into pieces.
+    /// and its length in bytes. A range that is longer than the buffer is cut into pieces.
     ///
     /// # Errors
     /// Returns only errors that are faults of ddtc.

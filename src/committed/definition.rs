@@ -1,9 +1,9 @@
 //! Pack and unpack by the definition of the type map, one basic element at a time.
 //!
-//! Mode `off` executes calls in this way, except operations on values and calls of `range_made`,
-//! for which a nest is interpreted in that mode, too. Check mode compares with the definition what
-//! was packed, unpacked, or copied from one layout to another. It compares neither reductions nor
-//! copies by `copy_made`. The module `operation::definition` compares conversions.
+//! Mode `off` executes calls in this way, with two exceptions: it interprets a nest for operations
+//! on values and for calls of `range_made`. Check mode compares data that was packed, unpacked, or
+//! copied from one layout to another with the definition. It compares neither reductions nor copies
+//! by `copy_made`. The module `operation::definition` compares conversions.
 //!
 //! A check allocates no memory for the bytes of the call. It makes a few passes over the type map
 //! and over the bytes that the call moved.
@@ -24,8 +24,8 @@ pub(super) struct Call {
     pub(super) range: Range<u64>,
 }
 
-/// Number of parts of a call that get separate digests, so that a difference can be located
-/// approximately.
+/// Number of parts into which a call is divided for digests. Each part has its own digest, so that
+/// a difference can be located approximately.
 pub(super) const PARTS: usize = 64;
 
 impl Inner {
@@ -65,8 +65,8 @@ impl Inner {
     /// The promises of [`super::Committed::range_raw`] must still hold just after the call.
     pub(super) unsafe fn compare(&self, call: &Call) {
         // In general, the mapped user bytes must equal the packed bytes. The exception is unpacking
-        // into entries that overlap: the last entry wins there, so earlier ones may rightly differ
-        // from the stream. In that case a second unpack by the definition decides.
+        // into entries that overlap: the last entry wins there, so the bytes of earlier entries may
+        // rightly differ from the stream. In that case a second unpack by the definition decides.
         //
         // SAFETY: the caller has promised what the calls in this block require.
         let wrong = unsafe {
@@ -109,7 +109,7 @@ impl Inner {
         first
     }
 
-    /// Unpacks once more, by the definition, which changes no byte if the first unpack was correct.
+    /// Unpacks once more, by the definition. If the first unpack was correct, this changes no byte.
     /// Returns none if digests of the user bytes show no change. Otherwise returns the displacement
     /// and position of the first piece in the first part of the call whose digest has changed.
     ///

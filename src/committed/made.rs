@@ -1,5 +1,5 @@
-//! Ranges and copies for callers that must not wait. Kernels are made in advance by separate calls,
-//! and a call that moves bytes makes nothing.
+//! Calls for ranges and copies, for callers that must not wait. Kernels are made in advance by
+//! separate calls, and a call that moves bytes makes nothing.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Acquire;
@@ -14,9 +14,9 @@ use crate::micro::Buffers;
 
 impl Committed {
     /// Makes the kernels that [`Committed::range_made`] uses in `direction`: the kernel of the
-    /// layout, and those for whole iterations of its loops. Makes nothing for iterations if the
-    /// layout has no kernel, for example because the mode does not compile, or if its nest has more
-    /// than 64 nodes.
+    /// layout, and those for whole iterations of its loops. The kernels for iterations are not made
+    /// if the layout has no kernel, for example because the mode does not compile, or if its nest
+    /// has more than 64 nodes.
     pub(crate) fn make_ranges(&self, direction: Direction) {
         if self.kernel(direction).is_some() {
             self.0.engine.make_parts(&self.0.layout, direction);

@@ -2,19 +2,21 @@
 
 use crate::nest::{LoopNest, Node, Normal, Offsets, Quantity};
 
-/// Numbers of instances that are one contiguous run of bytes, in packing order.
+/// The numbers of instances whose bytes, in packing order, form one contiguous run in user memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Run {
     /// Not even one instance is a run, or calls need more than one copy.
     None,
-    /// A single instance is a run, such as a plane or a row of an array, but several are not.
+    /// A single instance is a run, such as a plane or a row of an array, but several instances
+    /// together are not.
     One,
     /// Any number of instances is a run.
     Any,
 }
 
 impl Run {
-    /// Returns which numbers of instances of `nest` are a run of bytes that begins at its offset 0.
+    /// Returns the numbers of instances of `nest` that form one run of bytes from offset 0 of the
+    /// nest on.
     pub(super) fn from_nest(nest: &LoopNest<Normal>) -> Run {
         match nest.body(nest.root()) {
             [Node::Copy { at: Offsets::ZERO, n: Quantity { per_count: true, .. }, .. }] => Run::Any,
@@ -27,8 +29,8 @@ impl Run {
         }
     }
 
-    /// Returns true if `count` instances are one run of bytes. For [`Run::One`], 0 instances are
-    /// not.
+    /// Returns true if `count` instances are one run of bytes. For [`Run::One`], returns false if
+    /// `count` is 0.
     #[inline(always)]
     pub(super) fn covers(self, count: u64) -> bool {
         // Most types are `Run::None`, for which the first comparison suffices.

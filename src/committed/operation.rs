@@ -1,6 +1,6 @@
-//! Committed datatypes under a leaf operation other than a copy of bytes. The caller looks the
-//! handle up once and keeps it; the layout is compiled by a call, as the mode says, and not at
-//! commit.
+//! Committed datatypes under a leaf operation other than a copy of bytes. The caller gets the
+//! handle once and keeps it. The layout is not compiled at commit: if the mode compiles, a later
+//! call does that.
 
 mod definition;
 
@@ -97,12 +97,13 @@ impl CommittedOperation {
         &self.0.committed
     }
 
-    /// Returns the layout of values that serves calls.
+    /// Returns the layout, whose leaves are values, that serves calls.
     pub(super) fn layout(&self) -> &Arc<CompiledLayout<Value>> {
         &self.0.layout
     }
 
-    /// Returns the bytes to add to a buffer address, to get the address at which the nest begins.
+    /// Returns the number of bytes to add to a buffer address to get the address at which the nest
+    /// begins.
     pub(super) fn origin(&self) -> isize {
         self.0.origin
     }
@@ -229,8 +230,8 @@ impl CommittedOperation {
         }
     }
 
-    /// Checks that the operation exists in `direction`, which callers need even if nothing is
-    /// moved.
+    /// Checks that the operation exists in `direction`. Callers need this check even if they move
+    /// nothing.
     ///
     /// # Errors
     /// Returns class `Op` for packing under a reduction.
@@ -273,8 +274,8 @@ impl CommittedOperation {
         if calls::counting() {
             calls::count(kind, bytes);
         }
-        // Only calls of the whole stream go to a kernel, which may be compiled now. The executor of
-        // values moves ranges, and whole calls that have no kernel.
+        // If the call moves the whole stream, a kernel serves it, which may be compiled now. If the
+        // call moves only a range, or if there is no kernel, the executor of values serves it.
         let moved = user.wrapping_offset(self.0.origin);
         let whole = bytes == self.packed_size(count)?;
         let kernel = whole.then(|| self.kernel_for(direction, bytes)).flatten();
@@ -320,7 +321,7 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// As for [`Committed::pack`], in which case nothing is written; also as for
+    /// The errors of [`Committed::pack`], after which nothing has been written, and the errors of
     /// [`CommittedOperation::pack_raw`].
     pub fn pack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole(("src", src.len()), origin, count, ("dst", dst.len()))?;
@@ -345,7 +346,7 @@ impl CommittedOperation {
     /// ```
     ///
     /// # Errors
-    /// As for [`Committed::unpack`], in which case nothing is written; also as for
+    /// The errors of [`Committed::unpack`], after which nothing has been written, and the errors of
     /// [`CommittedOperation::unpack_raw`].
     pub fn unpack(&self, src: &[u8], origin: usize, count: u64, dst: &mut [u8]) -> Result<usize> {
         let n = self.whole(("dst", dst.len()), origin, count, ("src", src.len()))?;
@@ -374,8 +375,8 @@ impl CommittedOperation {
     ///
     /// # Errors
     /// Class `Buffer` if an instance has bytes outside of `src`. Class `Arg` if `offset` is neither
-    /// between two values of the stream nor at one of its ends. Nothing is written then. Also as
-    /// for [`CommittedOperation::pack_raw`].
+    /// between two values of the stream nor at one of its ends. In these cases nothing is written.
+    /// Also the errors of [`CommittedOperation::pack_raw`].
     pub fn pack_range(
         &self,
         src: &[u8],

@@ -17,9 +17,9 @@ impl Inner {
     }
 
     /// Moves `count` instances with one piece of the packed stream per thread, and returns when all
-    /// pieces are done. All pieces but the last have the same length, a multiple of 64 bytes. If
-    /// the packed buffer is aligned to cache lines, no two threads thus write to the same line of
-    /// it.
+    /// pieces are done. All pieces but the last have the same length, a multiple of 64 bytes.
+    /// Therefore, if the packed buffer is aligned to cache lines, no two threads write to the same
+    /// cache line of the buffer.
     ///
     /// # Safety
     /// The promises of [`Inner::run`] must hold, [`Inner::splits`] must have returned true, and
@@ -48,7 +48,8 @@ impl Inner {
                 };
                 if i * piece < bytes && std::thread::Builder::new().spawn_scoped(scope, work.clone()).is_err()
                 {
-                    // The system refused a thread, so the calling thread moves this piece itself.
+                    // The system could not start a thread, so the calling thread moves this piece
+                    // itself.
                     work();
                 }
             }

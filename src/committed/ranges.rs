@@ -209,8 +209,8 @@ impl Inner {
     }
 
     /// Moves a range of a layout that contains loops over single copies. If the whole range lies in
-    /// one such loop, which is usual, the loop is executed directly. No call is counted or
-    /// compared.
+    /// one such loop, which is usual, the loop is executed directly. The call is neither counted
+    /// nor compared with the definition.
     ///
     /// # Safety
     /// The promises of [`Committed::range_raw`] must hold.
@@ -234,8 +234,8 @@ impl Inner {
         }
     }
 
-    /// Moves any range, with kernels for the whole iterations inside it. No call is counted or
-    /// compared.
+    /// Moves any range, with kernels for the whole iterations inside it. The call is neither
+    /// counted nor compared with the definition.
     ///
     /// # Safety
     /// The promises of [`Committed::range_raw`] must hold.

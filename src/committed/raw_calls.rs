@@ -1,8 +1,8 @@
-//! Traits with raw calls for the other members of the workspace, which are not part of the
-//! interface: calls for ranges, and calls that compile nothing.
+//! Traits with raw calls for the other crates of the workspace: calls for ranges, and calls that
+//! compile nothing. These traits are not part of the public interface.
 //!
-//! Each method calls the crate's own method of the same name on the type, which has the
-//! documentation.
+//! Each method of a trait calls the inherent method of the same name, where the full documentation
+//! is.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ mod sealed {
     impl Sealed for super::LayoutCopy {}
 }
 
-/// Raw calls of [`Committed`] for the other members of the workspace.
+/// Raw calls of [`Committed`] for the other crates of the workspace.
 pub trait RawCalls: sealed::Sealed {
     /// Moves `count` whole instances and returns true, or returns false without moving anything. It
     /// moves them if calls are not being counted and, in addition, either one copy suffices or the
@@ -92,7 +92,7 @@ impl RawCalls for Committed {
     }
 }
 
-/// Raw calls of [`CommittedOperation`] for the other members of the workspace.
+/// Raw calls of [`CommittedOperation`] for the other crates of the workspace.
 pub trait RawOperationCalls: sealed::Sealed {
     /// Moves the whole values in the packed bytes `range` of `count` instances. `packed` is the
     /// address of packed byte `range.start`.
@@ -148,7 +148,7 @@ impl RawOperationCalls for CommittedOperation {
     }
 }
 
-/// Raw calls of [`LayoutCopy`] for the other members of the workspace.
+/// Raw calls of [`LayoutCopy`] for the other crates of the workspace.
 pub trait RawCopyCalls: sealed::Sealed {
     /// Copies `count` instances at `src` to `count` instances at `dst` with the kernel that exists
     /// already. Returns true if it copied all of them; if not, the mapped bytes at `dst` are

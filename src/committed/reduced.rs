@@ -1,6 +1,6 @@
 //! Reductions from one buffer to another of the same layout, and reductions by functions of the
-//! caller (MPI 5.0, 6.9.5 and 6.9.7). Reductions by built-in operations that are part of an unpack
-//! are in `operation`.
+//! caller (MPI 5.0, 6.9.5 and 6.9.7). The module `operation` has the reductions by built-in
+//! operations that take place during an unpack.
 
 use super::{Committed, CommittedOperation};
 use crate::calls;
@@ -46,8 +46,8 @@ impl CommittedOperation {
     }
 }
 
-/// Handle that passes the elements of a datatype to a function of the caller. All elements have the
-/// same basic type.
+/// Handle that passes the elements of a datatype to a function that the caller provides. All
+/// elements have the same basic type.
 #[derive(Clone, Debug)]
 pub struct ByFunction {
     applied: CommittedOperation,
@@ -59,13 +59,15 @@ impl Committed {
     /// elements.
     ///
     /// # Errors
-    /// Returns class `Op`, naming the first element whose basic type differs from that of the first
-    /// one. MPI 5.0, 12.3.4 requires one basic type for accumulate, which calls an operation for
-    /// elements. Returns class `Type` for unnamed pairs.
+    /// Returns class `Op` if not all elements have the same basic type; the error names the first
+    /// element whose basic type differs from that of element 0. MPI 5.0, 12.3.4 requires one basic
+    /// type for accumulate, which calls an operation for elements. Returns class `Type` for unnamed
+    /// pairs.
     pub(crate) fn by_function(&self) -> Result<Option<ByFunction>> {
         let Some(element) = self.datatype().only_basic("unpack_reduce")? else { return Ok(None) };
-        // The layout is that of an operation for which each element is one value, in its own form.
-        // For pairs only the operations on pairs do that, and for all other types `Replace` does.
+        // The elements are passed by means of the layout of a built-in operation. For that
+        // operation, each element must be one value in its own form. The operations on pairs meet
+        // this condition for pairs, and `Replace` meets it for all other types.
         let op = if element.class() == Class::Pair { Op::Minloc } else { Op::Replace };
         Ok(Some(ByFunction { applied: self.for_operation(Operation::Reduce(op))?, element }))
     }
@@ -79,9 +81,9 @@ impl ByFunction {
 
     /// Calls `f(packed elements, user elements, number of elements)` for arrays of the elements of
     /// `count` instances, in the order of the type map. Both arrays are aligned for the basic type.
-    /// They are the stream and the memory of the user if the elements lie there as aligned arrays,
-    /// and copies otherwise. What `f` writes to a copy of user elements is stored to the memory of
-    /// the user.
+    /// If the elements lie as aligned arrays both in the stream and in the memory of the user, `f`
+    /// gets these arrays themselves; otherwise it gets copies of both. What `f` writes to a copy of
+    /// user elements is stored to the memory of the user.
     ///
     /// # Errors
     /// Returns class `Count` if the packed size of all instances does not fit into 63 bits.

@@ -6,7 +6,8 @@ use crate::segments::Segments;
 
 impl Committed {
     /// Returns the contiguous pieces of user memory that `count` instances consist of, in the order
-    /// in which they are packed. The result lists them only when its methods are called.
+    /// in which they are packed. The segments are computed only when methods of the result are
+    /// called.
     ///
     /// Positions are relative to displacement 0 of the first instance; with [`Segments::based`]
     /// they are addresses. The first query of a layout costs O(nodes + rows), where nodes and rows
@@ -46,8 +47,8 @@ impl Committed {
         Ok(segments)
     }
 
-    /// Checks that the displacements of all instances fit into 64 bits. Instances without bytes
-    /// pass.
+    /// Checks that the displacements of all instances fit into 64 bits. The check succeeds for
+    /// instances without bytes.
     ///
     /// # Errors
     /// Returns class `ValueTooLarge` if a displacement does not fit.

@@ -1,5 +1,6 @@
-//! Tests of check mode with wrong executors, which a datatype gets when the layout of another
-//! datatype serves it, and tests of the calls and properties of committed datatypes.
+//! Tests of check mode, and of the calls and properties of committed datatypes. To test check mode
+//! with executors that move the wrong bytes, a test serves a datatype with the layout of another
+//! datatype.
 
 use super::{Committed, Run};
 use crate::datatype::Datatype;
@@ -108,8 +109,8 @@ fn mode_off_asks_the_definition_alone() {
     });
 }
 
-/// The interpreter may move columns of a matrix in another order only if no element overlaps
-/// another one, neither its neighbour nor the first element of the next row.
+/// The interpreter may move columns of a matrix in another order only if no two elements overlap:
+/// an element must overlap neither its neighbour nor the first element of the next row.
 #[test]
 fn columns_are_walked_as_they_are_defined() {
     for columns in [
@@ -132,8 +133,8 @@ fn columns_are_walked_as_they_are_defined() {
     }
 }
 
-/// When entries overlap, an unpack leaves the bytes of the last one, so earlier ones rightly differ
-/// from the stream.
+/// When entries overlap, an unpack leaves the bytes of the last entry, so the bytes of earlier
+/// entries rightly differ from the stream.
 #[test]
 fn check_mode_leaves_overlap_alone() {
     let engine = Engine::new(Config { check: true, ..Config::default() });
@@ -157,8 +158,8 @@ fn segments() {
     let mut list = [Segment::default(); 4];
     let s = c.segments(2).unwrap();
     assert_eq!(s.fill(0, &mut list), Ok(3));
-    // The extent is 172, from -100 to 72. The first instance ends where the second begins, so their
-    // entries there are one segment.
+    // The extent is 172, from -100 to 72. The last entry of the first instance and the first entry
+    // of the second are adjacent, so they form one segment.
     assert_eq!(list.map(|s| (s.at, s.len)), [(-100, 4), (64, 12), (236, 8), (0, 0)]);
     assert_eq!(s.based(1000).fill(1, &mut list), Ok(2));
     assert_eq!(list[0], Segment { at: 1064, len: 12 });
@@ -184,7 +185,8 @@ fn segments() {
         }
     }
 
-    // The table of segments is kept with the layout, which an equal type shares, and charged once.
+    // The table of segments is kept with the layout. An equal type shares the layout, so the table
+    // is charged only once.
     let c = committed("hindexed_block(1, [0, 9, 40, 49, 90], vector(2, 1, 2, char))");
     let before = engine.counters().cached_bytes;
     let first = std::ptr::from_ref(c.segments(1).unwrap().runs());
@@ -207,7 +209,8 @@ fn what_serves_a_type_is_named() {
         });
         let strided = engine.commit(&"vector(1000, 1, 2, double)".parse().unwrap()).unwrap();
         for direction in Direction::BOTH {
-            // Both engines have a kernel. Only the one with precompiled code did not emit it.
+            // There is a kernel with either configuration. With precompiled code, it is
+            // precompiled; otherwise its code was emitted.
             let schedule = strided.schedule(direction);
             assert!(schedule.contains("strided<8>"), "{schedule}");
             assert_eq!(schedule.starts_with("precompiled "), precompiled, "{schedule}");
@@ -220,7 +223,8 @@ fn runs_of_bytes_are_copied_where_nothing_else_is_asked() {
     let kind = |t: &str, config: Config| Engine::new(config).commit(&t.parse().unwrap()).unwrap().0.run;
     let run = |t: &str, config: Config| kind(t, config) == Run::Any;
     let plain = Config::default;
-    // Instances that follow each other without gaps, from displacement 0 or another one.
+    // Instances that follow each other without gaps. The first begins at displacement 0 or at
+    // another displacement.
     for t in ["double", "contiguous(60, double)", "resized(0, 8, hindexed([8], [16], char))"] {
         assert!(run(t, plain()), "{t}");
         for mode in [Mode::Off, Mode::Interpret] {
@@ -244,7 +248,8 @@ fn runs_of_bytes_are_copied_where_nothing_else_is_asked() {
     }
 }
 
-/// A commit of a type that the caller knows to be committed is counted as a commit and as a hit.
+/// If a caller already has the committed type and clones it by `again`, this is counted as a commit
+/// and as a cache hit.
 #[test]
 fn a_type_that_is_committed_again_is_counted() {
     let engine = Engine::new(Config::default());

@@ -25,11 +25,11 @@ pub enum Mode {
     /// Layouts are interpreted; nothing is ever compiled.
     Interpret,
     /// A layout is interpreted until one direction has moved [`Config::lazy_threshold`] bytes. The
-    /// call that reaches this number compiles it. Bytes of layouts that differ only in distances of
-    /// 64 KiB or more are counted together.
+    /// call that reaches this number compiles the layout for its direction. Layouts that differ
+    /// only in distances of 64 KiB or more share one count of bytes.
     Lazy,
-    /// Packing is compiled at commit. Unpacking is compiled at its first use, or at commit, too,
-    /// with [`Config::both_directions`].
+    /// A layout is compiled for packing at commit. It is compiled for unpacking at the first unpack
+    /// or, with [`Config::both_directions`], at commit as well.
     Commit,
 }
 
@@ -64,8 +64,8 @@ impl FromStr for Mode {
     }
 }
 
-/// Configuration of an [`Engine`](super::Engine). It is its own builder: each method sets one value
-/// and returns the configuration.
+/// Configuration of an [`Engine`](super::Engine). The type is its own builder: each method sets one
+/// value and returns the configuration.
 ///
 /// ```
 /// use ddtc::{Config, Datatype, Engine, Mode};
@@ -76,19 +76,19 @@ impl FromStr for Mode {
 /// assert_eq!(pairs.packed_size(1)?, 1600);
 /// # Ok::<(), ddtc::Error>(())
 /// ```
-// The fields are public only for the members of the workspace, which read them and set those that
-// are for tests. Programs build a configuration with the methods, so that a new field breaks no
-// program.
+// The fields are public only for the other crates of the workspace, which read all of them and set
+// those that are meant for tests. Programs build a configuration with the methods, so that a new
+// field breaks no program.
 #[derive(Clone, Debug)]
 pub struct Config {
     #[doc(hidden)]
     pub mode: Mode,
     /// CPU level of kernels and micro-kernels. [`Engine::new`](super::Engine::new) replaces a level
-    /// that this machine does not run, so the level of an engine is always one that it runs.
+    /// that this machine cannot run, so the machine can always run the level of an engine.
     #[doc(hidden)]
     pub level: Level,
-    /// Whether precompiled code is used for plans that are one call. If not, every kernel is
-    /// emitted.
+    /// Whether precompiled code is used for plans that are one call or one loop around a call. If
+    /// not, code is emitted for every kernel.
     #[doc(hidden)]
     pub precompiled: bool,
     /// Whether code is emitted by templates on machines that have them. If not, all emitted code
@@ -138,16 +138,17 @@ setters! {
     /// ```
     mode: Mode;
 
-    /// Sets whether a commit compiles both directions. By default unpacking is compiled at its first use.
+    /// Sets whether a commit compiles a layout for both directions. By default, a layout is
+    /// compiled for unpacking at the first unpack.
     ///
     /// ```
     /// let config = ddtc::Config::default().both_directions(true);
     /// ```
     both_directions: bool;
 
-    /// Sets the number of bytes that one direction of a layout has to move in [`Mode::Lazy`] before
-    /// it is compiled; the default is 80 KiB. Layouts that differ only in distances of 64 KiB or
-    /// more are counted together.
+    /// Sets the number of bytes after which a layout is compiled in [`Mode::Lazy`]; the default is
+    /// 80 KiB. Each direction of a layout has its own count of bytes. Layouts that differ only in
+    /// distances of 64 KiB or more share their counts.
     ///
     /// ```
     /// use ddtc::{Config, Mode};
@@ -157,9 +158,9 @@ setters! {
     lazy_threshold: u64;
 
     /// Sets the number of bytes above which the cache drops layouts; the default is 64 MiB. All
-    /// layouts in the cache count, those of committed datatypes included, but only layouts that no
-    /// committed datatype uses are dropped: the least recently used first, until at most three
-    /// quarters of this number are in use.
+    /// layouts in the cache count towards this number, including those of committed datatypes. Only
+    /// layouts that no committed datatype uses are dropped. The least recently used layouts are
+    /// dropped first, until at most three quarters of this number of bytes are in use.
     ///
     /// ```
     /// let config = ddtc::Config::default().cache_bytes(8 << 20);
@@ -186,7 +187,7 @@ setters! {
     /// ```
     threads: usize;
 
-    /// Sets the number of packed bytes from which on a call is split over threads; the default is
+    /// Sets the minimum number of packed bytes of a call that is split over threads; the default is
     /// 32 MiB.
     ///
     /// ```
@@ -194,13 +195,14 @@ setters! {
     /// ```
     parallel_bytes: u64;
 
-    /// Sets the number of packed bytes from which on packing uses stores that bypass the caches;
-    /// with [`u64::MAX`], the default, it never does. Such stores are faster if the packed bytes do
-    /// not fit in the last-level cache and nothing on this machine reads them soon.
+    /// Sets the minimum number of packed bytes for which packing uses stores that bypass the
+    /// caches. With [`u64::MAX`], the default, packing never uses them. Such stores are faster if
+    /// the packed bytes do not fit in the last-level cache and nothing on this machine reads them
+    /// soon.
     ///
-    /// If a call is split over threads, the number applies to the piece of each thread. Blocks at
-    /// irregular offsets and what is moved in steps of less than 4 KiB are stored as usual, and so
-    /// is everything in [`Mode::Off`] and in conversions.
+    /// If a call is split over threads, the number applies to the piece of each thread. Ordinary
+    /// stores are still used for blocks at irregular offsets and for data that is moved in steps of
+    /// less than 4 KiB. They are also used for all data in [`Mode::Off`] and in conversions.
     ///
     /// ```
     /// let config = ddtc::Config::default().stream_bytes(256 << 20);
@@ -226,15 +228,16 @@ impl Default for Config {
             precompiled: true,
             native: true,
             both_directions: false,
-            // To emit a kernel takes about 5 us. Compared with the interpreter of nests, a kernel
+            // Emitting a kernel takes about 5 us. Compared with the interpreter of nests, a kernel
             // saves between 10 ns (dense doubles) and 130 ns (short rows) per KiB, so it pays off
-            // after 40 to 500 KiB (Sapphire Rapids, 2026-11). A lower value compiles layouts that
-            // are hardly used; a higher one interprets more bytes of the others.
+            // after 40 to 500 KiB (Sapphire Rapids, 2026-11). With a lower value, layouts that are
+            // hardly used are compiled too. With a higher value, more bytes are interpreted before
+            // an often used layout is compiled.
             lazy_threshold: 80 << 10,
             cache_bytes: 64 << 20,
             arena_bytes: 256 << 20,
             threads: 1,
-            // To start and join a thread takes as long as moving about one megabyte.
+            // Starting and joining a thread takes as long as moving about one megabyte.
             parallel_bytes: 32 << 20,
             // The library does not know whether the packed bytes will be read from the cache soon,
             // so it never writes past the caches unless the program asks for it.

@@ -17,8 +17,8 @@ pub struct Counters {
     pub emitted: u64,
     /// Nanoseconds spent on the compiles that gave a kernel.
     pub compile_nanos: u64,
-    /// Number of compiles in which the schedule refused the nest, so that by design there is no
-    /// kernel. One nest can be refused once for each direction.
+    /// Number of compiles in which the scheduler refused the nest by design, so that there is no
+    /// kernel. A nest can be refused once for each direction.
     pub refusals: u64,
     /// Number of compiles that failed, after which the nest is interpreted.
     pub fallbacks: u64,
@@ -27,13 +27,14 @@ pub struct Counters {
     /// Number of pieces of code that got pages of their own, because the system refused a memfd.
     /// Several kernels can share one piece of code.
     pub own_pages: u64,
-    /// Number of bytes of executable memory that count towards [`Config::arena_bytes`]. Code that
-    /// has been dropped counts too, as long as the segment of memory in which it lay is mapped.
-    /// Code on pages of its own counts only until it is dropped.
+    /// Number of bytes of executable memory that count towards [`Config::arena_bytes`]. Dropped
+    /// code still counts as long as the segment of memory that contained it is mapped. Code on
+    /// pages of its own counts only until it is dropped.
     ///
     /// [`Config::arena_bytes`]: super::Config::arena_bytes
     pub code_bytes: u64,
-    /// Charged bytes of the layouts and pairs that the cache holds.
+    /// Estimated bytes of memory of the layouts and pairs of layouts in the cache, which count
+    /// towards the cache's capacity.
     pub cached_bytes: u64,
     /// Number of layouts that the cache holds.
     pub cached_layouts: u64,
@@ -90,8 +91,8 @@ impl Counters {
     }
 }
 
-/// Atomic counters of events, which the threads of an engine share and from which [`Counters`] is
-/// read.
+/// Atomic counters of events, shared by all threads that use an engine. A [`Counters`] value is a
+/// copy of them.
 #[derive(Default)]
 pub(super) struct Tally {
     commits: AtomicU64,

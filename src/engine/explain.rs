@@ -38,20 +38,21 @@ pub struct Explanation {
     /// User offset in bytes that normalization took out of the nest. For a copy between two layouts
     /// it is the offset of the source.
     pub origin: i64,
-    /// Why there is no kernel, if the schedule refused the nest or the two layouts of a copy could
-    /// not be fused.
+    /// The reason why there is no kernel, if the scheduler refused the nest or the two layouts of a
+    /// copy could not be fused.
     pub refusal: Option<&'static str>,
     /// The code as text, in the form in which the emitter shows it.
     pub listing: Listing,
-    /// The machine code. It is empty if there is none, and if the kernel is precompiled. For a
-    /// target that this machine does not run, it is empty unless the code was newly emitted.
+    /// The machine code. This vector is empty if there is no code or if the kernel is precompiled.
+    /// For a target that this machine cannot run, the vector is empty unless the code was newly
+    /// emitted.
     pub code: Vec<u8>,
     /// One line that describes the chosen schedule.
     pub schedule: String,
 }
 
-/// Observer of the stages, which collects their results for an explanation or only logs their
-/// times.
+/// Observer of the stages. A collecting trace keeps the results of the stages for an explanation;
+/// any other trace only logs how long each stage took.
 pub(crate) struct Trace {
     stages: Option<Vec<Stage>>,
     code: Option<Listing>,
@@ -90,8 +91,8 @@ impl Trace {
         Ok(made)
     }
 
-    /// Makes the listing of the machine code and keeps it, if this trace collects. If `make` fails,
-    /// there is no listing.
+    /// Makes the listing of the machine code and keeps the listing, if this is a collecting trace.
+    /// If `make` fails, there is no listing.
     pub(super) fn listing(&mut self, make: impl FnOnce() -> Result<Listing>) {
         if self.stages.is_some() {
             self.code = make().ok();
@@ -136,7 +137,7 @@ impl Shown for crate::code::kernel::Kernel {}
 
 impl Engine {
     /// Runs every stage on `t` for `target` and returns the result of each. No layout is put into
-    /// the cache. For a target that this machine does not run, nothing is loaded.
+    /// the cache. For a target that this machine cannot run, no code is loaded.
     ///
     /// # Errors
     /// Returns the error of the stage that failed.

@@ -1,5 +1,5 @@
-//! Copies from one layout to another. The fused nest of a pair of layouts is made when a copy is
-//! first asked for, and compiled by the first call that justifies a compile.
+//! Copies from one layout to another. The fused nest of a pair of layouts is made when the first
+//! such copy is requested, and compiled by the first call that justifies a compile.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::schedule::Planned;
 
 use super::explain::Trace;
 
-/// Kind of leaf whose nests can be fused, such that the fused nest has a plan.
+/// Kind of leaf for which the nests of two layouts can be fused and the fused nest can be compiled.
 pub(crate) trait Joined: Cached + Planned<nest::MemorySide> {}
 
 impl<L: Cached + Planned<nest::MemorySide>> Joined for L {}
@@ -35,8 +35,8 @@ impl Engine {
         Ok(self.0.cache.keep_joint(layouts, Joint::new(nest)))
     }
 
-    /// Fuses two normal nests over the same packed stream into one nest from memory to memory.
-    /// Returns the reason as `Ok(Err(_))` if that is refused, or if nothing is moved.
+    /// Fuses two normal nests over the same packed stream into one nest from memory to memory. If
+    /// the nests cannot be fused, or if they move nothing, returns the reason as `Ok(Err(_))`.
     ///
     /// # Errors
     /// Returns the error of the stage that failed: class `NoMem`, or a fault of ddtc.
@@ -92,10 +92,11 @@ impl Engine {
 /// Decides which of the two layouts is the user side of the fused nest: the source (`Pack`) or the
 /// target (`Unpack`).
 ///
-/// Tables can only stand on the user side, so this is the layout with more rows. If both have the
-/// same number, it is the layout with more nodes, since a dense layout serves best as the packed
-/// side; if these are equal too, it is the source. When values are combined, the user side must be
-/// the side that is written, which is the target.
+/// Tables are possible on the user side only, so the layout with more rows, in tables and blocks,
+/// becomes the user side. If both have the same number of rows, the layout with more nodes becomes
+/// the user side, since a dense layout serves best as the packed side. If the numbers of nodes are
+/// equal too, the source becomes the user side. When values are combined, the user side must be the
+/// side that is written, which is the target.
 fn direction<L: Leaf>(from: &LoopNest<Normal, L>, to: &LoopNest<Normal, L>) -> Direction {
     let weight = |nest: &LoopNest<Normal, L>| {
         let rows: usize = nest.nodes().iter().map(|node| node.rows()).sum();
@@ -104,8 +105,9 @@ fn direction<L: Leaf>(from: &LoopNest<Normal, L>, to: &LoopNest<Normal, L>) -> D
     if L::IDEMPOTENT && weight(from) >= weight(to) { Direction::Pack } else { Direction::Unpack }
 }
 
-/// Converts a pair of (source, target) to a pair of (user side, packed side), or the other way
-/// round: in both cases the two are exchanged if `direction` is `Unpack`.
+/// Converts a pair (source, target) to a pair (user side, packed side), or a pair (user side,
+/// packed side) to a pair (source, target). In both cases, the two members are exchanged if
+/// `direction` is `Unpack`.
 fn sides<T>(direction: Direction, first: T, second: T) -> (T, T) {
     match direction {
         Direction::Pack => (first, second),

@@ -1,10 +1,12 @@
-//! Kernels for ranges of the packed stream. The whole iterations of a loop inside a range are moved
-//! as instances of a layout of their own.
+//! Kernels for ranges of the packed stream. If a range contains whole iterations of a loop, a
+//! separate layout is made whose instances are these iterations, and a kernel of that layout moves
+//! them.
 //!
-//! For a loop with step `s` and body `B`, that layout is the nest `loop count step s {B}`. It is
-//! normalized, cached and compiled like the layout of a datatype, but on demand and not at commit.
-//! If the plan of a layout cuts its rows of blocks into equal pieces, or sorts them within buckets,
-//! ranges use the tables of that plan.
+//! For a loop with step `s` and body `B`, the nest of the separate layout is
+//! `loop count step s {B}`. It is normalized, cached and compiled like the layout of a datatype,
+//! but on demand and not at commit. If the plan of a layout cuts the rows of a list of blocks into
+//! equal pieces, or sorts the rows within buckets, ranges of that layout use the tables of the
+//! plan.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,8 +24,9 @@ use crate::plan::Op;
 use crate::target::cost;
 use crate::{calls, normalize, schedule};
 
-/// The parts of one layout, one for each node of its nest. The part of a node is compiled once
-/// ranges have moved enough bytes in that node.
+/// The parts of one layout, one for each node of its nest. The part of a node moves the whole
+/// iterations or rows of that node that lie inside a range. It is made once ranges have moved
+/// enough bytes in the node.
 pub(super) struct Compiled<'e> {
     pub(super) engine: &'e Engine,
     pub(super) layout: &'e Arc<CompiledLayout>,
@@ -37,9 +40,9 @@ pub(super) struct Compiled<'e> {
 const MAX_NODES_AHEAD: usize = 64;
 
 impl<'e> Compiled<'e> {
-    /// Returns the part for node `i`, or none before ranges have moved enough bytes in this node.
-    /// The call that reaches the lazy threshold with its `bytes` bytes makes the part, if `makes`
-    /// is set.
+    /// Returns the part for node `i`, or none if the part does not exist yet. If `makes` is set,
+    /// `bytes` bytes are counted for this node, and the call whose bytes reach the lazy threshold
+    /// makes the part.
     fn part(&self, i: usize, bytes: u64) -> Option<&'e Part> {
         let Compiled { engine, layout, slots, makes } = self;
         let slot = slots.get(i)?;
@@ -60,10 +63,10 @@ impl<'e> Compiled<'e> {
 }
 
 impl<'e> Compiled<'e> {
-    /// Returns the kernel whose instances are the iterations of node `i`, or none if there is none
-    /// yet. If `makes` is set, a call compiles the kernel when the layout of the iterations has
-    /// moved nothing before in this direction, or reaches the lazy threshold with `bytes` bytes.
-    /// Other calls do not wait for that compile.
+    /// Returns the kernel whose instances are the iterations of node `i`, or none if no such kernel
+    /// exists yet. If `makes` is set, this call compiles the kernel in two cases: the layout of the
+    /// iterations has moved nothing before in this direction, or its bytes reach the lazy threshold
+    /// with the `bytes` bytes of this call. Other calls do not wait for the compile.
     #[cold]
     fn kernel(
         &self,
@@ -132,8 +135,8 @@ impl Parts for Compiled<'_> {
     }
 }
 
-/// Counts a part of a range, if `ran` says that a kernel or the tables of a plan served it, and if
-/// calls are counted at all.
+/// Counts a part of a range if calls are being counted. `ran` must be true if a kernel or the
+/// tables of a plan served the part; otherwise nothing is counted.
 fn count(ran: bool) {
     if ran && calls::counting() {
         calls::count_part();
@@ -141,17 +144,17 @@ fn count(ran: bool) {
 }
 
 impl Engine {
-    /// Makes the part for node `i` of `layout`: a layout for iterations, the tables of a plan, or
-    /// [`Part::Walked`] if neither helps. The origin of the part is 0, since normal bodies and
-    /// columns begin at offset 0.
+    /// Makes the part for node `i` of `layout`: a layout whose instances are iterations of the
+    /// node, the tables of a plan, or [`Part::Walked`] if neither helps. The origin of the part is
+    /// 0, since normal bodies and columns begin at offset 0.
     ///
     /// # Errors
     /// Returns class `NoMem` if there is no memory for the nest of the part, and otherwise only
     /// errors that are faults of ddtc.
     fn part(&self, layout: &Arc<CompiledLayout>, i: usize) -> Result<Part> {
-        // Make the part a normal nest of its own. For a loop or a table, find or insert the layout
-        // of that nest in the cache. It may turn out to be `layout` itself, if the node is its root
-        // loop.
+        // Turn the part into a separate normal nest. For a loop or a table, find the layout of that
+        // nest in the cache, or insert a new one. The layout found may be `layout` itself, if the
+        // node is the root loop of `layout`.
         let node = &layout.nest().nodes()[i];
         let part = layout.nest().part(i)?;
         let nest = normalize::normalize(&part, 0)?.nest;
@@ -160,9 +163,9 @@ impl Engine {
             let own = self.0.cache.by_nest(None, nest, Operation::Bytes, 0).layout;
             return Ok(if Arc::ptr_eq(&own, layout) { Part::Own } else { Part::Iterations(own) });
         }
-        // The node has rows of blocks, so look at the calls of micro-kernels that a plan makes of
-        // them. The plan for unpacking serves both directions: where unpacking may reorder blocks,
-        // packing may reorder them too.
+        // The node has rows of blocks, so look at the calls of micro-kernels that a plan has for
+        // these rows. The plan for unpacking serves both directions: where unpacking may reorder
+        // blocks, packing may reorder them too.
         let Ok(plan) = schedule::schedule(&nest, Direction::Unpack, self.target()) else {
             return Ok(Part::Walked);
         };
@@ -186,8 +189,9 @@ impl Engine {
             Some(EqualPieces { at, user: shared(user), len })
         };
         if let Some(pieces) = calls.map(pieces).collect::<Option<Vec<_>>>() {
-            // If every call moves pieces of one constant length, use them, provided that they cover
-            // all packed bytes of the blocks without a hole, and not only the first ones.
+            // If every call moves pieces of one constant length, use these pieces, provided that
+            // together they cover all packed bytes of the blocks, from the first to the last,
+            // without a hole.
             let end = pieces.iter().try_fold(0, |end, next| (next.at.packed == end).then(|| next.end()));
             let all = end == Some(node.packed_bytes(1));
             return Ok(if all { Part::Pieces(pieces) } else { Part::Walked });
@@ -195,8 +199,9 @@ impl Engine {
         let column = |role| call.column(plan.tables(), role);
         let Node::Blocks { user, .. } = node else { return Ok(Part::Walked) };
         Ok(match [Role::UserOffsets, Role::PackedOffsets, Role::Lengths].map(column) {
-            // The call has as many rows as the nest, but in another order: the plan has sorted them
-            // within buckets. If the order is the same, the rows of the nest itself serve as well.
+            // The table of the call has as many rows as the nest, but in another order: the plan
+            // has sorted the rows within buckets. If the order is the same, the rows of the nest
+            // itself serve as well.
             [Some(offsets), Some(packed), Some(len)] if offsets.len() == user.len() && offsets != user => {
                 Part::Buckets([offsets, packed, len].map(shared))
             }

@@ -1,4 +1,5 @@
-//! Layouts of values under a leaf operation, and the executor that serves calls without a kernel.
+//! Layouts whose leaves are values under a leaf operation, and the executor that serves calls for
+//! which there is no kernel.
 
 use std::ops::Range;
 
@@ -16,8 +17,8 @@ use crate::micro::buffers::Element;
 use crate::nest::{Leaf, Value};
 
 impl Engine {
-    /// Returns the layout of `t` whose leaves are the values that `operation` works on. Nothing is
-    /// compiled yet: a later call does that, as the mode says.
+    /// Returns the layout of `t` whose leaves are the values that `operation` works on. This method
+    /// compiles nothing. A later call compiles the layout if the mode says so.
     ///
     /// # Errors
     /// Returns the errors of [`Engine::layout`], an error if the packed size of an instance is too
@@ -27,8 +28,8 @@ impl Engine {
     }
 
     /// Applies the operation of `layout` to the values in the packed bytes `range` of `count`
-    /// instances, without a kernel. `layout` must be the layout of `t`; errors name elements of
-    /// `t`.
+    /// instances, without a kernel. `layout` must be the layout of `t`, because errors name
+    /// elements of `t`.
     ///
     /// # Errors
     /// Returns class `Conversion` for the first value that the other side cannot hold. The values
@@ -48,8 +49,8 @@ impl Engine {
     }
 
     /// Returns the values in a packed range of instances of `t` in external32, according to the
-    /// definition of the type map. One instance has `size` packed bytes. This is the reference that
-    /// check mode compares with.
+    /// definition of the type map. One instance has `size` packed bytes. Check mode compares
+    /// conversions with these values.
     pub(crate) fn places<'t>(
         &self,
         t: &'t Datatype,
@@ -59,8 +60,8 @@ impl Engine {
         external32::places(t, size as u64, range)
     }
 
-    /// Returns the error with which a call in `direction` refuses the value at `place`, which the
-    /// other side cannot hold.
+    /// Returns the error of a call in `direction` that refuses the value at `place` because the
+    /// other side cannot hold it.
     pub(crate) fn unfit(&self, direction: Direction, place: &Place) -> Error {
         let entry = (place.basic, i128::from(place.displacement));
         unfit(direction, place.element as i128, Some(entry), external32::UNFIT)
@@ -68,8 +69,9 @@ impl Engine {
 }
 
 impl Engine {
-    /// Combines `count` instances on the packed side of `memory` with those on its user side, by
-    /// `op`. Both sides have the layout `layout`; the results go to the user side.
+    /// Applies `op` to each value of `count` instances on the packed side of `memory` and the
+    /// corresponding value on the user side, and writes the result to the user side. Both sides
+    /// have the layout `layout`.
     ///
     /// # Errors
     /// Returns only errors that are faults of ddtc.
@@ -85,7 +87,7 @@ impl Engine {
     }
 
     /// Calls `f(packed elements, user elements, number of elements)` for the values of `count`
-    /// instances, as arrays of elements of the form `element`.
+    /// instances. The values are passed as arrays whose elements have the form `element`.
     ///
     /// # Errors
     /// Returns only errors that are faults of ddtc.
@@ -107,9 +109,8 @@ impl Engine {
 #[cold]
 fn refused(t: &Datatype, size: i64, kind: Kind, Unfit { at, rule }: Unfit) -> Error {
     let (instance, mut left) = (at.packed / size, at.packed % size);
-    // Count the basic elements before the value, inside its own instance: as many as have all of
-    // their packed bytes before it. The elements of earlier instances are counted by a
-    // multiplication.
+    // Count the basic elements that come before the value in its own instance: those whose packed
+    // bytes all lie before the value. A multiplication counts the elements of earlier instances.
     let before = t.type_map().take_while(|&(basic, _)| {
         let values = Values(kind.operation).basic_leaves(basic);
         left -= values.iter().map(|(_, n, value)| value.packed() * *n as i64).sum::<i64>();

@@ -1,4 +1,5 @@
-//! Fused copies: pairs of layouts, with the nest from one to the other and the kernel for it.
+//! Fused copies. A fused copy is a pair of layouts with the nest that moves data directly from one
+//! to the other, and with the kernel for this nest.
 
 use std::sync::atomic::AtomicU64;
 
@@ -10,8 +11,8 @@ use crate::process::Awaited;
 /// The nest that copies from one layout to another.
 #[derive(Debug)]
 pub struct JointNest<L = Byte> {
-    /// The nest, in which one instance is a joint period: the shortest stretch of the packed stream
-    /// that consists of whole root iterations of both layouts.
+    /// The nest. One instance of it is a joint period: the shortest part of the packed stream that
+    /// consists of whole root iterations of both layouts.
     pub nest: LoopNest<Normal, L, nest::MemorySide>,
     /// Direction of the copy: pack if the source is the user side of the nest, unpack if the target
     /// is the user side.
@@ -20,12 +21,13 @@ pub struct JointNest<L = Byte> {
     pub origins: [i64; 2],
     /// Number of packed bytes in one joint period. It is never 0.
     pub period: u64,
-    /// Whether every period moves the same bytes between the same places. Doing one period then
-    /// suffices, unless values are combined.
+    /// Whether every period moves the same bytes between the same places. If so, it suffices to
+    /// execute one period, unless values are combined.
     pub still: bool,
 }
 
-/// A pair of layouts, and the way in which bytes get from the first to the second.
+/// A pair of layouts with the way in which bytes get from the first layout to the second: directly
+/// by a fused nest, or through a buffer if the layouts could not be fused.
 #[derive(Debug)]
 pub struct Joint<L = Byte> {
     nest: Result<JointNest<L>, &'static str>,
@@ -34,13 +36,13 @@ pub struct Joint<L = Byte> {
 }
 
 impl<L: Leaf> Joint<L> {
-    /// Makes a pair from its joint nest, or from the reason why there is no joint nest and the
-    /// bytes go through a buffer.
+    /// Makes the pair from its fused nest, or from the reason why the layouts could not be fused.
+    /// In the second case, the bytes go through a buffer.
     pub fn new(nest: Result<JointNest<L>, &'static str>) -> Joint<L> {
         Joint { nest, served: Awaited::default(), moved: AtomicU64::new(0) }
     }
 
-    /// Returns the joint nest, or the reason why there is none.
+    /// Returns the fused nest, or the reason why the layouts could not be fused.
     pub fn nest(&self) -> Result<&JointNest<L>, &'static str> {
         self.nest.as_ref().map_err(|reason| *reason)
     }
@@ -55,9 +57,9 @@ impl<L: Leaf> Joint<L> {
         self.served.get_or_init(compile)
     }
 
-    /// Counts `bytes` bytes of a call and returns true if this call is the one that reaches
-    /// `threshold`. If a call passes `u64::MAX`, the count may wrap around, and a later call can
-    /// reach the threshold again.
+    /// Counts `bytes` bytes of a call. Returns true only for the call that reaches `threshold`. If
+    /// a call passes `u64::MAX`, the count may wrap around, and a later call can reach the
+    /// threshold again.
     pub(crate) fn reaches_threshold(&self, bytes: u64, threshold: u64) -> bool {
         reaches_threshold(&self.moved, bytes, threshold)
     }

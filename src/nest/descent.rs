@@ -1,17 +1,17 @@
-//! Descents: for each node, the facts that are needed to find a given packed byte inside it. They
-//! are stored together, and the division by the node's packed step is prepared in advance.
+//! Descents. The descent of a node has all facts about the node that are needed to find a given
+//! packed byte inside it. The division by the node's packed step is prepared in advance.
 
 use super::divisor::Divisor;
 use super::{Body, Byte, LoopNest, Node, Normal, Offsets};
 
-/// Maximum number of blocks among which a packed byte is looked for one by one. More blocks are
-/// searched. For this few blocks, a scan is faster than a search.
+/// Maximum number of blocks for which a linear scan finds the block of a packed byte. For so few
+/// blocks, a linear scan is faster than the search that is used for more blocks.
 pub const MAX_SCANNED_BLOCKS: usize = 8;
 
 /// Kind of a node, which decides how the search for a packed byte continues below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// A loop over anything except a single copy or a single `Blocks` node of few rows.
+    /// Any loop that is neither [`Level::Strips`] nor [`Level::Structures`].
     Loop,
     /// A loop over one copy whose length is the packed step, so that the packed bytes of all
     /// iterations are contiguous.
@@ -20,12 +20,12 @@ pub enum Level {
     Structures,
     /// A table, whatever its body is.
     Table,
-    /// Blocks or a copy: there is no node below.
+    /// Blocks or a copy, which have no nodes below them.
     Leaf,
 }
 
-/// The facts about one node that are read when a packed byte is looked for inside it. They fit in
-/// one cache line of 64 bytes.
+/// The facts about one node that are needed to find a packed byte inside it. They fit in one cache
+/// line of 64 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Descent {
     /// Kind of the node, which decides how the search continues below it.

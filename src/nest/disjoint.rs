@@ -1,11 +1,12 @@
-//! Overlap analysis: whether a transfer writes any byte of a side twice. The schedule asks this
-//! before it chooses an order different from that of the type map.
+//! Overlap analysis: whether a transfer writes any byte of a side twice. The scheduler needs this
+//! result before it chooses an order different from that of the type map.
 //!
-//! Method: interval nesting by sorted stride. A set of byte ranges that is repeated at a stride no
-//! smaller than the width of the set does not overlap itself. Perfectly nested loops are examined
-//! from the smallest stride to the largest, whatever the order of nesting is. The condition is
-//! sufficient but not necessary: loops that do not meet it may still be disjoint, so the result for
-//! them is `Unknown`, except that a loop with stride 0 certainly repeats its bytes.
+//! Method: interval nesting by sorted stride. If a set of byte ranges is repeated at a stride that
+//! is not smaller than the width of the set, the repetitions do not overlap. Perfectly nested loops
+//! are examined from the smallest stride to the largest, whatever the order of nesting is. This
+//! condition is sufficient but not necessary. Loops that do not meet it may still be disjoint, so
+//! their result is `Unknown`. The exception is a loop with stride 0, which certainly repeats its
+//! bytes.
 
 use super::{Leaf, LoopNest, Node, Offsets, Phase, Quantity, Side, Stream};
 use crate::column::try_with_capacity;
@@ -17,10 +18,10 @@ use crate::kind::Direction;
 pub enum Disjoint {
     /// No two entries share a byte, for any instance count up to this one.
     UpTo(u64),
-    /// Some byte certainly belongs to two entries if there are two instances, or even if there is
-    /// one.
+    /// Some byte certainly belongs to two entries of two instances, or even to two entries of one
+    /// instance.
     No,
-    /// It could be shown neither that entries overlap nor that they do not.
+    /// The analysis could not show whether entries overlap.
     Unknown,
 }
 
@@ -32,8 +33,8 @@ impl Disjoint {
 }
 
 /// The range of bytes `[lo, hi)`, never empty, that one iteration of a node or body touches, and
-/// the loops around this range. The loops are kept in a list instead of being folded into the
-/// range, because they may still be sorted by stride.
+/// the loops around this range. The loops are kept in a list, and are not folded into the range at
+/// once, so that they can be sorted by stride later.
 #[derive(Clone, Debug)]
 struct Shape {
     lo: i128,
@@ -42,7 +43,7 @@ struct Shape {
     /// they are known to overlap, and `None` if neither is known.
     inner: Option<bool>,
     /// Perfectly nested loops around the range. Each has a stride and a trip count of at least 2;
-    /// the trip count is `None` if the instance count is a factor of it.
+    /// the trip count is `None` if it is a multiple of the instance count.
     loops: Vec<(i128, Option<u64>)>,
 }
 
@@ -57,7 +58,7 @@ impl Shape {
     }
 }
 
-/// Address space that the analysis looks at.
+/// Address space in which the analysis looks for overlaps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AddressSpace {
     User,
@@ -74,8 +75,8 @@ impl AddressSpace {
 }
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
-    /// Returns whether the user bytes of all entries are pairwise disjoint, and up to which
-    /// instance count.
+    /// Returns whether the user bytes of all entries are pairwise disjoint, and the maximum
+    /// instance count for which this is known.
     ///
     /// Tables and blocks cost O(rows log rows), because their rows are sorted. A body of n nodes
     /// costs O(n log n) for each node that uses it, so a shared body is sorted several times. A
@@ -135,8 +136,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         let at = i128::from(space.select(node.at()));
         Ok(match node {
             Node::Copy { n, unit, .. } => {
-                // A copy is a dense run of bytes, which never overlaps itself. If the instance
-                // count is a factor of the length, it only makes the run longer.
+                // A copy is a dense run of bytes, which never overlaps itself. If the length is a
+                // multiple of the instance count, more instances only make the run longer.
                 let width = i128::from(n.k) * i128::from(space.select(unit.span(1)));
                 (width > 0).then(|| Shape { lo: at, hi: at + width, inner: Some(true), loops: Vec::new() })
             }
@@ -161,8 +162,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                 };
                 let rows = displacements.iter().map(|d| (i128::from(d) + leaf.lo, i128::from(d) + leaf.hi));
                 let Some(mut s) = ranges(at, rows)? else { return Ok(None) };
-                // If the ranges of two rows overlap, it is certain that the rows share a byte only
-                // if the body has no gap, which is known for a single copy.
+                // Even if the ranges of two rows overlap, the rows certainly share a byte only if
+                // the body has no gap. That is known only for a body that is a single copy.
                 let filled = matches!(self.body(*body), [Node::Copy { .. }]);
                 s.inner = match (s.inner, leaf.inner) {
                     (Some(true), Some(true)) => Some(true),
@@ -184,9 +185,10 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
 }
 
 /// Combines the shapes of the nodes of a body into one. A single node keeps its loops. The loops of
-/// several nodes are folded into their ranges `[lo, hi)`, and these ranges are compared: if they
-/// are apart, and each node is disjoint in itself, the body is disjoint. If the ranges of two nodes
-/// overlap, it is unknown whether their bytes do, because the ranges may have gaps.
+/// several nodes are folded into their ranges `[lo, hi)`, and these ranges are compared. If no two
+/// ranges overlap, and each node is disjoint in itself, the body is disjoint. If the ranges of two
+/// nodes overlap, the result is unknown, because the ranges may have gaps and the nodes may still
+/// share no byte.
 fn body_shape(shapes: &[Option<Shape>]) -> Option<Shape> {
     let mut moving = shapes.iter().flatten();
     let first = moving.next()?;
@@ -208,8 +210,8 @@ fn body_shape(shapes: &[Option<Shape>]) -> Option<Shape> {
     Some(Shape { lo: folded[0].lo, hi, inner, loops: Vec::new() })
 }
 
-/// Combines the byte ranges of rows into one shape. If the rows are sorted by address, they are
-/// disjoint exactly if no row overlaps the next one.
+/// Combines the byte ranges of rows into one shape. The rows are sorted by address; they are
+/// disjoint exactly if no row overlaps the next one in this order.
 fn ranges(at: i128, all: impl ExactSizeIterator<Item = (i128, i128)>) -> Result<Option<Shape>> {
     let mut rows = try_with_capacity("disjoint", all.len())?;
     rows.extend(all);
@@ -224,8 +226,8 @@ fn ranges(at: i128, all: impl ExactSizeIterator<Item = (i128, i128)>) -> Result<
     }))
 }
 
-/// Returns the shape with its loops folded into the range `[lo, hi)`. None of the loops has the
-/// instance count as a factor.
+/// Returns the shape with its loops folded into the range `[lo, hi)`. No trip count of these loops
+/// may be a multiple of the instance count.
 fn hull(shape: &Shape) -> Shape {
     let inner = match decide(shape) {
         Disjoint::UpTo(_) => Some(true),
@@ -246,8 +248,8 @@ fn hull(shape: &Shape) -> Shape {
 fn decide(shape: &Shape) -> Disjoint {
     let mut loops: Vec<(i128, Option<u64>)> = shape.loops.iter().map(|&(s, t)| (s.abs(), t)).collect();
     loops.sort_by_key(|l| l.0);
-    // Some byte is touched twice: either already inside the range, or by two iterations of a loop
-    // with stride 0.
+    // If this condition holds, some byte is touched twice: either inside the range `[lo, hi)`
+    // itself, or by two iterations of a loop with stride 0.
     if shape.inner == Some(false) || loops.first().is_some_and(|l| l.0 == 0) {
         return Disjoint::No;
     }
@@ -261,8 +263,8 @@ fn decide(shape: &Shape) -> Disjoint {
             return Disjoint::Unknown;
         }
         let trip = trip.unwrap_or_else(|| {
-            // Only the trip count of this loop has the instance count as a factor. Take the largest
-            // trip count whose span still fits below the next larger stride:
+            // Only the trip count of this loop is a multiple of the instance count. Take the
+            // largest trip count whose span still fits below the next larger stride:
             // `span + stride * (trip - 1) <= next`.
             if let Some(&(next, _)) = loops.get(i + 1) {
                 limit = u64::try_from((next - span) / stride + 1).unwrap_or(u64::MAX);

@@ -1,5 +1,5 @@
-//! Division by a number that is known long before the dividend. It is done by a multiplication and
-//! a shift.
+//! Division by a number that is known long before the dividend. A multiplication and a shift
+//! replace the division.
 //!
 //! Granlund and Montgomery, Division by Invariant Integers using Multiplication (PLDI 1994),
 //! theorem 4.2: if `2^l >= d`, dividends have 63 bits, and `m` is the smallest integer that is at

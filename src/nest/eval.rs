@@ -1,7 +1,8 @@
 //! Reference evaluation of a nest: one copy at a time, in type-map order, on an explicit stack.
 //!
-//! The tests compare other stages with this evaluation. It takes no decisions, skips only nodes
-//! that move nothing, and shares no code with the interpreter of nests or the emitters.
+//! The tests compare other stages with this evaluation. The evaluation takes every node as it is,
+//! except that it skips nodes that move nothing. It shares no code with the interpreter of nests or
+//! the emitters.
 
 use super::{Body, Byte, Leaf, LoopNest, Node, Offsets, Phase, Side};
 use crate::kind::Direction;
@@ -18,7 +19,8 @@ pub struct Visit<L = Byte> {
 }
 
 enum Pending<'a, L> {
-    /// Nodes `[next, end)` of the nest are still to be visited, in an iteration at `at`.
+    /// The nodes `[next, end)` of the nest have not been visited yet. They belong to an iteration
+    /// at offset `at`.
     Nodes {
         next: usize,
         end: usize,
@@ -39,8 +41,8 @@ impl<L> Pending<'_, L> {
 }
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
-    /// Returns for every node whether it has a leaf that moves something. The evaluation skips all
-    /// other nodes, because a loop over nothing may have 2^60 iterations.
+    /// Returns for every node whether it moves anything, in one of its leaves. The evaluation skips
+    /// all nodes that move nothing, because a loop over an empty body may have 2^60 iterations.
     fn moving(&self) -> Vec<bool> {
         let mut moving: Vec<bool> = Vec::with_capacity(self.nodes().len());
         for node in self.nodes() {
@@ -57,8 +59,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
 
     /// Calls `f` for every leaf copy of `count` instances, in type-map order.
     pub fn visit(&self, count: u64, mut f: impl FnMut(Visit<L>)) {
-        // The stack holds what is still to be visited, the innermost part last: the rest of a body,
-        // or the next iteration of a loop or table.
+        // The stack holds the parts of the nest that have not been visited yet, the innermost part
+        // last. Such a part is the rest of a body, or the remaining iterations of a loop or table.
         let moving = self.moving();
         let mut stack = vec![Pending::nodes(self.root(), Offsets::ZERO)];
         while let Some(top) = stack.last_mut() {
@@ -90,9 +92,9 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                 }
                 Pending::Loop { node, i, at } => {
                     // Find the number of iterations, `trip`, and the offset `step` at which
-                    // iteration `i` begins. If the last iteration of a table is done, row `i` does
-                    // not exist and must not be read; the table is then popped from the stack
-                    // below.
+                    // iteration `i` begins. After the last iteration of a table, row `i` does not
+                    // exist and must not be read. The lines below then pop the table from the
+                    // stack.
                     let (trip, step) = match node {
                         Node::Loop { trip, step, .. } => (trip.at(count), at.step(*step, *i as i64)),
                         Node::Table { displacements, packed, .. } => {
@@ -126,11 +128,12 @@ impl<P: Phase, S: Side> LoopNest<P, Byte, S> {
     /// `user` of user offset 0.
     ///
     /// # Panics
-    /// If an offset lies outside a slice. The caller must size both by the true bounds of the
-    /// datatype.
+    /// If an offset lies outside a slice. The caller must choose the sizes of both slices by the
+    /// true bounds of the datatype.
     pub fn eval(&self, direction: Direction, count: u64, user: &mut [u8], origin: usize, packed: &mut [u8]) {
         self.visit(count, |v| {
-            // An empty copy may lie outside the slices, so do not index them for it.
+            // An empty copy may lie outside the slices, so do not index the slices for an empty
+            // copy.
             if v.n == 0 {
                 return;
             }

@@ -2,15 +2,16 @@
 //! multiplication per word. General hash functions have a set-up cost that pays off only for long
 //! input.
 //!
-//! It is meant for maps that live within one pass over one datatype and are not visible outside. It
-//! spreads ordinary keys well, but does not withstand keys that are chosen to collide.
+//! The hash is meant for maps that live within one pass over one datatype and are not visible
+//! outside. It spreads ordinary keys well, but offers no protection against keys that are chosen to
+//! collide.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Hasher factory for the maps of a pass.
 pub(crate) type BuildKeyHasher = BuildHasherDefault<KeyHasher>;
 
-/// An odd multiplier without structure in its bits: the digits of the golden ratio.
+/// An odd multiplier whose bits have no regular pattern: the digits of the golden ratio.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Hash state for a key of a few words.
@@ -60,7 +61,8 @@ mod tests {
     use super::BuildKeyHasher;
     use crate::nest::Body;
 
-    /// Bodies of nests, and addresses at regular distances, differ in the bits that hash maps use.
+    /// Tests that the hashes of different bodies, and of addresses at regular distances, differ in
+    /// the bits that hash maps use.
     #[test]
     fn keys_spread() {
         let spread = |hashes: &[u64]| {

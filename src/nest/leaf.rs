@@ -1,10 +1,11 @@
 //! Leaves of a nest, which move bytes or values of a class, and the packed side of a nest, which is
 //! a stream or a second layout in memory.
 //!
-//! The leaf and the packed side are type parameters of a nest. Code that takes a `LoopNest<P>` gets
-//! bytes and a stream, and cannot be given anything else. A value has a class instead of a basic
-//! type, so that runs of basic types that an operation treats in the same way merge: `int` and
-//! `float` are one class in external32.
+//! The leaf and the packed side are type parameters of a nest. The type `LoopNest<P>` always means
+//! byte leaves and a stream, so code that takes such a nest never gets other leaves or a second
+//! layout. A value has a class instead of a basic type, so that adjacent values merge into one run
+//! if an operation treats them in the same way. For example, `int` and `float` are one class in
+//! external32.
 
 use std::fmt;
 use std::hash::Hash;
@@ -19,12 +20,12 @@ mod sealed {
 
 /// Unit in which a leaf counts its length.
 pub trait Leaf: sealed::Sealed + Copy + Eq + Hash + fmt::Debug + fmt::Display + 'static {
-    /// Whether moving a unit a second time changes nothing. This is false for values, because an
-    /// operation may add them.
+    /// Whether moving a unit twice has the same effect as moving it once. This is false for values,
+    /// because an operation may add them.
     const IDEMPOTENT: bool;
 
-    /// Returns the unit for a nest whose packed side is memory too, where the unit has its user
-    /// size on both sides.
+    /// Returns the unit for a nest whose packed side is memory too. In such a nest, the unit has
+    /// its user size on both sides.
     fn in_memory(self) -> Self;
 
     /// Returns the number of bytes of one unit in user memory.
@@ -33,7 +34,7 @@ pub trait Leaf: sealed::Sealed + Copy + Eq + Hash + fmt::Debug + fmt::Display + 
     /// Returns the number of bytes of one unit on the packed side.
     fn packed(self) -> i64;
 
-    /// Parses the unit from its text form; the empty text is a byte.
+    /// Parses the unit from its text form. The empty text stands for a byte.
     fn from_text(text: &str) -> Option<Self>;
 
     /// Returns the number of bytes of `k` units on each side, or `None` if one of these numbers
@@ -84,7 +85,7 @@ impl Leaf for Byte {
     }
 }
 
-/// Kind of number. With the size of the value, it determines what an operation does to it.
+/// Kind of number. An operation treats a value according to this kind and to the size of the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Number {
     /// Signed integer.
@@ -126,8 +127,8 @@ impl Number {
 
     /// Returns the kind of number that a basic type holds. For a pair the result has no meaning.
     fn from_named(named: Named) -> Number {
-        // On x86-64, except with Windows, `long double` is x87's format, which uses 80 bits of its
-        // 16 bytes. Elsewhere it is binary64 or binary128.
+        // On x86-64, except with Windows, `long double` has the x87 format, which uses 80 bits of
+        // its 16 bytes. On other targets, `long double` is binary64 or binary128.
         let x87 = cfg!(target_arch = "x86_64") && cfg!(not(windows));
         match (named.class(), named) {
             (Basic::Float, Named::LongDouble) if x87 => Number::Extended,
@@ -154,8 +155,8 @@ pub enum Class {
     Pair([(Number, u8); 2]),
     /// external32 representation of the same size: bytes are reversed on little-endian machines.
     Swap,
-    /// external32 representation that must be converted from this kind of number (MPI 5.0, 14.5.2).
-    /// It mostly has a different size.
+    /// external32 representation that must be converted to and from this kind of number (MPI 5.0,
+    /// 14.5.2). In most cases its size differs from the size in memory.
     Resize(Number),
 }
 
@@ -168,8 +169,8 @@ pub struct Value {
 }
 
 impl Value {
-    /// Returns the value that a basic type is in memory. A pair is one value, which includes the
-    /// padding between the value and the index, but no padding after the index.
+    /// Returns the value that represents a basic type in memory. A pair is one value, which
+    /// includes the padding between the value and the index, but no padding after the index.
     pub fn native(named: Named) -> Value {
         match *named.parts() {
             [(value, _), (index, at)] => Value::pair(value, index, at),
@@ -190,10 +191,10 @@ impl Value {
         Value { class, user: (at + index.size()) as u8, packed: (value.size() + index.size()) as u8 }
     }
 
-    /// Returns the value that a reduction by `op` sees in a basic type, and how many such values
-    /// one element of that type has. Types that `op` treats in the same way have equal values, so
-    /// that their runs merge: for a sum, a complex number is two real numbers. For a pair the
-    /// result has no meaning.
+    /// Returns the kind of value that a reduction by `op` combines in a basic type, and the number
+    /// of such values in one element of that type. Types that `op` treats in the same way have
+    /// equal values, so that adjacent elements of these types merge into one run. For a sum, for
+    /// example, a complex number is two real numbers. For a pair the result has no meaning.
     pub fn reduced(op: Op, named: Named) -> (Value, u64) {
         let number = Number::from_named(named);
         let (number, n) = match (op, number) {
@@ -209,8 +210,8 @@ impl Value {
         (Value::number(number, (named.size() / n) as u8), n as u64)
     }
 
-    /// Returns the external32 value of a basic type, and how many such values one element of that
-    /// type has: a complex number is two. The type must not be a pair.
+    /// Returns the kind of external32 value in a basic type, and the number of such values in one
+    /// element of that type. A complex number has two. The type must not be a pair.
     pub fn external32(named: Named) -> (Value, u64) {
         let number = Number::from_named(named);
         let (number, n) = match number {
@@ -248,7 +249,7 @@ impl fmt::Display for Value {
 }
 
 impl Leaf for Value {
-    /// A reduction may add values, so doing it twice is not the same as doing it once.
+    /// A reduction may add values, so applying it twice is not the same as applying it once.
     const IDEMPOTENT: bool = false;
 
     fn in_memory(self) -> Value {
@@ -263,9 +264,9 @@ impl Leaf for Value {
         self.packed.into()
     }
 
-    /// Searches the values of all basic types, of which there are few, and pairs of basic types. It
-    /// also finds some values that no basic type has, such as `int12`, because it passes pairs to
-    /// [`Value::reduced`].
+    /// Searches the values of all basic types and of all pairs of basic types. There are few basic
+    /// types. The search also finds some values that no basic type has, such as `int12`, because
+    /// pairs are passed to [`Value::reduced`] as well.
     fn from_text(text: &str) -> Option<Value> {
         let all = Named::ALL.iter().filter(|named| !named.is_marker());
         let found = |value: &Value| value.to_string() == text;
@@ -321,7 +322,7 @@ mod tests {
         assert_eq!(Value::external32(Named::DoubleComplex), (swapped(Named::Double), 2));
         assert_ne!(Value::native(Named::Int), Value::native(Named::Float));
         assert_eq!(Value::native(Named::LongLong), Value::native(Named::Int64));
-        // The sizes are equal, but the representations differ.
+        // These two types have the same sizes, but different representations.
         #[cfg(target_arch = "x86_64")]
         assert_ne!(swapped(Named::LongDouble), swapped(Named::Real16));
     }

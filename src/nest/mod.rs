@@ -7,13 +7,13 @@
 //! nests that are too deep. Every node has an offset ([`Offsets`]), relative to the iteration that
 //! contains the node ([`Node::at`]).
 //!
-//! The instance count is the trip of the outermost loop and takes part in every rewrite: the root
-//! body has at most one node, and no other node has a trip or length that is a multiple of `count`.
+//! The root body has at most one node. The instance count `count` is a factor of the trip or length
+//! of this node, and of no other trip or length. All rewrites can apply to the root node too.
 //!
 //! Phases are sealed marker types: [`Lowered`] (straight from the constructors) and [`Normal`]
 //! (canonical; the cache key). The two other type parameters are sealed marker types as well: the
-//! leaf ([`Byte`], or a [`Value`] of a class) and the packed side (a [`Stream`], or a second
-//! [`MemorySide`]). Source: docs/IR.md, section "Nest".
+//! leaf ([`Byte`], or a [`Value`] of a class) and the packed side (a [`Stream`], or a second layout
+//! in memory, [`MemorySide`]). Source: docs/IR.md, section "Nest".
 
 mod descent;
 mod disjoint;
@@ -83,8 +83,9 @@ impl Offsets {
         Offsets { user, packed }
     }
 
-    /// Returns this offset advanced by `i` steps. The sum wraps on overflow, which cannot happen
-    /// for an offset that is reached: the constructors have checked every reachable displacement.
+    /// Returns this offset advanced by `i` steps. The sum wraps on overflow. Overflow cannot happen
+    /// for an offset at which data is moved, because the constructors have checked the
+    /// displacements of all data.
     pub fn step(self, step: Offsets, i: i64) -> Offsets {
         Offsets {
             user: self.user.wrapping_add(step.user.wrapping_mul(i)),
@@ -134,8 +135,8 @@ impl Quantity {
         if self.per_count { self.k.saturating_mul(count) } else { self.k }
     }
 
-    /// Returns the product of two quantities, or `None` if it does not fit in 63 bits or both carry
-    /// the instance count.
+    /// Returns the product of two quantities, or `None` if the product does not fit in 63 bits or
+    /// the instance count is a factor of both.
     pub fn times(self, factor: Quantity) -> Option<Quantity> {
         if self.per_count && factor.per_count {
             return None;
@@ -190,7 +191,7 @@ pub enum Node<L = Byte> {
         /// Body of one iteration.
         body: Body,
     },
-    /// Does `body` once for each displacement: iteration `i` is at user offset `at.user +
+    /// Executes `body` once for each displacement: iteration `i` is at user offset `at.user +
     /// displacements[i]` and at packed offset `at.packed + i * packed`.
     Table {
         /// Offset added to every iteration.
@@ -202,8 +203,8 @@ pub enum Node<L = Byte> {
         /// Body of one iteration.
         body: Body,
     },
-    /// Copies rows of separate lengths in order: row `i` moves `len[i]` units between user offset
-    /// `at.user + user[i]` and packed offset `at.packed + packed[i]`.
+    /// Copies rows in order. Each row has its own length: row `i` moves `len[i]` units between user
+    /// offset `at.user + user[i]` and packed offset `at.packed + packed[i]`.
     Blocks {
         /// Offset added to every row.
         at: Offsets,
@@ -303,8 +304,9 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Returns the number of packed bytes of the whole node for `count` instances. This is right
-    /// only if the packed side is a stream, in which iterations and rows lie without gaps.
+    /// Returns the number of packed bytes of the whole node for `count` instances. The result is
+    /// right only if the packed side is a stream, since iterations and rows have no gaps between
+    /// them in a stream.
     #[inline]
     pub fn packed_bytes(&self, count: u64) -> i64 {
         match self {
@@ -367,7 +369,7 @@ pub struct LoopNest<P, L = Byte, S = Stream> {
 
 impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     /// Makes a nest of its parts, with `size` packed bytes and `extent` user bytes per instance.
-    /// Nothing is checked here; [`LoopNest::verify`] does that.
+    /// This function checks nothing; [`LoopNest::verify`] checks a nest.
     pub fn new(nodes: Vec<Node<L>>, root: Body, size: i64, extent: i64) -> Self {
         Self { nodes, root, size, extent, phase: PhantomData }
     }
@@ -377,7 +379,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         &self.nodes
     }
 
-    /// Returns the outermost body: empty, or the one node that carries the instance count.
+    /// Returns the outermost body. It is empty, or it has one node, whose trip or length is a
+    /// multiple of the instance count.
     pub fn root(&self) -> Body {
         self.root
     }
@@ -408,7 +411,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
 mod tests {
     use super::*;
 
-    /// The size of a nest counts every node, and the rows of its own columns.
+    /// Tests that the size of a nest includes every node and the rows of the node's own columns.
     #[test]
     fn rows_are_stored_bytes() {
         let stored = |text: &str| text.parse::<LoopNest<Normal>>().unwrap().bytes_stored();

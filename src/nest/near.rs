@@ -2,7 +2,7 @@
 //!
 //! A datatype of absolute addresses (`MPI_BOTTOM`; MPI 5.0, 5.1.12) contains the places where the
 //! objects of the program happen to lie. Another allocation or another run of the program gives
-//! another layout, although the same members of the same objects move.
+//! another layout, although the same members of the same objects are moved.
 
 use std::hash::{Hash, Hasher};
 
@@ -11,14 +11,15 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::{Leaf, LoopNest, Node, Phase, Side};
 use crate::column::Column;
 
-/// Distance in bytes from which two places are taken to be in different objects. Places at a
-/// smaller distance may be in one object.
+/// Minimum distance in bytes at which two places are assumed to be in different objects. Places at
+/// a smaller distance may be in one object.
 pub const MIN_OBJECT_DISTANCE: i64 = 64 << 10;
 
 /// Maximum number of rows of a nest that is hashed. A datatype of addresses has one row per object.
 const MAX_HASHED_ROWS: usize = 4096;
 
-/// Returns true if a distance is so large that its two ends are taken to lie in different objects.
+/// Returns true if a distance is so large that its two ends are assumed to lie in different
+/// objects.
 fn is_far(distance: i64) -> bool {
     distance.unsigned_abs() >= MIN_OBJECT_DISTANCE.unsigned_abs()
 }
@@ -60,9 +61,9 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         if self.nodes.iter().map(Node::rows).sum::<usize>() > MAX_HASHED_ROWS || !self.has_far_distance() {
             return None;
         }
-        // For each node, hash its user distance from the node before it, then the distances within
-        // the node, each together with the packed offsets that belong to it. Then hash what decides
-        // the structure of the node: trips, bodies and units.
+        // For each node, hash its user distance from the node before it, and then the distances
+        // within the node. Each distance is hashed together with its packed offsets. Then hash the
+        // structure of the node: trips, bodies and units.
         let mut hash = Xxh3Default::new();
         let mut before = 0;
         for node in &self.nodes {
@@ -90,8 +91,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         Some(hash.finish())
     }
 
-    /// Returns true if a distance in user memory is far. Most nests have no far distance, and are
-    /// not hashed.
+    /// Returns true if the nest has a distance in user memory that is far, as [`is_far`] defines
+    /// it. Most nests have none and are not hashed.
     fn has_far_distance(&self) -> bool {
         let mut before = 0;
         self.nodes.iter().any(|node| {
@@ -126,7 +127,7 @@ mod tests {
         let one = objects(0x5555_0000_0000, 0x5555_0100_0000, 5);
         assert_eq!(one, objects(0x7fff_0000_0010, 0x5555_0700_0000, 5));
         assert_ne!(one, objects(0x5555_0000_0000, 0x5555_0100_0000, 6));
-        // The rows of a table at other far distances have the same hash too.
+        // Tables whose rows lie at different far distances also have the same hash.
         let rows = |a: i64, b: i64, c: i64| {
             near_hash(&format!("hindexed_block(3,[{a},{b},{c},{}],int)", c + 100)).expect("far apart")
         };

@@ -1,10 +1,11 @@
-//! Parts of a nest: the iterations of one of its loops, as a nest of its own.
+//! Parts of a nest. A part is a separate nest whose instances are the iterations of one node of
+//! another nest.
 
 use super::{Body, LoopNest, Lowered, Node, Normal, Offsets, Quantity};
 use crate::column::{Column, try_reserve, try_with_capacity};
 use crate::error::Result;
 
-/// Rows of blocks that are adjacent on the packed side, cut into equal pieces.
+/// The rows of a `Blocks` node, adjacent on the packed side and cut into pieces of equal length.
 #[derive(Clone, Debug)]
 pub struct EqualPieces {
     /// User offset that the displacements are relative to, and packed offset of the first piece.
@@ -23,17 +24,18 @@ impl EqualPieces {
 }
 
 impl LoopNest<Normal> {
-    /// Returns the nest that does iterations of node `i`: for a loop with stride `s` and body `B`
-    /// it is `loop count step s {B}`. For a table, an instance is one row at user offset 0. For a
-    /// leaf, an instance is the whole leaf. Instances of blocks lie so far apart that they share no
-    /// user byte, and all instances of a copy are at the same user offset.
+    /// Returns the nest whose instances are the iterations of node `i`. For a loop with stride `s`
+    /// and body `B`, this is `loop count step s {B}`. For a table, an instance is one row at user
+    /// offset 0. For a leaf, an instance is the whole leaf. If the leaf has blocks, its instances
+    /// lie so far apart that they share no user byte. If the leaf is a copy, all its instances are
+    /// at the same user offset.
     ///
     /// # Errors
     /// Class `NoMem`.
     pub fn part(&self, i: usize) -> Result<LoopNest<Lowered>> {
         let nodes = self.nodes();
-        // Mark the nodes that node `i` reaches. Bodies lie before their users, so one pass from `i`
-        // down to the start of the vector finds all of them.
+        // Mark the nodes that node `i` reaches. A body lies before the nodes that use it, so one
+        // pass from `i` down to the start of the vector finds all reached nodes.
         let mut reached: Vec<bool> = try_with_capacity("part", i)?;
         reached.resize(i, false);
         for j in (0..=i).rev() {
@@ -72,8 +74,9 @@ impl LoopNest<Normal> {
     }
 }
 
-/// Returns the number of user bytes from the lowest entry of blocks to the end of the highest one,
-/// so that instances at this distance share no byte. For any other leaf the result is 0.
+/// Returns the number of user bytes from the start of the lowest row of a `Blocks` node to the end
+/// of the highest row. Instances at this distance share no byte. For any other leaf the result is
+/// 0.
 fn span(leaf: &Node) -> i64 {
     let Node::Blocks { user, len, .. } = leaf else { return 0 };
     let low = user.iter().fold(i64::MAX, i64::min);
@@ -97,7 +100,8 @@ mod tests {
     use crate::nest::{Node, Offsets};
     use crate::normalize::normalize;
 
-    /// Returns the copies that `count` instances of a part visit.
+    /// Returns the user and packed offsets and the lengths of the copies that `count` instances of
+    /// a part make.
     fn visits(text: &str, part: impl Fn(&Node) -> bool, count: u64) -> Vec<(Offsets, u64)> {
         let t: Datatype = text.parse().unwrap();
         let nest = normalize(&lower(&t, Bytes).unwrap(), t.arguments()).unwrap().nest;

@@ -1,9 +1,9 @@
 //! Rows of leaves in the form in which a nest stores them: copies, tables over one copy, and
 //! blocks.
 //!
-//! Code that looks at 10^6 rows is generic over [`Sequence`], which each kind of storage
-//! implements, so that each gets a loop of its own. Tests of many rows at once are written so that
-//! the compiler vectorizes them.
+//! A node may have 10^6 rows. Code that examines rows is therefore generic over [`Sequence`], a
+//! trait that each kind of storage implements, so that the compiler makes a separate loop for each
+//! kind. Conditions on many rows at once are written so that the compiler vectorizes them.
 
 use std::ops::Range;
 
@@ -21,8 +21,8 @@ pub(crate) struct Row {
     pub(crate) len: i64,
 }
 
-/// Splits rows into chunks of at most [`CHUNK_ROWS`]. Each chunk also has up to `before` of the
-/// rows that precede it.
+/// Splits rows into chunks of at most [`CHUNK_ROWS`]. Each chunk except the first is preceded by up
+/// to `before` rows from the end of the chunk before it.
 pub(crate) fn chunks<S: Sequence>(rows: S, before: usize) -> impl Iterator<Item = S> {
     let count = rows.count();
     let begins = (0..count).step_by(CHUNK_ROWS);
@@ -37,8 +37,8 @@ impl Row {
     }
 }
 
-/// A sequence of rows in its storage. Code is generic over this trait, so that each kind of storage
-/// gets a loop of its own over 10^6 rows.
+/// A sequence of rows in one kind of storage. Code that examines rows is generic over this trait,
+/// so that the compiler makes a separate loop for each kind of storage.
 pub(crate) trait Sequence: Copy {
     fn count(self) -> usize;
     fn at(self, i: usize) -> Offsets;
@@ -50,8 +50,8 @@ pub(crate) trait Sequence: Copy {
         Row { at: self.at(i), len: self.len(i) }
     }
 
-    /// Appends the rows to columns whose offsets are relative to `base`. The result is not zero if
-    /// a value did not fit in 32 bits.
+    /// Appends the rows to columns whose offsets are relative to `base`. Returns a number other
+    /// than 0 if a value did not fit in 32 bits.
     fn append(self, base: Offsets, [user, packed, len]: &mut [Vec<i32>; 3]) -> i64 {
         append(user, self.user_offsets().map(|place| place.wrapping_sub(base.user)))
             | append(packed, self.packed_offsets().map(|place| place.wrapping_sub(base.packed)))
@@ -75,8 +75,8 @@ pub(crate) trait Sequence: Copy {
 
     /// Returns true if two neighbouring rows are adjacent on both sides. Some implementations
     /// compare only the low 32 bits of the offsets, for the sake of SIMD, so the result may also be
-    /// true for rows that are not adjacent. The caller then has to examine every row, so it should
-    /// ask about few rows at a time.
+    /// true for rows that are not adjacent. After a result of true, the caller has to examine every
+    /// row, so it should call this method for few rows at a time.
     fn may_merge(self, unit: Offsets) -> bool {
         (1..self.count()).any(|i| self.row(i - 1).end(unit) == self.at(i))
     }
@@ -96,8 +96,8 @@ fn low(value: impl Into<i64>) -> i32 {
 
 /// Type of the entries of a column, with an operation on many entries at once.
 pub(crate) trait Entry: Copy + Into<i64> {
-    /// Appends `entries` to `column`, each with `by` bytes added. The result is not zero if a sum
-    /// did not fit in 32 bits. It may be positive or negative.
+    /// Appends `entries` to `column`, each with `by` bytes added. Returns a positive or negative
+    /// number if a sum did not fit in 32 bits, and 0 otherwise.
     fn append(column: &mut Vec<i32>, entries: &[Self], by: i64) -> i64 {
         append(column, entries.iter().map(|&entry| by.wrapping_add(entry.into())))
     }
@@ -227,9 +227,9 @@ impl<T: Entry> Sequence for Listed<'_, T> {
 }
 
 impl<T: Entry> Listed<'_, T> {
-    /// Returns true if two neighbouring rows seem to be adjacent on both sides, according to the
-    /// low 32 bits of their offsets. `spans` returns the number of user and packed bytes of a row,
-    /// given its length in units.
+    /// Returns true if, according to the low 32 bits of their offsets, two neighbouring rows are
+    /// adjacent on both sides. `spans` returns the numbers of user bytes and packed bytes of a row
+    /// from its length in units.
     #[inline(always)]
     fn may_have_adjacent(self, spans: impl Fn(i32) -> [i32; 2]) -> bool {
         let [user, packed, len] = self.columns;
@@ -291,8 +291,8 @@ pub(crate) enum Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Returns the rows of a leaf, or of a table over one copy of `element` units. A loop has no
-    /// rows, nor does a table if `element` is `None`.
+    /// Returns the rows of a leaf, or of a table over one copy of `element` units. Returns none for
+    /// a loop, and for a table if `element` is `None`.
     pub(crate) fn from_node<L: Leaf>(node: &'a Node<L>, element: Option<i64>) -> Option<Rows<'a>> {
         Some(match node {
             Node::Copy { at, n, .. } => Rows::Single(Row { at: *at, len: n.k as i64 }),
@@ -336,7 +336,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Appends `values` to `column`. The result is not zero if a value did not fit in 32 bits.
+/// Appends `values` to `column`. Returns a number other than 0 if a value did not fit in 32 bits.
 fn append(column: &mut Vec<i32>, values: impl Iterator<Item = i64>) -> i64 {
     let mut lost = 0;
     column.extend(values.map(|value| {

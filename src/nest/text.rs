@@ -1,9 +1,9 @@
 //! Text form of nests, printed by `ddtc explain` and read back by filetests. docs/IR.md has the
 //! grammar.
 //!
-//! A body that several nodes share is written once as `let bN = { .. }`, so the text is as small as
-//! the nest. `Display` leaves out the rest of a column after 40 rows; such a text cannot be read
-//! back.
+//! A body that several nodes share is written once as `let bN = { .. }`, so the length of the text
+//! is proportional to the size of the nest. `Display` leaves out the rest of a column after 40
+//! rows; such a text cannot be read back.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,8 +21,8 @@ impl<P: Phase, L: Leaf, S: Side> fmt::Display for LoopNest<P, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = if S::NAME.is_empty() { "" } else { " " };
         writeln!(f, "nest {}{side}{} size {} extent {}", P::NAME, S::NAME, self.size(), self.extent())?;
-        // A body that is used more than once gets a name, numbered in the order of the nest's
-        // vector of nodes.
+        // A body that is used more than once gets a name with a number. The numbers follow the
+        // order of the bodies in the nest's vector of nodes.
         let mut uses: HashMap<Body, u32> = HashMap::new();
         for body in self.nodes().iter().filter_map(Node::body) {
             *uses.entry(body).or_default() += 1;
@@ -77,7 +77,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     }
 }
 
-/// A node as it is printed before its body.
+/// The text of a node without its body.
 struct Head<'a, L>(&'a Node<L>);
 
 impl<L: Leaf> fmt::Display for Head<'_, L> {
@@ -190,13 +190,13 @@ impl<L: Leaf> Parser<'_, L> {
     /// Parses nodes up to `close`, or up to the end of the text if `close` is empty. Nested bodies
     /// are on an explicit stack.
     fn body(&mut self, close: &str) -> Result<Body> {
-        // Lists under construction. The last node of every list but the innermost waits for its
-        // body.
+        // Lists under construction, the innermost last. In every list except the innermost, the
+        // last node still has no body; the next list will become its body.
         let mut lists: Vec<Vec<Node<L>>> = vec![Vec::new()];
         loop {
             let close = if lists.len() > 1 { "}" } else { close };
             // At the end of a list, its nodes move to the vector, and the list becomes the body of
-            // the node that waits for it. The outermost list is the result.
+            // the last node in the list around it. The outermost list is the result.
             let end = self.lexer.token() == Token::End;
             if end && !close.is_empty() {
                 return self.lexer.wanted("`}`");
@@ -212,8 +212,8 @@ impl<L: Leaf> Parser<'_, L> {
                 }
                 continue;
             }
-            // Otherwise a node follows. A loop or table names a shared body, or `{` begins a list
-            // for its body.
+            // Otherwise a node follows. If it is a loop or table, it is followed either by the name
+            // of a shared body or by `{`, which begins a list for its body.
             let mut node = self.head()?;
             let mut open = false;
             if let Node::Loop { body, .. } | Node::Table { body, .. } = &mut node {
@@ -290,8 +290,8 @@ impl<L: Leaf> Parser<'_, L> {
     }
 }
 
-/// Returns the error for a list of nodes that is not the body of any node. This cannot happen: a
-/// list is begun only after its node has been added.
+/// Returns the error for a list of nodes that is not the body of any node. There is no such list,
+/// since a list is begun only after the node that it belongs to has been added.
 fn unbalanced() -> Error {
     Error::internal("nest text", "a list of nodes belongs to no node")
 }

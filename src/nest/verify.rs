@@ -1,14 +1,16 @@
 //! Verification of nests. Invariants, in order:
 //!
 //! 1. a body lies before the node that uses it, inside the vector;
-//! 2. the root body is empty or has one node, and that node alone carries the instance count;
+//! 2. the root body is empty or has one node, and only that node has a trip or length that is a
+//!    multiple of the instance count;
 //! 3. the columns of a `Blocks` node are equally long, and the lengths of its rows are positive;
 //! 4. the packed bytes of one instance add up to `size`;
-//! 5. phase `Normal`: no empty node, no unit loop (a loop with the constant trip 1) alone in a
-//!    body, no loop over a copy that could be folded; rows start at offset (0, 0), and so do all
-//!    bodies except the root body;
-//! 6. phase `Normal`: the packed step of a unit loop (left where inlining would cost too much) is
-//!    the number of packed bytes of its body, if the packed side is a stream.
+//! 5. phase `Normal`: there is no empty node, no body that consists of a unit loop (a loop with the
+//!    constant trip 1), and no loop over a copy that could be folded into one copy; rows start at
+//!    offset (0, 0), and so do all bodies except the root body;
+//! 6. phase `Normal`: if the packed side is a stream, the packed step of a unit loop is the number
+//!    of packed bytes of its body. Unit loops remain in a normal nest where inlining them would
+//!    cost too much.
 //!
 //! An error of the verifier is a fault of ddtc, unless its class is `NoMem`.
 
@@ -21,9 +23,9 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     /// and 6.
     ///
     /// # Errors
-    /// The error names a broken invariant and the index of the first node that breaks one. The
-    /// index is the number of nodes if the root body lies outside the nest, or if the packed bytes
-    /// do not add up to `size`. The class is `NoMem` if there is no memory for the check.
+    /// The error names a broken invariant and the index of the first node that breaks an invariant.
+    /// The index is the number of nodes if the root body lies outside the nest, or if the packed
+    /// bytes do not add up to `size`. The class is `NoMem` if there is no memory for the check.
     pub fn verify(&self) -> Result<()> {
         let (root, end) = (self.root(), self.nodes().len());
         if root.range().end > end {

@@ -1,10 +1,11 @@
 //! `loop k step s at a B; X`  -->  `loop k+1 step s at a B`, where `X` equals `B` and is at the
-//! offset that iteration `k` would have. The same is done for an `X` before the loop, unless `X` is
-//! itself a loop with a constant trip, and for two loops of which the second continues the first.
+//! offset that iteration `k` would have. This rewrite also absorbs an `X` that stands before the
+//! loop, unless `X` is itself a loop with a constant trip. It also joins two loops if the second
+//! continues the first.
 //!
 //! Condition: the trips are constant, the strides are equal, and `X` has the required offset on
-//! both sides. `B` is one node, or both neighbours are loops over the same body. In this way copies
-//! merge across the boundary of a loop without peeling an iteration.
+//! both sides. In addition, either `B` is a single node, or both neighbours are loops over the same
+//! body. This rewrite merges copies across the boundary of a loop without peeling an iteration.
 
 use super::Normalizer;
 use crate::column::try_with_capacity;
@@ -29,7 +30,7 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
     Ok(out)
 }
 
-/// Returns one loop that does `a` and then `b`, or `None` if there is no such loop.
+/// Returns one loop that moves what `a` and then `b` move, or `None` if there is no such loop.
 fn joined<L: Leaf>(n: &Normalizer<L>, a: &Node<L>, b: &Node<L>) -> Option<Node<L>> {
     match (a, b) {
         (

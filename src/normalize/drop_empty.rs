@@ -1,4 +1,5 @@
-//! `loop 0 {..}`, `table [] {..}`, `blocks []`, `copy 0`, and loops over nothing  -->  (nothing).
+//! `loop 0 {..}`, `table [] {..}`, `blocks []`, `copy 0`, and loops over an empty body  -->
+//! (nothing).
 //!
 //! Condition: none. An empty repetition generates no entry of the type map (MPI 5.0, 5.1.2).
 

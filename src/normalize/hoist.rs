@@ -1,8 +1,9 @@
 //! `{ X at a; Y at b; .. }`  -->  moved by `a`: `{ X; Y at b - a; .. }`.
 //!
-//! Every body starts at offset zero, and the nodes that use the body carry its offset. The offset
-//! of the root body is taken out of the nest, so that a layout and its translations, including
-//! those with absolute addresses (MPI_BOTTOM, MPI 5.0, 5.1.12), share one key and one kernel.
+//! Every body starts at offset zero, and the offset that it had is added to the nodes that use the
+//! body. The offset of the root body is taken out of the nest. Layouts that differ only in this
+//! offset therefore share one key and one kernel. Among them are layouts with absolute addresses
+//! (MPI_BOTTOM, MPI 5.0, 5.1.12).
 
 use crate::nest::{Leaf, Node, Offsets};
 

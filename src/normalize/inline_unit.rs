@@ -1,18 +1,20 @@
 //! `loop 1 step _ at a { B }`  -->  `B` moved by `a`;  `table [d] at a { B }`  -->  `B` moved by `a
 //! + d`.
 //!
-//! Condition: the trip is the constant 1, and the budget pays for the copy of `B`. The copy costs
-//! the nodes of `B`, if they are several, and its rows: rows of blocks are merged with their
-//! neighbours at every place, and rows of a table are read again. Without a budget, a shared body
-//! could unfold exponentially; one node with many rows costs as much as many nodes. Either all unit
-//! loops and one-row tables of a list are inlined, or only those that cost nothing. In the second
-//! case a struct of equal members stays a table of them. If the node is the only one in its body,
-//! that body is replaced by `B`, and nothing is copied.
+//! Condition: the trip is the constant 1, and the budget pays for the copy of `B`. The cost of the
+//! copy is that of the nodes of `B`, if there are several, and that of its rows. Rows count because
+//! the rows of blocks are merged with their neighbours wherever `B` is inlined, and the rows of a
+//! table are read again. Without a budget, the inlining of shared bodies could take exponential
+//! time and memory, and a node with many rows costs as much as many nodes. Either all unit loops
+//! and one-row tables of a list are inlined, or only those that cost nothing. In the second case a
+//! struct of equal members remains a table over one member. If the node is the only one in its
+//! body, that body is replaced by `B`, and nothing is copied.
 //!
-//! A body with one use can also be inlined into its user before the body is rewritten. Then nothing
-//! is copied twice and nothing has to be paid for, so that a chain of structs takes linear time.
-//! This is done only if the budget did not suffice. Rewriting the body first is better, because
-//! regularity inside the body is then found before the neighbours are seen.
+//! If only one node uses a body, the body can also be inlined into that node before it is
+//! rewritten. Nothing is then copied twice, so this costs nothing, and a chain of structs takes
+//! linear time. It is done only if the budget did not suffice. Rewriting the body first is better,
+//! because regular patterns inside the body are then found before its nodes are mixed with their
+//! neighbours.
 
 use super::{Bodies, Normalizer, drop_empty};
 use crate::column::try_reserve;
@@ -20,8 +22,9 @@ use crate::error::Result;
 use crate::nest::rows::Row;
 use crate::nest::{Body, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Side};
 
-/// Returns the body that `node` runs exactly once, with its offset and its packed stride; `None` if
-/// the node is not a unit loop or a table of one row.
+/// If `node` is a unit loop or a table of one row, returns its body, which it executes exactly
+/// once, with the offset of the body and the packed stride of `node`. Returns `None` for any other
+/// node.
 pub(super) fn unit_body<L: Leaf>(node: &Node<L>) -> Option<(Offsets, i64, Body)> {
     match node {
         Node::Loop { at, trip, step, body } if trip.is(1) => Some((*at, step.packed, *body)),
@@ -32,8 +35,9 @@ pub(super) fn unit_body<L: Leaf>(node: &Node<L>) -> Option<(Offsets, i64, Body)>
     }
 }
 
-/// Returns the cost in bytes of one more copy of `node`. Rows of blocks are merged with the rows
-/// next to them; rows of a table stay as they are, but are read again.
+/// Returns the cost in bytes of one more copy of `node`. The rows of blocks are costly because they
+/// are merged with the rows next to them. The rows of a table cost less: they stay as they are, but
+/// are read again.
 pub(super) fn copy_cost<L: Leaf>(node: &Node<L>) -> u64 {
     let row = if matches!(node, Node::Blocks { .. }) { size_of::<Row>() } else { size_of::<i32>() };
     (node.rows() * row) as u64
@@ -50,7 +54,7 @@ fn inlining_cost<L: Leaf>(n: &Normalizer<L>, node: &Node<L>) -> u64 {
 
 /// Inlines all unit loops and one-row tables of a list if the budget pays for all of them, and
 /// otherwise only those that cost nothing. All other nodes are passed to `other`, which appends
-/// what they become.
+/// their rewritten forms.
 pub(super) fn rewrite<L: Leaf>(
     n: &mut Normalizer<L>,
     parts: Vec<Node<L>>,
@@ -69,8 +73,9 @@ pub(super) fn rewrite<L: Leaf>(
             try_reserve("normalize", &mut out, body.len as usize)?;
             out.extend(n.body(body).iter().map(|inner| inner.placed(inner.at() + at)));
         } else {
-            // The canonical form of a body that runs once is a unit loop without a user stride. Its
-            // packed stride is the number of bytes of the stream that it covers.
+            // A body that is executed once and is not inlined has a canonical form: a unit loop
+            // with user stride 0, whose packed stride is the number of bytes that it covers in the
+            // stream.
             try_reserve("normalize", &mut out, 1)?;
             out.push(Node::Loop { at, trip: Quantity::fixed(1), step: Offsets::new(0, packed), body });
         }
@@ -78,7 +83,7 @@ pub(super) fn rewrite<L: Leaf>(
     Ok(out)
 }
 
-/// Returns the bodies of `nest` that are used once, by a node that runs them once.
+/// Returns the bodies of `nest` that only one node uses, if that node executes the body once.
 pub(super) fn used_once<L: Leaf, S: Side>(nest: &LoopNest<Lowered, L, S>) -> Bodies<()> {
     let mut uses: Bodies<(u32, bool)> = Bodies::default();
     for node in nest.nodes().iter().filter(|node| !drop_empty::applies(node)) {
@@ -96,8 +101,8 @@ mod tests {
     use super::*;
     use crate::normalize::normalize;
 
-    /// Returns a nest that uses one body of two loops at `places` places. No rewrite can make that
-    /// body smaller.
+    /// Returns a nest that uses one body at `places` places. The body has two loops, and no rewrite
+    /// can make it smaller.
     fn shared(places: usize) -> LoopNest<Lowered> {
         let each = (0..places).map(|i| format!("  loop 1 step 0 14 at {} {} b0\n", 100 * i * i, 14 * i));
         let (each, size) = (each.collect::<String>(), 14 * places);
@@ -108,8 +113,8 @@ mod tests {
         text.parse().unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// The nodes of a shared body cost something even if they have no rows. Otherwise shared bodies
-    /// inside shared bodies would unfold at no cost.
+    /// Tests that the nodes of a shared body have a cost even if they have no rows. Otherwise
+    /// shared bodies inside shared bodies would be inlined without a limit.
     #[test]
     fn nodes_are_paid_for() {
         let affordable = (64 << 10) / (2 * size_of::<Node>());

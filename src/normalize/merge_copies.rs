@@ -3,13 +3,13 @@
 //!
 //! The leaves of a run are `copy` and `blocks`. A `table` over one copy is a run by itself: its
 //! rows are merged with each other, but not with those of its neighbours. A run is split into rows,
-//! and adjacent rows are merged. What remains is written in its one canonical form: one row is a
-//! copy; rows with a period are a loop; rows of one length at constant packed distance are a table;
-//! all others are blocks. So struct, hindexed and indexed_block types of the same blocks lead to
-//! one nest.
+//! and adjacent rows are merged. The merged rows are stored in their canonical form: one row
+//! becomes a copy; rows with a period become a loop; rows of one length at constant packed distance
+//! become a table; all other rows become blocks. Struct, hindexed and indexed_block types with the
+//! same blocks thus have the same nest.
 //!
-//! Condition: one unit and constant lengths. Two rows are adjacent only if the second begins where
-//! the first ends on both sides.
+//! Condition: all leaves have the same unit, and their lengths are constant. Two rows are adjacent
+//! only if, on both sides, the second begins where the first ends.
 
 use super::{Normalizer, period};
 use crate::column::{Column, try_reserve, try_with_capacity};
@@ -29,7 +29,7 @@ struct Merging<K> {
 
 /// Destination of merged rows.
 trait RowSink {
-    /// Appends a row. A sink may store the other rows relative to the first row that it contains.
+    /// Appends a row. A sink may store all later rows relative to the first row that it gets.
     fn row(&mut self, row: Row);
 
     /// Appends all rows of a sequence, which must not be empty.
@@ -54,8 +54,8 @@ impl RowSink for Vec<Row> {
     }
 }
 
-/// The rows of each node in a run of neighbouring leaves, in order. The item is `None` for a node
-/// that has no rows.
+/// Iterator over a run of neighbouring leaves. It returns the rows of each leaf in order, and
+/// `None` as the item for a node that has no rows.
 type Run<'a, 'r> = &'a mut dyn Iterator<Item = Option<Rows<'r>>>;
 
 impl<K: RowSink> Merging<K> {
@@ -73,9 +73,9 @@ impl<K: RowSink> Merging<K> {
         Some(sink)
     }
 
-    /// Takes the rows of a chunk one by one. This is for chunks in which rows may merge, or whose
-    /// first row merges with the last row before the chunk. The row that may grow is a local
-    /// variable, so that the loop keeps it in registers.
+    /// Appends or merges the rows of a chunk one by one. The chunk is one in which rows may merge,
+    /// or whose first row merges with the last row before the chunk. The row that may still grow is
+    /// a local variable, so that the loop keeps this row in registers.
     fn one_by_one<S: Sequence>(&mut self, rows: S) {
         let Merging { last, sink, unit } = self;
         let (mut row, begin) = match *last {
@@ -139,8 +139,8 @@ fn leaf_unit<L: Leaf>(node: &Node<L>) -> Option<L> {
     }
 }
 
-/// Merges the rows of neighbouring leaves that have the same unit, as many as follow each other in
-/// the list. A table over one copy is merged only within itself.
+/// Merges the rows of each maximal run of neighbouring leaves that have the same unit. For a table
+/// over one copy, only the rows of that table are merged with each other.
 pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
     let mut out = try_with_capacity("normalize", list.len())?;
     let mut nodes = list.into_iter().peekable();
@@ -185,8 +185,8 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
 }
 
 /// Merges the neighbouring rows of a run of leaves, and returns the canonical nodes for the result.
-/// The rows are first written to columns of 4-byte entries, in which the result is stored. If a
-/// value does not fit in 4 bytes, the rows are merged once more, now with 8-byte values.
+/// The rows are first merged into columns of 4-byte entries, which the result then uses. If a value
+/// does not fit in 4 bytes, the rows are merged once more, now with 8-byte values.
 fn merged<L: Leaf>(
     n: &mut Normalizer<L>,
     unit: L,
@@ -213,7 +213,7 @@ struct NarrowColumns {
     /// Offset of the first row, which the columns are relative to.
     at: Offsets,
     columns: [Vec<i32>; 3],
-    /// Not zero if a value did not fit in 4 bytes.
+    /// A number other than 0 if a value did not fit in 4 bytes.
     overflow: i64,
 }
 
@@ -263,7 +263,8 @@ impl RowSink for NarrowColumns {
     }
 }
 
-/// Computes the canonical form of all rows of one node, of which no two neighbours merge.
+/// Visitor that computes the canonical form of the rows of one node, if it is known that no two
+/// neighbouring rows merge.
 struct ToCanonical<'a>(Rows<'a>);
 
 impl RowVisitor for ToCanonical<'_> {
@@ -274,8 +275,8 @@ impl RowVisitor for ToCanonical<'_> {
     }
 }
 
-/// Computes the canonical form of the rows of one node, or `None` if neighbours merge. The second
-/// field has the number of bytes of one unit on each side.
+/// Visitor that computes the canonical form of the rows of one node, or returns `None` if
+/// neighbouring rows merge. The second field has the number of bytes of one unit on each side.
 struct ToCanonicalUnlessMerging<'a>(Rows<'a>, Offsets);
 
 impl RowVisitor for ToCanonicalUnlessMerging<'_> {
@@ -288,7 +289,7 @@ impl RowVisitor for ToCanonicalUnlessMerging<'_> {
 
 /// Canonical form of rows, without their unit.
 enum CanonicalRows {
-    /// The node that the rows come from, unchanged.
+    /// The node whose rows these are, unchanged.
     Whole,
     /// A single row, which becomes a copy.
     Single(Row),
@@ -312,8 +313,8 @@ enum CanonicalRows {
 }
 
 impl CanonicalRows {
-    /// Makes the nodes of this canonical form. If the rows are all the rows of one node, `node` is
-    /// that node.
+    /// Returns the nodes of this canonical form. If the rows are exactly the rows of one node,
+    /// `node` must be that node.
     fn nodes<L: Leaf>(self, n: &mut Normalizer<L>, unit: L, node: Option<&Node<L>>) -> Result<Vec<Node<L>>> {
         Ok(match self {
             CanonicalRows::Whole => node.cloned().into_iter().collect(),
@@ -333,10 +334,10 @@ impl CanonicalRows {
     }
 }
 
-/// Returns the canonical form of rows that have been merged. If the rows are all the rows of one
-/// node, `node` is the storage of these rows.
+/// Returns the canonical form of rows that have been merged. If the rows are exactly the rows of
+/// one node, `node` must be the storage of these rows.
 fn canonical<S: Sequence>(rows: S, node: Option<Rows<'_>>) -> Result<CanonicalRows> {
-    // One row is a copy, and rows with a period are a loop over the rows of one period.
+    // One row becomes a copy. Rows with a period become a loop over the rows of one period.
     let count = rows.count();
     let first = rows.row(0);
     let Row { at, len } = first;
@@ -359,7 +360,7 @@ fn canonical<S: Sequence>(rows: S, node: Option<Rows<'_>>) -> Result<CanonicalRo
         _ => Column::build(rows.user_offsets().map(|place| place.wrapping_sub(at.user)))?,
     };
     let stride = rows.at(1).packed - at.packed;
-    // Rows of one length at constant packed distance are a table, all others are blocks.
+    // Rows of one length at constant packed distance become a table. All other rows become blocks.
     let even = (1..count).all(|i| rows.len(i) == len && rows.at(i).packed - rows.at(i - 1).packed == stride);
     if even {
         return Ok(CanonicalRows::Table { at, displacements: user, packed: stride, len });
@@ -374,7 +375,7 @@ mod tests {
     use crate::nest::Byte;
     use crate::nest::rows::CHUNK_ROWS;
 
-    /// Bytes of one unit on both sides, for bytes as units.
+    /// Number of bytes of one unit on each side if the unit is a byte.
     const BYTE: Offsets = Offsets { user: 1, packed: 1 };
 
     /// Returns rows of `lens` bytes that are adjacent on the packed side. In user memory, row `i`
@@ -403,7 +404,7 @@ mod tests {
         rows.iter().map(|row| [row.at.user, row.at.packed, row.len]).collect()
     }
 
-    /// Merges one row after the other, which is the definition of this rewrite.
+    /// Merges one row after the other. The optimized code must give the same result.
     fn merged_plainly(rows: &[Row]) -> Vec<[i64; 3]> {
         let mut merged: Vec<Row> = Vec::new();
         for row in rows {
@@ -415,8 +416,8 @@ mod tests {
         plain(&merged)
     }
 
-    /// Chunks of rows are merged like single rows, wherever the adjacent rows are, in columns of
-    /// either width, and with other rows before them.
+    /// Tests that rows in chunks are merged in the same way as single rows. This must hold wherever
+    /// the adjacent rows are, in columns of either width, and with other rows before the chunk.
     #[test]
     fn many_rows_at_a_time_merge_as_one_after_the_other() {
         let n = 3 * CHUNK_ROWS + 7;

@@ -1,19 +1,19 @@
-//! Normalization: brings a nest into its canonical form, which with the leaf operation is the key
-//! of the layout cache.
+//! Normalization: brings a nest into its canonical form. The canonical form and the leaf operation
+//! together are the key of the layout cache.
 //!
 //! There is one pass from the leaves up. A body is rewritten after the bodies inside it, so every
-//! rewrite sees normal children, and the whole is linear in the nest. [`REWRITES`] is the ordered
-//! list; each rewrite has a file that begins with `A --> B` and says when it applies. Normal bodies
-//! are interned: equal bodies are stored once, so two bodies are equal exactly if they have the
-//! same node indices. Rerolling then compares two loops in O(1), and two tables in the time that
-//! their columns take.
+//! rewrite finds normal children, and the time is linear in the size of the nest. [`REWRITES`] is
+//! the ordered list; each rewrite has a file that begins with `A --> B` and says when it applies.
+//! Normal bodies are interned: equal bodies are stored once, so two bodies are equal exactly if
+//! they have the same node indices. Therefore rerolling compares two loops in O(1), and two tables
+//! in the time that a comparison of their columns takes.
 //!
 //! Inlining a body into a list with other nodes copies the body. A budget (48 bytes per constructor
 //! argument + 64 KiB) bounds the bytes that are copied, including rows. If the budget does not
-//! suffice, bodies with one use are inlined into their users before they are rewritten, which costs
-//! nothing, and unit loops over the others stay. The nest is still correct, but fewer datatypes of
-//! equal meaning then have equal nests ([`Normalized::unique`]). Time and memory are linear in the
-//! number of arguments.
+//! suffice, bodies that only one node uses are inlined before they are rewritten, which costs
+//! nothing. All other bodies that are executed once remain in unit loops. The nest is still
+//! correct, but fewer datatypes of equal meaning then have equal nests ([`Normalized::unique`]).
+//! Time and memory are linear in the number of arguments.
 
 mod absorb;
 mod collapse;
@@ -35,7 +35,8 @@ use crate::nest::keys::BuildKeyHasher;
 use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Normal, Offsets, Quantity, Side, Stream};
 
 /// The rewrites of one body in the order in which they are applied, with the names of
-/// docs/PASSES.md. `period` is also tried before all others, on a body that repeats as a whole.
+/// docs/PASSES.md. `period` is also tried before all other rewrites, to find bodies that as a whole
+/// are repetitions.
 pub const REWRITES: [&str; 10] = [
     "drop_empty",
     "inline_unit",
@@ -49,11 +50,11 @@ pub const REWRITES: [&str; 10] = [
     "hoist",
 ];
 
-/// Maximum number of passes over one list. Each level of nesting that is found takes one pass, so
-/// the layouts of programs need two or three.
+/// Maximum number of passes over one list. Each pass can find one more level of loops in a list.
+/// The layouts of real programs need two or three passes.
 const MAX_PASSES: usize = 16;
 
-/// A normal nest at origin 0, with the offsets that were taken out of it.
+/// A normal nest at origin 0, and the offsets by which it was moved there.
 #[derive(Clone, Debug)]
 pub struct Normalized<L = Byte, S = Stream> {
     /// The canonical nest.
@@ -63,9 +64,10 @@ pub struct Normalized<L = Byte, S = Stream> {
     /// Offset in bytes that was taken out on the packed side. It is zero for a stream, which starts
     /// with its first entry.
     pub packed_origin: i64,
-    /// Whether the budget for inlining sufficed. If it did not, the form of the nest depends on
-    /// what the budget paid for. Even if it did, equal meanings can have different nests: a table
-    /// over a loop is not the same nest as the list of all its blocks.
+    /// Whether the budget for inlining sufficed. If not, the form of the nest depends on which
+    /// bodies the budget paid for. Even if it sufficed, datatypes of equal meaning can have
+    /// different nests: for example, a table over a loop is not the same nest as the list of all
+    /// blocks of that table.
     pub unique: bool,
 }
 
@@ -78,8 +80,8 @@ pub fn normalize<L: Leaf, S: Side>(
     nest: &LoopNest<Lowered, L, S>,
     arguments: u64,
 ) -> Result<Normalized<L, S>> {
-    // If the budget does not suffice, normalize once more. This time the bodies that are used only
-    // once are inlined before any rewrite, which costs nothing.
+    // If the budget does not suffice, normalize once more. In this second run, the bodies that are
+    // used only once are inlined before any rewrite, which costs nothing.
     let first = normalize_with(nest, arguments, &Bodies::default())?;
     if first.unique {
         return Ok(first);
@@ -92,7 +94,8 @@ pub fn normalize<L: Leaf, S: Side>(
     Ok(Normalized { unique: false, ..normalize_with(nest, arguments, &used_once)? })
 }
 
-/// Normalizes a nest, with the bodies in `inlined` inlined into their users before any rewrite.
+/// Normalizes a nest. The bodies in `inlined` are inlined into the nodes that use them before any
+/// rewrite.
 fn normalize_with<L: Leaf, S: Side>(
     nest: &LoopNest<Lowered, L, S>,
     arguments: u64,
@@ -105,8 +108,8 @@ fn normalize_with<L: Leaf, S: Side>(
     bodies.sort_unstable_by_key(|b| (b.start + b.len, b.start));
     bodies.dedup();
     let mut done: Bodies<Inner> = HashMap::default();
-    // The bodies are in ascending order of their ends. A body ends before the node that uses it, so
-    // children come before their parents.
+    // Iterate over the bodies in ascending order of their ends. A body ends before the node that
+    // uses it, so inner bodies come before the bodies around them.
     for body in bodies {
         if !inlined.contains_key(&body) {
             let parts = n.gather(nest, body, inlined, &done)?;
@@ -158,8 +161,8 @@ impl<L: Leaf> Normalizer<L> {
         self.copy_costs[range.end] - self.copy_costs[range.start]
     }
 
-    /// Takes `bytes` from the budget and returns true. If less than that is left, takes nothing and
-    /// returns false.
+    /// Takes `bytes` bytes from the budget and returns true. If fewer bytes are left, takes nothing
+    /// and returns false.
     fn spend(&mut self, bytes: u64) -> bool {
         let ok = bytes <= self.budget;
         self.budget -= if ok { bytes } else { 0 };
@@ -177,8 +180,8 @@ impl<L: Leaf> Normalizer<L> {
         done: &Bodies<Inner>,
     ) -> Result<Vec<Node<L>>> {
         let mut parts = try_with_capacity("normalize", body.len as usize)?;
-        // The stack holds the remaining nodes of the body, and of each body that is being inlined
-        // into it, with their offsets.
+        // Each entry of the stack has the remaining nodes of the body itself, or of a body that is
+        // being inlined into it, and the offset to add to these nodes.
         let mut stack = vec![(nest.body(body), Offsets::ZERO)];
         while let Some((nodes, at)) = stack.pop() {
             let Some((node, rest)) = nodes.split_first() else { continue };
@@ -251,7 +254,7 @@ impl<L: Leaf> Normalizer<L> {
         }
     }
 
-    /// Rewrites a single node whose body is normal, and appends what remains of it to `out`.
+    /// Rewrites a single node whose body is normal, and appends the resulting nodes to `out`.
     fn simplify(&mut self, node: Node<L>, out: &mut Vec<Node<L>>) -> Result<()> {
         if drop_empty::applies(&node) {
             return Ok(());
@@ -267,8 +270,9 @@ impl<L: Leaf> Normalizer<L> {
     /// into loops and tables.
     fn rewrite_list(&mut self, list: Vec<Node<L>>) -> Result<Vec<Node<L>>> {
         let mut list = merge_copies::rewrite(self, list)?;
-        // A loop that rerolling made may itself continue or repeat its neighbours, so repeat these
-        // rewrites until the list no longer gets shorter, but at most `MAX_PASSES` times.
+        // A loop that rerolling has made may in turn be absorbed by its neighbours or rerolled with
+        // them. So repeat these rewrites until the list no longer gets shorter, but at most
+        // `MAX_PASSES` times.
         for _ in 0..MAX_PASSES {
             let before = list.len();
             list = absorb::rewrite(self, list)?;
@@ -303,8 +307,8 @@ impl<L: Leaf> Normalizer<L> {
     /// Hoists the offset of the first node out of the list, and interns the list.
     fn intern(&mut self, mut list: Vec<Node<L>>) -> Result<Inner> {
         let base = hoist::rewrite(&mut list);
-        // `entry` hashes the list once for look-up and insertion. Hashing a long column takes as
-        // long as copying it.
+        // `entry` hashes the list only once for both look-up and insertion. This matters because
+        // hashing a long column takes as long as copying it.
         let body = match self.interned.entry(list) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(place) => {

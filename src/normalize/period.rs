@@ -2,14 +2,14 @@
 //! Xp-1 }`.
 //!
 //! `p` is the smallest period `p < n` that divides `n`, in the sequence of (shape, distance to the
-//! previous element). Constant strides (`p = 1`, as in indexed types and in structs of equal parts)
-//! and periodic tables are thus one rewrite. An element is either a row or a node. The shape of a
-//! row is its length, and all rows of a table have one shape. The shape of a node is everything but
-//! its offset.
+//! previous element). This one rewrite covers constant strides (`p = 1`, as in indexed types and in
+//! structs of equal parts) as well as periodic tables. An element is either a row or a node. The
+//! shape of a row is its length; all rows of a table have the same shape. The shape of a node is
+//! the node without its offset.
 //!
-//! The divisors of `n` are tried in turn. If there is no period, each divisor usually fails at the
-//! first elements. For sequences that almost have a period, the failure function of Knuth, Morris
-//! and Pratt is used instead, so that the time is O(n) in any case.
+//! The divisors of `n` are tried in turn. If there is no period, the first elements usually show
+//! this for each divisor. For sequences that almost have a period, the failure function of Knuth,
+//! Morris and Pratt is used instead, so that the time is O(n) in any case.
 
 use super::Normalizer;
 use crate::error::Result;
@@ -17,7 +17,7 @@ use crate::nest::{Leaf, Node, Offsets};
 
 /// Returns the smallest proper period that divides the number of elements `n`, and the constant
 /// distance from one period to the next. `at` returns the offset of an element, and `same_shape`
-/// whether two elements have one shape.
+/// returns whether two elements have the same shape.
 pub(super) fn find(
     n: usize,
     at: impl Fn(usize) -> Offsets,
@@ -27,7 +27,8 @@ pub(super) fn find(
         return None;
     }
     // The letters 1..n of the sequence: letter `i` is the shape of element `i` and its distance
-    // from element `i - 1`. Element 0 has no distance, so its shape is compared separately.
+    // from element `i - 1`. Element 0 has no element before it and so no letter; its shape is
+    // compared separately.
     let same = |i: usize, j: usize| same_shape(i, j) && at(i) - at(i - 1) == at(j) - at(j - 1);
     let mut budget = COMPARISONS_PER_ELEMENT * n;
     for p in divisors(n) {
@@ -48,8 +49,8 @@ pub(super) fn find(
     None
 }
 
-/// Number of successful comparisons per element after which trying divisors is given up and the
-/// failure function is used.
+/// Number of successful comparisons per element after which the search stops trying divisors and
+/// uses the failure function.
 const COMPARISONS_PER_ELEMENT: usize = 4;
 
 /// Returns the proper divisors of `n` in ascending order.
@@ -62,8 +63,8 @@ fn divisors(n: usize) -> impl Iterator<Item = usize> {
 
 /// Returns the smallest proper period `p` of the letters 1..n that divides `n` and for which
 /// `begins(p)` is true. Letter `i` is the shape of element `i` and its distance from element
-/// `i - 1`, and `same` compares two letters. `begins(p)` says whether element `p` has the shape of
-/// element 0.
+/// `i - 1`, and `same` compares two letters. `begins(p)` returns whether element `p` has the shape
+/// of element 0.
 fn by_borders(
     n: usize,
     same: impl Fn(usize, usize) -> bool,
@@ -83,8 +84,8 @@ fn by_borders(
         }
         fail[i] = k as u32;
     }
-    // Each border of all `m` letters gives a period `m - border`. The chain of borders is in
-    // descending order, so the periods are in ascending order.
+    // Each border of the whole sequence of `m` letters corresponds to a period `m - border`. The
+    // chain of borders is in descending order, so the periods are found in ascending order.
     let mut border = fail[m] as usize;
     loop {
         let p = m - border;
@@ -101,12 +102,12 @@ fn by_borders(
     }
 }
 
-/// Returns the period of a list of nodes that are not simplified yet, if one of these nodes is more
-/// than a run of bytes.
+/// Returns the period of a list of nodes that have not been simplified yet, if at least one of
+/// these nodes is more than a run of bytes.
 ///
 /// Such a list is turned into a loop before the leaves of its nodes are merged with the leaves of
-/// their neighbours, so that an array of structs becomes the same loop whether a contiguous or an
-/// indexed type made it.
+/// their neighbours, so that an array of structs becomes the same loop for a contiguous type and
+/// for an indexed type.
 pub(super) fn find_in_parts<L: Leaf>(n: &Normalizer<L>, parts: &[Node<L>]) -> Option<(usize, Offsets)> {
     let composite = |node: &Node<L>| match node {
         Node::Loop { body, .. } | Node::Table { body, .. } => !matches!(n.body(*body), [Node::Copy { .. }]),

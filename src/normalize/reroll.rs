@@ -1,9 +1,10 @@
 //! `X at a; X at b; X at c ..` (equal loops or tables)  -->  `loop`, or `table [0, b-a, c-a ..] { X
 //! }`.
 //!
-//! Condition: a run of at least two equal nodes that are not leaves, at constant packed distance.
-//! If the user distance is constant too, or has a period, the run becomes a loop, otherwise a
-//! table. Leaves have been merged before and are left alone.
+//! Condition: at least two consecutive nodes are equal except for their offsets, are not leaves,
+//! and have a constant packed distance. If their user distance is constant too, or has a period,
+//! they become a loop; otherwise they become a table. Leaves have been merged by an earlier rewrite
+//! and are not changed here.
 
 use super::{Inner, Normalizer, period};
 use crate::column::{Column, try_with_capacity};
@@ -37,8 +38,8 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
     Ok(out)
 }
 
-/// Returns the nodes that repeat the body `inner` at the offsets of `list`, which have a constant
-/// packed distance.
+/// Returns the nodes that repeat the body `inner` at the offsets of the nodes in `list`. These
+/// offsets must have a constant packed distance.
 fn run<L: Leaf>(n: &mut Normalizer<L>, inner: Inner, list: &[Node<L>]) -> Result<Vec<Node<L>>> {
     let at = |i: usize| list[i].at() + inner.base;
     match period::find(list.len(), at, |_, _| true) {

@@ -2,20 +2,20 @@
 //! `loop step s B`.
 //!
 //! If the rows have a period `p`, the table becomes a loop over a table of `p` rows (see `period`).
-//! So an indexed_block type at constant distance becomes a vector, whatever its element is, and a
-//! table starts at the place of its first row.
+//! This makes a vector from an indexed_block type whose blocks have a constant distance, whatever
+//! its element is. The offset of a table becomes that of its first row.
 //!
-//! This applies to all tables except those over one copy, which `merge_copies` treats in the same
-//! way as other rows of leaves.
+//! This rewrite applies to all tables except tables over one copy. The rows of tables over one copy
+//! are treated by `merge_copies`, in the same way as the rows of leaves.
 
 use super::{Inner, Normalizer, merge_copies, period};
 use crate::column::Column;
 use crate::error::Result;
 use crate::nest::{Leaf, Node, Offsets};
 
-/// If `node` is a table whose rows have a period, appends the loops that it becomes to `out` and
-/// returns `None`. Otherwise returns the node for the next rewrite; the rows of a returned table
-/// begin at zero. A table over one copy is always returned unchanged.
+/// If `node` is a table whose rows have a period, turns the table into loops, appends these to
+/// `out` and returns `None`. Otherwise returns the node for the next rewrite; if that is a table,
+/// its displacements begin at zero. A table over one copy is always returned unchanged.
 pub(super) fn rewrite<L: Leaf>(
     n: &mut Normalizer<L>,
     node: Node<L>,

@@ -1,21 +1,24 @@
-//! The context of the kernel for a plan: where code finds each constant, table and callee.
+//! The context of a kernel: the words from which its code reads constants and the addresses of
+//! tables and callees. This module decides for each constant of a plan whether it is in the code or
+//! in a context word.
 //!
 //! A plan without straight-line moves consists of loops around calls. Its code does not depend on
-//! the values of trips, steps and offsets, apart from which offsets are zero and on which side each
-//! loop moves. Trips, steps and offsets are then words of the context, in the order of the
-//! operations, so that layouts of one [`super::Shape`] share code.
-//! A plan with moves has its constants in the code, as displacements of the accesses. If it moves
-//! parts of objects that may lie anywhere ([`Plan::is_parametric`]), the user offset of a move is a
-//! word too. Tables and callees are always words, because code has no address in it.
+//! the values of trips, steps and offsets. It depends only on which offsets are zero, and on which
+//! side the end of each loop is tested. Trips, steps and offsets are therefore words of the
+//! context, in the order of the operations, and layouts of one [`super::Shape`] share code. A plan
+//! with moves has its constants in the code, as displacements of the accesses. If it moves parts of
+//! objects that may lie anywhere ([`Plan::is_parametric`]), the user offset of each move is a
+//! context word instead. The addresses of tables and callees are always context words, because code
+//! contains no addresses.
 //!
-//! Invariant: the words of a call are its offsets, its callee, and its arguments in the order of
-//! the callee's parameters. Precompiled code relies on this.
+//! Invariant: the words of a call are its offsets, then its callee, and then its arguments in the
+//! order of the callee's parameters. Precompiled code relies on this.
 
 use super::{Body, Legal, Moving, Op, Plan};
 use crate::micro::{Argument, Micro, Role, Table, TableIndex};
 use crate::nest::MIN_OBJECT_DISTANCE;
 
-/// Name of a constant of an operation.
+/// Names of the constants that an operation can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// User offset of the operation.
@@ -30,15 +33,15 @@ pub enum Field {
     UserStep,
     /// Packed step of a loop or table loop.
     PackedStep,
-    /// Number of bytes by which all iterations of a loop together advance on the side whose address
-    /// ends the loop ([`Moving`]). If the trip carries the instance count, this is the number for
-    /// one instance.
+    /// Number of bytes by which all iterations of a loop together advance on the side that decides
+    /// when the loop ends ([`Moving`]). If the trip is a multiple of the instance count, this is
+    /// the number of bytes for one instance.
     Bytes,
-    /// Address of the column of a table loop.
+    /// Address of the column of a table loop, which is a loop over the rows of a column.
     Rows,
     /// Address after the column of a table loop.
     RowsEnd,
-    /// Maximum instance count for the first body of a guard.
+    /// Maximum instance count for which a guard chooses its first body.
     Limit,
 }
 
@@ -55,8 +58,8 @@ pub enum Word {
     Callee(Micro),
 }
 
-/// A context whose addresses are not known yet. A template is plain data, so a program that writes
-/// object files could turn the addresses into relocations.
+/// A context in which names stand for the addresses that are not known yet. A template is plain
+/// data, so a program that writes object files could turn these names into relocations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     /// The words in order.
@@ -65,7 +68,7 @@ pub struct Template {
     pub tables: Vec<Table>,
 }
 
-/// Place where code finds a constant.
+/// Place from which code gets a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand {
     /// The constant is in the code.
@@ -83,8 +86,9 @@ fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
         f(Field::PackedOffset, Word::Constant(op.at().packed));
     }
     match op {
-        // The packed offset of a move is not a word. In a stream it follows from lengths, on which
-        // the code depends anyway; between two layouts the code depends on the offset itself.
+        // The packed offset of a move is not a word; it is in the code. In a stream, this offset
+        // follows from lengths that are in the code anyway. Between two layouts, the offset is part
+        // of the shape.
         Op::Move { .. } | Op::Permute { .. } => {}
         Op::Guard { limit, .. } => f(Field::Limit, Word::Constant(*limit as i64)),
         Op::Loop { trip, step, .. } => {
@@ -112,11 +116,11 @@ fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
     }
 }
 
-/// Maximum number of context words of an operation. A call with eight parameters has this number.
+/// Maximum number of context words of an operation. A call whose callee has eight parameters has
+/// this many words.
 const MAX_WORDS: usize = 9;
 
-/// Locations of the constants of a plan: for each constant, whether it is in the code or in which
-/// context word.
+/// Locations of the constants of a plan. Each constant is either in the code or in a context word.
 #[derive(Clone, Debug)]
 pub struct Operands<'p> {
     plan: &'p Plan<Legal>,
@@ -129,10 +133,10 @@ pub struct Operands<'p> {
 }
 
 impl Plan<Legal> {
-    /// Returns true if the constants of the plan are context words. This is so if the plan has no
-    /// moves, or if the operations of some body are so far apart, at irregular distances, that they
-    /// seem to belong to several objects. A single far distance counts as irregular too. Layouts of
-    /// the same objects at other addresses then share the code.
+    /// Returns true if the constants of the plan are context words. This is so in two cases. In the
+    /// first, the plan has no moves. In the second, the operations of some body lie at far and
+    /// irregular distances, so that they seem to belong to several objects; a single far distance
+    /// counts as irregular too. Layouts of the same objects at other addresses then share the code.
     pub fn is_parametric(&self) -> bool {
         let moves = self.ops.iter().any(|op| matches!(op, Op::Move { .. } | Op::Permute { .. }));
         let scattered = |op: &Op| match op {

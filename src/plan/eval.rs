@@ -1,12 +1,12 @@
 //! Reference evaluation of a plan. It executes the operations in order, and executes a call of a
 //! micro-kernel by the definition of that micro-kernel.
 //!
-//! The tests use this evaluation to check the results of schedule and legalize. It shares no code
-//! with the emitters, and none with the micro-kernels themselves except the product of complex
-//! numbers (`micro::reduce::real`). Which blocks a call moves follows from its family and from
-//! the roles of its arguments, never from their order. If a plan for unpacking writes a gap, or one for
-//! packing reads outside the user's data, the bounds of the slices or the comparison by the caller
-//! shows it.
+//! The tests use this evaluation to check the results of schedule and legalize. The evaluation
+//! shares no code with the emitters. With the micro-kernels it shares only the product of complex
+//! numbers (`micro::reduce::real`). Which blocks a call moves follows from its family and from the
+//! roles of its arguments, never from their order. If a plan for unpacking writes to a gap, or a
+//! plan for packing reads outside the user's data, either a bounds check of a slice fails or the
+//! caller finds a difference.
 
 use super::{Offsets, Op, Phase, Plan};
 use crate::kind::{self, Direction};
@@ -23,10 +23,9 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Moves `len` bytes as one access, so that all of them are loaded before the first one is
-    /// stored.
+    /// Moves `len` bytes as one access: all bytes are loaded before the first byte is stored.
     fn block(&mut self, at: Offsets, len: u64, transform: Transform) {
-        // An empty block may lie outside the slices, so do not index them for it.
+        // An empty block may lie outside the slices, so do not index the slices for an empty block.
         if len == 0 {
             return;
         }
@@ -42,7 +41,7 @@ impl Machine<'_> {
         };
         to.copy_from_slice(from);
         match transform {
-            // Combinations have returned above.
+            // For combinations, the function has returned above.
             Transform::Copied | Transform::Combined(..) => {}
             Transform::Reversed(unit) => to.chunks_exact_mut(unit.into()).for_each(<[u8]>::reverse),
             Transform::Mirrored => to.reverse(),
@@ -81,8 +80,8 @@ impl<P: Phase> Plan<P> {
         self.eval_between(count, (user, origin as i64), (packed, 0));
     }
 
-    /// Runs the plan between two slices. Each is given with the index of its offset 0, which may
-    /// lie outside the slice.
+    /// Runs the plan between two slices. Each slice is given together with the index of offset 0 in
+    /// it, which may lie outside the slice.
     ///
     /// # Panics
     /// Panics under the same condition as [`Plan::eval`].
@@ -94,8 +93,8 @@ impl<P: Phase> Plan<P> {
     ) {
         let mut machine = Machine { direction: self.direction(), user, origin, packed, packed_origin };
         let mut stack = vec![Pending::Ops { ops: self.body(self.root()), at: Offsets::ZERO }];
-        // The stack holds what is still to be done, the innermost part last: the rest of a body, or
-        // the next iteration of a loop or table.
+        // The stack holds the parts of the plan that have not been executed yet, the innermost part
+        // last. Such a part is the rest of a body, or the remaining iterations of a loop or table.
         while let Some(top) = stack.last_mut() {
             match top {
                 Pending::Ops { ops, at } => {
@@ -129,9 +128,9 @@ impl<P: Phase> Plan<P> {
                 }
                 Pending::Iterate { op, i, at } => {
                     // Find the number of iterations, `trip`, and the offset `here` at which
-                    // iteration `i` begins. If the last iteration of a table is done, row `i` does
-                    // not exist and must not be read; the table is then popped from the stack
-                    // below.
+                    // iteration `i` begins. After the last iteration of a table, row `i` does not
+                    // exist and must not be read. The lines below then pop the table from the
+                    // stack.
                     let (trip, here) = match op {
                         Op::Loop { trip, step, .. } => (trip.at(count), at.step(*step, *i as i64)),
                         Op::Table { table, packed, .. } => {
@@ -163,7 +162,8 @@ mod tests {
     use crate::plan::{Legal, Quantity, Scheduled, Words};
     use crate::target::{Level, Target};
 
-    /// Returns a plan that packs byte 0, and then byte 2 or 3 as a guard inside a loop decides.
+    /// Returns a plan that packs byte 0 and then byte 2 or byte 3. A guard inside a loop chooses
+    /// between these two.
     fn guarded(limit: u64) -> Plan<Scheduled> {
         let moved = |user, packed| Op::Move { at: Offsets::new(user, packed), len: 1 };
         let body = |start| Body { start, len: 1 };
@@ -193,7 +193,8 @@ mod tests {
         }
     }
 
-    /// Runs one operation that unpacks from packed bytes `0, 1, 2 ..` into eight bytes of value 99.
+    /// Runs one operation that unpacks from the packed bytes `0, 1, 2 ..` into eight user bytes,
+    /// which have the value 99 before, and returns the user bytes.
     fn unpacked(op: Op, tables: Vec<Table>, count: u64) -> [u8; 8] {
         let root = Body { start: 0, len: 1 };
         let plan: Plan<Scheduled> =
@@ -204,9 +205,9 @@ mod tests {
         user
     }
 
-    /// A transpose is evaluated in an order different from the type map, so that tests notice a
-    /// transpose that was chosen although entries overlap: of two entries at one place, the first
-    /// is written last.
+    /// A transpose is evaluated in an order different from that of the type map: of two entries at
+    /// one place, the first is written last. Tests therefore notice a transpose that was chosen
+    /// although entries overlap.
     #[test]
     fn a_transpose_shows_overlap() {
         let transpose = |outer: i64, inner: i64| {
@@ -221,8 +222,8 @@ mod tests {
 
     #[test]
     fn a_permutation_moves_each_word_to_its_place() {
-        // The first permutation moves every other word, backwards. The second moves the words
-        // between them, forwards.
+        // The first permutation moves every second word, in descending order of addresses. The
+        // second moves the words between them, in ascending order.
         let words = |first: i64, by: i64| {
             let offsets: Vec<i64> = (0..8).map(|i| first + i * by).collect();
             Words::new(8, &offsets).unwrap()
@@ -246,8 +247,8 @@ mod tests {
         assert_eq!([0, 2, 14].map(word), [56, 48, 0]);
         assert_eq!([1, 3, 15].map(word), [64, 72, 120]);
         assert_eq!(user[24..32], [72, 73, 74, 75, 76, 77, 78, 79]);
-        // Permutations are valid only in the legal phase, for targets that have them, and for
-        // bytes.
+        // Permutations are valid only in the legal phase, for targets that have permutations, and
+        // for plans that move bytes.
         let fails = |plan: Plan<Legal>| plan.verify().is_err();
         let ops = || plan.ops().to_vec();
         let early: Plan<Scheduled> = Plan::new(ops(), plan.root(), vec![], plan.kind(), plan.target());

@@ -54,12 +54,12 @@ impl Phase for Legal {
 /// Maximum number of straight-line moves in one kernel (a prototype on AMD Zen 4 took 257 us and
 /// 1.7 KB of code for 64 copies, and 5.5 ms for 2,300).
 pub const MAX_MOVES: usize = 64;
-/// Maximum number of bytes that the straight-line moves of one kernel move, each rounded up to
-/// whole vectors: [`MAX_MOVES`] moves of 96 bytes.
+/// Maximum total number of bytes of the straight-line moves of one kernel, where the length of each
+/// move is rounded up to whole vectors. This is enough for [`MAX_MOVES`] moves of 96 bytes.
 pub const MAX_MOVED: u64 = 6 << 10;
 
-/// One operation. Offsets are relative to the iteration that contains it. Which blocks a call moves
-/// follows from the family of its micro-kernel.
+/// One operation. Its offsets are relative to the iteration that contains the operation. The family
+/// of its micro-kernel determines which blocks a call moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Repeats `body` `trip` times, with `unroll` iterations per turn of the emitted loop.
@@ -75,7 +75,7 @@ pub enum Op {
         /// Body of one iteration.
         body: Body,
     },
-    /// Does `body` once for each row of a column, at user offset `at.user + row` and at packed
+    /// Executes `body` once for each row of a column, at user offset `at.user + row` and at packed
     /// offset `at.packed + i * packed`.
     Table {
         /// Offset added to every iteration.
@@ -95,9 +95,9 @@ pub enum Op {
         /// Number of bytes.
         len: u32,
     },
-    /// Copies 64 packed bytes whose words lie near each other on the user's side, and completes
-    /// before the next operation. It exists in the legal phase only, for emitters that have
-    /// permutations. Packing also reads the bytes between the lowest and the highest word.
+    /// Copies 64 packed bytes whose words lie near each other on the user's side. It is complete
+    /// before the next operation begins. Permutations exist only in the legal phase, for emitters
+    /// that support them. Packing also reads the bytes between the lowest and the highest word.
     Permute {
         /// Offset of the lowest word, and of the packed bytes.
         at: Offsets,
@@ -111,9 +111,9 @@ pub enum Op {
         /// Micro-kernel and arguments.
         call: Call,
     },
-    /// Does `then` if there are at most `limit` instances, and `otherwise` if there are more. The
-    /// operations in `then` do not follow type-map order, which is right only if no two entries
-    /// overlap.
+    /// Executes `then` if there are at most `limit` instances, and `otherwise` if there are more.
+    /// The operations in `then` do not follow type-map order, which is correct only if no two
+    /// entries overlap.
     Guard {
         /// Maximum instance count for `then`.
         limit: u64,
@@ -151,14 +151,15 @@ impl Op {
 pub enum Moving {
     /// The packed side. In a stream, every loop advances on this side.
     Packed,
-    /// The user's side. Its address is compared only in a loop whose iterations are all at one
-    /// packed offset, which occurs only if the packed side is a second layout.
+    /// The user's side. The address on this side decides only for a loop whose iterations all have
+    /// the same packed offset. There are such loops only if the packed side is a second layout.
     User,
 }
 
 impl Moving {
-    /// Returns the side whose address is compared with its end after each iteration of a loop with
-    /// step `step`: the packed side if its step is not 0, and otherwise the user's side. The result is `None` if both steps are 0.
+    /// Returns the side whose address is compared with an end address after each iteration of a
+    /// loop with step `step`. This is the packed side if its step is not 0, and otherwise the
+    /// user's side. The result is `None` if both steps are 0.
     pub fn from_step(step: Offsets) -> Option<Moving> {
         if step.packed != 0 { Some(Moving::Packed) } else { (step.user != 0).then_some(Moving::User) }
     }
@@ -184,8 +185,8 @@ pub struct Plan<P> {
 }
 
 impl<P: Phase> Plan<P> {
-    /// Makes a plan of its parts, in which calls and table loops name `tables` by index. Nothing is
-    /// checked here; [`Plan::verify`] does that.
+    /// Makes a plan of its parts. The calls and table loops in `ops` name the `tables` by index.
+    /// This function checks nothing; [`Plan::verify`] checks a plan.
     pub fn new(ops: Vec<Op>, root: Body, tables: Vec<Table>, kind: impl Into<Kind>, target: Target) -> Self {
         Self { ops, root, tables, kind: kind.into(), target, phase: PhantomData }
     }
@@ -232,7 +233,8 @@ impl<P: Phase> Plan<P> {
 }
 
 impl<P: Phase> Plan<P> {
-    /// Returns a summary in one line: the micro-kernels called, and the numbers of moves and loops.
+    /// Returns a summary in one line: the micro-kernels that are called, and the numbers of moves
+    /// and loops.
     pub fn summary(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
         let mut moves = 0;

@@ -1,17 +1,18 @@
-//! Shapes: the properties on which the code of a parametric plan depends. A plan is parametric if
-//! its constants are not in its code. Plans of equal shape share code.
+//! Shapes of plans. A plan is parametric if its constants are not in its code but in its context.
+//! The shape of a parametric plan has all properties on which its code depends, so plans of equal
+//! shape share code.
 
 use super::{Body, Legal, Moving, Offsets, Op, Plan, Words};
 use crate::kind::Direction;
 use crate::micro::Role;
 use crate::target::Target;
 
-/// Maximum number of operations in a plan with moves. Larger plans do not share code, so that the
-/// shapes that are kept stay small.
+/// Maximum number of operations for which a plan with moves has a shape. Larger plans with moves do
+/// not share code, so that the stored shapes stay small.
 const MAX_SHARED_OPS: usize = 64;
 
 /// Properties on which the code of a parametric plan depends. Callees are context words, so the
-/// shape has only the form of their arguments, not the direction of a call.
+/// shape of a call describes only the form of its arguments, and not its direction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     target: Target,
@@ -50,7 +51,7 @@ enum ShapeKind {
     Call {
         /// Whether the packed address is the first parameter.
         packed_first: bool,
-        /// The parameters that carry the instance count, one bit each.
+        /// Bit mask of the parameters that are multiples of the instance count.
         counted: u16,
         parameters: usize,
     },

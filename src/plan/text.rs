@@ -11,8 +11,8 @@ impl<P: Phase> fmt::Display for Plan<P> {
         for (i, table) in self.tables().iter().enumerate() {
             writeln!(f, "table {i} = {table}")?;
         }
-        // Each entry has the operations of a body that are still to be printed, and the `else`
-        // branch that follows this body, if there is one.
+        // Each entry has the remaining operations of a body, which have not been printed yet, and
+        // the `else` branch that follows this body, if there is one.
         let mut stack: Vec<(&[Op], Option<&[Op]>)> = vec![(self.body(self.root()), None)];
         if self.root().len == 0 {
             writeln!(f, "nothing")?;
@@ -48,7 +48,7 @@ impl<P: Phase> fmt::Display for Plan<P> {
     }
 }
 
-/// An operation as it is printed before its body.
+/// The text of an operation without its body.
 struct Head<'a>(&'a Op);
 
 impl fmt::Display for Head<'_> {

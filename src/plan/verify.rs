@@ -3,15 +3,16 @@
 //! 1. a body lies before the operation that uses it, inside the vector;
 //! 2. table loops name columns;
 //! 3. unroll factors and trips are at least 1, and a loop moves on at least one side;
-//! 4. straight-line moves are of bytes; a plan in phase `Scheduled` has at most [`MAX_MOVES`] of
-//!    them, and a plan in phase `Legal` has at most as many as these can be split into;
-//! 5. phase `Legal`: every move is a power of two of at most 64 bytes; permutations are in this
-//!    phase only, for targets with AVX-512;
-//! 6. a call has the plan's direction, and copies or does to values what the plan's operation says.
-//!    Its micro-kernel is of a level that the target includes, and gets the arguments that it takes
-//!    (`Call::verify`): each of the kind that its role has, something to move, the instance count
-//!    in at most one of them, the length that the micro-kernel is made for, and what its family
-//!    asks.
+//! 4. straight-line moves occur only in plans that move bytes; a plan in phase `Scheduled` has at
+//!    most [`MAX_MOVES`] of them, and a plan in phase `Legal` has at most the number of accesses
+//!    into which legalization can split [`MAX_MOVES`] moves;
+//! 5. phase `Legal`: the length of every move is a power of two of at most 64 bytes; permutations
+//!    occur in this phase only, for targets with AVX-512;
+//! 6. a call has the plan's direction, and it copies bytes or treats values as the plan's operation
+//!    says. The level of its micro-kernel is included in the target. The arguments suit the
+//!    micro-kernel (`Call::verify`): each argument has the kind that its role demands; there is
+//!    something to move; at most one argument is a multiple of the instance count; the length is
+//!    the one for which the micro-kernel is made; and the conditions of its family hold.
 
 use super::{Legal, MAX_MOVED, MAX_MOVES, Moving, Op, Phase, Plan};
 use crate::error::{Error, Result};
@@ -22,9 +23,9 @@ impl<P: Phase> Plan<P> {
     /// Checks the invariants that are listed at the top of this file.
     ///
     /// # Errors
-    /// The error names a broken invariant and the index of the first operation that breaks one. The
-    /// index is the number of operations if the root body lies outside the plan, or if there are
-    /// too many straight-line moves.
+    /// The error names a broken invariant and the index of the first operation that breaks an
+    /// invariant. The index is the number of operations if the root body lies outside the plan, or
+    /// if there are too many straight-line moves.
     pub fn verify(&self) -> Result<()> {
         let fail =
             |i: usize, what: &str| Err(Error::internal("verify plan", format!("operation {i}: {what}")));
@@ -32,7 +33,7 @@ impl<P: Phase> Plan<P> {
         if self.root().range().end > self.ops().len() {
             return fail(self.ops().len(), "root body lies outside the plan");
         }
-        // Check each operation by itself, and count the straight-line moves and permutations.
+        // Check each operation separately, and count the straight-line moves and permutations.
         let mut moves = 0;
         for (i, op) in self.ops().iter().enumerate() {
             if op.body().is_some_and(|b| b.range().end > i) {

@@ -1,11 +1,12 @@
-//! Words of a permutation: the places in user memory of the words of 64 packed bytes.
+//! Words of a permutation. A permutation moves 64 packed bytes as words of 4 or 8 bytes, and this
+//! module describes where these words lie in user memory.
 
-/// The words of 64 packed bytes. All words lie within 128 bytes of user memory, and no two of them
-/// are at one place.
+/// Places in user memory of the words that make up 64 packed bytes. All words lie within 128 bytes
+/// of user memory, and no two words are at the same place.
 ///
 /// Places are counted in words from the lowest word, which has place 0. The lowest 64 bytes of the
-/// span begin with a word and the highest 64 bytes end with one, so that code that reads both
-/// halves reads nothing before the first word or after the last.
+/// span begin with a word, and the highest 64 bytes end with a word. Code that reads these two
+/// areas therefore reads nothing before the lowest word or after the highest word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Words {
     unit: u8,
@@ -22,8 +23,8 @@ impl Words {
     /// offsets may be relative to any place. Also returns the smallest offset.
     ///
     /// The result is `None` if the words do not make up 64 bytes, if their distances are not
-    /// multiples of `unit`, if they span more than [`Words::MAX_SPAN`] bytes, or if two of them are
-    /// at one place.
+    /// multiples of `unit`, if they span more than [`Words::MAX_SPAN`] bytes, or if two words are
+    /// at the same place.
     pub fn new(unit: u32, offsets: &[i64]) -> Option<(i64, Words)> {
         if !matches!(unit, 4 | 8) || offsets.len() != (Words::BYTES / unit) as usize {
             return None;

@@ -1,28 +1,28 @@
-//! Items: the nodes and parts of nodes of one side that are still to be joined. Each item has an
-//! offset in the memory of its side.
+//! Items: the nodes, and parts of nodes, of one of two nests that are being joined. Each item has
+//! an offset in the memory of its nest.
 
 use std::ops::Range;
 
 use crate::column::Column;
 use crate::nest::{Body, Leaf, LoopNest, Node, Normal};
 
-/// A node of a normal nest over a stream, or some whole iterations, rows or units of such a node.
+/// A node of a normal nest over a stream, or some whole iterations, rows or units of a node.
 #[derive(Clone, Debug)]
 pub(super) enum Item<'n, L> {
     /// `n` adjacent units at `at`.
     Run { at: i64, n: u64, unit: L },
-    /// `trip` iterations of `body`, at distances of `step` bytes in memory. Each iteration is
-    /// `bytes` bytes of the stream.
+    /// `trip` iterations of `body`, each `step` bytes after the iteration before it in memory. Each
+    /// iteration covers `bytes` bytes of the stream.
     Loop { at: i64, trip: u64, step: i64, bytes: u64, body: Body },
-    /// `body` once for each row in `rows`, at `at` plus the displacement of the row. Each row is
-    /// `bytes` bytes of the stream.
+    /// `body`, executed once for each row in `rows`, at `at` plus the displacement of the row. Each
+    /// row covers `bytes` bytes of the stream.
     Table { at: i64, displacements: &'n Column, rows: Range<usize>, bytes: u64, body: Body },
-    /// The rows of blocks with indices `rows`.
+    /// The rows of a `Blocks` node that have the indices `rows`.
     Blocks { at: i64, columns: [&'n Column; 3], rows: Range<usize>, unit: L },
 }
 
-/// Identity of a chunk of one side, independent of its offset. It is used to find the body that was
-/// made for an equal chunk.
+/// Key of a chunk of one side, which is a piece of the stream. The key does not depend on the
+/// offset of the chunk in memory, so equal chunks at different offsets find the same body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key<L> {
     Body(Body),
@@ -80,8 +80,9 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// Returns the granule: the item can be cut after every multiple of this number of bytes of the
-    /// stream. The result is 0 if its parts have different lengths.
+    /// Returns the granule of the item. The granule is a number of bytes of the stream, and the
+    /// item can be cut after every multiple of this number. The result is 0 if the parts of the
+    /// item have different lengths.
     pub(super) fn granule(&self) -> u64 {
         match self {
             Item::Run { unit, .. } => unit.packed() as u64,
@@ -125,7 +126,7 @@ impl<'n, L: Leaf> Item<'n, L> {
     }
 
     /// Puts the item on `stack`, with its first iteration or row replaced by the items inside that
-    /// iteration or row. A run is put there unchanged.
+    /// iteration or row. A run is put on `stack` unchanged.
     pub(super) fn unfold_first(self, nest: &'n LoopNest<Normal, L>, stack: &mut Vec<Item<'n, L>>) {
         if let Item::Run { .. } = self {
             return stack.push(self);
@@ -156,7 +157,8 @@ impl<'n, L: Leaf> Item<'n, L> {
         }
     }
 
-    /// Returns the item moved to offset 0, with a key that identifies it there. Rows have no key.
+    /// Returns the item, moved to offset 0, and a key that identifies the moved item. Rows have no
+    /// key.
     pub(super) fn moved_to_zero(mut self) -> (Item<'n, L>, Option<Key<L>>) {
         let key = match &self {
             Item::Run { n, unit, .. } => Some(Key::Run(*n, *unit)),

@@ -31,8 +31,9 @@ fn memory(t: &Datatype, count: u64) -> (usize, usize) {
     ((high - low) as usize, (-low) as usize)
 }
 
-/// Compares `periods` joint periods with packing and unpacking by the definition. Returns false if
-/// the types are not joined, or if they need too much memory for the test.
+/// Moves `periods` joint periods and compares the result with packing and unpacking by the
+/// definition. Returns false if the types cannot be joined, or if they need too much memory for the
+/// test.
 fn check(from: &Datatype, to: &Datatype, periods: u64) -> bool {
     let ((a, from_origin), (b, to_origin)) = (normal(from), normal(to));
     let Ok(refined) = refine(&a, &b).unwrap() else { return false };
@@ -42,7 +43,7 @@ fn check(from: &Datatype, to: &Datatype, periods: u64) -> bool {
         assert!(from.size() == 0 || to.size() == 0);
         return true;
     }
-    // Take as many whole instances of both types as cover the bytes of these periods.
+    // Use enough whole instances of each type to cover the bytes of these periods.
     let bytes = refined.period * periods;
     let counts = [from, to].map(|t| bytes.div_ceil(t.size() as u64));
     if counts.into_iter().zip([from, to]).any(|(n, t)| n * t.extent().unsigned_abs() > 1 << 22) {
@@ -56,7 +57,8 @@ fn check(from: &Datatype, to: &Datatype, periods: u64) -> bool {
     let before = vec![0xa5; to_len];
     let mut want = before.clone();
     interp::unpack_range(to, counts[1], &stream[..bytes as usize], &mut want, to_at, 0).unwrap();
-    // The joint nest, as it is and in normal form, must move the same bytes without the stream.
+    // The joint nest must move the same bytes directly, without the stream, both before and after
+    // normalization.
     let normal = normalize::normalize(&refined.nest, from.arguments() + to.arguments()).unwrap();
     normal.nest.verify().unwrap_or_else(at);
     let periods = if refined.still { 1 } else { periods };
@@ -98,7 +100,7 @@ fn equal_structure_stays() {
         text("vector(4, 1, 2, double)", "vector(2, 2, 3, double)"),
         "loop count step 56 40 {; loop 2 step 32 24 {; loop 2 step 16 8 {; copy 8"
     );
-    // A dense side takes the structure of the other side.
+    // If one side is dense, the joint nest has the structure of the other side.
     assert_eq!(
         text("resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))", "byte"),
         "loop count step 32 24 {; blocks [0:0:4 8:4:20]"
@@ -117,14 +119,14 @@ fn equal_structure_stays() {
 fn a_period_is_the_least_common_multiple() {
     let r = refined("vector(6, 1, 2, int)", "vector(4, 1, 3, int)");
     assert_eq!((r.period, r.still, r.nest.size()), (48, false, 48));
-    // The loops end at different places of the stream, so they are cut at these places.
+    // The two loops end at different places of the stream, so each is cut where the other ends.
     assert_eq!(
         text("vector(6, 1, 2, int)", "vector(4, 1, 3, int)"),
         "loop count step 88 120 {; loop 4 step 8 12 {; copy 4; loop 2 step 8 12 at 32 40 {; copy 4; \
          loop 2 step 8 12 at 44 64 {; copy 4; loop 4 step 8 12 at 60 80 {; copy 4"
     );
-    // The iteration of the first root is a single element, not an instance of 1000, so the period
-    // is short.
+    // An iteration of the first root is a single element and not a whole instance of 1000 elements,
+    // so the period is short.
     assert_eq!(refined("contiguous(1000, resized(0, 8, int))", "vector(3, 1, 2, int)").period, 12);
     assert_eq!(refined("vector(1000003, 1, 2, int)", "vector(7, 3, 5, int)").period, 4 * 21 * 1000003);
 }
@@ -139,7 +141,7 @@ fn rows_stay_rows_on_the_user_side() {
         text("vector(3, 1, 2, int)", "indexed_block(1, [5, 0, 9], int)"),
         "loop count step 20 40 {; blocks [0:0:4 8:-20:4 16:16:4]"
     );
-    // A body that is more than a copy is shared by the rows that use it.
+    // If a body is more than a single copy, the rows that use it share it.
     let nest = refined(
         "hvector(3, 1, 64, vector(2, 1, 2, int))",
         "indexed_block(1, [5, 0, 9], vector(2, 1, 2, int))",
@@ -155,7 +157,7 @@ fn what_stays_in_place() {
     assert!(!r.still);
     let r = refined("resized(0, 0, vector(2, 1, 2, int))", "resized(0, 0, vector(2, 1, 5, int))");
     assert!(r.still, "every period is the same");
-    // A loop that moves on neither side is done once.
+    // A loop whose step is 0 on both sides is executed only once.
     assert_eq!(
         text("hvector(5, 1, 0, vector(2, 1, 2, int))", "hvector(5, 1, 0, vector(2, 1, 3, int))"),
         "loop count step 12 16 {; loop 1 step 0 0 {; loop 2 step 8 12 {; copy 4"
@@ -165,8 +167,8 @@ fn what_stays_in_place() {
 
 #[test]
 fn rows_are_paid_for() {
-    // Two tables of 60,000 and 40,000 rows, without a common period, make no more rows than both
-    // have together.
+    // Two tables of 60,000 and 40,000 rows have no common period. The joint nest has no more rows
+    // than both tables together.
     let table = |n: i64, len: i64| {
         let places: Vec<i64> = (0..n).map(|i| 3 * len * i + i % 7).collect();
         Datatype::indexed_block(len, &places, &t("int")).unwrap()
@@ -174,14 +176,15 @@ fn rows_are_paid_for() {
     let (a, b) = (table(60_000, 2), table(40_000, 3));
     let rows = refine(&normal(&a).0, &normal(&b).0).unwrap().unwrap();
     assert!(rows.nest.nodes().iter().map(Node::rows).sum::<usize>() <= 100_000);
-    // If the ends of instances rarely coincide, both sides would be unfolded again and again.
+    // The ends of the instances rarely coincide here, so both sides would be unfolded very many
+    // times.
     let (a, b) = (table(1009, 2), table(1013, 3));
     let refused = refine(&normal(&a).0, &normal(&b).0).unwrap().map(|refined| refined.nest.nodes().len());
     assert_eq!(refused, Err(Refusal { reason: "the joint nest has too many rows" }));
 }
 
-/// Bytes always match, but values are combined by their class: an integer is not a float of its
-/// size.
+/// Bytes can always be joined, but values only if their classes are equal. An integer and a float
+/// of the same size have different classes.
 #[test]
 fn values_of_other_classes_are_refused() {
     let values = |text: &str| {
@@ -196,10 +199,10 @@ fn values_of_other_classes_are_refused() {
     assert_eq!(joined("hindexed([1, 2], [0, 9], int)", "hindexed([2, 1], [0, 11], float)"), refused);
 }
 
-/// A nest of loops has no rows. Joining it costs steps for its nodes.
+/// A nest that has only loops has no rows, but joining it takes steps for its nodes.
 #[test]
 fn nodes_are_paid_for() {
-    // This is a larger number of pairs of loops than `BASE_STEPS` allows.
+    // So many pairs of loops take more steps than `BASE_STEPS`.
     const LOOPS: i64 = BASE_STEPS as i64 + 100;
     let loops = |step: i64| {
         let members: Vec<Datatype> =
@@ -213,7 +216,7 @@ fn nodes_are_paid_for() {
     assert_eq!(refined.period, 8 * LOOPS as u64);
 }
 
-/// Random pairs of types: any two layouts can share a stream of bytes.
+/// Tests random pairs of types. Any two layouts can be joined over a stream of bytes.
 #[test]
 fn random_pairs() {
     let (mut joined, mut tried) = (0, 0);

@@ -1,15 +1,15 @@
-//! Irregular blocks, cut into equal pieces or sorted in buckets.
+//! Plans for irregular blocks, which are cut into equal pieces or sorted by length within buckets.
 //!
 //! Normalization merges neighbours, so an indexed type of many small equal elements arrives here as
-//! blocks whose lengths are various multiples of the element. A row whose length varies costs a
-//! mispredicted branch; a few equal pieces, whose length is a common divisor, cost less. Pieces
-//! keep the order of the entries, so overlap does not matter. Lists that follow each other, as
-//! members of a struct, each have a divisor of their own, and lists that repeat at another place
-//! share one table.
+//! blocks whose lengths are various multiples of the element. Moving rows of varying length costs a
+//! mispredicted branch for each row. It is cheaper to cut each row into a few equal pieces, whose
+//! length is a common divisor of the lengths of the rows. Pieces keep the order of the entries, so
+//! entries may overlap. If the members of a struct are such lists, each list gets its own divisor,
+//! and lists that repeat the same rows at another place share one table.
 //!
 //! If there is no such divisor, the rows within each bucket are sorted, so that rows of similar
-//! length follow each other. This changes the order of the entries, so they must not overlap where
-//! they are written.
+//! length follow each other. This changes the order of the entries, so the entries must not overlap
+//! on the side that is written.
 
 use std::ops::Range;
 
@@ -20,10 +20,11 @@ use crate::micro::rows::LENGTHS;
 use crate::nest::{Offsets, rows};
 use crate::target::cost;
 
-/// Number of pieces that are written at once while a row is cut into a table.
+/// Number of table entries that are stored at once while a row is cut into pieces.
 const PIECES_PER_STORE: usize = 8;
 
-/// Maximum number of calls for the stretches that the rows of one node are cut into.
+/// Maximum number of calls of micro-kernels for all stretches of one node. A stretch is a group of
+/// consecutive rows that are cut into pieces of one length.
 const MAX_STRETCH_CALLS: usize = 8;
 
 /// Length and number of the equal pieces of some rows.
@@ -35,31 +36,32 @@ pub(super) struct Pieces {
     number: u64,
 }
 
-/// Consecutive rows that are cut into pieces of one length. Several lists that are members of a
-/// struct arrive as one list, in which each member is a stretch with a piece length of its own.
+/// Consecutive rows that are cut into pieces of one length. If several members of a struct are
+/// lists, they arrive as one list. Each member is then a stretch with its own length of pieces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) rows: Range<usize>,
     pub(super) pieces: Pieces,
     /// User offsets in bytes of the repetitions of `rows`, relative to `rows`. A repetition moves
-    /// the same rows at another user offset, and its bytes follow in the packed stream. So one list
-    /// that is used for several arrays needs only one table.
+    /// the same rows at another user offset, and its packed bytes follow directly in the stream. A
+    /// list that is used for several arrays thus needs only one table.
     pub(super) repeats: Vec<i64>,
 }
 
 impl Stretch {
-    /// Returns where the micro-kernel is called: once for `rows`, and then once for each
-    /// repetition. Each item is the user and packed offset of a call, relative to the first call.
+    /// Returns the offsets of the calls of the micro-kernel, relative to the first call. There is
+    /// one call for `rows`, and then one for each repetition.
     pub(super) fn calls(&self) -> impl Iterator<Item = Offsets> {
         let bytes = (self.pieces.number * self.pieces.len) as i64;
         let user = [0].into_iter().chain(self.repeats.iter().copied());
         user.zip(0..).map(move |(user, k)| Offsets::new(user, k * bytes))
     }
 
-    /// Finds out whether the stretch consists of the same rows several times, at different user
-    /// offsets. If so, keeps the rows once and lists the repetitions. Of several possible divisions
-    /// it takes the one with most repetitions, with at most `most` calls and at least
-    /// [`cost::STRETCH_ROWS`] rows for each call.
+    /// Returns the stretch with repetitions, if it consists of the same rows several times at
+    /// different user offsets; otherwise returns it unchanged. Only the first occurrence of the
+    /// rows is kept, and the others are listed as repetitions. There may be at most `most` calls,
+    /// and each call must have at least [`cost::STRETCH_ROWS`] rows. If several divisions are
+    /// possible, the one with the maximum number of repetitions is chosen.
     fn folded(mut self, [user, len]: [&Column; 2], most: usize) -> Stretch {
         let Range { start, end } = self.rows;
         let rows = end - start;
@@ -67,7 +69,7 @@ impl Stretch {
         for times in times {
             let each = rows / times;
             let further = |i: usize| user.get(start + i + each).wrapping_sub(user.get(start + i));
-            // A comparison of a few rows rules out most numbers of repetitions.
+            // Compare a few rows first, which excludes most numbers of repetitions.
             if (1..4).any(|i| further(i) != further(0)) {
                 continue;
             }
@@ -106,9 +108,9 @@ pub(super) fn equal_pieces([user, packed, len]: [&Column; 3]) -> Option<Vec<Stre
     Some(found.into_iter().map(fold).collect())
 }
 
-/// Returns the longest pieces that all lengths are multiples of, if they have at least
-/// [`cost::MIN_PIECE`] bytes and [`if_cheaper`] accepts them. This is for layouts of which neither
-/// side is dense.
+/// Returns pieces whose length is the greatest common divisor of all lengths, if that is at least
+/// [`cost::MIN_PIECE`] bytes and [`if_cheaper`] accepts the pieces. This function is for layouts
+/// that are dense on neither side.
 pub(super) fn common_pieces(len: &Column) -> Option<Pieces> {
     let total = len.iter().fold(0, |sum, l| sum + l as u64);
     let divisor = len.iter().fold(0, |divisor, l| gcd(divisor, l as u64));
@@ -124,10 +126,10 @@ fn if_cheaper(divisor: u64, total: u64, rows: usize) -> Option<Pieces> {
     pays.then_some(Pieces { len: divisor, number })
 }
 
-/// Returns true if there is a micro-kernel for rows of `len` bytes, so that they should not be cut
-/// into shorter pieces for the sake of other rows. Three pieces of 8 B take as long as one of 24 B
-/// in the first-level cache, but need three times the table (packing six lists of 16384 rows took
-/// 101 us against 92 us on Emerald Rapids).
+/// Returns true if there is a micro-kernel for rows of `len` bytes, so that such rows should not be
+/// cut into shorter pieces for the sake of other rows. Three pieces of 8 B take as long as one
+/// piece of 24 B in the first-level cache, but need three times the table (packing six lists of
+/// 16384 rows took 101 us against 92 us on Emerald Rapids).
 fn has_own_kernel(len: u64) -> bool {
     u16::try_from(len).is_ok_and(|len| LENGTHS.binary_search(&len).is_ok())
 }
@@ -146,9 +148,9 @@ struct Stretches {
 }
 
 impl Stretches {
-    /// Adds a chunk of rows that begins with row `first`. `bits` is the bitwise OR of their
-    /// lengths, and `same` says whether all lengths are equal. Returns `None` if the pieces would
-    /// become too short.
+    /// Adds a chunk of rows that begins with row `first`. `bits` is the bitwise OR of the lengths
+    /// of these rows, and `same` is true if all their lengths are equal. Returns `None` if the
+    /// pieces would become too short.
     #[inline(always)]
     fn take(
         &mut self,
@@ -162,8 +164,8 @@ impl Stretches {
         let many = lens.len() >= cost::STRETCH_ROWS;
         if same {
             let len = lens.next()?;
-            // Many equal rows that are longer than the pieces so far: the last stretch ends here,
-            // and these rows begin a stretch with pieces of their own length.
+            // If there are many equal rows, longer than the pieces so far, the last stretch ends
+            // here. These rows then begin a new stretch, whose pieces are as long as the rows.
             if many && len > self.divisor && self.divisor > 0 && has_own_kernel(len) && self.may_end() {
                 self.end(first, self.total);
                 self.divisor = len;
@@ -178,12 +180,13 @@ impl Stretches {
         })
     }
 
-    /// Adds row `i` of `len` bytes, which follows `total` packed bytes.
+    /// Adds row `i` of `len` bytes. The rows before row `i` have `total` packed bytes.
     #[inline(always)]
     fn row(&mut self, i: usize, len: u64, total: u64) -> Option<()> {
-        // The divisor soon stops changing, so first test the cases in which it stays the same: a
-        // length that is equal to it, and a multiple of it if it is a power of two, as it mostly
-        // is. A mask finds such a multiple at less cost than a division.
+        // The divisor soon stops changing, so first test two cases in which it stays the same. In
+        // the first case, the divisor is a power of two, as is usual, and the length is a multiple
+        // of it; a mask tests this at less cost than a division. In the second case, the length
+        // equals the divisor.
         if self.divisor.is_power_of_two() && len & (self.divisor - 1) == 0 || len == self.divisor {
             return Some(());
         }
@@ -205,16 +208,17 @@ impl Stretches {
         self.found.len() + 1 < MAX_STRETCH_CALLS
     }
 
-    /// Ends the last stretch before row `i`, which follows `total` packed bytes.
+    /// Ends the last stretch just before row `i`. The rows before row `i` have `total` packed
+    /// bytes.
     fn end(&mut self, i: usize, total: u64) {
         let pieces = Pieces { len: self.divisor, number: (total - self.before) / self.divisor };
         self.found.push(Stretch { rows: self.start..i, pieces, repeats: Vec::new() });
         (self.start, self.before) = (i, total);
     }
 
-    /// Returns all stretches if each of them costs less than rows of varying length. Otherwise all
-    /// `rows` rows become one stretch with the common divisor, if that costs less. The result is
-    /// `None` if neither does.
+    /// Returns all stretches if each of them costs less than rows of varying length. Otherwise
+    /// returns one stretch of all `rows` rows with their common divisor, if that stretch costs less
+    /// than rows of varying length. Returns `None` if neither costs less.
     fn finish(mut self, rows: usize) -> Option<Vec<Stretch>> {
         if self.divisor == 0 {
             return None;
@@ -250,9 +254,9 @@ fn wide(packed: &Column, len: &Column) -> Option<Stretches> {
     Some(found)
 }
 
-/// Does the same as [`wide`] for columns with 4-byte entries. It decides for many rows at a time
-/// whether rows are dense and whether lengths are multiples of a power of two, in code that the
-/// compiler vectorizes.
+/// Does the same as [`wide`] for columns with 4-byte entries. Code that the compiler vectorizes
+/// decides, for many rows at a time, whether the rows are dense and whether their lengths are
+/// multiples of a power of two.
 fn narrow(packed: &[i32], len: &[i32]) -> Option<Stretches> {
     let mut found = Stretches::default();
     for (k, (packed, len)) in packed.chunks(rows::CHUNK_ROWS).zip(len.chunks(rows::CHUNK_ROWS)).enumerate() {
@@ -276,8 +280,8 @@ fn narrow(packed: &[i32], len: &[i32]) -> Option<Stretches> {
     Some(found)
 }
 
-/// Returns the displacements of the pieces of some rows, in order, on the side whose row offsets
-/// are in `user`.
+/// Returns the displacements of the pieces of the given rows, in order. The displacements are on
+/// the side whose row offsets are in `user`.
 ///
 /// # Errors
 /// Class `NoMem`.
@@ -309,8 +313,8 @@ pub(super) fn cut(
 /// returns the number of pieces in a length. The result is `None` if an offset needs more than 4
 /// bytes.
 ///
-/// Every offset is written directly to its final place, since most of the cost of 10^6 pieces is
-/// touching memory for the first time.
+/// Every offset is stored directly in its final place. For 10^6 pieces, most of the time goes into
+/// touching memory for the first time, so a temporary copy would be expensive.
 ///
 /// # Errors
 /// Class `NoMem`.
@@ -323,12 +327,12 @@ fn cut_narrow(
     pieces: impl Fn(u32) -> u32,
 ) -> Result<Option<Vec<i32>>> {
     let mut cells: Vec<i32> = try_with_capacity("schedule", number as usize)?;
-    // The last piece of a row has the largest offset, so it is the one to check for overflow.
+    // The last piece of a row has the largest offset, so only its offset is checked for overflow.
     let mut signs = 0;
     let steps: [i32; PIECES_PER_STORE] = std::array::from_fn(|k| piece.wrapping_mul(k as i32));
     for (user, len) in user.chunks(rows::CHUNK_ROWS).zip(len.chunks(rows::CHUNK_ROWS)) {
-        // If each row of a chunk is one piece, copy the offsets of all its rows at once. This is
-        // frequent: a member of a struct may be a list of single elements.
+        // If every row of a chunk is exactly one piece, copy the offsets of all rows of the chunk
+        // at once. This is frequent: a member of a struct may be a list of single elements.
         if len.iter().fold(0, |others, &l| others | (l ^ piece)) == 0 {
             cells.extend_from_slice(user);
             continue;
@@ -336,8 +340,9 @@ fn cut_narrow(
         for (&u, &l) in user.iter().zip(len) {
             let (n, at) = (pieces(l as u32) as usize, cells.len());
             signs |= !u & u.wrapping_add(l - piece);
-            // The number of pieces varies, and a branch on it would be mispredicted. So always
-            // write as many as `PIECES_PER_STORE`; the next row overwrites the surplus.
+            // The number of pieces varies, and a branch on this number would be mispredicted. So
+            // always store `PIECES_PER_STORE` offsets; the next row overwrites those that are not
+            // needed.
             if n <= PIECES_PER_STORE && cells.capacity() - at >= PIECES_PER_STORE {
                 cells.extend_from_slice(&steps.map(|step| u.wrapping_add(step)));
                 cells.truncate(at + n);
@@ -374,7 +379,8 @@ mod tests {
         equal_pieces([&Column::from(user), packed, len])
     }
 
-    /// Rows are cut if they have few pieces; one long row among short ones would have too many.
+    /// Tests that rows are cut only if they have few pieces. One long row among short ones would
+    /// have too many pieces.
     #[test]
     fn common_pieces_are_few() {
         let piece = |lengths: &[i64]| common_pieces(&Column::from(lengths.to_vec())).map(|pieces| pieces.len);
@@ -421,8 +427,9 @@ mod tests {
         assert_eq!(cut(&user, &len, 0..3, pieces).unwrap(), Column::from(vec![0_i64, 100, 124, 148, 50, 74]));
     }
 
-    /// Lists that follow each other, as members of a struct do, get pieces of their own, whichever
-    /// is first. Short lists take the pieces of their neighbours.
+    /// Tests that lists that follow each other, as members of a struct do, get different lengths of
+    /// pieces in either order of the lists. A short list gets the same length of pieces as its
+    /// neighbours.
     #[test]
     fn lists_one_after_the_other_are_cut_apart() {
         let (one, many) = (cost::STRETCH_ROWS as i64, 5 * cost::STRETCH_ROWS as i64 + 3);
@@ -439,8 +446,8 @@ mod tests {
             let rows = starts.zip(lists).map(|(at, (n, _))| at as usize..(at + n) as usize);
             rows.zip(lists).map(|(rows, &(n, l))| (rows, l as u64, n as u64)).collect()
         };
-        // A shorter row after longer ones begins a stretch in `Stretches::row`. A chunk of longer
-        // rows begins one in `Stretches::take`.
+        // If a shorter row follows longer ones, `Stretches::row` begins a new stretch. If a chunk
+        // of longer rows follows shorter ones, `Stretches::take` does so.
         for lists in [
             vec![(many, 24), (many, 8)],
             vec![(many, 24), (one, 16), (many, 8)],
@@ -456,13 +463,14 @@ mod tests {
             let rows = lists.iter().map(|&(n, _)| n as usize).sum();
             assert_eq!(found(&lists), Some(vec![(0..rows, 8, all as u64)]), "{lists:?}");
         }
-        // There are no more stretches than calls allowed.
+        // The number of stretches does not exceed the maximum number of calls.
         let alternating: Vec<_> = (0..20).map(|i| (2 * one, if i % 2 == 0 { 24 } else { 8 })).collect();
         let found: Vec<_> = found(&alternating).unwrap();
         assert_eq!(found.len(), MAX_STRETCH_CALLS);
     }
-    /// One list for several arrays becomes one table, wherever the arrays lie. There is no common
-    /// table if one row has another offset in one of the arrays, or is longer.
+    /// Tests that one list that is used for several arrays becomes one table, wherever the arrays
+    /// lie. There is no common table if, in one of the arrays, a row has another offset or is
+    /// longer.
     #[test]
     fn one_list_for_several_arrays_is_one_table() {
         let n = 2 * cost::STRETCH_ROWS;
@@ -495,8 +503,8 @@ mod tests {
 
     #[test]
     fn many_pieces_and_wide_ones() {
-        // Rows have 1 to 20 pieces, so both fewer and more than are written at once, up to the end
-        // of the memory.
+        // Rows have 1 to 20 pieces. Some rows thus have fewer pieces than are stored at once, and
+        // some have more, up to the end of the allocated memory.
         let lengths: Vec<i64> = (0..200).map(|i| 12 * (1 + i * 7 % 20)).collect();
         let places: Vec<i64> = (0..200).map(|i| 1000 * (i * 37 % 200) - 50_000).collect();
         for far in [0, i64::from(i32::MAX) - 149_000 - 240 + 12, i64::from(i32::MAX)] {
@@ -527,8 +535,8 @@ mod tests {
         );
     }
 
-    /// The vectorized search finds the same as the search row by row, wherever there is a gap, an
-    /// odd length, or an offset that needs more than 4 bytes.
+    /// Tests that the vectorized search finds the same pieces as the search row by row, wherever
+    /// there is a gap, an odd length, or an offset that needs more than 4 bytes.
     #[test]
     fn narrow_rows_have_the_same_pieces() {
         let check = |packed: &[i32], len: &[i32]| {

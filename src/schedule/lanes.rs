@@ -2,23 +2,25 @@
 //! as a struct of arrays.
 //!
 //! Row `k` of every group of `p` rows lies at a constant step from row `k` of the group before it.
-//! The `p` sequences have different steps, because otherwise the rows would be a loop around `p`
-//! rows. Each sequence becomes a strided loop, one after the other, so the entries must be disjoint
-//! where they are written.
+//! The steps of the `p` sequences are not all equal, because normalization would otherwise have
+//! made the rows a loop around `p` rows. The sequences become strided loops, which are executed one
+//! after the other. This changes the order of the entries, so the entries must be disjoint on the
+//! side that is written.
 
 use super::Refusal;
 use crate::column::Column;
 use crate::nest::Offsets;
 
-/// Maximum number of sequences. The call for each sequence goes through the memory of all sequences
-/// once more.
+/// Maximum number of sequences. The sequences are interleaved, so the call for each of them passes
+/// through the memory of all sequences once more.
 const MAX_LANES: usize = 16;
 
 /// Minimum number of rows in a sequence. With fewer rows, the cost of a call (about 5 ns) would be
 /// too large.
 const MIN_LANE_ROWS: usize = 8;
 
-/// One sequence: `trip` blocks of `len` bytes, the first at `at`, at distances of `step`.
+/// One arithmetic sequence: `trip` blocks of `len` bytes. The first block is at `at`, and each
+/// further block is at distance `step` from the block before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lane {
     pub(super) at: Offsets,
@@ -35,8 +37,8 @@ pub(super) fn lanes(user: &Column, packed: &Column, len: &Column) -> Option<Vec<
     let most = MAX_LANES.min(rows / MIN_LANE_ROWS);
     (1..=most).filter(|p| rows.is_multiple_of(*p)).find_map(|p| {
         let follows = |i: usize| {
-            // Row `i` continues its sequence if it is as far from row `i - p` as that row is from
-            // row `i - 2 * p`, and as long.
+            // Row `i` continues its sequence if it is as long as row `i - p`, and as far from row
+            // `i - p` as that row is from row `i - 2 * p`.
             len.get(i) == len.get(i - p) && place(i) - place(i - p) == place(i - p) - place(i - 2 * p)
         };
         let same = (p..2 * p).all(|i| len.get(i) == len.get(i - p)) && (2 * p..rows).all(follows);
@@ -50,8 +52,9 @@ pub(super) fn lanes(user: &Column, packed: &Column, len: &Column) -> Option<Vec<
     })
 }
 
-/// Returns the ranges of rows whose packed side is dense, if there are so few ranges that each can
-/// have a call of its own. The result is `None` if there are more, or if all rows are one range.
+/// Divides the rows into ranges whose packed side is dense. Returns these ranges if there are so
+/// few that each can have its own call. Returns `None` if there are more, or if all rows form one
+/// range.
 pub(super) fn dense_ranges(packed: &Column, len: &Column) -> Option<Vec<std::ops::Range<usize>>> {
     let rows = len.len();
     let breaks = |i: &usize| packed.get(*i) != packed.get(i - 1) + len.get(i - 1);
@@ -94,7 +97,8 @@ mod tests {
             len,
         };
         assert_eq!(found, [lane(0, 0, 4, 4), lane(8, 64, 8, 8), lane(16, 192, 12, 12)]);
-        // With one row at another place, or of another length, the rows are no longer sequences.
+        // If one row lies at another place or has another length, the rows are no longer arithmetic
+        // sequences.
         for k in 0..3 {
             let mut other = rows.clone();
             other[31][k] += 1;

@@ -1,11 +1,11 @@
 //! Scheduling: decides how the bytes of a normal nest are moved for one target, in one direction.
-//! This is the only cost model of a plan, except for the permutations that `legalize` makes.
+//! This module has the only cost model of plans, except for the permutations that `legalize` makes.
 //!
 //! The choices are made from the inside out: small bodies become straight-line moves, an innermost
-//! loop becomes one call of a micro-kernel, and what lies around them becomes loops that advance
-//! two pointers. Most constants are in [`cost`], which says where they come from. Nests that would
-//! not fit a kernel are refused and interpreted instead, so that the size of generated code is
-//! bounded for any type.
+//! loop becomes one call of a micro-kernel, and the loops and tables around them become loops that
+//! advance two pointers. Most constants are in [`cost`], which says where they come from. A nest
+//! that is too deep or too large for a kernel is refused and interpreted instead, so that the size
+//! of generated code is bounded for any type.
 
 mod irregular;
 mod lanes;
@@ -26,13 +26,13 @@ use crate::nest::{Body, Byte, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Q
 use crate::plan::{MAX_MOVED, MAX_MOVES, Op, Plan, Scheduled};
 use crate::target::{Level, Target, cost};
 
-/// Maximum nesting depth of the bodies that are planned, where the root body has depth 0. A loop
-/// over one copy needs no deeper body, so the loops of a kernel can be nested one level deeper than
-/// this. Deeper nests are interpreted.
+/// Maximum nesting depth of the bodies that are planned, where the root body has depth 0. The body
+/// of a loop over one copy does not count, so the loops of a kernel can be nested one level deeper
+/// than this. Deeper nests are interpreted.
 const MAX_DEPTH: usize = 16;
 /// Maximum number of operations in a kernel, including calls and loops (about 60 bytes of code
-/// each, so about 5.6 KiB). The operations inside a guard, and the call inside a loop that was
-/// exchanged with another one, are not counted.
+/// each, so about 5.6 KiB). Two kinds of operations are not counted: those inside a guard, and the
+/// call inside a loop that was exchanged with another loop.
 const MAX_OPS: usize = 96;
 
 /// Reason why a nest has no kernel. This is not a failure: such nests are interpreted by design.
@@ -43,7 +43,7 @@ pub struct Refusal {
 }
 
 impl From<Error> for Refusal {
-    /// The only error that planning can have is a lack of memory for tables.
+    /// Planning returns an [`Error`] only if there is no memory for tables.
     fn from(_: Error) -> Refusal {
         Refusal { reason: "no memory for the tables of a kernel" }
     }
@@ -65,8 +65,8 @@ pub trait Planned<S = Stream>: Leaf {
 /// # Errors
 /// A [`Refusal`] if the nest is too deep or too large for one kernel, if it has leaves that no
 /// micro-kernel moves, or if there is no memory for the tables. Three kinds of work are refused
-/// too: external32 between two layouts, packing under a reduction, and combining values again and
-/// again in one place.
+/// too: conversion to external32 between two layouts, packing under a reduction, and a loop that
+/// combines values repeatedly at the same place.
 pub fn schedule<L: Planned<S>, S>(
     nest: &LoopNest<Normal, L, S>,
     kind: impl Into<Kind>,
@@ -136,12 +136,13 @@ impl<S: Side> Scheduler<'_, S> {
         self.table(Table::Column(column.clone()))
     }
 
-    /// Returns the call for `n` blocks of `len` bytes at distances of `step`.
+    /// Returns the call that moves `n` blocks of `len` bytes, each at distance `step` from the
+    /// block before it.
     fn strided(&self, n: Quantity, step: Offsets, len: Quantity) -> Call {
         strided::repeated(&Repeated { direction: self.direction, level: self.level, n, step, len })
     }
 
-    /// Returns the call for a block of `len` bytes for every row of `column`.
+    /// Returns the call that moves one block of `len` bytes for every row of `column`.
     fn rows(&mut self, column: &Column, packed_step: i64, len: u64) -> Call {
         let table = self.column(column);
         rows::call(self.direction, self.level, (column, table), packed_step, len)
@@ -179,9 +180,10 @@ impl<S: Side> Scheduler<'_, S> {
     fn node(&mut self, node: &Node, at: Offsets, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
         let nest = self.nest;
         let here = at + node.at();
-        // Three choices come first, because they take a whole node, which would otherwise be split
-        // into its parts. They are a permutation for a loop over a small body, another order for
-        // two nested loops, and moves without a loop for any node that is small enough.
+        // Three choices come first, because each of them handles a whole node, which would
+        // otherwise be split into its parts. The first is one permutation for a loop over a small
+        // body. The second is another order for two nested loops. The third is moves without a
+        // loop, for any node that is small enough.
         if let Some(op) = self.permuted(node, here) {
             return self.push(out, op);
         }
@@ -191,10 +193,11 @@ impl<S: Side> Scheduler<'_, S> {
         if self.straight(node, self.straight_line_limit()) {
             return self.unrolled(node, at, out);
         }
-        // Now the node exceeds the usual limit on moves or what is left of it in this kernel, has a
-        // copy that is too long to be a move, is nested too deeply, or depends on the instance
-        // count. Leaves become calls, except blocks for which a higher limit holds, and loops and
-        // tables are planned around their bodies.
+        // At this point the node cannot be written out as moves under the usual limit. It has more
+        // moves or bytes than the limit or the rest of the kernel allows, has a copy that is too
+        // long to be a move, is nested too deeply, or depends on the instance count. Leaves become
+        // calls, except for `Blocks` nodes below a higher limit. Loops and tables are planned
+        // around their bodies.
         match node {
             Node::Copy { n, .. } => {
                 let call = strided::any_length(self.direction, self.level, *n);
@@ -221,8 +224,8 @@ impl<S: Side> Scheduler<'_, S> {
                 let body = self.seal(list);
                 self.push(out, Op::Table { at: here, table, packed: *packed, body })
             }
-            // Normalization could not afford to inline the body of this loop with one iteration.
-            // The body is inlined here, if the kernel has room.
+            // This loop has one iteration. The budget of normalization did not suffice to inline
+            // its body, so the body is inlined here, if the kernel has room.
             Node::Loop { trip, body, .. } if trip.is(1) => self.list(*body, here, depth + 1, out),
             // This loop has step 0 on both sides, which occurs only between two layouts. All its
             // iterations move the same bytes to the same place, so one iteration is enough.
@@ -231,8 +234,8 @@ impl<S: Side> Scheduler<'_, S> {
             }
             Node::Loop { trip, step, body, .. } => {
                 // A loop over one copy is an innermost loop. Near blocks (short blocks at short
-                // steps) are written out for permutations, short loops become loops of moves, and
-                // all others call a micro-kernel.
+                // steps) are written out as moves that legalization turns into permutations. Short
+                // loops become loops of moves. All other loops become the call of a micro-kernel.
                 if let [Node::Copy { n, .. }] = nest.body(*body) {
                     if self.fits_permutations(*trip, *step, *n) {
                         return self.near_blocks(here, trip.k, *step, n.k as u32, out);
@@ -283,7 +286,8 @@ impl<S: Side> Scheduler<'_, S> {
     fn irregular(&mut self, at: Offsets, columns: [&Column; 3], out: &mut Vec<Op>) -> Result<(), Refusal> {
         let [user, packed, len] = columns;
         // If the rows interleave a few arithmetic sequences, plan a call for each sequence. This
-        // changes the order of the entries, so they must be disjoint where they are written.
+        // changes the order of the entries, so the entries must be disjoint on the side that is
+        // written.
         if let Some(lanes) = lanes::lanes(user, packed, len)
             && lanes.len() <= self.budget
             && self.nest.disjoint_when(self.direction).holds(1)
@@ -298,8 +302,8 @@ impl<S: Side> Scheduler<'_, S> {
         {
             return stretches.into_iter().try_for_each(|stretch| self.stretch(at, columns, &stretch, out));
         }
-        // The packed side may have gaps only if it is a second layout. A stream is dense, and rows
-        // that can be cut into equal pieces have then been planned above.
+        // The packed side may have gaps only if it is a second layout. If it is a stream, it is
+        // dense, and the code above has already planned rows that can be cut into equal pieces.
         if S::NAME != Stream::NAME && self.neither_side_dense(at, columns, out)? {
             return Ok(());
         }
@@ -314,8 +318,8 @@ impl<S: Side> Scheduler<'_, S> {
         self.push(out, Op::Call { at, call })
     }
 
-    /// Plans rows that are cut into equal pieces: one table, one call for the rows, and one call
-    /// with the same table for each repetition.
+    /// Plans a stretch of rows that are cut into equal pieces. The plan gets one table, one call
+    /// for the rows, and one more call with the same table for each repetition of the rows.
     fn stretch(
         &mut self,
         at: Offsets,
@@ -330,7 +334,7 @@ impl<S: Side> Scheduler<'_, S> {
         stretch.calls().try_for_each(|of| self.push(out, Op::Call { at: at + of, call: call.clone() }))
     }
 
-    /// Plans blocks of which neither side is dense, in a better way than row by row. Returns false
+    /// Plans blocks that are dense on neither side, in a better way than row by row. Returns false
     /// if there is no better way.
     fn neither_side_dense(
         &mut self,
@@ -361,14 +365,15 @@ impl<S: Side> Scheduler<'_, S> {
         Ok(narrow)
     }
 
-    /// Returns the weight (number of moves, and their bytes) that may still be written out in this
-    /// kernel.
+    /// Returns the weight that may still be written out in this kernel. A weight is a number of
+    /// moves and their total bytes.
     fn remaining(&self) -> Weight {
         let Weight { moves, bytes } = self.written;
         Weight { moves: Weight::MAX.moves - moves, bytes: Weight::MAX.bytes - bytes }
     }
 
-    /// Returns the maximum weight of a node that is written out instead of called.
+    /// Returns the maximum weight of a node that is written out as moves instead of becoming a
+    /// call.
     fn straight_line_limit(&self) -> Weight {
         Weight { moves: MAX_MOVES, bytes: cost::STRAIGHT_MOVES * u64::from(self.level.widest_access()) }
     }
@@ -379,9 +384,9 @@ impl<S: Side> Scheduler<'_, S> {
         weight(self.nest, node, self.level, limit.min(self.remaining()), 0).is_some()
     }
 
-    /// Returns true if irregular rows are to be sorted by length. Unpacking in another order needs
-    /// disjoint entries. It suffices that the entries of one instance are disjoint, because
-    /// instances are still done in order.
+    /// Returns true if irregular rows are to be sorted by length. Unpacking in another order
+    /// requires disjoint entries. It suffices that the entries of each single instance are
+    /// disjoint, because instances are still moved in order.
     fn sorts_rows(&self, rows: usize) -> bool {
         // The overlap analysis is last, because it takes as long as sorting all rows.
         matches!(self.level, Level::Baseline | Level::Avx2)
@@ -389,18 +394,18 @@ impl<S: Side> Scheduler<'_, S> {
             && self.nest.disjoint_when(self.direction).holds(1)
     }
 
-    /// Returns true if a loop over blocks becomes a loop of moves instead of a call: a short loop
-    /// whose blocks are whole vectors, from 128 bytes to 8 vectors long. The kernel must have room
-    /// for one more move.
+    /// Returns true if a loop over blocks becomes a loop of moves instead of a call. The loop must
+    /// be short, its blocks must consist of whole vectors and be from 128 bytes to 8 vectors long,
+    /// and the kernel must have room for one more move.
     fn written_loop(&self, trip: Quantity, len: Quantity) -> bool {
         let wide = u64::from(self.level.widest_access());
         let short = trip.k.checked_mul(len.k).is_some_and(|bytes| bytes <= cost::WRITTEN_LOOP);
         short && len.k.is_multiple_of(wide) && (128..=8 * wide).contains(&len.k) && self.one_move(trip, len)
     }
 
-    /// Returns true if a loop at nesting depth `depth` is done several times per instance, like the
-    /// rows of a matrix: because another loop lies between it and the loop over instances, or
-    /// because the root loop has several iterations per instance.
+    /// Returns true if a loop at nesting depth `depth` is executed several times per instance, like
+    /// the loop over a row of a matrix. This is so if another loop lies between it and the loop
+    /// over instances, or if the root loop has several iterations per instance.
     fn in_rows(&self, depth: usize) -> bool {
         let several = |node: &Node| matches!(node, Node::Loop { trip, .. } if trip.k > 1);
         depth >= 2 || depth == 1 && self.nest.body(self.nest.root()).iter().all(several)
@@ -452,14 +457,14 @@ impl<S: Side> Scheduler<'_, S> {
         Some(Op::Call { at, call: permute::call(self.direction, *trip, (&permutation, table)) })
     }
 
-    /// Plans two loops around one element in another order than that of the nest. They become a
-    /// transpose if each loop runs along a different side (see [`transpose::suited`]). Otherwise
-    /// they are exchanged if the outer loop has the shorter step on both sides. Returns false if
-    /// the two loops keep their order.
+    /// Plans two nested loops around one element in another order than that of the nest. The loops
+    /// become a transpose if one of them has short steps in user memory and the other on the packed
+    /// side (see [`transpose::suited`]). Otherwise they are exchanged if the outer loop has the
+    /// shorter step on both sides. Returns false if the two loops keep their order.
     ///
-    /// Both change the order of the entries, so the entries must be disjoint where they are
-    /// written. If they are disjoint only up to some instance count, the plan checks the count at
-    /// run time.
+    /// A transpose or exchange changes the order of the entries, so the entries must be disjoint on
+    /// the side that is written. If the entries are disjoint only up to some instance count, the
+    /// plan checks the count at run time.
     fn reordered(&mut self, node: &Node, at: Offsets, out: &mut Vec<Op>) -> Result<bool, Refusal> {
         let nest = self.nest;
         let Node::Loop { trip: outer, step: o, body, .. } = node else { return Ok(false) };
@@ -481,9 +486,9 @@ impl<S: Side> Scheduler<'_, S> {
             Disjoint::UpTo(limit) => limit,
             Disjoint::No | Disjoint::Unknown => 0,
         };
-        // The new order is right for up to `limit` instances. If there is no bound, the plan has
-        // only the new order. Otherwise a guard chooses at run time between the new order and the
-        // old order of the loops.
+        // The new order is correct for up to `limit` instances. If there is no limit, the plan has
+        // only the new order. Otherwise a guard compares the instance count with the limit at run
+        // time, and chooses the new order or the old order of the loops.
         if limit == 0 {
             return Ok(false);
         }
@@ -512,8 +517,8 @@ impl<S: Side> Scheduler<'_, S> {
         }
     }
 
-    /// Returns the transpose that does two loops around an element, if the micro-kernel for
-    /// transposes can do them.
+    /// Returns the transpose that replaces two loops around an element, if the micro-kernel for
+    /// transposes supports these loops.
     fn transpose(&self, outer: Repeat, inner: Repeat, len: u64) -> Option<Reordered> {
         let [outer, inner] = transpose::suited([outer, inner], len)?;
         transpose::call(self.direction, self.level, [outer.0, inner.0], [outer.1, inner.1], len)
@@ -573,9 +578,10 @@ impl<S: Side> Scheduler<'_, S> {
 
 /// Replacement for two loops around an element, in another order.
 enum Reordered {
-    /// One call that does both loops.
+    /// One call that replaces both loops.
     Transpose(Call),
-    /// A loop like the old inner loop, around one call that does what the old outer loop did.
+    /// A loop with the trip and step of the old inner loop. Its body is one call that executes the
+    /// old outer loop.
     Exchanged { outer: Repeat, row: Call },
 }
 
@@ -584,7 +590,8 @@ enum Reordered {
 struct Weight {
     /// Number of copies.
     moves: usize,
-    /// Bytes of the copies, each rounded up to whole vectors of the level.
+    /// Total bytes of the copies. The length of each copy is rounded up to whole vectors of the CPU
+    /// level.
     bytes: u64,
 }
 
@@ -617,15 +624,15 @@ impl std::ops::AddAssign for Weight {
     }
 }
 
-/// Returns the length in bytes of the longest copy of a node that is written out as moves. The move
+/// Returns the maximum length in bytes of a copy in a node that is written out as moves. The move
 /// in a loop of moves may be longer (see `Scheduler::written_loop`).
 fn max_inline_bytes(level: Level) -> u64 {
     cost::INLINE_MOVES * u64::from(level.widest_access())
 }
 
-/// Returns the weight of `node` when it is written out. The result is `None` if it exceeds `limit`,
-/// if a copy is too long to be inline, if the node is nested too deeply, or if it depends on the
-/// instance count.
+/// Returns the weight of `node` if the node is written out as moves. Returns `None` if the weight
+/// exceeds `limit`, if a copy is too long to be inline, if the node is nested too deeply, or if the
+/// node depends on the instance count.
 fn weight<S: Side>(
     nest: &LoopNest<Normal, Byte, S>,
     node: &Node,
@@ -637,7 +644,7 @@ fn weight<S: Side>(
         return None;
     }
     // The weights of a body add up, and those of a loop or table are multiplied by the number of
-    // iterations. The sum ends as soon as it exceeds the limit.
+    // iterations. The summation stops as soon as the sum exceeds the limit.
     let inner = |body: Body| {
         let mut sum = Weight::default();
         for node in nest.body(body) {
@@ -649,7 +656,7 @@ fn weight<S: Side>(
         Some(sum)
     };
     let one = |len: u64| (len <= max_inline_bytes(level)).then(|| Weight::of_copy(len, level));
-    // Long columns and loops are refused by their length, without summing over them.
+    // Long columns and loops are refused because of their length, before anything is summed.
     let few = |n: u64| (n <= limit.moves as u64).then_some(n as usize);
     let sum = match node {
         Node::Copy { n, .. } if !n.per_count => one(n.k)?,
@@ -673,8 +680,8 @@ fn weight<S: Side>(
     sum.fits(limit).then_some(sum)
 }
 
-/// Returns the number of iterations that one turn of the emitted loop does. Only loops over
-/// straight-line moves are unrolled.
+/// Returns the number of iterations of the loop that one turn of the emitted, unrolled loop
+/// executes. Only loops over straight-line moves are unrolled.
 fn unroll(list: &[Op], trip: Quantity) -> u32 {
     let mut moves = 0;
     for op in list {

@@ -1,5 +1,5 @@
-//! Near blocks: short blocks at short steps. One permutation moves 64 packed bytes of such blocks,
-//! which costs less than a call. The blocks are written out as moves, and legalization turns the
+//! Near blocks: short blocks at short steps. One permutation moves 64 packed bytes of near blocks,
+//! at a lower cost than a call. The blocks are written out as moves, and legalization turns the
 //! moves into permutations if the emitter has them.
 
 use super::{Refusal, Scheduler, Weight};
@@ -8,8 +8,8 @@ use crate::nest::{Offsets, Quantity, Side};
 use crate::plan::Op;
 use crate::target::{Level, cost};
 
-/// Division of near blocks into `turns` turns of a loop, whose body makes whole permutations, and
-/// `rest` blocks that remain after the loop.
+/// Division of near blocks into a loop and a remainder. The loop has `turns` turns, and the blocks
+/// of one turn fill whole permutations. The other `rest` blocks follow the loop.
 struct NearBlocks {
     turns: u64,
     rest: u64,
@@ -17,12 +17,13 @@ struct NearBlocks {
 
 impl NearBlocks {
     fn new(trip: u64) -> NearBlocks {
-        // A loop must have at least two turns, because a loop of one turn is useless.
+        // If the loop would have fewer than two turns, there is no loop, because a loop of one turn
+        // is useless.
         let turns = if trip < 2 * cost::NEAR_BLOCKS { 0 } else { trip / cost::NEAR_BLOCKS };
         NearBlocks { turns, rest: trip - turns * cost::NEAR_BLOCKS }
     }
 
-    /// Returns the number of blocks that are moves in the plan.
+    /// Returns the number of moves in the plan for these blocks.
     fn moves(&self) -> u64 {
         self.rest + if self.turns > 0 { cost::NEAR_BLOCKS } else { 0 }
     }
@@ -50,8 +51,9 @@ impl<S: Side> Scheduler<'_, S> {
         (64..=cost::near(self.direction, len, apart)).contains(&bytes) && written.fits(self.remaining())
     }
 
-    /// Plans `trip` blocks of `len` bytes as moves. The body of a loop has as many blocks as make
-    /// whole permutations. The blocks that remain follow the loop.
+    /// Plans `trip` blocks of `len` bytes as moves. If there are enough blocks, a loop moves most
+    /// of them; its body has [`cost::NEAR_BLOCKS`] blocks, which fill whole permutations. The moves
+    /// of the remaining blocks follow the loop.
     pub(super) fn near_blocks(
         &mut self,
         at: Offsets,

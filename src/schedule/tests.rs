@@ -1,5 +1,5 @@
-//! Tests of choices that a filetest cannot show: for lists of thousands of rows, for bodies of tens
-//! of rows, and for chains of bodies.
+//! Tests of choices of the scheduler that a filetest cannot show: the choices for lists of
+//! thousands of rows, for bodies of tens of rows, and for chains of bodies.
 
 use super::*;
 use crate::datatype::Datatype;
@@ -22,7 +22,7 @@ fn reordered(rows: usize, distance: i64, direction: Direction, level: Level) -> 
     let columns = [Role::UserOffsets, Role::PackedOffsets, Role::Lengths];
     let [user, packed, len] =
         columns.map(|role| call.column(plan.tables(), role).unwrap().iter().collect::<Vec<i64>>());
-    // The plan must have the same rows, whatever their order is.
+    // The plan must have all rows of the layout, in any order.
     let starts = lengths.iter().scan(0, |at, l| Some(std::mem::replace(at, *at + l)));
     let want: Vec<_> = places.iter().zip(starts).zip(&lengths).map(|((&u, p), &l)| (u, p, l)).collect();
     let got: Vec<_> = user.iter().zip(packed).zip(len).map(|((&u, p), l)| (u, p, l)).collect();
@@ -45,15 +45,16 @@ fn long_lists_are_sorted_by_length() {
             assert!(!reordered(most, 64, direction, level), "{direction} {level}");
         }
     }
-    // Rows of 61 bytes at a distance of 60 overlap. The row that is written last wins, so unpacking
-    // must keep their order.
+    // Rows of 61 bytes at a distance of 60 bytes overlap. The row that is written last determines
+    // the overlapped byte, so unpacking must keep the order of the rows.
     assert!(reordered(most, 60, Direction::Pack, Level::Avx2));
     assert!(!reordered(most, 60, Direction::Unpack, Level::Avx2));
     assert!(reordered(most, 62, Direction::Unpack, Level::Avx2));
 }
 
-/// A body of up to `PERMUTED_ROWS` rows is moved by a permutation if the target has one for it. A
-/// target with VBMI permutes bytes; permutations of words do not fit these rows.
+/// A body of up to `PERMUTED_ROWS` rows is moved by a permutation if the target has a suitable one.
+/// The rows of this test need a permutation of bytes, which a target with VBMI has; permutations of
+/// words do not fit them.
 #[test]
 fn patterns_have_few_rows() {
     for (rows, allowed) in [(cost::PERMUTED_ROWS, true), (cost::PERMUTED_ROWS + 1, false)] {
@@ -87,8 +88,8 @@ fn patterns_have_few_rows() {
     }
 }
 
-/// The decision whether a body is written out looks at no more levels than a kernel may have,
-/// because a chain of bodies inside bodies can be as long as memory allows.
+/// A chain of bodies inside bodies can be as long as memory allows. So the decision whether a body
+/// is written out examines no more levels of nesting than a kernel may have.
 #[test]
 fn long_chains_are_refused() {
     let copy = |at| Node::Copy { at, n: Quantity::fixed(1), unit: Byte };

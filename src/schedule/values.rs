@@ -1,10 +1,10 @@
 //! Plans for nests of values: the same loops as for bytes, around calls that apply the operation to
 //! the values of a block.
 //!
-//! Small bodies are not written out. A plan that has only calls has no constant in its code, so all
-//! layouts of one shape share that code. A loop over a few runs of values becomes one call that
-//! permutes the bytes of small instances, or, if the order of the entries does not matter, one call
-//! for each run.
+//! Small bodies are not written out. The code of a plan that has only calls contains no constants,
+//! so all layouts whose plans have the same shape share that code. A loop over a few runs of values
+//! becomes one call that permutes the bytes of small instances. If that is not possible and the
+//! order of the entries does not matter, the loop becomes one call for each run.
 
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ impl<S: Side> Scheduler<'_, S> {
         }
     }
 
-    /// Returns the call that combines the values of a run in each iteration. The call does the
+    /// Returns the call that combines the values of a run in each iteration. The call processes the
     /// blocks in order, so the blocks may overlap.
     fn combined(&self, op: Reduction, run: &Run, trip: Quantity, step: Offsets) -> Result<Call, Refusal> {
         let Run { n, value, .. } = *run;
@@ -133,22 +133,23 @@ impl<S: Side> Scheduler<'_, S> {
             .ok_or(Refusal { reason: "values that no micro-kernel combines" })
     }
 
-    /// Returns true if the call for a run needs a block for each value. This is so for several
-    /// pairs under MINLOC and MAXLOC, because a block of these calls is exactly one pair.
+    /// Returns true if the call for a run needs a separate block for each value. This is so for a
+    /// run of several pairs under MINLOC or MAXLOC, because a block of such a call is exactly one
+    /// pair.
     fn needs_loop(&self, run: &Run) -> bool {
         let reduced = matches!(self.kind.operation, Operation::Reduce(op) if op.is_location());
         reduced && matches!(run.value.class(), Class::Pair(_)) && !run.n.is(1)
     }
 
-    /// Plans a run as one call that has a block for each value.
+    /// Plans a run as one call that has a separate block for each value.
     fn loop_over_values(&mut self, run: &Run, out: &mut Vec<Op>) -> Result<(), Refusal> {
         let one = Run { n: Quantity::fixed(1), ..*run };
         let call = self.call(&one, run.n, run.value.span(1))?;
         self.push(out, Op::Call { at: run.at, call })
     }
 
-    /// Plans a loop over a few runs of small values as one call. Each of its permutations swaps the
-    /// bytes of one or more iterations.
+    /// Plans a loop over a few runs of small values as one call. Each permutation in the call swaps
+    /// the bytes of one or more iterations.
     fn permuted(&mut self, runs: &[Run], trip: Quantity, step: Offsets) -> Option<Call> {
         let small = runs.len() < 2 || !trip.per_count && trip.k < cost::PERMUTED_TRIP;
         if small || runs.iter().any(|run| run.n.per_count || run.value.class() != Class::Swap) {
@@ -172,8 +173,8 @@ impl<S: Side> Scheduler<'_, S> {
         Some(permute::call(self.kind.direction, trip, (&permutation, table)))
     }
 
-    /// Returns the runs of values that a body consists of, or `None` if it has many runs or
-    /// anything else.
+    /// Returns the runs of values that a body consists of. Returns `None` if the body has many runs
+    /// or contains anything but runs.
     fn runs(&self, body: Body) -> Option<Vec<Run>> {
         let mut runs = Vec::new();
         for node in self.nest.body(body) {
@@ -239,14 +240,15 @@ impl<S: Side> Scheduler<'_, S> {
                 let body = self.seal(list);
                 self.push(out, Op::Table { at, table, packed: *packed, body })
             }
-            // Only between two layouts can a loop have step 0 on both sides. A compiled loop ends
-            // when an address is reached, so such a loop would never end.
+            // A loop can have step 0 on both sides only in a nest between two layouts. A compiled
+            // loop stops when a pointer reaches its end address; with step 0, the loop would never
+            // stop.
             Node::Loop { trip, step: Offsets::ZERO, .. } if !trip.is(1) => {
                 Err(Refusal { reason: "values combined again and again in one place" })
             }
             Node::Loop { trip, step, body, .. } => {
-                // A loop over a few runs needs no loop operation. Either one call with a
-                // permutation does it, or each run becomes one call that repeats the run for every
+                // A loop over a few runs needs no loop operation. Either one call with permutations
+                // moves everything, or each run becomes one call that repeats the run for every
                 // iteration. A call for each run changes the order of the entries if there are
                 // several runs.
                 let runs = self.runs(*body);

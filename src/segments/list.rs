@@ -1,11 +1,12 @@
-//! Listing of segments: writes the runs `[lo, hi)` of a nest, which are its segments, to an array
-//! of the caller. The nest is descended once, to the first and to the last of these runs.
+//! Listing of segments: writes the runs `[lo, hi)` of a nest to an array of the caller. The runs of
+//! a whole nest are its segments. The code descends the nest once to the first and once to the last
+//! of these runs, and does not search for the runs between them.
 //!
 //! At every node, the runs to list are the end of one iteration (the head), then whole iterations,
-//! then the beginning of one iteration (the tail). Whole iterations of a loop have the same runs at
-//! a constant distance, so only two of these iterations are listed, and the others are copied from
-//! these two. The end of the array need not be checked on the way, since the number of runs is
-//! known in advance; `Filled` cannot be written past its end.
+//! and then the beginning of one iteration (the tail). Whole iterations of a loop have the same
+//! runs at a constant distance, so the code lists only two of them and makes the others by copying.
+//! The number of runs is known in advance, so no check for the end of the array is needed while
+//! listing. Besides, `Filled` cannot be written past its end.
 
 use std::ops::Range;
 
@@ -18,20 +19,20 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::filled::Filled;
 use crate::nest::{Body, LoopNest, Node, Normal};
 
-/// Number of entries on the stack of steps for which no memory is allocated.
+/// Maximum number of entries that the stack of steps holds without allocating memory.
 const INLINE_STEPS: usize = 16;
 
-/// A part that is still to be listed. On the stack of steps, the part that is listed next is on
-/// top.
+/// A part of the nest that has not been listed yet. On the stack of steps, the part that is listed
+/// next is on top.
 #[derive(Clone, Copy)]
 enum Step {
     /// Runs `[lo, hi)` of one iteration of `body`, which is at user offset `at`.
     Part { body: Body, at: i64, lo: u64, hi: u64 },
     /// Whole iterations `[from, to)` of node `i`, whose iteration 0 is at user offset `at`.
     Whole { i: usize, at: i64, from: u64, to: u64 },
-    /// `times` more iterations after two that have been listed. Each adds `runs` segments, `step`
-    /// bytes after those of the iteration before. `touching` says whether an iteration begins where
-    /// the one before ends.
+    /// `times` more iterations after two iterations that have been listed. Each iteration adds
+    /// `runs` segments, which lie `step` bytes after the segments of the iteration before.
+    /// `touching` is true if each iteration begins where the iteration before it ends.
     Repeat { times: u64, runs: u64, step: i64, touching: bool },
 }
 
@@ -45,8 +46,8 @@ struct List<'a, 'o> {
     steps: SmallVec<[Step; INLINE_STEPS]>,
 }
 
-/// Writes the segments from `lo` on to all of `out`, which must be empty and have room for at least
-/// one of them, and no more than there are.
+/// Fills `out` with the segments from `lo` on. `out` must be empty. It must have room for at least
+/// one segment, and not for more segments than there are from `lo` on.
 pub(super) fn list(segments: &Segments<'_>, lo: u64, out: &mut Filled<'_, Segment>) -> Result<()> {
     let Segments { nest, runs, count, base, .. } = *segments;
     let hi = lo + out.room() as u64;
@@ -76,17 +77,18 @@ impl List<'_, '_> {
         Ok(())
     }
 
-    /// Lists the runs `[lo, hi)`, at least one, of one iteration of a body at user offset `at`.
+    /// Lists the runs `[lo, hi)` of one iteration of a body at user offset `at`. There must be at
+    /// least one run.
     #[inline]
     fn part(&mut self, mut body: Body, mut at: i64, mut lo: u64, mut hi: u64) -> Result<()> {
         loop {
-            // Find the first node that has a part of run `lo`.
+            // Find the first node that contains a part of run `lo`.
             let i = self.runs.first_node(self.nest, body, lo);
             let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
             let n = iterations(node, self.count);
             let (before, gaps) = (self.runs.before(body, i), runs.gaps(n));
-            // Split off the runs that belong to later nodes of the body, if there are any. In these
-            // nodes they begin at run 0.
+            // Split off the runs that belong to later nodes of the body, if there are any. These
+            // runs begin at run 0 of the later nodes.
             let mut rest = None;
             if i + 1 < body.range().end {
                 let first = self.runs.before(body, i + 1);
@@ -98,9 +100,9 @@ impl List<'_, '_> {
             }
             (lo, hi) = (lo - before, hi - before);
             at = at.wrapping_add(node.at().user);
-            // If the node has no gap at all, it is one piece. If only its iterations or rows have
-            // no gap inside, they are listed in one loop. In both cases, continue with the later
-            // nodes.
+            // If the node has no gap at all, it is one piece. If it has gaps between its iterations
+            // or rows but not inside them, list its iterations or rows in one loop. In both cases,
+            // continue with the later nodes.
             if gaps == 0 {
                 self.push(at, node.packed_bytes(self.count) as u64);
             } else if runs.inner == 0 {
@@ -112,7 +114,7 @@ impl List<'_, '_> {
                 continue;
             }
             // This node has gaps inside its iterations. Put the later nodes on the stack, and find
-            // the first iteration that has a part of run `lo`.
+            // the first iteration that contains a part of run `lo`.
             if let Some((body, at, lo, hi)) = rest {
                 self.defer(Step::Part { body, at, lo, hi })?;
             }
@@ -121,8 +123,9 @@ impl List<'_, '_> {
             let before = runs.before(a);
             (lo, hi) = (lo - before, hi - before);
             // If the runs reach beyond iteration `a`, there may be whole iterations and a tail
-            // after it. Put both on the stack. If iteration `a` is needed as a whole too, it is put
-            // on the stack with the whole iterations, and there is nothing to do now.
+            // after it. Put both on the stack. If all runs of iteration `a` are to be listed, it is
+            // put on the stack together with the whole iterations, and nothing else is left to do
+            // here.
             let all = runs.inner + 1;
             if a + 1 < n && hi > runs.before(a + 1) - before {
                 let b = runs.last_iteration(n, hi + before);
@@ -171,8 +174,8 @@ impl List<'_, '_> {
         }
     }
 
-    /// Lists the iterations `[from, to)` of a node, all of them completely. The node has gaps
-    /// inside its iterations.
+    /// Lists all runs of the iterations `[from, to)` of a node. The node has gaps inside its
+    /// iterations.
     fn whole(&mut self, i: usize, at: i64, from: u64, to: u64) -> Result<()> {
         let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
         let Some(body) = node.body() else { return Ok(()) };
@@ -194,10 +197,11 @@ impl List<'_, '_> {
     /// `runs` segments. Each new segment is a copy of the segment `runs` places before it in the
     /// list, moved by `step` bytes.
     ///
-    /// If iterations touch, the last segment of each iteration but the very last continues in the
-    /// next iteration. The last segment of the list then has to grow: it gets the length of the
-    /// same segment of the iteration before. The very last iteration is continued by nothing, so
-    /// its last segment keeps the length that the last segment of the list had.
+    /// If iterations touch, the last segment of each iteration extends into the next iteration,
+    /// except for the very last iteration. The last segment of the list then has to grow, because
+    /// an iteration now follows it: it gets the length of the last segment of the iteration before
+    /// it. Nothing follows the very last iteration, so its last segment gets the length that the
+    /// last segment of the list had before.
     fn repeat_last(&mut self, times: u64, runs: u64, step: i64, touching: bool) {
         let (n, runs) = (self.out.count(), runs as usize);
         let Some(open) = n.checked_sub(1).filter(|_| n > runs) else { return };
@@ -236,14 +240,15 @@ impl List<'_, '_> {
         }
     }
 
-    /// Adds `n` pieces that touch nothing before them, as far as there is room.
+    /// Adds `n` pieces, or fewer if the list has no more room. No piece may touch the piece before
+    /// it.
     #[inline]
     fn extend(&mut self, n: u64, pieces: impl Iterator<Item = Segment>) {
         self.out.extend(usize::try_from(n).unwrap_or(usize::MAX), pieces);
     }
 
-    /// Adds `n` pieces of `len` bytes, at distances of `step`. The pieces must not touch each
-    /// other, and `n` must be at least 1.
+    /// Adds `n` pieces of `len` bytes, each `step` bytes after the piece before it. The pieces must
+    /// not touch each other, and `n` must be at least 1.
     #[inline]
     fn strided(&mut self, first: i64, step: i64, len: u64, n: u64) {
         self.push(first, len);
@@ -272,9 +277,10 @@ impl List<'_, '_> {
     }
 }
 
-/// Repeats the last `N` segments until the list has `n` more, moved by `step` bytes each time. The
-/// group of `N` segments is kept in registers. If the group were read from the list, each segment
-/// would have to wait until the segment `N` places before it has been stored.
+/// Repeats the last `N` segments, moved by `step` bytes each time, until `n` segments have been
+/// added to the list. The group of `N` segments is kept in registers. If the group were read from
+/// the list, each segment would have to wait until the segment `N` places before it has been
+/// stored.
 fn repeat_group<const N: usize>(list: &mut Filled<'_, Segment>, n: usize, step: i64) {
     let Some(&last) = list.entries().last_chunk::<N>() else { return };
     let mut group = last;

@@ -1,33 +1,34 @@
-//! Facts about every node of a nest from which its segments are counted and found.
+//! Facts about every node of a nest that are needed to count and find segments.
 //!
-//! A **gap** lies before a packed byte that does not directly follow the byte before it in user
-//! memory, so that a new segment begins with it. Neighbours at descending addresses have a gap
-//! between them too. Whether there is a gap between two neighbours of the stream depends on these
-//! two neighbours alone, so the numbers of gaps add up over the nodes of a body, the iterations of
-//! a loop, and the rows of a table. The **runs** of a node are the pieces into which its gaps cut
-//! it, one more than it has gaps. The first run of a node may continue the memory before the node,
-//! and the memory after the node may continue its last run.
+//! There is a **gap** between two neighbouring bytes of the packed stream if the second does not
+//! directly follow the first in user memory. A new segment begins after each gap. Neighbours at
+//! descending addresses have a gap between them too. Whether two neighbours have a gap between them
+//! depends on these two alone. The numbers of gaps therefore add up over the nodes of a body, the
+//! iterations of a loop, and the rows of a table. The **runs** of a node are the pieces into which
+//! its gaps cut the node, so it has one run more than it has gaps. The first run of a node may
+//! continue the memory before the node, and the memory after the node may continue its last run.
 
 use super::partition_point;
 use crate::column::{Column, try_with_capacity};
 use crate::error::Result;
 use crate::nest::{Body, LoopNest, Node, Normal};
 
-/// Classification of the boundaries between neighbouring iterations or rows of a node. A boundary
-/// has a gap or not.
+/// Classification of the boundaries between neighbouring iterations or rows of a node. At each
+/// boundary there either is a gap or is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Boundaries {
     /// There is a gap at every boundary.
     Apart,
-    /// No boundary has a gap: each iteration begins where the one before it ends.
+    /// No boundary has a gap: each iteration begins where the iteration before it ends.
     Touching,
-    /// Some boundaries have a gap. The column has the number of these gaps before each row.
+    /// Some boundaries have a gap, and others have none. Entry `i` of the column is the number of
+    /// gaps at the boundaries before row `i`.
     Mixed(Column),
 }
 
 impl Boundaries {
-    /// Returns the number of gaps at the boundaries before iteration `i`, without those inside
-    /// iterations.
+    /// Returns the number of gaps at the boundaries before iteration `i`. Gaps inside iterations
+    /// are not counted.
     #[inline]
     fn before(&self, i: u64) -> u64 {
         match self {
@@ -42,9 +43,9 @@ impl Boundaries {
 /// columns of normal nests begin at offset 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NodeRuns {
-    /// Prefix sum over the nodes of the nest: the number of gaps before the first byte of the node.
-    /// Only the difference between two nodes of one body has a meaning. The sums may wrap, because
-    /// they also cover bodies that never occur together.
+    /// Number of gaps before the first byte of the node, as a prefix sum over the nodes of the
+    /// nest. Only the difference between the sums of two nodes of one body has a meaning. The sums
+    /// may wrap, because they also cover bodies that never occur together.
     before: u64,
     /// Number of gaps inside one iteration or row.
     pub(super) inner: u64,
@@ -52,8 +53,8 @@ pub(super) struct NodeRuns {
     pub(super) boundaries: Boundaries,
 }
 
-/// End of a node: its user offset, and the number of gaps before it, as a prefix sum like
-/// `NodeRuns::before`.
+/// End of a node: the user offset at which the node ends, and the number of gaps before this end,
+/// as a prefix sum like `NodeRuns::before`.
 #[derive(Clone, Copy)]
 struct End {
     at: i64,
@@ -69,29 +70,29 @@ impl NodeRuns {
         i.wrapping_mul(self.inner).wrapping_add(self.boundaries.before(i))
     }
 
-    /// Returns the number of gaps inside the node if it has `n` iterations. This is also the index
-    /// of its last run.
+    /// Returns the number of gaps inside the node if it has `n` iterations. This number is also the
+    /// index of the last run of the node.
     #[inline]
     pub(super) fn gaps(&self, n: u64) -> u64 {
         self.before(n.wrapping_sub(1)).wrapping_add(self.inner)
     }
 
-    /// Returns the first of `n` iterations that has a part of run `run`.
+    /// Returns the index of the first of `n` iterations that contains a part of run `run`.
     #[inline]
     pub(super) fn first_iteration(&self, n: u64, run: u64) -> u64 {
         match &self.boundaries {
             Boundaries::Apart if self.inner == 0 => run,
             Boundaries::Apart => run / (self.inner + 1),
             // Run 0 begins in iteration 0. This case is separate because a node without gaps has
-            // only run 0 and has `inner == 0`, by which the next case would divide.
+            // only run 0, and the next case would divide by its `inner`, which is 0.
             Boundaries::Touching if run == 0 => 0,
             Boundaries::Touching => (run - 1) / self.inner,
             Boundaries::Mixed(_) => partition_point(n, |i| self.before(i) + self.inner < run),
         }
     }
 
-    /// Returns the last of `n` iterations that has a part of one of the runs `0..run`. `run` must
-    /// be at least 1.
+    /// Returns the index of the last of `n` iterations that contains a part of any of the runs
+    /// `0..run`. `run` must be at least 1.
     #[inline]
     pub(super) fn last_iteration(&self, n: u64, run: u64) -> u64 {
         match &self.boundaries {
@@ -123,10 +124,10 @@ impl Runs {
             // because only differences within a body are used.
             let at = node.at().user;
             let before = ends.last().map_or(0, |left| left.last.wrapping_add((left.at != at).into()));
-            // Now find what the node itself adds: the number of gaps inside one iteration, the
-            // boundaries, the number of iterations, and the end of the last iteration. For a node
-            // that carries the instance count, the number of iterations is taken as 1. Sums that
-            // are not the displacement of any byte may wrap.
+            // Now compute the facts about the node itself: the number of gaps inside one iteration,
+            // the boundaries, the number of iterations, and the end of the last iteration. If the
+            // trip of the node is a multiple of the instance count, 1 is used as the number of
+            // iterations. Sums may wrap if they are not the displacement of any byte.
             let (inner, boundaries, n, end) = match node {
                 Node::Copy { n, .. } => (0, Boundaries::Apart, 1, n.k as i64),
                 Node::Loop { trip, step, body, .. } => {
@@ -190,7 +191,7 @@ impl Runs {
         self.0[i].before.wrapping_sub(self.0[body.start as usize].before)
     }
 
-    /// Returns the first node of a body of `nest` that has a part of run `run`.
+    /// Returns the index of the first node of a body of `nest` that contains a part of run `run`.
     #[inline]
     pub(super) fn first_node(&self, nest: &LoopNest<Normal>, body: Body, run: u64) -> usize {
         let start = body.start as usize;
@@ -200,8 +201,8 @@ impl Runs {
         let i = start
             + partition_point(body.len.into(), |k| self.before(body, start + k as usize) < run) as usize
             - 1;
-        // In a body of several nodes, no node carries the instance count, so any count will do
-        // here.
+        // In a body of several nodes, no trip or length is a multiple of the instance count, so the
+        // instance count 1 gives the same result as any other.
         let last = self.before(body, i) + self.node(i).gaps(iterations(&nest.nodes()[i], 1));
         i + usize::from(last < run)
     }
@@ -218,7 +219,7 @@ pub(super) fn iterations(node: &Node, count: u64) -> u64 {
     }
 }
 
-/// Classifies the boundaries between neighbouring rows, each of which ends `end` bytes after its
+/// Classifies the boundaries between neighbouring rows. Each row ends `end` bytes after its
 /// displacement in `rows`.
 fn equal_rows<T: Copy + Into<i64>>(rows: &[T], end: i64) -> Result<Boundaries> {
     classify(rows.windows(2).map(|pair| pair[0].into().wrapping_add(end) != pair[1].into()))
@@ -233,9 +234,10 @@ fn rows_with_lengths<T: Copy + Into<i64>, L: Copy + Into<i64>>(rows: &[T], len: 
     )
 }
 
-/// Classifies the boundaries between neighbouring rows: all have a gap, none has one, or some have
-/// one. `gaps` has an item for each boundary in order, which is true if there is a gap. If only
-/// some boundaries have a gap, the result has the number of gaps before each row.
+/// Classifies the boundaries between neighbouring rows: all boundaries have a gap, no boundary has
+/// a gap, or only some have a gap. `gaps` has an item for each boundary, in order, which is true if
+/// the boundary has a gap. If only some boundaries have a gap, the result contains the number of
+/// gaps before each row.
 fn classify(gaps: impl ExactSizeIterator<Item = bool> + Clone) -> Result<Boundaries> {
     let n = gaps.len();
     let number: usize = gaps.clone().map(usize::from).sum();

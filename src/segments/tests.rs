@@ -1,4 +1,4 @@
-//! Tests of segments: cases by hand, and comparison with the type map.
+//! Tests of segments: cases that were worked out by hand, and comparisons with the type map.
 
 use super::*;
 use crate::datatype::Datatype;
@@ -6,7 +6,7 @@ use crate::exec::interp;
 use crate::lower::{Bytes, lower};
 use crate::normalize::normalize;
 
-/// Returns the answer of `ask` about the segments of `count` instances.
+/// Calls `ask` with the segments of `count` instances of a datatype, and returns its result.
 fn with<T>(text: &str, count: u64, ask: impl FnOnce(&Segments<'_>) -> T) -> T {
     let t: Datatype = crate::corpus::datatype(text).unwrap_or_else(|e| panic!("{text}: {e}"));
     let normal = normalize(&lower(&t, Bytes).unwrap(), t.arguments()).unwrap();
@@ -35,7 +35,7 @@ fn by_hand() {
         ("vector(2, 1, 2, int)", 4, &[(0, 4), (8, 8), (20, 8), (32, 8), (44, 4)]),
         // There is a gap between instances, so that nothing touches.
         ("resized(0, 16, vector(2, 1, 2, int))", 2, &[(0, 4), (8, 4), (16, 4), (24, 4)]),
-        // A struct with one gap at its end and one inside.
+        // A struct with one gap inside and one gap at its end.
         (
             "resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))",
             2,
@@ -44,7 +44,7 @@ fn by_hand() {
         // The only gap is inside the struct, so the last member of an instance and the first member
         // of the next instance are one segment.
         ("struct([1, 1], [0, 8], [int, double])", 3, &[(0, 4), (8, 12), (24, 12), (40, 8)]),
-        // In descending order nothing touches, though the bytes are next to each other.
+        // In descending order no entries touch, although their bytes are next to each other.
         ("hvector(3, 1, -4, int)", 1, &[(0, 4), (-4, 4), (-8, 4)]),
         ("resized(0, -8, double)", 3, &[(0, 8), (-8, 8), (-16, 8)]),
         // Entries that overlap, and several entries at one place, are listed in the order of the
@@ -81,7 +81,7 @@ fn by_hand() {
             1,
             &[(0, 4), (8, 8), (20, 4), (100, 4), (108, 8), (120, 8), (132, 4), (50, 4), (58, 4)],
         ),
-        // A darray of which this process owns nothing.
+        // A darray in which this process owns no elements.
         ("darray(4, 3, [2], [block], [default], [4], C, int)", 2, &[]),
         // Absolute displacements.
         ("hindexed([1, 2], [4096, 8192], int)", 1, &[(4096, 4), (8192, 8)]),
@@ -94,7 +94,7 @@ fn by_hand() {
     }
 }
 
-/// Checks the answer to every question about a layout whose segments are listed in `expected`.
+/// Checks the results of all methods for a layout whose segments are listed in `expected`.
 fn check(segments: &Segments<'_>, expected: &[(i64, u64)], name: &str) {
     // Returns the `n` expected segments from segment `from` on, without the first `skip` bytes.
     let listed = |from: usize, skip: u64, n: usize| -> Vec<Segment> {
@@ -112,8 +112,8 @@ fn check(segments: &Segments<'_>, expected: &[(i64, u64)], name: &str) {
     expected.iter().for_each(|s| starts.push(starts[starts.len() - 1] + s.1));
     let start = starts[expected.len()];
     let unwritten = Segment { at: -7, len: 7 };
-    // For each segment, check lists from it on that have several lengths, its first packed byte,
-    // the cursor, and limits in bytes.
+    // For each segment, check lists of several lengths that begin with this segment, its first
+    // packed byte, the cursor, and limits in bytes.
     for i in 0..=expected.len() {
         for room in [1, 2, 3, 7, expected.len() + 1] {
             let mut list = vec![unwritten; room];
@@ -140,7 +140,7 @@ fn check(segments: &Segments<'_>, expected: &[(i64, u64)], name: &str) {
         let n = segments.fill_from(byte, &mut list).unwrap();
         assert_eq!(list[..n], listed(i, byte - starts[i], n), "{name} from byte {byte}");
     }
-    // The end of the stream is a valid position, and what lies past it is refused.
+    // The end of the stream is a valid position. Positions past the end are refused.
     assert_eq!(segments.find(start), Ok((segments.len(), 0)));
     assert_eq!(segments.fill_from(start, &mut [unwritten; 2]), Ok(0));
     let refused = [segments.find(start + 1).is_err(), segments.start(segments.len() + 1).is_err()];
@@ -173,7 +173,8 @@ fn every_place_of_small_layouts() {
     assert!(checked > 100, "{checked}");
 }
 
-/// The code must not depend on how far normalization merges. These nests could be merged further.
+/// The code must not rely on normalization having merged everything that can be merged.
+/// Normalization could merge parts of the nests in this test.
 #[test]
 fn nests_of_any_shape() {
     for (text, count) in [
@@ -197,13 +198,14 @@ fn nests_of_any_shape() {
             "nest normal size 20 extent 40\nloop count step 40 20 {\nloop 2 step 6 4 {\ncopy 4\n}\nloop 3 step 4 4 at 10 8 {\ncopy 4\n}\n}",
             3,
         ),
-        // Members that touch and have one run each, and rows with several runs of which some touch.
+        // Members that touch each other and have one run each, and rows with several runs, where
+        // some rows touch the next row.
         (
             "nest normal size 12 extent 12\nloop count step 12 12 {\ncopy 4\ncopy 4 at 4 4\ncopy 4 at 8 8\n}",
             4,
         ),
-        // A body whose last byte lies just before its first byte, where the loop around it begins
-        // too. That loop is not part of the body.
+        // A body whose last byte lies just before its own first byte. The loop around the body
+        // begins at that first byte too, but is not part of the body.
         (
             "nest normal size 56 extent 300\nloop count step 300 56 {\ncopy 8\nloop 2 step 100 24 at 100 8 {\nloop 2 step 12 8 {\ncopy 4\ncopy 4 at -4 4\n}\ncopy 8 at 50 16\n}\n}",
             3,
@@ -226,15 +228,15 @@ fn nests_of_any_shape() {
 
 #[test]
 fn large_counts() {
-    // A DAG that unfolds to 2^40 nodes: each level is two instances of the level below. All bytes
-    // of the type lie 3 bytes apart.
+    // A DAG that stands for a tree of 2^40 nodes: each level is two instances of the level below.
+    // Neighbouring bytes of the type lie 3 bytes apart.
     let mut text = "char".to_owned();
     for level in 0..40 {
         text = format!("hvector(2, 1, {}, {text})", 3_i64 << level);
     }
     with(&text, 1 << 21, |s| {
-        // The extent of an instance ends with its last byte, so the next instance begins directly
-        // after that byte.
+        // An instance extends exactly to the end of its last byte, so the next instance begins
+        // directly after that byte.
         assert_eq!((s.len(), s.bytes()), ((1 << 61) - ((1 << 21) - 1), 1 << 61));
         let (byte, index) = ((1 << 60) + 12_345, (1 << 60) + 12_345 - (1 << 20));
         assert_eq!((s.start(index), s.find(byte)), (Ok(byte), Ok((index, 0))));
@@ -253,7 +255,8 @@ fn large_counts() {
     assert_eq!((refused.class(), refused.argument()), (ErrorClass::Count, "count"));
 }
 
-/// If some rows touch and some do not, a sum is stored for every row.
+/// If some rows touch the next row and others do not, a sum is stored for every row and charged to
+/// the layout.
 #[test]
 fn sums_of_rows_are_charged() {
     let stored = |near: i64| {

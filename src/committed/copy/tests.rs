@@ -135,7 +135,7 @@ fn counts_and_signatures_are_checked() {
     assert_eq!(direct.copy(&source, 0, 1, &mut target, 0, 1).unwrap(), 8);
 }
 
-/// If the memories overlap, everything is read before anything is written.
+/// If the memories overlap, all data is read before any is written.
 #[test]
 fn overlapping_memories() {
     for mode in [Mode::Commit, Mode::Lazy, Mode::Interpret, Mode::Off] {
@@ -148,7 +148,8 @@ fn overlapping_memories() {
             memory.resize(96, 0);
             let mut want = memory.clone();
             let base = memory.as_mut_ptr();
-            // SAFETY: a column of 52 bytes from byte 0 on, and a row of 16 from byte `shift` on, within 96.
+            // SAFETY: the column occupies 52 bytes from byte 0 on, and the row 16 bytes from byte
+            // `shift` on. Both lie within the 96 bytes of `memory`.
             unsafe { column.direct(&row).unwrap().copy_raw(base, 1, base.wrapping_add(shift), 1).unwrap() };
             for i in 0..4 {
                 want[shift + 4 * i..][..4].copy_from_slice(&matrix[16 * i..][..4]);
@@ -178,7 +179,7 @@ fn pairs_keep_no_layout() {
     assert!(!Arc::ptr_eq(joint(&first), joint(&b.direct(&a).unwrap())));
     let layouts = [&a, &b].map(|committed| Arc::downgrade(&committed.0.layout));
     drop((first, again, a, b));
-    // Other layouts displace both layouts from the cache, and with them the pair.
+    // Other layouts displace both layouts, and the pair with them, from the cache.
     for i in 0..4000_i64 {
         let places: Vec<i64> = (0..32).map(|k| 100 * k + i % (k + 1)).collect();
         let t = Datatype::indexed_block(1 + i / 2000, &places, &t("int")).unwrap();
@@ -203,8 +204,8 @@ fn check_mode_compares() {
     assert_eq!(engine.counters().mismatches, 0);
 }
 
-/// Random types found this case: a loop repeats the same entries on both sides, so that it advances
-/// on neither side.
+/// Tests a case that random types found: a loop that repeats the same entries on both sides, so
+/// that its step is 0 on each side.
 #[test]
 fn entries_that_repeat_themselves() {
     for level in Level::available() {
@@ -264,8 +265,8 @@ fn sums_by_hand() {
         );
     }
     let commit = |text: &str| Engine::global().commit(&t(text)).unwrap();
-    // The signature of the source is only the beginning of that of the target. The layouts cannot
-    // be fused, and one instance goes through the buffer.
+    // The signature of the source is only a prefix of the signature of the target. The layouts
+    // cannot be fused, and one instance goes through the buffer.
     let direct = commit("struct([1, 1], [0, 8], [int, double])")
         .direct_reduce(&commit("struct([1, 1, 1], [0, 8, 16], [int, double, float])"), Op::Sum)
         .unwrap();
@@ -281,7 +282,8 @@ fn sums_by_hand() {
     );
     let refused = commit("float").direct_reduce(&commit("float"), Op::Band).unwrap_err();
     assert_eq!((refused.class(), refused.argument()), (ErrorClass::Op, "element"), "{refused}");
-    // Bytes match every type. Six of them end inside the second int, which would have been waited for without end.
+    // `MPI_BYTE` matches every type. Six bytes end inside the second int. Without the check, the
+    // copy would never end, because no whole value follows.
     let bytes = commit("byte").direct_reduce(&commit("int"), Op::Band).unwrap();
     let mut ints = [0xff; 8];
     let refused = bytes.copy(&[1; 6], 0, 6, &mut ints, 0, 2).unwrap_err();

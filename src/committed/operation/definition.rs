@@ -1,5 +1,5 @@
-//! Conversions of values by the definition of the type map, with which check mode compares every
-//! conversion that a [`super::CommittedOperation`] makes. Reductions are not compared.
+//! Conversions of values by the definition of the type map. Check mode compares every conversion of
+//! a [`super::CommittedOperation`] with them. Reductions are not compared.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -76,15 +76,17 @@ impl Inner {
                 }
             })
         };
-        // When entries overlap, an unpack leaves the bytes of the last one, so earlier ones may
-        // rightly differ. In that case a second unpack by the definition decides.
+        // When entries overlap, an unpack leaves the bytes of the last entry, so the bytes of
+        // earlier entries may rightly differ. In that case a second unpack by the definition
+        // decides.
         let ordered = call.direction == Direction::Unpack && !self.layout.nest().disjoint().holds(call.count);
         if wrong.is_some() && ordered {
             // SAFETY: the caller has promised what the calls in this block require.
             wrong = unsafe { self.replay(call) };
         }
-        // The call is correct if its bytes are, and if it refused the same value as the definition,
-        // or none. Otherwise count and log the difference, and execute the call by the definition.
+        // The call is correct if its bytes are correct and if it refused the same value as the
+        // definition, or if both refused none. Otherwise count and log the difference, and execute
+        // the call by the definition.
         let engine = self.committed.engine();
         let wanted = unfit.map_or(Ok(()), |place| Err(engine.unfit(call.direction, &place)));
         if wrong.is_none() && done == wanted {
@@ -103,7 +105,7 @@ impl Inner {
         wanted
     }
 
-    /// Unpacks once more, by the definition, which changes no byte if the first unpack was correct.
+    /// Unpacks once more, by the definition. If the first unpack was correct, this changes no byte.
     /// Returns none if digests of the user's values show no change. Otherwise returns the first
     /// value in the first part of the call whose digest has changed.
     ///

@@ -1,5 +1,5 @@
-//! Tests of check mode with wrong kernels and a wrong executor of values, which a datatype gets
-//! when the layout of another datatype serves it.
+//! Tests of check mode with kernels and executors that move the wrong values. To get these, a test
+//! serves a datatype with the layout of another datatype.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::exec::interp::external32;
 use crate::kind::{Direction, Operation};
 
 /// Pairs of types of the same size in external32, whose values differ in their places or their
-/// sizes. With each pair come a packed offset that is a boundary between values in both types, and
-/// whether both types map the same bytes. In the last two pairs, values overlap, so that a
-/// different value is the last to be written.
+/// sizes. Each pair is followed by a packed offset at which a value ends in both types, and by true
+/// if both types map the same bytes. In the last two pairs, values overlap, so that a different
+/// value is the last to be written.
 const PAIRS: [(&str, &str, usize, bool); 7] = [
     ("hindexed([2, 3], [0, 16], int)", "hindexed([3, 2], [16, 0], int)", 8, true),
     ("contiguous(40, double)", "contiguous(80, int)", 16, true),
@@ -61,7 +61,7 @@ fn small(seed: usize) -> Vec<u8> {
 fn matches_definition(a: &CommittedOperation, direction: Direction, count: u64, cuts: &[usize]) -> bool {
     let t = a.committed().datatype();
     let (user, before) = (small(1), small(2));
-    // For unpacking, any bytes are values that fit.
+    // When unpacking, any bytes in the stream are values that fit.
     let stream: Vec<u8> = (0..ROOM).map(|i| (i * 37 + i / 5) as u8).collect();
     let (mut found, mut wanted) = (before.clone(), before);
     for piece in cuts.windows(2) {
@@ -115,8 +115,8 @@ fn check_mode_finds_faults_of_whole_calls_and_of_ranges() {
     }
 }
 
-/// When entries overlap, an unpack leaves the bytes of the last one, so earlier ones rightly differ
-/// from the stream.
+/// When entries overlap, an unpack leaves the bytes of the last entry, so the bytes of earlier
+/// entries rightly differ from the stream.
 #[test]
 fn check_mode_leaves_overlap_alone() {
     let engine = Engine::new(Config { check: true, ..Config::default() });
@@ -129,8 +129,8 @@ fn check_mode_leaves_overlap_alone() {
     }
 }
 
-/// Check mode also compares which value is refused. It finds a call that refuses a different value,
-/// a value although all fit, or no value although one does not fit.
+/// Check mode also compares which value a call refuses. It reports a call that refuses the wrong
+/// value, that refuses a value although all fit, or that refuses none although one does not fit.
 #[test]
 fn check_mode_judges_what_is_refused() {
     let engine = Engine::new(Config { check: true, ..Config::default() });

@@ -63,8 +63,8 @@ const NESTS: &[(&str, Disjoint, Option<u64>)] = &[
     ("size 12 extent 12 loop 3*count step 4 4 { copy 4 }", ANY, None),
     ("size 4 extent 4 copy 4*count", ANY, None),
     ("size 0 extent 4 nothing", ANY, None),
-    // Two loops, of which the loop over instances has the smaller stride. The entries are disjoint
-    // as long as all instances of the first iteration end before the second iteration begins.
+    // Two loops. The loop over instances has the smaller stride. The entries are disjoint as long
+    // as all instances of the first iteration end before the second iteration begins.
     ("size 8 extent 4 loop count step 4 8 { loop 2 step 16 4 { copy 4 } }", UpTo(4), Some(5)),
     ("size 8 extent 5 loop count step 5 8 { loop 2 step 16 4 { copy 4 } }", UpTo(3), Some(4)),
     ("size 8 extent 6 loop count step 6 8 { loop 2 step 16 4 { copy 4 } }", UpTo(3), Some(4)),
@@ -496,7 +496,8 @@ impl Random<'_> {
         self.nodes.extend(nodes.into_iter().map(|n| n.0));
     }
 
-    /// Returns a stride: small ones and large ones, so that many nest, and some that are negative.
+    /// Returns a random stride. Some strides are small and others large, so that many loops nest
+    /// without overlap; some strides are negative.
     fn stride(&mut self) -> i64 {
         let stride = match self.c.below(4) {
             0 => self.c.below(5) as i64,
