@@ -323,8 +323,9 @@ pub mod cost {
     /// 24 moves of 32 B: 12 blocks of 40 B pack in 7.2 ns instead of 10.9 ns. Zen 4: a call costs
     /// as much as 12 to 16 moves of 16 B.
     pub const STRAIGHT_MOVES: u64 = 24;
-    /// Maximum number of bytes of a loop whose body is written out although it copies 128 bytes or
-    /// more, up to eight moves of the widest access and in whole ones. A longer loop is a call.
+    /// Maximum number of bytes that a loop moves if its body is written out as moves although a
+    /// block has 128 bytes or more: a multiple of the widest access, up to eight of these. A loop
+    /// that moves more is a call.
     ///
     /// Sapphire Rapids, 2026-11, as a ratio to the time of a loop in C: 16 blocks of 256 B pack in
     /// 1.05 instead of 1.11, and 64 of them in 1.01 to 1.14 instead of 1.20 to 1.34. Blocks of 64 B
@@ -394,8 +395,8 @@ pub mod cost {
     /// before or after them have another divisor. The search looks at this many rows together. A
     /// folded repetition of rows has at least this many rows, too.
     ///
-    /// Emerald Rapids, 2026-11: six lists of 16384 rows, of 24 B and of 8 B, pack in 92 us instead
-    /// of 101 us with one call for each length.
+    /// Emerald Rapids, 2026-11: six lists of 16384 rows, of 24 B and of 8 B, pack in 92 us with one
+    /// call for each length, and in 101 us if all rows are cut into pieces of 8 B.
     pub const STRETCH_ROWS: usize = 64;
     /// Minimum length of a piece, in bytes.
     pub const MIN_PIECE: u64 = 4;

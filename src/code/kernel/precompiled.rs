@@ -13,7 +13,7 @@ use crate::target::Level;
 
 /// Function type of the micro-kernels that have five parameters.
 type CalleeOfFive = unsafe extern "C" fn(u64, u64, u64, u64, u64);
-// Function type of the micro-kernels that have six parameters.
+/// Function type of the micro-kernels that have six parameters.
 type CalleeOfSix = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64);
 
 /// Number of parameters of a call without a loop, and the parameter that carries the count.
@@ -112,8 +112,8 @@ impl Words {
     #[inline(always)]
     unsafe fn call_of_five<const PACKED_FIRST: bool>(self, (user, packed): (u64, u64), third: u64) {
         // SAFETY: the context belongs to a plan whose call has five parameters, so its word
-        // `CALLEE` is the address of a function of type `CalleeOfFive`, and its words up to `THIRD
-        // + 2` exist. The caller vouches for the conditions of the micro-kernel.
+        // `CALLEE` is the address of a function of type `CalleeOfFive`, which is not null, and its
+        // words up to index 5 exist. The caller vouches for the conditions of the micro-kernel.
         unsafe {
             let callee = std::mem::transmute::<u64, CalleeOfFive>(self.get(CALLEE));
             let (first, second) = if PACKED_FIRST { (packed, user) } else { (user, packed) };
@@ -128,8 +128,8 @@ impl Words {
     #[inline(always)]
     unsafe fn call<const PACKED_FIRST: bool>(self, (user, packed): (u64, u64), third: u64, sixth: u64) {
         // SAFETY: the context belongs to a plan whose call has six parameters, so its word `CALLEE`
-        // is the address of a function of type `CalleeOfSix`, and its words up to `SIXTH` exist.
-        // The caller vouches for the conditions of the micro-kernel.
+        // is the address of a function of type `CalleeOfSix`, which is not null, and its words up
+        // to index 5 exist. The caller vouches for the conditions of the micro-kernel.
         unsafe {
             let callee = std::mem::transmute::<u64, CalleeOfSix>(self.get(CALLEE));
             let (first, second) = if PACKED_FIRST { (packed, user) } else { (user, packed) };

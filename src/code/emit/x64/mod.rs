@@ -4,8 +4,9 @@
 //! Plans are loops over two pointers around accesses and calls. What Cranelift has to find out
 //! about their code (lifetimes, registers, encodings) is known here beforehand. The code has the
 //! same form as that of Cranelift: rotated loops, pointers that advance, offsets in the accesses.
-//! It has two things that Cranelift's code does not have: accesses of 32 and 64 bytes, permutations
-//! included, and outer loops whose pointers stay in memory, so that inner loops have registers.
+//! It has three things that Cranelift's code does not have: accesses of 32 and 64 bytes,
+//! permutations of words, and outer loops whose pointers stay in memory, so that inner loops have
+//! registers.
 //!
 //! `rax` and `zmm0`, or its lower part, carry bytes. Permutations use `zmm1` to `zmm7` and the mask
 //! registers `k1` to `k6`, too. `r10` and `r11` hold addresses and constants that are used at once.
@@ -251,9 +252,9 @@ impl<'a> Function<'a> {
         moves.collect()
     }
 
-    // Emits operation `i`, which is neither a move nor a permutation, for an iteration that is at
-    // offset `at` from `base`. Registers and slots that the operation takes are free again
-    // afterwards.
+    /// Emits operation `i`, which is neither a move nor a permutation, for an iteration that is at
+    /// offset `at` from `base`. Registers and slots that the operation takes are free again
+    /// afterwards.
     fn op(&mut self, i: usize, base: Pointers, at: Offsets, spent: bool) -> Result<()> {
         let op = &self.plan.ops()[i];
         let held = (self.taken, self.slots);

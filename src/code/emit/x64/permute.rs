@@ -101,9 +101,10 @@ impl Function<'_> {
         }
     }
 
-    /// Loads the constants that all turns of a loop over `body` need, if there are registers for
-    /// all of them, before the loop. Constants that a later turn might not find in their registers
-    /// are not known any more afterwards.
+    /// Prepares the constants for a loop over `body`. If there are registers for the constants of
+    /// all its permutations, these are loaded before the loop and stay there. Otherwise no register
+    /// of constants counts as known at the start of an iteration, because an earlier iteration may
+    /// have changed it.
     pub(super) fn constants_of(&mut self, body: Body) {
         match self.forms(body) {
             Some(forms) => {
