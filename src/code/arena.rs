@@ -14,8 +14,8 @@
 //!   every segment in both processes: memory of a sealed segment is never handed out again, and
 //!   both processes place their next kernels in new memfds.
 //!
-//! A segment records the number of forks ([`forks`]) at the time when it was made. It is sealed if
-//! the current number is different.
+//! A segment records the value of the counter of forks ([`forks`]) at the time when it was made. It
+//! is sealed if the current value is different.
 #![allow(unsafe_code)] // Maps pages and hands out addresses in them.
 
 mod pages;
@@ -215,7 +215,8 @@ impl Draft {
             }
         }
         // SAFETY: the `len` bytes at `execute` are mapped readable as long as `self.slot` lives.
-        // They are the bytes written above, by the second mapping or after the `mprotect`.
+        // They are the bytes that were written through `write`: `execute` is the second mapping of
+        // the same memory, or the same address after the `mprotect`.
         unsafe { invalidate_instruction_cache(address.execute.as_ptr(), len) };
         let code = address.execute.as_ptr().cast::<c_void>().cast_const();
         // These two calls do the rest: the caches of riscv64, and the pipelines of other threads.
@@ -309,7 +310,7 @@ struct State {
     limit: usize,
     memfd: bool,
     own_pages: u64,
-    /// Number of forks when the free lists were last checked.
+    /// Value of [`forks`] when the free lists were last checked.
     forks: u64,
     charged: usize,
     live: usize,
@@ -448,7 +449,8 @@ impl State {
     }
 
     /// Forgets the free slots and the current segment if the process has forked since the last
-    /// call, because memory that both processes see must not be written again.
+    /// call, because memory that both processes see must not be written again. The sizes of new
+    /// segments start again at [`FIRST_SEGMENT`].
     fn notice_forks(&mut self) {
         let forks = forks();
         if self.forks != forks {

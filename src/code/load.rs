@@ -31,9 +31,10 @@ use module::by_module;
 /// used as it is.
 ///
 /// # Errors
-/// Class `NoMem` if the arena is full or the system refuses memory. Class `Intern` if the code or
-/// the target breaks a rule of the module. Other errors are those of [`Arena::allocate`] and
-/// [`Draft::seal`].
+/// Class `NoMem` if the arena is full or the system refuses memory. Class `Arg` if
+/// [`Arena::allocate`] refuses the length of the code, which must not be zero, or its alignment.
+/// Class `Other` if [`Draft::seal`] cannot flush the instruction cache. Class `Intern` if the code
+/// or the target breaks a rule of the module.
 pub fn load(code: CompiledCode, arena: &Arena, target: Option<&ModuleTarget>) -> Result<Kernel> {
     let text = match code.text {
         Text::Sealed(code) => code,

@@ -74,13 +74,13 @@ pub(super) struct Segment {
     pub(super) used: usize,
     /// Number of slots that were handed out and are not yet returned.
     pub(super) live: usize,
-    /// Number of forks of the process before the segment was made.
+    /// Value of the counter [`forks`] before the segment was made.
     forks: u64,
 }
 
 impl Segment {
     pub(super) fn new(len: usize) -> Result<Segment> {
-        // Read the number of forks first. If a fork happens after this line, the segment counts as
+        // Read the counter of forks first. If a fork happens after this line, the segment counts as
         // shared with the other process, which it may be.
         let forks = forks();
         let fd = memfd(len)?;

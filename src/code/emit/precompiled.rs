@@ -18,10 +18,11 @@ pub(super) fn code(plan: &Plan<Legal>) -> Option<Code> {
         return None;
     }
     let only = |start| Body { start, len: 1 };
-    // Without a loop, precompiled code exists if one argument carries the count and is the third or
-    // the sixth. A single block whose length carries the count is copied without a call. With a
-    // loop around the call, the loop must advance on the packed side, whose address then ends it,
-    // and its trip must carry the count.
+    // Without a loop, precompiled code exists if an argument carries the count and the first such
+    // argument is the third or the sixth. A single block whose length carries the count is copied
+    // without a call. With a loop around a call of six parameters, the trip of the loop must carry
+    // the count and no argument may. The loop must be at offset zero and advance on the packed
+    // side, whose address then ends it.
     let packed_first = parameters[0] == Role::Packed;
     let counted = parameters.iter().position(|&role| call.carries_count(role));
     let form = match (outer, counted) {

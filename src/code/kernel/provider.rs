@@ -15,7 +15,8 @@ use crate::process::Mutex;
 #[derive(Clone, Debug)]
 pub struct Provider {
     arena: Arena,
-    /// The slot, or the error for which there is none; none before the module has asked.
+    /// The slot, or the error for which there is none. The value is none before the module has
+    /// asked, and after [`Provider::take`].
     taken: Arc<Mutex<Option<Result<Draft>>>>,
 }
 

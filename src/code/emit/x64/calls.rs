@@ -15,8 +15,8 @@ impl Function<'_> {
     /// Emits a call of the micro-kernel of operation `i`. No value that is needed after the call is
     /// in a register of arguments.
     pub(super) fn call(&mut self, i: usize, call: &Call, base: Pointers, at: Offsets) -> Result<()> {
-        // Arguments in memory come first, because they go through `rax`; the others go directly to
-        // their registers.
+        // Start with the last argument. So the arguments in memory, which go through `rax`, come
+        // before those that go directly to their registers.
         for (n, &role) in call.callee().parameters().iter().enumerate().rev() {
             let reg = ARGUMENTS.get(n).copied();
             let to = reg.unwrap_or(Reg::RAX);

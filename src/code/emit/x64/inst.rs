@@ -70,7 +70,8 @@ pub(super) enum Piece {
     B64,
 }
 
-/// Number of a vector register other than the first.
+/// Number of a vector register. Constants are in registers other than the first, which carries
+/// the bytes that are moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Vector(pub(super) u8);
 
@@ -137,9 +138,10 @@ pub(super) enum Inst {
     Take(Piece, Mem),
     /// Stores bytes from the register of the piece.
     Put(Piece, Mem),
-    /// Loads 8 bytes into the lower half of `xmm0` and clears the upper half, by AVX or SSE2.
+    /// Loads 8 bytes into the lower half of `xmm0` and clears the upper half, by an AVX instruction
+    /// or one of SSE2.
     TakeLow(Vex, Mem),
-    /// Loads 8 bytes into the upper half of `xmm0`, by AVX or SSE2.
+    /// Loads 8 bytes into the upper half of `xmm0`, by an AVX instruction or one of SSE.
     TakeHigh(Vex, Mem),
     /// Loads 8 bytes into the upper half of `xmm0` by an AVX instruction that reads 16 bytes.
     JoinHigh(Mem),

@@ -182,8 +182,8 @@ impl Function<'_> {
         head
     }
 
-    /// Emits `n` iterations of `once`. If they consist of moves only, they are emitted together, so
-    /// that moves of neighbouring iterations can share a store.
+    /// Emits `n` iterations of `once`. If they consist only of moves and permutations, they are
+    /// emitted together, so that moves of neighbouring iterations can share a store.
     fn iterations(&mut self, base: Pointers, at: Offsets, once: LoopBody, n: u32) -> Result<()> {
         let iterations = (0..i64::from(n)).map(|i| at.step(once.step, i));
         let mut moves = Vec::new();
