@@ -15,7 +15,7 @@ pub fn elements(t: &Datatype, bytes: u64) -> Option<i64> {
 ///
 /// # Errors
 /// Class `Count` if `count` is negative, or is not 0 for a type without data; class `ValueTooLarge`
-/// if the number of bytes does not fit in 64 bits.
+/// if the number of bytes does not fit in a signed number of 64 bits.
 pub fn elements_size(t: &Datatype, count: i64) -> Result<i64> {
     let refuse = |class, rule: &'static str| Error::new(class, "elements_size", "count", count, rule);
     if count < 0 {

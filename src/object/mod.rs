@@ -134,7 +134,7 @@ impl Object {
     /// used.
     ///
     /// # Errors
-    /// The errors of the engine, for a predefined type that is used for the first time.
+    /// The errors of [`Object::commit`], if a predefined type is used for the first time.
     #[inline]
     pub fn committed(&self) -> Result<Option<&Committed>> {
         match self.committed.get() {
@@ -146,7 +146,8 @@ impl Object {
     /// Commits the datatype (`MPI_Type_commit`). If it is committed already, this does nothing.
     ///
     /// # Errors
-    /// The errors of the engine.
+    /// Class `NoMem` if there is not enough memory for the layout. Any other error is a fault of
+    /// ddtc.
     pub fn commit(&self) -> Result<&Committed> {
         if let Some(committed) = self.committed.get() {
             return Ok(committed);
@@ -173,7 +174,8 @@ impl Object {
     /// committed.
     ///
     /// # Errors
-    /// The errors of the engine, one of which is that the size might not fit in 63 bits.
+    /// The errors of [`Object::commit`], an error if the size does not fit in 63 bits, and an error
+    /// that names the first element for which external32 is not defined.
     pub fn external32_size(&self) -> Result<i64> {
         let placed = runtime::engine().values(&self.datatype, Operation::External32)?;
         Ok(placed.layout.nest().size())
@@ -246,7 +248,7 @@ fn insert(datatype: Datatype, committed: Option<Committed>, predefined: bool) ->
 /// Commits the datatype of `handle` (`MPI_Type_commit`).
 ///
 /// # Errors
-/// The errors of [`with`] and of the engine.
+/// The errors of [`with`] and [`Object::commit`].
 pub fn commit(handle: Handle) -> Result<()> {
     with("type_commit", handle, |o| o.commit().map(drop))?
 }
@@ -258,9 +260,9 @@ pub fn commit(handle: Handle) -> Result<()> {
 /// was never used before.
 ///
 /// # Errors
-/// The errors of [`with`], the errors of the engine for such a commit, class `NoMem` if all handles
-/// are in use, and the code of a copy callback that fails. In this last case, the attributes that
-/// were copied before have been deleted.
+/// The errors of [`with`], those of [`Object::commit`] for such a commit, class `NoMem` if all
+/// handles are in use, and the code of a copy callback that fails. In this last case, the
+/// attributes that were copied before have been deleted.
 pub fn dup(handle: Handle) -> std::result::Result<Handle, Fault> {
     let (tree, committed, copies) = with("type_dup", handle, |o| {
         Ok::<_, Error>((o.datatype.dup(), o.committed()?.cloned(), attribute::snapshot(o)))
