@@ -335,9 +335,9 @@ pub mod cost {
     /// rows, for blocks of up to 16 bytes. A longer row is one call. [`DENSE_ROW`] is the limit for
     /// dense blocks.
     ///
-    /// Sapphire Rapids, 2026-11: 16 rows of 32 doubles, 272 B apart, pack in 91 ns instead of 260
-    /// ns, and 16 rows of 128 doubles in 1060 ns instead of 1220 ns. The set-up of a call costs 4
-    /// to 25 ns.
+    /// Sapphire Rapids, 2026-11: 16 rows of 32 doubles pack in 91 ns instead of 260 ns, and 16 rows
+    /// of 128 doubles in 1060 ns instead of 1220 ns, where the doubles of a row are 272 B apart.
+    /// The set-up of a call costs 4 to 25 ns.
     pub const ROW: u64 = 128;
     /// As [`ROW`], for blocks of 17 to 64 bytes. Rows of 33 to 63 bytes a block are always calls
     /// when packing, because micro-kernels make full vectors of these.
@@ -404,7 +404,8 @@ pub mod cost {
     /// loop goes through memory once for each of these calls.
     ///
     /// The value is not tuned. One call for each run of each iteration costs about 5 ns (Zen 4,
-    /// 2026-11), while a struct of three runs, 32 B apart, moves at 5.6 GB/s run by run.
+    /// 2026-11), while structs of three runs, with one struct every 32 B, move at 5.6 GB/s run by
+    /// run.
     pub const VALUE_RUNS: usize = 8;
     /// Minimum number of iterations, if this is a constant, of a loop over a small body for which a
     /// permutation is called instead of unrolled moves.
