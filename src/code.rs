@@ -1,4 +1,5 @@
-//! Code: made of plans ([`emit`]), put into memory ([`arena`], [`load`]), and called ([`kernel`]).
+//! Machine code of plans: its generation ([`emit`]), the memory that holds it ([`arena`]), its
+//! placement in that memory ([`load`]), and the callable result ([`kernel`]).
 
 pub mod arena;
 pub mod emit;

@@ -1,17 +1,22 @@
-//! Executable memory: where kernels live, one slot each, freed one by one.
+//! Executable memory for kernels. Each kernel has a slot of its own, which is freed separately.
 //!
-//! One memfd is mapped twice, readable and writable here, readable and executable there, so no page is ever writable and
-//! executable at once and no `mprotect` is paid per kernel. Segments grow on demand; a freed slot goes to the free list of
-//! its size class. Where a memfd is refused (seccomp, a mount without execution) every slot gets its own anonymous pages,
-//! written first and then made executable by one `mprotect`.
+//! A segment is a memfd that is mapped twice: once readable and writable, once readable and
+//! executable. So no page is ever writable and executable at once, and placing a kernel costs no
+//! `mprotect`. Segments are added on demand. A freed slot goes to the free list of its size class.
+//! If a segment cannot be made, for example because seccomp or a mount option forbids a memfd or
+//! its execution, the arena makes no segment any more, and slots that do not reuse memory of an
+//! earlier segment get anonymous pages of their own. These are written first and then made
+//! executable by one `mprotect`.
 //!
 //! Invariants:
-//! * a slot has one owner, [`Draft`] while it is written and [`Slot`] once it runs;
-//! * a memfd mapping is shared with a forked child, so a fork **seals** every segment on both sides: a sealed slot is never
-//!   given out again, and the next kernel of either process goes to a memfd of its own.
+//! * A slot has one owner: a [`Draft`] while the code is written, and a [`Slot`] afterwards.
+//! * A forked child shares the mappings of a memfd with its parent. A fork therefore **seals**
+//!   every segment in both processes: memory of a sealed segment is never handed out again, and
+//!   both processes place their next kernels in new memfds.
 //!
-//! What is sealed is told by the number of forks ([`forks`]): a segment is of the number at which it was made.
-#![allow(unsafe_code)] // Mapping pages and handing out addresses in them is what this room is for.
+//! A segment records the value of the counter of forks ([`forks`]) at the time when it was made. It
+//! is sealed if the current value is different.
+#![allow(unsafe_code)] // Maps pages and hands out addresses in them.
 
 mod pages;
 
@@ -25,31 +30,36 @@ use crate::process::{Guard, Mutex, forks};
 
 use pages::{Mapping, Segment, clean_data_cache, invalidate_instruction_cache, page, system_error};
 
-/// Smallest slot and alignment of every slot, in bytes: one cache line.
+/// Minimum size and alignment of a slot, in bytes: one cache line.
 const LINE: usize = 64;
-/// First segment of an arena in bytes: some 300 kernels of usual size.
+/// Minimum size of the first segment of an arena, in bytes. It holds about 300 kernels of usual
+/// size.
 const FIRST_SEGMENT: usize = 64 << 10;
-/// Segments double up to this size in bytes.
+/// Maximum size of a segment in bytes, up to which each new segment is twice as large as the one
+/// before. A segment for a larger slot is as large as that slot needs.
 const LARGEST_SEGMENT: usize = 2 << 20;
-/// Largest alignment that a slot can be given, in bytes; the pages of any supported machine are at least this large.
+/// Maximum alignment of a slot, in bytes. The pages of all supported machines are at least this
+/// large.
 const LARGEST_ALIGNMENT: u64 = 4096;
 
-/// Figures of one arena.
+/// Counters of one arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Slots given out and not yet returned.
+    /// Number of slots that were handed out and are not yet returned.
     pub live: usize,
-    /// Bytes charged against the limit: everything ever given out from segments that still exist, free slots included.
+    /// Number of bytes charged against the limit: slots on pages of their own, and everything ever
+    /// handed out from segments that still exist, including slots that are free again.
     pub charged: usize,
-    /// Segments that are mapped, sealed ones included.
+    /// Number of mapped segments, including sealed ones.
     pub segments: usize,
-    /// Segments that a fork has sealed.
+    /// Number of mapped segments that a fork has sealed.
     pub sealed: usize,
-    /// Slots that were given pages of their own, because the system refused a memfd; since the arena was made.
+    /// Number of slots that were given pages of their own since the arena was made.
     pub own_pages: u64,
 }
 
-/// All arenas of the process, under one lock: it is held for tens of nanoseconds per compile.
+/// State of all arenas of the process, under one lock. A compile usually holds the lock for tens of
+/// nanoseconds, longer if a segment or pages must be mapped.
 #[derive(Debug)]
 struct Registry {
     next: u64,
@@ -70,7 +80,9 @@ fn lock() -> Guard<'static, Registry> {
     REGISTRY.lock()
 }
 
-/// A piece of executable memory that grows up to a limit. Cloning shares it; it is unmapped with its last slot.
+/// An allocator of executable memory with an upper bound on its size. Clones share the memory. All
+/// of it is unmapped when the last clone and the last slot are gone. The pages of a single slot are
+/// unmapped with that slot, and sealed segments once they have no slot.
 #[derive(Clone, Debug)]
 pub struct Arena {
     handle: Arc<Handle>,
@@ -82,12 +94,14 @@ struct Handle {
 }
 
 impl Arena {
-    /// Returns an arena of at most `limit_bytes` bytes of slots. Nothing is mapped before the first slot.
+    /// Returns an arena for slots of together at most `limit_bytes` bytes. Nothing is mapped before
+    /// the first slot is allocated.
     pub fn new(limit_bytes: usize) -> Arena {
         Arena::with_source(limit_bytes, true)
     }
 
-    /// As [`Arena::new`], but as on a machine that refuses `memfd_create`: every slot has pages of its own.
+    /// Returns an arena like [`Arena::new`], but one that behaves as on a machine that refuses
+    /// `memfd_create`: every slot has pages of its own.
     pub fn without_memfd(limit_bytes: usize) -> Arena {
         Arena::with_source(limit_bytes, false)
     }
@@ -100,11 +114,12 @@ impl Arena {
         Arena { handle: Arc::new(Handle { id }) }
     }
 
-    /// Returns a slot of `len` bytes at a multiple of `alignment` bytes, to be written.
+    /// Returns a writable slot of `len` bytes whose address is a multiple of `alignment` bytes.
     ///
     /// # Errors
-    /// `NoMem` when the limit is reached or the system has no memory to map; `Arg` for an empty slot or an alignment that
-    /// is not a power of two up to 4096.
+    /// Class `NoMem` if the limit is reached or the system has no memory to map. Class `Arg` if
+    /// `len` is zero or larger than half of `isize::MAX`, or if `alignment` is not a power of two
+    /// or is larger than 4096.
     pub fn allocate(&self, len: usize, alignment: u64) -> Result<Draft> {
         if len == 0 || len > isize::MAX as usize / 2 {
             return Err(Error::new(
@@ -129,7 +144,7 @@ impl Arena {
         Ok(Draft { slot: Slot { address, len, size, handle: Arc::clone(&self.handle) } })
     }
 
-    /// Figures of this moment.
+    /// Returns the current counters of the arena.
     pub fn usage(&self) -> Usage {
         let mut registry = lock();
         let state = registry.state(self.handle.id);
@@ -145,20 +160,22 @@ impl Arena {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Every slot holds the handle, so none is left. Unmapping happens after the lock is released.
+        // Every slot holds the handle, so no slot exists any more. The lock is released at the end
+        // of this statement, and the memory is unmapped after that.
         let state = lock().arenas.remove(&self.id);
         drop(state);
     }
 }
 
-/// A slot that is being written: not executable through the address it shows.
+/// A slot while its code is written. The address that a draft shows is not executable.
 #[derive(Debug)]
 pub struct Draft {
     slot: Slot,
 }
 
 impl Draft {
-    /// Returns the address to write the code to; `len` bytes are valid until the draft is sealed or dropped.
+    /// Returns the address to write the code to. Its `len` bytes may be written until the draft is
+    /// sealed or dropped.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.slot.address.write.as_ptr()
     }
@@ -166,23 +183,30 @@ impl Draft {
     /// Copies `code` to the start of the slot.
     ///
     /// # Panics
-    /// If `code` is longer than the slot.
+    /// Panics if `code` is longer than the slot.
     pub fn write(&mut self, code: &[u8]) {
         assert!(code.len() <= self.slot.len, "code longer than its slot");
-        // SAFETY: the slot has at least `code.len()` writable bytes that only this draft hands out.
+        // SAFETY: `copy_nonoverlapping` needs `code.len()` readable bytes, which the slice `code`
+        // has, and as many writable ones at the destination. The slot has `len` of these, and the
+        // assertion above shows that `code` is no longer. The ranges do not overlap, because no
+        // safe reference into a draft exists outside of it.
         unsafe { ptr::copy_nonoverlapping(code.as_ptr(), self.as_mut_ptr(), code.len()) }
     }
 
     /// Makes the written bytes executable.
     ///
     /// # Errors
-    /// `NoMem` when the system refuses executable pages.
+    /// Class `NoMem` if the system refuses to make the pages executable. Class `Other` if the
+    /// instruction cache or the pipelines of other threads cannot be flushed.
     pub fn seal(self) -> Result<Slot> {
         let Slot { address, len, size, .. } = self.slot;
-        // SAFETY: the slot's bytes, which are mapped as long as it is, to be read and written.
+        // SAFETY: the `len` bytes at `write` are mapped readable and writable as long as
+        // `self.slot` lives.
         unsafe { clean_data_cache(address.write.as_ptr(), len) };
         if address.segment.is_none() {
-            // SAFETY: the pages at `write` are this slot's own mapping of `size` bytes; nobody else holds an address in it.
+            // SAFETY: `segment` is none, so the pages at `write` are a mapping of this slot alone.
+            // `mprotect` rounds `size` up to whole pages, and `State::cut` mapped that many. A
+            // draft is consumed here, so its address must not be used for writing any more.
             let status = unsafe {
                 libc::mprotect(address.write.as_ptr().cast(), size, libc::PROT_READ | libc::PROT_EXEC)
             };
@@ -190,11 +214,13 @@ impl Draft {
                 return Err(system_error("mprotect"));
             }
         }
-        // SAFETY: the same bytes by the other mapping, to be read and executed.
+        // SAFETY: the `len` bytes at `execute` are mapped readable as long as `self.slot` lives.
+        // They are the bytes that were written through `write`: `execute` is the second mapping of
+        // the same memory, or the same address after the `mprotect`.
         unsafe { invalidate_instruction_cache(address.execute.as_ptr(), len) };
         let code = address.execute.as_ptr().cast::<c_void>().cast_const();
-        // For riscv64, and for the pipelines of other threads.
-        // SAFETY: `code` is mapped for `len` bytes; the call only maintains caches.
+        // These two calls do the rest: the caches of riscv64, and the pipelines of other threads.
+        // SAFETY: `code` is mapped for `len` bytes, and the call only maintains caches.
         unsafe { wasmtime_internal_jit_icache_coherence::clear_cache(code, len) }
             .and_then(|()| wasmtime_internal_jit_icache_coherence::pipeline_flush_mt())
             .map_err(|e| {
@@ -210,13 +236,13 @@ impl Draft {
     }
 }
 
-/// A slot that holds sealed code; returned to its arena on drop.
+/// A slot with sealed code. Dropping it returns the memory to the arena.
 #[derive(Debug)]
 pub struct Slot {
     address: SlotAddress,
-    /// Bytes asked for.
+    /// Number of bytes that the caller of [`Arena::allocate`] asked for.
     len: usize,
-    /// Bytes occupied.
+    /// Number of bytes that the slot occupies, its size class.
     size: usize,
     handle: Arc<Handle>,
 }
@@ -227,9 +253,12 @@ impl Slot {
         self.address.execute
     }
 
-    /// Returns the bytes of the code, as the processor sees them.
+    /// Returns the bytes of the code, read through the executable mapping.
     pub fn code(&self) -> &[u8] {
-        // SAFETY: `execute` is mapped readable for `len` bytes as long as the slot lives, and sealed code is never written.
+        // SAFETY: `execute` is not null and is mapped readable for `len` bytes as long as the slot
+        // lives, `len` is at most `isize::MAX / 2` (`Arena::allocate`), and new pages are zeroed,
+        // so all bytes are initialized. A shared `Slot` is sealed, and sealed code is never
+        // written.
         unsafe { std::slice::from_raw_parts(self.address.execute.as_ptr(), self.len) }
     }
 }
@@ -241,15 +270,17 @@ impl Drop for Slot {
     }
 }
 
-// SAFETY: the addresses are of process-wide mappings; a draft is written through `&mut`, a slot only read.
+// SAFETY: the addresses are of mappings that belong to the whole process. A draft is written only
+// through `&mut self`, and a sealed slot is only read.
 unsafe impl Send for Slot {}
-// SAFETY: as above: nothing is written through a shared slot.
+// SAFETY: as above, no method writes through a shared slot or a shared draft.
 unsafe impl Sync for Slot {}
 
-/// The two addresses of a slot: one mapping is written through, the other one runs. They are equal for pages of its own.
+/// The two addresses of a slot: code is written through one mapping and executed through the other.
+/// The two are equal if the slot has pages of its own.
 #[derive(Clone, Copy, Debug)]
 struct SlotAddress {
-    /// The segment it was cut from; none for pages of its own.
+    /// The segment that contains the slot; none for a slot with pages of its own.
     segment: Option<u64>,
     write: NonNull<u8>,
     execute: NonNull<u8>,
@@ -262,29 +293,33 @@ impl SlotAddress {
     }
 }
 
-/// Bytes that a slot of `len` bytes occupies: whole lines up to 1 KiB, then four classes per doubling.
+/// Returns the number of bytes that a slot of `len` bytes occupies. Up to 1 KiB, this is the next
+/// multiple of the alignment or of a cache line, whichever is larger. Above, there are four size
+/// classes between a power of two and the next, or fewer if the alignment is larger than their
+/// distance.
 fn size_class(len: usize, alignment: usize) -> usize {
     let unit = LINE.max(alignment);
     let step = (len.next_power_of_two() / 8).max(unit);
     len.next_multiple_of(if len <= 1024 { unit } else { step })
 }
 
-/// Memory that one arena owns. Reached only under the lock of the registry.
+/// Memory of one arena. It is accessed only under the lock of the registry, except when it is
+/// dropped.
 #[derive(Debug, Default)]
 struct State {
     limit: usize,
     memfd: bool,
     own_pages: u64,
-    /// Number of forks when free lists were last looked through.
+    /// Value of [`forks`] when the free lists were last checked.
     forks: u64,
     charged: usize,
     live: usize,
     segments: BTreeMap<u64, Segment>,
-    /// The segment that new slots are cut from.
+    /// The segment from which new slots are cut.
     current: Option<u64>,
     next_segment: u64,
     next_len: usize,
-    /// Free slots by size: segment and offset.
+    /// Free slots by size, each as a segment and an offset in it.
     free: BTreeMap<usize, Vec<(u64, usize)>>,
 }
 
@@ -298,10 +333,11 @@ impl State {
         Ok(address)
     }
 
-    /// A free slot of exactly this class.
+    /// Returns a free slot of exactly this size class, or none.
     fn reuse(&mut self, size: usize, alignment: usize) -> Option<SlotAddress> {
         let list = self.free.get_mut(&size)?;
-        // Offsets are line-aligned; a larger alignment is rare enough to be searched for.
+        // All offsets are multiples of a cache line. Slots with a larger alignment are rare, so the
+        // list is searched for one.
         let at = list.iter().rposition(|&(_, offset)| offset % alignment == 0)?;
         let (id, offset) = list.swap_remove(at);
         let segment = self.segments.get_mut(&id)?;
@@ -309,25 +345,28 @@ impl State {
         Some(SlotAddress::at(id, segment, offset))
     }
 
-    /// A slot that was never given out.
+    /// Returns a slot in memory that was not handed out before.
     fn cut(&mut self, size: usize, alignment: usize) -> Result<SlotAddress> {
         if self.memfd {
             match self.cut_segment(size, alignment) {
                 Ok(address) => return Ok(address),
                 Err(e) if e.argument() == "limit" => return Err(e),
-                // Refused once is refused for good: no system call is wasted on the next slot.
+                // If a segment was refused once, do not try again: the system call would be wasted
+                // for every later slot.
                 Err(_) => self.memfd = false,
             }
         }
         let len = size.next_multiple_of(page());
         self.charge(len)?;
-        // The slot owns the pages; `release` takes them back.
+        // From here on the slot owns the pages. `release` makes a mapping of them again.
         let start = Mapping::own(len).inspect_err(|_| self.charged -= len)?.into_start();
         self.own_pages += 1;
         Ok(SlotAddress { segment: None, write: start, execute: start })
     }
 
     fn cut_segment(&mut self, size: usize, alignment: usize) -> Result<SlotAddress> {
+        // Take the slot from the current segment if that one has room and is not sealed. The bytes
+        // that the alignment skips are charged, too.
         if let Some(id) = self.current {
             let segment = &self.segments[&id];
             let offset = segment.used.next_multiple_of(alignment);
@@ -339,6 +378,8 @@ impl State {
                 return Ok(SlotAddress::at(id, segment, offset));
             }
         }
+        // A new segment is needed. Charge the slot before the segment is mapped, and undo that if
+        // the system refuses to map it.
         self.sweep();
         self.charge(size)?;
         let wanted = self.next_len.max(FIRST_SEGMENT);
@@ -354,7 +395,9 @@ impl State {
         Ok(SlotAddress::at(id, segment, 0))
     }
 
-    /// Unmaps sealed segments that were empty when they were sealed. Rare, so under the lock.
+    /// Unmaps the sealed segments that have no live slot. These are the ones that were already
+    /// empty when they were sealed; others are unmapped by `release` with their last slot. This
+    /// runs under the lock, because it is rarely needed.
     fn sweep(&mut self) {
         let charged = &mut self.charged;
         self.segments.retain(|_, segment| {
@@ -380,13 +423,15 @@ impl State {
         Ok(())
     }
 
-    /// Takes a slot back; returns what is to be unmapped once the lock is released.
+    /// Takes back a slot, and returns the memory that is to be unmapped after the lock is released.
     fn release(&mut self, address: &SlotAddress, size: usize) -> Option<Emptied> {
         self.live -= 1;
         let Some(id) = address.segment else {
             let len = size.next_multiple_of(page());
             self.charged -= len;
-            // SAFETY: `cut` gave up pages of this length; the slot that had them is being dropped.
+            // SAFETY: `segment` is none, so `cut` made a mapping of `len` bytes (computed there
+            // from the same size class) and gave it up with `into_start`. The slot that had the
+            // pages is being dropped, and nobody else may use them.
             return Some(Emptied::Own(unsafe { Mapping::from_start(address.write, len) }));
         };
         let segment = self.segments.get_mut(&id).expect("a segment lives as long as its slots");
@@ -403,7 +448,9 @@ impl State {
         self.segments.remove(&id).map(Emptied::Segment)
     }
 
-    /// After a fork: nothing that both processes see is written again, so its free slots are forgotten.
+    /// Forgets the free slots and the current segment if the process has forked since the last
+    /// call, because memory that both processes see must not be written again. The sizes of new
+    /// segments start again at [`FIRST_SEGMENT`].
     fn notice_forks(&mut self) {
         let forks = forks();
         if self.forks != forks {
@@ -415,7 +462,7 @@ impl State {
     }
 }
 
-/// Memory whose last slot is gone; unmapped on drop.
+/// Memory whose last slot is gone. Dropping it unmaps the memory.
 enum Emptied {
     Own(#[expect(dead_code, reason = "held to be dropped")] Mapping),
     Segment(#[expect(dead_code, reason = "held to be dropped")] Segment),

@@ -1,8 +1,8 @@
-//! Kernels: native code in the arena together with the tables and constants that it reads.
+//! Kernels: native code in the arena, together with the tables and constants that it reads.
 //!
-//! Code and context are apart so that layouts which differ only in tables, strides or counts share code. This is the only
-//! room of the library where an address becomes a function.
-#![allow(unsafe_code)] // The transmutes to functions, of sealed code and of a micro-kernel's address in a context, and the calls through them.
+//! Code and context are separate, so that layouts which differ only in tables, strides or counts
+//! share code. This is the only module of the library in which an address becomes a function.
+#![allow(unsafe_code)] // Addresses of sealed code and of micro-kernels become functions.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -21,24 +21,28 @@ mod provider;
 #[cfg(feature = "cranelift")]
 pub use provider::Provider;
 
-/// The target of code that a module places.
+/// Target of code that a module of Cranelift places.
 #[cfg(feature = "cranelift")]
 pub type ModuleTarget = cranelift_codegen::isa::OwnedTargetIsa;
-/// Target of a Cranelift module in builds without Cranelift: there is none.
+/// Target of code that a module of Cranelift places, in builds without Cranelift: there is none.
 #[cfg(not(feature = "cranelift"))]
 pub type ModuleTarget = std::convert::Infallible;
 
 pub use precompiled::{Counted, Form};
 
-/// Function type of compiled code: `(user, packed, count, context)`.
+/// Function type of compiled code. The arguments are `(user, packed, count, context)`.
 ///
-/// `user` is the buffer address of the call as MPI means it (displacement 0 of instance 0, null with absolute
-/// displacements), `packed` the first packed byte, `count` the number of instances, `context` the words of a [`Context`].
+/// `user` is the buffer address of the call in the sense of MPI: displacement 0 of instance 0, or
+/// null if displacements are absolute. `packed` is the address of the first packed byte (in a fused
+/// copy, an address in the memory of the second layout), `count` the number of instances, and
+/// `context` the address of the words of a [`Context`].
 pub type Entry = unsafe extern "C" fn(*mut u8, *mut u8, u64, *const u64);
 
-/// Words that code reads at run time: word `i` lies at `context + 8 * i`. A word is a constant or the address of a table.
+/// Words that code reads at run time. Word `i` is at the address `context + 8 * i`. A word is a
+/// constant, the address of a table or of its end, or the address of a micro-kernel.
 ///
-/// Stored as whole cache lines, the first word kept for the entry point of a kernel: a call that needs few words reads one line.
+/// The words are stored in whole cache lines, and the first 8 bytes are reserved for the entry
+/// point of a kernel. So a call that needs up to seven words reads one line.
 #[derive(Clone, Debug)]
 pub struct Context {
     lines: Box<[Line]>,
@@ -47,13 +51,13 @@ pub struct Context {
     tables: Vec<Table>,
 }
 
-/// A cache line of words.
+/// A cache line of eight words.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Line([u64; 8]);
 
 impl Context {
-    /// Returns the context that `template` describes, with its addresses in this process.
+    /// Returns the context that `template` describes, with the addresses of this process.
     pub fn of(template: Template) -> Context {
         let Template { words, tables } = template;
         let words = words.iter().map(|word| match *word {
@@ -66,12 +70,14 @@ impl Context {
         Context { lines, len, tables }
     }
 
-    /// Returns a context of `words`; those that are addresses of tables point into `tables`, which live as long as the context.
+    /// Returns a context of `words`. Words that are addresses of tables should point into `tables`,
+    /// which live as long as the context.
     pub fn new(words: &[u64], tables: Vec<Table>) -> Context {
         Context { lines: Context::lines(words.iter().copied()), len: words.len(), tables }
     }
 
-    /// The lines of `words`, the first word of all left for the entry point.
+    /// Returns cache lines with `words`. The first word of the first line is left for the entry
+    /// point.
     fn lines(words: impl ExactSizeIterator<Item = u64>) -> Box<[Line]> {
         let mut lines = vec![Line([0; 8]); words.len() / 8 + 1].into_boxed_slice();
         for (i, word) in words.enumerate() {
@@ -80,10 +86,10 @@ impl Context {
         lines
     }
 
-    /// Word `i`.
+    /// Returns word `i`.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// Panics if the context has no word `i`.
     pub fn word(&self, i: usize) -> u64 {
         assert!(i < self.len, "no such word");
         self.lines[(i + 1) / 8].0[(i + 1) % 8]
@@ -94,12 +100,13 @@ impl Context {
         self.len
     }
 
-    /// Says whether there are none.
+    /// Returns true if the context has no words.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes held: words and tables. Tables shared with others are counted too.
+    /// Returns the number of bytes that the context holds: words and tables. Tables that are shared
+    /// with other contexts are counted, too.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.lines) + self.tables.iter().map(Table::bytes).sum::<usize>()
     }
@@ -111,18 +118,20 @@ impl Default for Context {
     }
 }
 
-/// Address for a call: the entry point, and behind it the context. Points into a [`Kernel`] and is valid as long as that lives.
+/// Address by which a kernel is called. The entry point of the code is stored there, followed by
+/// the context. The address points into a [`Kernel`] and is valid as long as the kernel lives.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct EntryPoint(NonNull<u64>);
 
 impl EntryPoint {
-    /// Returns its address.
+    /// Returns the address as a pointer.
     pub fn as_ptr(self) -> *mut u64 {
         self.0.as_ptr()
     }
 
-    /// Returns the one at an address that [`EntryPoint::as_ptr`] gave.
+    /// Returns the entry point at an address that [`EntryPoint::as_ptr`] returned, or none for a
+    /// null pointer.
     pub fn from_ptr(address: *mut u64) -> Option<EntryPoint> {
         NonNull::new(address).map(EntryPoint)
     }
@@ -130,56 +139,69 @@ impl EntryPoint {
     /// Runs the kernel on `count` instances.
     ///
     /// # Safety
-    /// The kernel must live; code and context must have been made by this crate for one plan, or the context for another plan of
-    /// the same shape. Every mapped byte of `count` instances of the plan's layout at `user` must be valid (readable to pack,
-    /// writable to unpack), `packed` must be valid for all packed bytes (writable to pack, readable to unpack), and the two must
-    /// not overlap. Nobody else may write the bytes read, or touch the bytes written, during the call.
+    /// * The value must come from [`Kernel::entry_point`], possibly by way of
+    ///   [`EntryPoint::as_ptr`], and the kernel must still live.
+    /// * The code and the context of the kernel must have been made by this crate for one plan, or
+    ///   for two plans of the same shape, and this machine must run the target of that plan.
+    /// * Every mapped byte of `count` instances of the layout of the context's plan at `user` must
+    ///   be valid: readable for a pack, writable for an unpack.
+    /// * All packed bytes at `packed`, or in a fused copy all bytes of the second layout that are
+    ///   moved, must be valid: writable for a pack, readable for an unpack.
+    /// * User memory and packed bytes must not overlap.
+    /// * During the call, nobody else may write the bytes that are read, or access the bytes that
+    ///   are written.
     #[inline]
     pub unsafe fn call(self, user: *mut u8, packed: *mut u8, count: u64) {
         let words = self.as_ptr().cast_const();
-        // SAFETY: a live kernel's context begins with its entry, which `Kernel::new` put there, and its words follow; the
-        // code is sealed and lives as long as the kernel; the rest is what the caller promises.
+        // SAFETY: the caller vouches that `self` points to the context of a live kernel. Its first
+        // word is the entry that `Kernel::new` stored there, and the other words follow. The code
+        // is sealed and lives as long as the kernel. The remaining conditions of the code are those
+        // of this function's `# Safety` section.
         unsafe { (*words.cast::<Entry>())(user, packed, count, words.add(1)) }
     }
 }
 
-/// Result of emission for the loader: code, and the template of its context.
+/// Result of emission, as the loader takes it: code and the template of its context.
 #[derive(Clone, Debug)]
 pub struct CompiledCode {
     /// The code.
     pub text: Text,
-    /// The shape whose other plans can share it, if it is new and has one.
+    /// Shape of the plan, if the code is new and other plans of that shape can share it.
     pub shape: Option<Shape>,
-    /// Template of the context that it will read.
+    /// Template of the context that the code will read.
     pub context: Template,
 }
 
-/// Code, placed or yet to be placed.
+/// Machine code that has its place in memory already, or not yet.
 #[derive(Clone, Debug)]
 pub enum Text {
     /// New machine code without relocations.
     New {
-        /// Machine code; position independent by construction.
+        /// The bytes of the code, which is position independent by construction.
         bytes: Vec<u8>,
-        /// Alignment that the code asks for, in bytes.
+        /// Alignment that the code needs, in bytes.
         alignment: u32,
     },
-    /// Code that exists: precompiled, or of another kernel of the same shape.
+    /// Code that exists already: precompiled code, or that of another kernel of the same shape.
     Sealed(Code),
 }
 
-/// Sealed code without a context. The last one that shares a slot gives it back to the arena.
+/// Sealed code without a context. Clones share the slot, and the last of them returns it to the
+/// arena.
 #[derive(Clone)]
 pub struct Code {
-    /// None for precompiled code.
+    /// The slot with the code; none for precompiled code.
     slot: Option<Arc<Slot>>,
     entry: Entry,
 }
 
 impl Code {
-    /// Returns the code in a sealed slot, which follows the convention of [`Entry`].
+    /// Returns the code in a sealed slot. The code must follow the convention of [`Entry`] if it is
+    /// ever called.
     pub fn new(slot: Slot) -> Code {
-        // SAFETY: a function pointer must not be null, and a slot's address is not. Calling it is unsafe in its own right.
+        // SAFETY: source and result have the same size, and a function pointer must not be null:
+        // the address of a slot is a `NonNull`. To call the function is unsafe by itself (`Entry`
+        // is an unsafe function type).
         let entry = unsafe { std::mem::transmute::<*const u8, Entry>(slot.address().as_ptr().cast_const()) };
         Code { slot: Some(Arc::new(slot)), entry }
     }
@@ -194,14 +216,15 @@ impl fmt::Debug for Code {
 /// A compiled kernel: code with its context. Kernels of one shape share code.
 pub struct Kernel {
     code: Code,
-    /// Its first word is the entry.
+    /// The words of the context. The first word of its first line is the entry point of `code`.
     context: Context,
 }
 
 impl Kernel {
     /// Returns a kernel of `code` that reads `context`.
     ///
-    /// Nothing is run or read here; that code and context belong together is what [`EntryPoint::call`] asks of its caller.
+    /// Nothing is run or read here. That code and context belong together is a condition of
+    /// [`EntryPoint::call`].
     pub fn new(code: Code, mut context: Context) -> Kernel {
         context.lines[0].0[0] = code.entry as usize as u64;
         Kernel { code, context }
@@ -212,12 +235,12 @@ impl Kernel {
         self.code.clone()
     }
 
-    /// Says whether its code is part of this library.
+    /// Returns true if the code is part of this library instead of being in an arena.
     pub fn is_precompiled(&self) -> bool {
         self.code.slot.is_none()
     }
 
-    /// Returns the address for calls of this kernel; valid while it lives.
+    /// Returns the address for calls of this kernel. It is valid as long as the kernel lives.
     pub fn entry_point(&self) -> EntryPoint {
         EntryPoint(NonNull::from(&*self.context.lines).cast())
     }
@@ -225,43 +248,52 @@ impl Kernel {
     /// Runs the kernel on `count` instances.
     ///
     /// # Safety
-    /// As [`EntryPoint::call`].
+    /// The conditions of [`EntryPoint::call`], of which the first is met: `self` lives during the
+    /// call.
     #[inline]
     pub unsafe fn call(&self, user: *mut u8, packed: *mut u8, count: u64) {
-        // SAFETY: the kernel lives; the rest is what the caller promises.
+        // SAFETY: `self` is borrowed, so the kernel lives. The caller vouches for the other
+        // conditions of `EntryPoint::call`, which are those of this function.
         unsafe { self.entry_point().call(user, packed, count) }
     }
 
-    /// Runs the kernel on `count` instances, the first at these offsets of a call's memory.
+    /// Runs the kernel on `count` instances, the first of which is at the offsets `at` in the
+    /// buffers of a call.
     pub(crate) fn run(&self, memory: &Buffers, at: Offsets, count: u64) {
         let (user, packed) = memory.at(at.user, at.packed);
-        // SAFETY: whoever made the handle vouches that it is used for blocks of the layout and the range that the buffers were made
-        // for (`Buffers::new`), and these instances are such blocks.
+        // SAFETY: `self` is borrowed, so the kernel lives. The caller of the unsafe `Buffers::new`
+        // vouched that its buffers are valid, do not overlap, and are accessed by nobody else, and
+        // that the handle is used only for blocks of the layout and range that the buffers were
+        // made for. These instances are such blocks.
         unsafe { self.call(user, packed, count) }
     }
 
-    /// Returns the column among the tables of this kernel that equals `column`, so that it is kept once.
+    /// Returns the column among the tables of this kernel that equals `column`, so that the caller
+    /// need not keep a second copy. The result is none if there is no such column.
     pub fn shared(&self, column: &Column) -> Option<Column> {
         let mut own = self.context.tables.iter().filter_map(Table::column);
         own.find(|own| *own == column).cloned()
     }
 
-    /// Returns the entry point, for embedders that call without this crate; valid while the kernel lives.
+    /// Returns the function of the kernel, for embedders that call it without this crate. It is
+    /// valid as long as the kernel lives.
     pub fn entry(&self) -> Entry {
         self.code.entry
     }
 
-    /// Returns the context to pass to [`Kernel::entry`]; valid while the kernel lives.
+    /// Returns the context to pass to the function of [`Kernel::entry`]. It is valid as long as the
+    /// kernel lives.
     pub fn context(&self) -> *const u64 {
         self.entry_point().as_ptr().wrapping_add(1)
     }
 
-    /// Returns the bytes of tables and constants behind the context.
+    /// Returns the number of bytes of the context: constants, and the tables whose addresses it
+    /// has.
     pub fn context_bytes(&self) -> usize {
         self.context.bytes()
     }
 
-    /// Returns the machine code in the arena; empty where it is precompiled.
+    /// Returns the machine code in the arena. The slice is empty if the code is precompiled.
     pub fn code(&self) -> &[u8] {
         self.code.slot.as_ref().map_or(&[], |slot| slot.code())
     }

@@ -1,15 +1,21 @@
-//! load: compiled code becomes a kernel. New code goes into a slot; the template of the context gets its addresses.
+//! Stage `load`: makes a kernel of compiled code. It writes new code into a slot, and fills the
+//! addresses of this process into the template of the context.
 //!
-//! Bytes that Cranelift has finished are copied by way of a `JITModule`, for three reasons. Emitting and loading are two stages, so that code for any target
-//! is emitted, listed and compared on any machine, and what arrives here is bytes. The module is cranelift-jit's own way to place such bytes: it asks the
-//! memory behind it for the alignment, permissions and branch protection of its target, which the arena then need not know. It costs 0.7 us (AMD Zen 4,
-//! prototype) and only where Cranelift serves, since code of templates is written to its slot as it is.
+//! Bytes that Cranelift has produced are copied through a `JITModule`, for three reasons. First,
+//! emitting and loading are two stages, so that code for any target can be emitted, listed and
+//! compared on any machine; what arrives here is bytes. Second, the module is the means that
+//! cranelift-jit itself has to place such bytes: it asks its memory provider for the alignment,
+//! permissions and branch protection of the target, which the arena therefore need not know. Third,
+//! it costs only 0.7 us (AMD Zen 4, measured with a prototype), and only if Cranelift emitted the
+//! code: code of templates is written to its slot directly.
 //!
-//! The module is a fresh one: a long-lived one grows with every function and frees nothing, a fresh one leaves only the slot behind. It sees the writable
-//! address of the slot; the kernel gets the executable one.
+//! Each load makes a new module. A module that is kept grows with every function and frees nothing,
+//! while a new one leaves only the slot. The module sees the writable address of the slot, the
+//! kernel gets the executable one.
 //!
-//! cranelift-jit reads one environment variable, `PERF_BUILDID_DIR`: when it is set, names and addresses of functions are
-//! appended to `/tmp/perf-PID.map` (by the writable address, which is of no use to perf here).
+//! cranelift-jit reads one environment variable, `PERF_BUILDID_DIR`. If it is set, names and
+//! addresses of functions are appended to `/tmp/perf-PID.map`. These are the writable addresses,
+//! which are useless for perf here.
 
 #[cfg(feature = "cranelift")]
 mod module;
@@ -20,10 +26,15 @@ use crate::error::Result;
 #[cfg(feature = "cranelift")]
 use module::by_module;
 
-/// Places new code in `arena`, by a module where it is for a target of Cranelift's, seals it, and resolves the context.
+/// Places new code in `arena`, seals it, and fills in the addresses of its context. The code goes
+/// through a module of Cranelift if there is a `target` for one. Code that is already sealed is
+/// used as it is.
 ///
 /// # Errors
-/// `NoMem` when the arena is full or the system refuses memory; `Intern` when the code or the target breaks a rule.
+/// Class `NoMem` if the arena is full or the system refuses memory. Class `Arg` if
+/// [`Arena::allocate`] refuses the length of the code, which must not be zero, or its alignment.
+/// Class `Other` if [`Draft::seal`] cannot flush the instruction cache. Class `Intern` if the code
+/// or the target breaks a rule of the module.
 pub fn load(code: CompiledCode, arena: &Arena, target: Option<&ModuleTarget>) -> Result<Kernel> {
     let text = match code.text {
         Text::Sealed(code) => code,

@@ -1,8 +1,10 @@
-//! Attributes of datatypes: keyvals, one cache per object, copy and delete callbacks (MPI 5.0 section 7.7.4).
+//! Attributes of datatypes: keyvals, one attribute cache for each object, and callbacks for copying
+//! and deleting (MPI 5.0, section 7.7.4).
 //!
-//! Keyvals of datatypes are numbers of their own: those of communicators or windows are unknown here. A keyval that was freed
-//! does all that it did until the last attribute that uses it is gone (7.7.2). Callbacks run without any lock held and see the
-//! object as it is: what they change is looked at anew after each one.
+//! The keyvals of datatypes are numbers of their own, so those of communicators or windows are
+//! unknown here. A keyval that was freed remains usable until the last attribute that uses it is
+//! gone (7.7.2). Callbacks run without a lock and see the current state of the object. Since they
+//! may change it, the attributes are read again after each callback.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,15 +15,18 @@ use super::{Fault, Handle, Object, with};
 use crate::error::{Error, ErrorClass, Result};
 use crate::process::{Lazy, Mutex};
 
-/// Functions that a keyval calls. Attribute values are the bits of a pointer.
+/// Functions that a keyval calls. The value of an attribute is the bits of a pointer.
 pub trait Callbacks: Send + Sync {
-    /// `MPI_Type_copy_attr_function`: the value for the duplicate, none to leave it out, or an error code.
+    /// Calls the `MPI_Type_copy_attr_function`. Returns the value for the duplicate, or none to
+    /// leave the attribute out, or an error code.
     fn copy(&self, old: Handle, keyval: i32, value: usize) -> std::result::Result<Option<usize>, i32>;
-    /// `MPI_Type_delete_attr_function`; an error code keeps the attribute.
+    /// Calls the `MPI_Type_delete_attr_function`. If it returns an error code, the attribute stays,
+    /// except in a duplicate that could not be completed.
     fn delete(&self, datatype: Handle, keyval: i32, value: usize) -> std::result::Result<(), i32>;
 }
 
-/// Held by its attributes, and by its number until that is freed.
+/// A keyval. Its attributes hold references to it, and so does its number until the keyval is
+/// freed.
 struct Keyval {
     number: i32,
     callbacks: Box<dyn Callbacks>,
@@ -29,7 +34,8 @@ struct Keyval {
 
 impl Drop for Keyval {
     fn drop(&mut self) {
-        // Whoever drops a keyval holds no lock: callbacks are the user's.
+        // No lock may be held where the last reference is dropped: this function takes the lock of
+        // the keyvals, and dropping the callbacks runs code of the user.
         KEYVALS.lock().known.remove(&self.number);
     }
 }
@@ -40,17 +46,18 @@ impl fmt::Debug for Keyval {
     }
 }
 
-/// One attribute.
+/// One attribute of an object.
 #[derive(Clone, Debug)]
 pub(super) struct Attribute {
     keyval: Arc<Keyval>,
     value: usize,
-    /// Tells a value from one that was set over it meanwhile.
+    /// Unique number that distinguishes this attribute from a later one of the same keyval.
     stamp: u64,
 }
 
 impl Attribute {
-    /// Runs the copy callback.
+    /// Calls the copy callback. Returns the value for the duplicate, or none to leave the attribute
+    /// out.
     pub(super) fn copy(&self, old: Handle) -> std::result::Result<Option<usize>, Fault> {
         self.keyval.callbacks.copy(old, self.keyval.number, self.value).map_err(Fault::Callback)
     }
@@ -60,7 +67,7 @@ impl Attribute {
     }
 }
 
-/// The attributes of one object in the order in which they were set.
+/// Attributes of one object in the order in which they were set.
 pub(super) type Attributes = Vec<Attribute>;
 
 #[derive(Default)]
@@ -72,20 +79,21 @@ struct Keyvals {
 /// Keyval that a number names.
 struct Known {
     keyval: Weak<Keyval>,
-    /// The reference of the number itself, until `MPI_Type_free_keyval`.
+    /// Reference of the number itself, until `MPI_Type_free_keyval`.
     own: Option<Arc<Keyval>>,
 }
 
-/// Numbers start above those that the ABI gives to predefined keys.
+/// First number of a keyval. It is above the numbers of the predefined keys of the ABI.
 const FIRST: i32 = 1 << 16;
 
 static KEYVALS: Lazy<Mutex<Keyvals>> = Lazy::new(Mutex::default);
 static STAMP: AtomicU64 = AtomicU64::new(0);
 
-/// `MPI_Type_create_keyval`: a number that is never given out twice.
+/// Makes a keyval (`MPI_Type_create_keyval`) and returns its number. A number is never given out
+/// twice.
 ///
 /// # Errors
-/// Class `NoMem` after 2^31 keyvals.
+/// Class `NoMem` if all numbers, about 2^31, have been given out.
 pub fn create_keyval(callbacks: Box<dyn Callbacks>) -> Result<i32> {
     let mut keyvals = KEYVALS.lock();
     let number = keyvals.next.max(FIRST);
@@ -108,17 +116,19 @@ fn keyval(operation: &'static str, number: i32) -> Result<Arc<Keyval>> {
     known.ok_or_else(|| unknown(operation, number))
 }
 
-/// `MPI_Type_free_keyval`. While attributes use it, everything else goes on as before, and freeing it again is no error: a key that is in use is
-/// extant until its last attribute is gone (MPI 5.0, 7.7.2).
+/// Frees a keyval (`MPI_Type_free_keyval`). While attributes use it, all operations continue to
+/// work, and it is no error to free it again: a key that is in use exists until its last attribute
+/// is gone (MPI 5.0, 7.7.2).
 ///
 /// # Errors
-/// Class `Keyval`.
+/// Class `Keyval` if the number does not name a keyval of datatypes, or if it was freed and no
+/// attribute uses it.
 pub fn free_keyval(number: i32) -> Result<()> {
     let freed = {
         let mut keyvals = KEYVALS.lock();
         keyvals.known.get_mut(&number).and_then(|k| k.own.take().or_else(|| k.keyval.upgrade()))
     };
-    // Its last reference takes the lock.
+    // Dropping the last reference takes the lock of the keyvals, so that lock must be free here.
     freed.map(drop).ok_or_else(|| unknown("type_free_keyval", number))
 }
 
@@ -127,7 +137,8 @@ fn find(object: &Object, number: i32) -> Option<Attribute> {
     extras.as_ref()?.attributes.iter().find(|a| a.keyval.number == number).cloned()
 }
 
-/// Takes out the attribute that `old` is, unless it was replaced meanwhile.
+/// Removes the attribute `old` from the object and returns it, unless it was replaced or removed in
+/// the meantime.
 fn take(object: &Object, old: &Attribute) -> Option<Attribute> {
     let mut extras = object.extras.lock();
     let attributes = &mut extras.as_mut()?.attributes;
@@ -140,10 +151,12 @@ fn push(object: &Object, keyval: Arc<Keyval>, value: usize) {
     object.extras.lock().get_or_insert_default().attributes.push(Attribute { keyval, value, stamp });
 }
 
-/// `MPI_Type_set_attr`: deletes the old value first, then sets. The attribute becomes the last one set.
+/// Sets an attribute (`MPI_Type_set_attr`). If there is an old value, it is deleted first. The
+/// attribute becomes the one that was set last.
 ///
 /// # Errors
-/// A bad handle or keyval; the code of the delete callback, and the old value stays.
+/// The errors of [`with`]; class `Keyval` for an unknown keyval; the code of the delete callback if
+/// it fails, in which case the old value stays.
 pub fn set_attribute(handle: Handle, number: i32, value: usize) -> std::result::Result<(), Fault> {
     const CALL: &str = "type_set_attr";
     with(CALL, handle, |_| ())?;
@@ -155,10 +168,11 @@ pub fn set_attribute(handle: Handle, number: i32, value: usize) -> std::result::
     Ok(with(CALL, handle, |o| push(o, keyval, value))?)
 }
 
-/// `MPI_Type_get_attr`: the value, if there is one.
+/// Returns the value of an attribute (`MPI_Type_get_attr`), or none if the datatype has no such
+/// attribute.
 ///
 /// # Errors
-/// A bad handle or keyval.
+/// The errors of [`with`]; class `Keyval` for an unknown keyval.
 pub fn get_attribute(handle: Handle, number: i32) -> Result<Option<usize>> {
     const CALL: &str = "type_get_attr";
     match with(CALL, handle, |o| find(o, number))? {
@@ -167,10 +181,11 @@ pub fn get_attribute(handle: Handle, number: i32) -> Result<Option<usize>> {
     }
 }
 
-/// `MPI_Type_delete_attr`.
+/// Deletes an attribute (`MPI_Type_delete_attr`).
 ///
 /// # Errors
-/// A bad handle or keyval; class `Keyval` when the type has no such attribute; the callback's code, and the value stays.
+/// The errors of [`with`]; class `Keyval` for an unknown keyval, or if the datatype has no such
+/// attribute; the code of the delete callback if it fails, in which case the value stays.
 pub fn delete_attribute(handle: Handle, number: i32) -> std::result::Result<(), Fault> {
     const CALL: &str = "type_delete_attr";
     let old = with(CALL, handle, |o| find(o, number))?;
@@ -184,18 +199,20 @@ pub fn delete_attribute(handle: Handle, number: i32) -> std::result::Result<(), 
     Ok(())
 }
 
-/// Returns the attributes as they are, first set first.
+/// Returns a copy of the attributes of `object`, in the order in which they were set.
 pub(super) fn snapshot(object: &Object) -> Attributes {
     object.extras.lock().as_ref().map(|s| s.attributes.clone()).unwrap_or_default()
 }
 
-/// Gives a duplicate its copy.
+/// Adds to a duplicate the attribute `from` of the original, with the value that the copy callback
+/// returned.
 pub(super) fn attach_copy(object: &Object, from: &Attribute, value: usize) {
     push(object, Arc::clone(&from.keyval), value);
 }
 
-/// Deletes all attributes, last set first, those that callbacks set meanwhile included; `regardless` drops an attribute
-/// whose callback fails, and still reports it.
+/// Deletes all attributes, including those that callbacks set in the meantime, beginning with the
+/// one that was set last. It stops at the first callback that fails and returns the code. The
+/// attribute of that callback stays, unless `regardless` is true.
 pub(super) fn delete_all(handle: Handle, regardless: bool) -> std::result::Result<(), Fault> {
     const CALL: &str = "type_free";
     loop {

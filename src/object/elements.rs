@@ -1,18 +1,21 @@
-//! Basic elements and the packed bytes that they have (MPI 5.0 sections 3.2.5 and 13.3).
+//! Basic elements and their packed bytes (MPI 5.0, sections 3.2.5 and 13.3).
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
 
-/// Basic elements in the first `bytes` packed bytes of instances of `t`; none where that ends inside an element.
+/// Returns the number of basic elements in the first `bytes` packed bytes of instances of `t`. The
+/// result is none if the bytes end inside an element, if `bytes` is not 0 but `t` has no data, or
+/// if `bytes` does not fit in 63 bits.
 pub fn elements(t: &Datatype, bytes: u64) -> Option<i64> {
     t.elements_before(i64::try_from(bytes).ok()?)
 }
 
-/// Returns the packed bytes that the first `count` basic elements of instances of `t` have: what a status must hold so that
-/// `MPI_Get_elements` returns `count`.
+/// Returns the number of packed bytes of the first `count` basic elements of instances of `t`. A
+/// status must contain this number for `MPI_Get_elements` to return `count`.
 ///
 /// # Errors
-/// Class `Count` when `count` is negative, or not 0 for a type without data; `ValueTooLarge` when the bytes do not fit.
+/// Class `Count` if `count` is negative, or is not 0 for a type without data; class `ValueTooLarge`
+/// if the number of bytes does not fit in a signed number of 64 bits.
 pub fn elements_size(t: &Datatype, count: i64) -> Result<i64> {
     let refuse = |class, rule: &'static str| Error::new(class, "elements_size", "count", count, rule);
     if count < 0 {

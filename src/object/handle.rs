@@ -1,7 +1,9 @@
-//! Handles: 64 bits that name an object, and the values of the MPI 5.0 standard ABI for predefined datatypes.
+//! Handles: 64 bits that name an object. Those of named datatypes have the values that the standard
+//! ABI of MPI 5.0 gives them, if it does.
 //!
-//! The ABI's predefined handles lie below 4096. Ours for derived objects have a tag in the top byte that says of what kind the object is, then
-//! a generation and a slot: never a valid address, so that using one as a pointer faults at once.
+//! The predefined handles of the ABI are below 4096. A handle of any other object has a tag in its
+//! top byte that says of which kind the object is, followed by a generation and a slot. On x86-64
+//! such a value is not a canonical address, so a program that uses it as a pointer faults at once.
 
 use std::fmt;
 
@@ -9,31 +11,34 @@ use crate::datatype::Named;
 
 /// Tag of datatypes.
 pub(crate) const DATATYPE_TAG: u8 = 0xd1;
-/// First handle past those that the ABI reserves for predefined ones; the first Fortran INTEGER of a derived type.
+/// First handle after those that the ABI reserves for predefined objects. It is also the first
+/// Fortran INTEGER of a derived type.
 pub(crate) const FIRST_DERIVED: u64 = 4096;
 
-/// Names an object. Plain bits: whether an object of that name lives is known to its table only.
+/// Name of an object. A handle is plain bits: only the table of the object's kind knows whether an
+/// object of that name is live.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle(u64);
 
 impl Handle {
     /// `MPI_DATATYPE_NULL`.
     pub const NULL: Handle = Handle(0x200);
-    /// No handle at all.
+    /// The handle whose bits are all zero, which names nothing, such as a null pointer.
     pub const ZERO: Handle = Handle(0);
 
-    /// Returns the handle of these bits.
+    /// Returns the handle with these bits.
     #[inline]
     pub fn from_bits(bits: u64) -> Handle {
         Handle(bits)
     }
 
-    /// Returns its bits.
+    /// Returns the bits of the handle.
     pub fn bits(self) -> u64 {
         self.0
     }
 
-    /// Returns the handle of slot `index` in a table of kind `tag`, in the slot's life `generation` (24 bits).
+    /// Returns the handle of slot `index`, in a table of kind `tag`, during the life `generation`
+    /// of the slot. Only the lower 24 bits of the generation are used.
     pub(crate) fn derived(tag: u8, generation: u32, index: u32) -> Handle {
         Handle(u64::from(tag) << 56 | u64::from(generation & 0xff_ffff) << 32 | u64::from(index))
     }
@@ -51,12 +56,13 @@ impl Handle {
         self.0 as u32
     }
 
-    /// Returns the handle of a named type: the ABI's value.
+    /// Returns the handle of a named type. It is the value of the ABI, except for `MPI_LB` and
+    /// `MPI_UB`, which the ABI does not have.
     pub fn of_named(named: Named) -> Handle {
         Handle(u64::from(VALUES[named as usize]))
     }
 
-    /// Returns the named type, if it is the handle of one.
+    /// Returns the named type whose handle this is, or none.
     #[inline]
     pub fn named(self) -> Option<Named> {
         match self.0 {
@@ -83,11 +89,13 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// `MPI_LB` and `MPI_UB`, which the ABI lacks: above its ten bits, below any derived handle.
+/// Handles of `MPI_LB` and `MPI_UB`, which the ABI does not have. They are above the ten bits of
+/// its handles and below [`FIRST_DERIVED`].
 const LB: u64 = 0xf00;
 const UB: u64 = 0xf01;
 
-/// Appendix A of MPI 5.0: values of predefined datatype handles.
+/// Returns the handle of a named type, from the values of predefined handles in appendix A of MPI
+/// 5.0.
 const fn value(named: Named) -> u16 {
     match named {
         Named::Aint => 0x201,

@@ -1,11 +1,15 @@
-//! MPI's datatype objects: handles, references, commit state, attributes and names over immutable datatypes.
+//! MPI's datatype objects: handles, references, commit state, attributes and names, on top of
+//! immutable datatypes.
 //!
-//! A handle names an [`Object`]: one underlying [`Datatype`] with one attribute cache and one name. Many objects may share a
-//! datatype (`MPI_Type_dup`, decoding), as the 1996 thread on MPI_TYPE_DUP proposed. Handles carry a generation, so a stale one
-//! is refused and never names another object. Reading through a handle takes no lock and writes nothing shared once the thread
-//! has used it before ([`with`]). No lock is held while a callback runs: callbacks may call back.
+//! A handle names an [`Object`]: one underlying [`Datatype`], with one attribute cache and one
+//! name. Several objects may share a datatype (`MPI_Type_dup`, decoding), as the discussion of
+//! `MPI_TYPE_DUP` of 1996 proposed. A handle contains a generation, so a stale handle is refused
+//! and never names another object. Reading through a handle takes no lock, and after a thread has
+//! used the handle repeatedly, it writes nothing that threads share ([`with`]). No lock is held
+//! while a callback runs, because callbacks may call this module again.
 //!
-//! Objects are per process, as MPI's are. Sources: MPI 5.0 sections 5.1.9, 5.1.13, 7.7.4, 7.8.
+//! Objects belong to a process, as those of MPI do. Sources: MPI 5.0, sections 5.1.9, 5.1.13, 7.7.4
+//! and 7.8.
 
 mod attribute;
 mod elements;
@@ -32,12 +36,12 @@ use crate::process::{Lazy, Mutex, Once};
 use attribute::Attributes;
 use table::Table;
 
-/// Why an operation on objects failed.
+/// Reason for which an operation on objects failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A rule was broken.
+    /// A rule was broken, or a resource is used up.
     Refused(Error),
-    /// A callback of the user returned this code, which the operation hands on.
+    /// A callback of the user returned this error code, which the operation returns.
     Callback(i32),
 }
 
@@ -51,22 +55,23 @@ impl From<Error> for Fault {
 #[derive(Debug)]
 pub struct Object {
     handle: Handle,
-    /// Predefined objects, named or not, are never freed.
+    /// Whether the object is predefined, named or not. A predefined object is never freed.
     predefined: bool,
-    /// Until it is freed.
+    /// Whether the object has not been freed.
     live: AtomicBool,
-    /// While its attributes are being deleted on the way to that.
+    /// Whether a call of [`free`] is deleting the attributes of the object.
     dying: AtomicBool,
-    /// The default INTEGER that names it in Fortran; 0 = none yet.
+    /// Default INTEGER that names the object in Fortran; 0 if there is none yet.
     integer: AtomicI32,
     datatype: Datatype,
     committed: Once<Committed>,
-    /// Its handle for external32, from the first call that asks for it.
+    /// Handle of the committed type for external32, which the first call that needs it makes.
     external32: Once<CommittedOperation>,
     extras: Mutex<Option<Box<Extras>>>,
 }
 
-/// The name and the attributes of an object. Most objects never have either, so they are allocated at first use.
+/// Name, attributes and reductions of an object. Most objects have none of these, so the memory is
+/// allocated when it is first used.
 #[derive(Debug, Default)]
 struct Extras {
     name: Option<Box<[u8]>>,
@@ -74,14 +79,16 @@ struct Extras {
     reductions: reduced::Reductions,
 }
 
-/// Most bytes of a name: `MPI_MAX_OBJECT_NAME` of the standard ABI without the terminating NUL.
+/// Maximum number of bytes of a name: `MPI_MAX_OBJECT_NAME` of the standard ABI without the
+/// terminating NUL.
 pub const MAX_NAME: usize = 127;
 
 static DERIVED: Table<Object> = Table::new(handle::DATATYPE_TAG);
 static PREDEFINED: Lazy<Vec<Object>> = Lazy::new(|| {
     Named::ALL.iter().map(|&n| Object::new(Handle::of_named(n), true, Datatype::named(n), None)).collect()
 });
-/// Handles of the unnamed predefined types (f90, value_index): one per argument list, for good.
+/// Handles of the unnamed predefined types (f90 and value_index types). There is one for each list
+/// of arguments, and it is never freed.
 static UNNAMED: Lazy<Mutex<HashMap<Datatype, Handle>>> = Lazy::new(Mutex::default);
 static INTEGERS: Lazy<Mutex<Integers>> = Lazy::new(Mutex::default);
 
@@ -106,7 +113,7 @@ impl Object {
         }
     }
 
-    /// Returns the handle that names it.
+    /// Returns the handle that names the object.
     pub fn handle(&self) -> Handle {
         self.handle
     }
@@ -116,15 +123,18 @@ impl Object {
         &self.datatype
     }
 
-    /// Says whether it is predefined, named or not: never freed and always ready for use.
+    /// Returns true if the object is predefined, named or not. A predefined object is never freed
+    /// and always ready for use.
     pub fn is_predefined(&self) -> bool {
         self.predefined
     }
 
-    /// Returns the committed type that packs and unpacks it; none before commit. Predefined types need no commit: theirs is made at first use.
+    /// Returns the committed type that packs and unpacks the datatype, or none before the commit. A
+    /// predefined type needs no commit by the program: its committed type is made when it is first
+    /// used.
     ///
     /// # Errors
-    /// Of the engine, for a predefined type at its first use.
+    /// The errors of [`Object::commit`], if a predefined type is used for the first time.
     #[inline]
     pub fn committed(&self) -> Result<Option<&Committed>> {
         match self.committed.get() {
@@ -133,10 +143,11 @@ impl Object {
         }
     }
 
-    /// `MPI_Type_commit`. Once more does nothing.
+    /// Commits the datatype (`MPI_Type_commit`). If it is committed already, this does nothing.
     ///
     /// # Errors
-    /// Of the engine.
+    /// Class `NoMem` if there is not enough memory for the layout. Any other error is a fault of
+    /// ddtc.
     pub fn commit(&self) -> Result<&Committed> {
         if let Some(committed) = self.committed.get() {
             return Ok(committed);
@@ -145,10 +156,11 @@ impl Object {
         Ok(self.committed.get_or_init(|| committed))
     }
 
-    /// Returns the handle that packs and unpacks it in external32; none before commit.
+    /// Returns the handle that packs and unpacks the datatype in external32, or none before the
+    /// commit.
     ///
     /// # Errors
-    /// As [`Object::committed`]; of [`Committed::for_operation`].
+    /// The errors of [`Object::committed`] and [`Committed::for_operation`].
     pub fn external32(&self) -> Result<Option<&CommittedOperation>> {
         if let known @ Some(_) = self.external32.get() {
             return Ok(known);
@@ -158,10 +170,12 @@ impl Object {
         Ok(Some(self.external32.get_or_init(|| applied)))
     }
 
-    /// Packed bytes of one instance in external32; a type need not be committed for that.
+    /// Returns the packed size in bytes of one instance in external32. The type need not be
+    /// committed.
     ///
     /// # Errors
-    /// When that overflows 63 bits.
+    /// The errors of [`Object::commit`], an error if the size does not fit in 63 bits, and an error
+    /// that names the first element for which external32 is not defined.
     pub fn external32_size(&self) -> Result<i64> {
         let placed = runtime::engine().values(&self.datatype, Operation::External32)?;
         Ok(placed.layout.nest().size())
@@ -173,7 +187,7 @@ impl Object {
     }
 }
 
-/// The error for a handle that names no datatype.
+/// Returns the error for a handle that names no datatype.
 fn refuse(operation: &'static str, handle: Handle) -> Error {
     let rule = match handle {
         Handle::NULL => "is MPI_DATATYPE_NULL",
@@ -184,10 +198,10 @@ fn refuse(operation: &'static str, handle: Handle) -> Error {
     Error::new(ErrorClass::Type, operation, "datatype", handle, rule)
 }
 
-/// Calls `f` with the object of `handle`. Nothing is locked meanwhile.
+/// Calls `f` with the object of `handle`. No lock is held during the call.
 ///
 /// # Errors
-/// Class `Type` when the handle is null, freed, or not one of a datatype.
+/// Class `Type` if the handle is null, was freed, or does not name a datatype.
 #[inline]
 pub fn with<R>(operation: &'static str, handle: Handle, f: impl FnOnce(&Object) -> R) -> Result<R> {
     match handle.named() {
@@ -196,16 +210,20 @@ pub fn with<R>(operation: &'static str, handle: Handle, f: impl FnOnce(&Object) 
     }
 }
 
-/// Returns the underlying datatype of `handle`. Errors as [`with`].
+/// Returns the underlying datatype of `handle`.
+///
+/// # Errors
+/// The errors of [`with`].
 pub fn datatype(operation: &'static str, handle: Handle) -> Result<Datatype> {
     with(operation, handle, |o| o.datatype.clone())
 }
 
-/// Returns a new object for a datatype that a constructor made: one reference, no attributes, no name, not committed. f90 and
-/// value_index types are predefined: equal arguments give equal handles.
+/// Returns the handle of a new object for a datatype that a constructor made. The object has one
+/// reference, no attributes and no name, and is not committed. Named, f90 and value_index types are
+/// predefined: for these, equal arguments give equal handles.
 ///
 /// # Errors
-/// Class `NoMem` when all handles are in use.
+/// Class `NoMem` if all handles are in use.
 pub fn create(datatype: Datatype) -> Result<Handle> {
     let kind = datatype.constructed().combiner().kind();
     if !kind.is_predefined() {
@@ -227,17 +245,24 @@ fn insert(datatype: Datatype, committed: Option<Committed>, predefined: bool) ->
     DERIVED.insert(|handle| Object::new(handle, predefined, datatype, committed))
 }
 
-/// `MPI_Type_commit`. Errors as [`with`] and of the engine.
+/// Commits the datatype of `handle` (`MPI_Type_commit`).
+///
+/// # Errors
+/// The errors of [`with`] and [`Object::commit`].
 pub fn commit(handle: Handle) -> Result<()> {
     with("type_commit", handle, |o| o.commit().map(drop))?
 }
 
-/// `MPI_Type_dup`: the same type map and committed state, so that a duplicate of a predefined type is committed; attributes as
-/// the copy callbacks say, in the order in which they were set. O(1) plus the callbacks, and a commit where a predefined type
+/// Duplicates a datatype (`MPI_Type_dup`). The duplicate has the same type map and the same
+/// committed state; a duplicate of a predefined type is committed. It gets those attributes that
+/// the copy callbacks copy, which are called in the order in which the attributes were set. The
+/// call takes O(1) and the time of the callbacks, and that of a commit for a predefined type that
 /// was never used before.
 ///
 /// # Errors
-/// As [`with`]; of the engine, for such a commit; the code of a failing copy callback, after the copies already made were deleted.
+/// The errors of [`with`], those of [`Object::commit`] for such a commit, class `NoMem` if all
+/// handles are in use, and the code of a copy callback that fails. In this last case, the
+/// attributes that were copied before have been deleted.
 pub fn dup(handle: Handle) -> std::result::Result<Handle, Fault> {
     let (tree, committed, copies) = with("type_dup", handle, |o| {
         Ok::<_, Error>((o.datatype.dup(), o.committed()?.cloned(), attribute::snapshot(o)))
@@ -251,7 +276,8 @@ pub fn dup(handle: Handle) -> std::result::Result<Handle, Fault> {
             None => Ok(()),
         });
         if let Err(fault) = copied {
-            // What a delete callback says now is of no use: the dup has failed with the copy's code.
+            // Drop the attributes even if delete callbacks fail. Their codes are ignored, because
+            // the call returns that of the copy callback.
             while let Err(Fault::Callback(_)) = attribute::delete_all(new, true) {}
             let _ = remove(new);
             return Err(fault);
@@ -271,12 +297,14 @@ fn remove(handle: Handle) -> Option<Arc<Object>> {
     Some(object)
 }
 
-/// `MPI_Type_free`: deletes the attributes, last set first, then the handle. Datatypes built from it, and committed layouts
-/// that were retained, live on.
+/// Frees a datatype (`MPI_Type_free`): first its attributes, starting with the one that was set
+/// last, then the handle. Datatypes that were built from it and committed layouts that others hold
+/// stay valid.
 ///
 /// # Errors
-/// As [`with`]; predefined types; a type whose attributes are being deleted; the code of a failing delete callback: that
-/// attribute, those set before it and the handle stay.
+/// The errors of [`with`]; class `Type` for a predefined type, and for a type whose attributes are
+/// being deleted by another call; the code of a delete callback that fails. In this last case the
+/// attribute of that callback, the attributes set before it and the handle stay.
 pub fn free(handle: Handle) -> std::result::Result<(), Fault> {
     const CALL: &str = "type_free";
     let (predefined, bare) = with(CALL, handle, |o| {
@@ -301,7 +329,11 @@ pub fn free(handle: Handle) -> std::result::Result<(), Fault> {
     remove(handle).map(drop).ok_or_else(|| refuse(CALL, handle).into())
 }
 
-/// `MPI_Type_set_name`, of at most [`MAX_NAME`] bytes; longer names are cut as MPI says. Errors as [`with`].
+/// Sets the name of a datatype (`MPI_Type_set_name`). Of a name with more than [`MAX_NAME`] bytes,
+/// only the first ones are kept, as MPI defines it.
+///
+/// # Errors
+/// The errors of [`with`].
 pub fn set_name(handle: Handle, name: &[u8]) -> Result<()> {
     let name = &name[..name.len().min(MAX_NAME)];
     with("type_set_name", handle, |o| {
@@ -309,7 +341,11 @@ pub fn set_name(handle: Handle, name: &[u8]) -> Result<()> {
     })
 }
 
-/// `MPI_Type_get_name`: as set, else MPI's name of a named type, else empty. Errors as [`with`].
+/// Returns the name of a datatype (`MPI_Type_get_name`): the name that was set, otherwise MPI's
+/// name of a named type, otherwise an empty name.
+///
+/// # Errors
+/// The errors of [`with`].
 pub fn name(handle: Handle) -> Result<Vec<u8>> {
     with("type_get_name", handle, |o| {
         let own = o.extras.lock().as_ref().and_then(|s| s.name.as_deref().map(<[u8]>::to_vec));
@@ -320,20 +356,21 @@ pub fn name(handle: Handle) -> Result<Vec<u8>> {
     })
 }
 
-/// Handles of the datatype arguments of the constructor call that made `handle`: equal ones for predefined types, new
-/// references that the caller frees for derived types.
+/// Returns the handles of the datatype arguments of the constructor call that made the datatype of
+/// `handle`. Arguments that are predefined types have their usual handles. For derived types, the
+/// handles are new references, which the caller must free.
 ///
 /// # Errors
-/// As [`with`]; nothing is left behind.
+/// The errors of [`with`] and [`create`]. If there is an error, no reference is left behind.
 pub fn children(handle: Handle) -> Result<Vec<Handle>> {
     let tree = datatype("type_get_contents", handle)?;
     references(tree.constructed().combiner().children())
 }
 
-/// References to `types` as [`children`] returns them.
+/// Returns handles for `types`, as [`children`] does for arguments.
 ///
 /// # Errors
-/// As [`create`]; nothing is left behind.
+/// The errors of [`create`]. If there is an error, no reference is left behind.
 pub fn references<'a>(types: impl Iterator<Item = &'a Datatype>) -> Result<Vec<Handle>> {
     let mut handles = Vec::with_capacity(types.size_hint().0);
     for t in types {
@@ -341,7 +378,8 @@ pub fn references<'a>(types: impl Iterator<Item = &'a Datatype>) -> Result<Vec<H
             Ok(handle) => handles.push(handle),
             Err(error) => {
                 for handle in handles {
-                    // Derived references of a moment ago go; predefined ones refuse and stay.
+                    // This frees the references to derived types that were just made. Predefined
+                    // types refuse to be freed and stay.
                     let _ = free(handle);
                 }
                 return Err(error);
@@ -351,11 +389,12 @@ pub fn references<'a>(types: impl Iterator<Item = &'a Datatype>) -> Result<Vec<H
     Ok(handles)
 }
 
-/// Returns the default INTEGER that names the type in Fortran (`MPI_Type_toint`): the ABI's value for named types, else a number that
-/// is given out once in the life of the process.
+/// Returns the default INTEGER that names the datatype in Fortran (`MPI_Type_toint`). For named
+/// types and `MPI_DATATYPE_NULL` this is the value of the ABI. For other types it is a number that
+/// the process gives out only once.
 ///
 /// # Errors
-/// As [`with`]; class `NoMem` after 2^31 conversions.
+/// The errors of [`with`]; class `NoMem` if all numbers, about 2^31, have been given out.
 pub fn to_integer(handle: Handle) -> Result<i32> {
     const CALL: &str = "type_toint";
     if handle == Handle::NULL || handle.named().is_some() {
@@ -377,7 +416,11 @@ pub fn to_integer(handle: Handle) -> Result<i32> {
     })?
 }
 
-/// Returns the handle of a Fortran INTEGER (`MPI_Type_fromint`). Errors as [`with`].
+/// Returns the handle for a default INTEGER of Fortran (`MPI_Type_fromint`). `MPI_DATATYPE_NULL` is
+/// no error.
+///
+/// # Errors
+/// Class `Type` if the number does not name a datatype.
 pub fn from_integer(integer: i32) -> Result<Handle> {
     let direct = Handle::from_bits(integer as u32 as u64);
     if direct == Handle::NULL || direct.named().is_some() {
@@ -389,7 +432,8 @@ pub fn from_integer(integer: i32) -> Result<Handle> {
     })
 }
 
-/// Derived types that live, predefined unnamed ones included.
+/// Returns the number of live objects that are not named types. Unnamed predefined types are
+/// included.
 pub fn live() -> u64 {
     DERIVED.len()
 }

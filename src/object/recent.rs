@@ -1,10 +1,12 @@
-//! The handles that a thread used last, with their objects: reading through them writes nothing shared.
+//! Cache of the handles that a thread used last, with their objects. A look-up that hits this cache
+//! writes nothing that threads share.
 //!
-//! An entry holds a reference to its object. Whether the object still lives is a flag in it, set false when the handle is freed, so
-//! an entry can be stale but never wrong. A handle gets an entry when it is looked up for the second time in a row among those that
-//! share its place: a walk over many handles keeps nothing and costs a look-up in the table each. A thread drops its stale
-//! entries when it frees the handle itself, when it looks up something that is not here, and when it ends: at most [`WAYS`] dead
-//! objects per thread outlive their handles.
+//! An entry holds a reference to its object. The object contains a flag that becomes false when the
+//! handle is freed. So an entry can be stale, but it is never used for a wrong object. A handle
+//! gets an entry when it misses twice in a row among the handles that share its place. A program
+//! that goes through many handles therefore keeps none of them, and pays one look-up in the table
+//! for each. A thread drops stale entries when it frees their handle itself, when it misses, and
+//! when it ends. So at most [`WAYS`] freed objects for each thread exist longer than their handles.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,19 +16,19 @@ use super::Object;
 use super::handle::Handle;
 use super::table::{Found, Table};
 
-/// Entries per thread; a power of two.
+/// Number of entries of a thread, a power of two.
 const WAYS: usize = 16;
 
-/// Handles that a thread remembers.
+/// The handles that a thread remembers.
 struct Recent {
     objects: [Option<Arc<Object>>; WAYS],
-    /// The handle that was last looked up in vain, by place.
+    /// For each place, the last handle that was not among the entries but is live.
     missed: [Handle; WAYS],
-    /// [`FREED`] when this thread last looked for stale entries.
+    /// Value of [`FREED`] when this thread last removed stale entries.
     swept: u64,
 }
 
-/// Handles freed so far: where it stands still, no entry has become stale.
+/// Number of handles that have been freed. As long as it does not change, no entry becomes stale.
 static FREED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
@@ -40,13 +42,15 @@ fn way(handle: Handle) -> usize {
     handle.index() as usize % WAYS
 }
 
-/// Calls `f` with the live object of `handle`.
+/// Calls `f` with the object of `handle` if the object is live, and returns the result of `f`.
 #[inline]
 pub(super) fn with<R>(table: &Table<Object>, handle: Handle, f: impl FnOnce(&Object) -> R) -> Option<R> {
     let mut f = Some(f);
-    // No thread-local any more, in a destructor at the thread's end: every look-up is a miss.
+    // In destructors at the end of a thread, the thread-local variable may not exist any more. Then
+    // each look-up is a miss.
     let hit = RECENT.try_with(|recent| {
-        // Shared while `f` runs: a callback may come back here and read, or miss and not insert.
+        // The cell is borrowed shared while `f` runs. A callback inside `f` may look up handles
+        // here, but a miss cannot add an entry.
         let recent = recent.try_borrow().ok()?;
         match &recent.objects[way(handle)] {
             Some(object) if object.handle == handle && object.is_live() => f.take().map(|f| f(object)),
@@ -68,12 +72,14 @@ fn miss(table: &Table<Object>, handle: Handle) -> Option<Found<Object>> {
         let sweep = again || recent.swept != FREED.load(Relaxed);
         sweep.then(|| renew(&mut recent, again.then_some(&found)))
     });
-    // Dropped here, outside the borrow: dropping a datatype frees memory, which may be the embedder's code.
+    // Drop the removed entries here, after the borrow of the cell. Dropping a datatype frees
+    // memory, and the allocator may be code of the program.
     drop(dead);
     Some(found)
 }
 
-/// Takes out stale entries, and gives `found` one.
+/// Removes all stale entries, and makes an entry for `found` if it is given. Returns the removed
+/// entries, for the caller to drop.
 #[cold]
 fn renew(recent: &mut Recent, found: Option<&Found<Object>>) -> [Option<Arc<Object>>; WAYS] {
     recent.swept = FREED.load(Relaxed);
@@ -90,7 +96,8 @@ fn renew(recent: &mut Recent, found: Option<&Found<Object>>) -> [Option<Arc<Obje
     dead
 }
 
-/// Drops this thread's entry of a handle that was freed.
+/// Drops the entry of this thread for a handle that was freed, and makes other threads look for
+/// stale entries at their next miss.
 pub(super) fn forget(handle: Handle) {
     FREED.fetch_add(1, Relaxed);
     let entry = RECENT.try_with(|recent| {

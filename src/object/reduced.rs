@@ -1,11 +1,12 @@
-//! Reductions through handles: what serves an operation, kept from the first call that asks for it.
+//! Reductions through handles. The committed types for an operation are kept from the first call
+//! that needs them.
 
 use super::Object;
 use crate::committed::{ByFunction, CommittedOperation};
 use crate::error::Result;
 use crate::kind::{Op, Operation};
 
-/// Reductions that an object keeps. Most objects are never reduced.
+/// Reductions that an object keeps. Most objects are never used for reductions.
 #[derive(Debug, Default)]
 pub(super) struct Reductions {
     applied: Vec<(Op, CommittedOperation)>,
@@ -13,10 +14,12 @@ pub(super) struct Reductions {
 }
 
 impl Object {
-    /// Returns the handle that combines its elements by `op`; none before commit.
+    /// Returns the handle that combines the elements of the datatype by `op`, or none before the
+    /// commit.
     ///
     /// # Errors
-    /// As [`Object::committed`]; class `Op` for the first element that `op` is not defined for.
+    /// The errors of [`Object::committed`] and [`crate::Committed::for_operation`], of which class
+    /// `Op` is for the first element that `op` is not defined for.
     pub fn reduced(&self, op: Op) -> Result<Option<CommittedOperation>> {
         let Some(committed) = self.committed()? else { return Ok(None) };
         let known =
@@ -27,17 +30,18 @@ impl Object {
         let applied = committed.for_operation(Operation::Reduce(op))?;
         let mut extras = self.extras.lock();
         let reductions = &mut extras.get_or_insert_default().reductions;
-        // Another thread may have been as far.
+        // Another thread may have made the same handle in the meantime. Then keep that one.
         Ok(Some(known(reductions).unwrap_or_else(|| {
             reductions.applied.push((op, applied.clone()));
             applied
         })))
     }
 
-    /// Returns the handle that hands its elements to a function; none before commit, and none inside for a type without elements.
+    /// Returns the handle that passes the elements of the datatype to a function. The outer option
+    /// is none before the commit; the inner option is none for a datatype without elements.
     ///
     /// # Errors
-    /// As [`Object::committed`] and [`crate::Committed::by_function`].
+    /// The errors of [`Object::committed`] and [`crate::Committed::by_function`].
     pub fn by_function(&self) -> Result<Option<Option<ByFunction>>> {
         let Some(committed) = self.committed()? else { return Ok(None) };
         let known = self.extras.lock().as_ref().and_then(|extras| extras.reductions.by_function.clone());

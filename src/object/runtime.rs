@@ -1,7 +1,8 @@
-//! The engine that commits go to: one per configuration, replaced when the configuration changes.
+//! The engine that commits use. There is one for each configuration, and it is replaced when the
+//! configuration changes.
 //!
-//! Types committed before a change keep the engine that they have; its counters stay in the sums. A commit finds the engine without a
-//! lock.
+//! Types that were committed before a change keep their engine, whose counters stay in the sums.
+//! Once the engine exists, a commit finds it without a lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -17,14 +18,15 @@ struct State {
     engine: Option<Engine>,
     /// Earlier engines that committed types still hold.
     retired: Vec<Engine>,
-    /// Counters of those that none holds any more.
+    /// Sum of the counters of the engines that no type holds any more.
     gone: Counters,
 }
 
-/// [`State::engine`], to be read. Written under the lock.
+/// Copy of [`State::engine`] for reading without a lock. It is written under the lock.
 static ENGINE: ArcSwapOption<Engine> = ArcSwapOption::const_empty();
 
-/// The mode of [`State::config`], `UNKNOWN` while nobody has set that or committed by it. Written under the lock.
+/// Mode of [`State::config`], or `UNKNOWN` until the configuration is set or its mode is first
+/// needed. It is written under the lock.
 static MODE: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = u8::MAX;
 
@@ -32,11 +34,12 @@ static STATE: Mutex<State> =
     Mutex::new(State { config: None, engine: None, retired: Vec::new(), gone: Counters::ZERO });
 
 fn state() -> Guard<'static, State> {
-    // Every update is one assignment of a finished value.
+    // Every update assigns finished values, so the state is whole even if a holder of the lock
+    // panics.
     STATE.lock()
 }
 
-/// Returns the engine for the next commit, made at first use.
+/// Returns the engine for the next commit. It is made when it is first needed.
 pub fn engine() -> Engine {
     if let Some(engine) = &*ENGINE.load() {
         return Engine::clone(engine);
@@ -51,22 +54,24 @@ pub fn engine() -> Engine {
     engine
 }
 
-/// The configuration of the next commit, whose mode is known from now on.
+/// Returns the configuration of the next commit. From this call on its mode is known to
+/// [`known_mode`].
 fn configuration(state: &mut State) -> &Config {
     let config = state.config.get_or_insert_default();
     MODE.store(config.mode as u8, Ordering::Relaxed);
     config
 }
 
-/// Returns the mode of the next commit. Makes no engine: a program whose types all stay the host's needs none.
+/// Returns the mode of the next commit. This makes no engine, because a program whose types are all
+/// left to the MPI library needs none.
 pub fn mode() -> Mode {
     known_mode().unwrap_or_else(|| configuration(&mut state()).mode)
 }
 
-/// Returns the mode of the next commit, if its configuration is known; costs a load.
+/// Returns the mode of the next commit if its configuration is known. This takes one load.
 #[inline]
 pub fn known_mode() -> Option<Mode> {
-    // By its value: a table of them is one more line of the cache.
+    // A `match` on the value, because a table of modes would need another cache line.
     const { assert!(Mode::Off as u8 == 0 && Mode::Commit as u8 == 3) }
     match MODE.load(Ordering::Relaxed) {
         0 => Some(Mode::Off),
@@ -85,7 +90,8 @@ pub fn config() -> Config {
 /// Changes the configuration of later commits.
 ///
 /// # Errors
-/// What `change` says; class `Arg` for a CPU level that this machine does not run. Nothing is changed then.
+/// The errors of `change`; class `Arg` for a CPU level that this machine does not run. If there is
+/// an error, the configuration does not change.
 pub fn configure(change: impl FnOnce(&mut Config) -> Result<()>) -> Result<()> {
     let mut state = state();
     let mut config = state.config.get_or_insert_default().clone();
@@ -94,6 +100,8 @@ pub fn configure(change: impl FnOnce(&mut Config) -> Result<()>) -> Result<()> {
         let rule = "is a level that this machine does not run";
         return Err(Error::new(ErrorClass::Arg, "config", "target", config.level, rule));
     }
+    // The new configuration is valid. The next commit will make a new engine, and the old one
+    // retires. Engines that no type holds any more are removed, and their counters stay in the sum.
     MODE.store(config.mode as u8, Ordering::Relaxed);
     state.config = Some(config);
     ENGINE.store(None);
@@ -106,12 +114,12 @@ pub fn configure(change: impl FnOnce(&mut Config) -> Result<()>) -> Result<()> {
     }
     state.retired = held;
     drop(state);
-    // Outside the lock: an engine's end gives memory back.
+    // This is outside the lock, because dropping an engine frees its memory.
     drop(free);
     Ok(())
 }
 
-/// Counters of all engines so far.
+/// Returns the sum of the counters of all engines so far.
 pub fn counters() -> Counters {
     let state = state();
     let engines = state.retired.iter().chain(&state.engine);

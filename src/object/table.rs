@@ -1,10 +1,13 @@
-//! A table of objects by handle: slots that are reused, each life under another generation.
+//! A table of objects by handle. Slots are reused, each time with another generation in the handle.
 //!
-//! Slots never move and are never given back, so a handle of any age can be checked. A slot whose generations are used up stays
-//! empty for good: no handle value ever names a second object. Looking up takes no lock and never waits for one.
+//! Slots never move, and their memory is never freed, so a handle of any age can be checked. When
+//! the generations of a slot are used up, the slot stays empty forever, so that no value of a
+//! handle ever names a second object. A look-up takes no lock and never waits for one.
 //!
-//! A life begins when its state is set, after the object was stored, and ends when the state moves on, before the object is taken
-//! out. A reader loads the object first and the state after it: the object of a later life comes with a later state.
+//! The life of an object in its slot begins when the state of the slot is set, after the object was
+//! stored. It ends when the state changes to the next generation, before the object is removed. A
+//! reader loads the object first and the state after that. So if a reader finds the object of a
+//! later life, it also finds a later state.
 
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -18,20 +21,21 @@ use super::handle::Handle;
 use crate::error::{Error, ErrorClass, Result};
 use crate::process::{Mutex, Once};
 
-/// Slots of chunk 0; chunk k has this many times 2^k.
+/// Number of slots in chunk 0. Chunk `k` has 2^k times as many.
 const FIRST: u32 = 256;
 const CHUNKS: usize = 24;
-/// Lives of a slot.
+/// Number of lives of a slot.
 const GENERATIONS: u32 = 1 << 24;
 
 #[derive(Debug)]
 struct Slot<T> {
     object: ArcSwapOption<T>,
-    /// Twice the generation of the life that is, or comes next; plus one while it is.
+    /// Twice the generation of the current life or, between two lives, of the next. During a life
+    /// the state is larger by one.
     state: AtomicU32,
 }
 
-/// The state of a slot while `handle` lives.
+/// Returns the state of the slot of `handle` while the object of the handle is live.
 fn living(handle: Handle) -> u32 {
     2 * handle.generation() + 1
 }
@@ -39,11 +43,11 @@ fn living(handle: Handle) -> u32 {
 #[derive(Debug)]
 struct Free {
     slots: Vec<u32>,
-    /// Slots from here on were never used.
+    /// Index of the first slot that was never used. No slot after it was used either.
     fresh: u32,
 }
 
-/// Objects of one kind.
+/// Table of the objects of one kind.
 #[derive(Debug)]
 pub struct Table<T> {
     tag: u8,
@@ -52,7 +56,8 @@ pub struct Table<T> {
     len: AtomicU64,
 }
 
-/// An object that was looked up. It stays whole while this is held, even if its handle is freed meanwhile.
+/// An object that was looked up. It remains valid as long as this value exists, even if its handle
+/// is freed in the meantime.
 #[derive(Debug)]
 pub struct Found<T>(Guard<Option<Arc<T>>>);
 
@@ -65,7 +70,7 @@ impl<T> std::ops::Deref for Found<T> {
     }
 }
 
-/// Chunk and place in it.
+/// Returns the chunk of slot `index` and the position in that chunk.
 fn place(index: u32) -> (usize, usize) {
     let n = index / FIRST + 1;
     let chunk = n.ilog2();
@@ -73,7 +78,7 @@ fn place(index: u32) -> (usize, usize) {
 }
 
 impl<T> Table<T> {
-    /// Returns an empty table whose handles carry `tag`.
+    /// Returns an empty table whose handles contain `tag`.
     pub const fn new(tag: u8) -> Table<T> {
         Table {
             tag,
@@ -89,11 +94,13 @@ impl<T> Table<T> {
         self.chunks.get(chunk)?.get()?.get(i)
     }
 
-    /// Adds what `make` makes of its handle.
+    /// Adds the object that `make` returns for its handle, and returns that handle.
     ///
     /// # Errors
-    /// Class `NoMem` when there are more than 2^31 objects.
+    /// Class `NoMem` if all slots, nearly 2^32, are in use or used up.
     pub fn insert(&self, make: impl FnOnce(Handle) -> T) -> Result<Handle> {
+        // Take a free slot, or the next one that was never used. Its chunk is allocated with its
+        // first slot.
         let index = {
             let mut free = self.free.lock();
             match free.slots.pop() {
@@ -117,7 +124,8 @@ impl<T> Table<T> {
         let Some(slot) = self.slot(index) else {
             return Err(Error::internal("handle", "a slot without a chunk"));
         };
-        // The lock on the free list handed the slot over: nobody else writes to it now.
+        // The slot was taken from the free list, or from the unused slots, under the lock, so no
+        // other thread writes to it now.
         let handle = Handle::derived(self.tag, slot.state.load(Relaxed) / 2, index);
         slot.object.store(Some(Arc::new(make(handle))));
         slot.state.store(living(handle), Release);
@@ -125,7 +133,7 @@ impl<T> Table<T> {
         Ok(handle)
     }
 
-    /// Returns the object of `handle` if it lives.
+    /// Returns the object of `handle` if it is live.
     #[inline]
     pub fn get(&self, handle: Handle) -> Option<Found<T>> {
         if handle.tag() != self.tag {
@@ -137,13 +145,15 @@ impl<T> Table<T> {
         lives.then(|| Found(object))
     }
 
-    /// Ends the life of `handle` and returns its object.
+    /// Ends the life of the object of `handle` and returns the object. The result is none if the
+    /// object is not live.
     pub fn remove(&self, handle: Handle) -> Option<Arc<T>> {
         if handle.tag() != self.tag {
             return None;
         }
         let slot = self.slot(handle.index())?;
-        // One of several callers ends it, and has the slot until it is on the free list.
+        // Of several concurrent callers, one succeeds. The slot is then its own until it is on the
+        // free list.
         slot.state.compare_exchange(living(handle), living(handle) + 1, AcqRel, Relaxed).ok()?;
         let object = slot.object.swap(None);
         self.len.fetch_sub(1, Relaxed);
@@ -153,18 +163,19 @@ impl<T> Table<T> {
         object
     }
 
-    /// Says whether the handle was given out at some time.
+    /// Returns true if the table has returned this handle at some time, whether or not its object
+    /// is live.
     pub fn was_given(&self, handle: Handle) -> bool {
         let slot = self.slot(handle.index());
         handle.tag() == self.tag && slot.is_some_and(|s| living(handle) <= s.state.load(Acquire))
     }
 
-    /// Objects that live.
+    /// Returns the number of live objects.
     pub fn len(&self) -> u64 {
         self.len.load(Relaxed)
     }
 
-    /// Says whether none does.
+    /// Returns true if no object is live.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -211,7 +222,8 @@ mod tests {
         assert_ne!(table.insert(|_| ()).unwrap().index(), a.index());
     }
 
-    /// Readers of a handle see its object or nothing, never that of a later life; one of many removers wins.
+    /// Readers of a handle see its object or nothing, and never the object of a later life. Of
+    /// several callers that remove a handle, one succeeds.
     #[test]
     fn lives_are_kept_apart_between_threads() {
         let table = Table::<Handle>::new(0xaa);

@@ -3,7 +3,8 @@ use std::sync::{Arc, Mutex};
 use super::*;
 use crate::datatype::Order;
 
-/// Writes down what is called; fails where told.
+/// Callbacks that record their calls. The copy callback returns `copy`, and the delete callback
+/// fails with the code in `delete` unless that is 0.
 struct Script {
     log: Arc<Mutex<Vec<String>>>,
     copy: std::result::Result<Option<usize>, i32>,
@@ -17,7 +18,7 @@ impl Callbacks for Script {
     }
 
     fn delete(&self, handle: Handle, keyval: i32, value: usize) -> std::result::Result<(), i32> {
-        // Callbacks may call back.
+        // Callbacks may call back into this module.
         let name = name(handle).unwrap().len();
         self.log.lock().unwrap().push(format!("delete {keyval} {value} {name}"));
         match self.delete.load(Ordering::Relaxed) {
@@ -106,9 +107,10 @@ fn a_freed_keyval_lives_until_its_last_attribute() {
     let h = vector();
     set_attribute(h, a, 1).unwrap();
     free_keyval(a).unwrap();
-    // In use, so it may be freed by whoever has its number (MPI 5.0, 7.7.2), and that changes nothing.
+    // The keyval is in use, so everyone who has its number may free it (MPI 5.0, 7.7.2), which
+    // changes nothing.
     free_keyval(a).unwrap();
-    // In use, so it does all that it did (MPI 5.0, 7.7.2): on other types too.
+    // The keyval is in use, so all operations work as before (MPI 5.0, 7.7.2), also on other types.
     let other = vector();
     assert_eq!((get_attribute(h, a), get_attribute(other, a)), (Ok(Some(1)), Ok(None)));
     set_attribute(h, a, 2).unwrap();
@@ -116,7 +118,7 @@ fn a_freed_keyval_lives_until_its_last_attribute() {
     delete_attribute(h, a).unwrap();
     assert_eq!(said(&log), [format!("delete {a} 1 0"), format!("delete {a} 2 0")]);
     free_keyval(a).unwrap();
-    // The last attribute takes it along.
+    // The keyval disappears together with its last attribute.
     assert_eq!(get_attribute(other, a), Ok(Some(3)));
     free(other).unwrap();
     assert_eq!(said(&log), [format!("delete {a} 3 0")]);
@@ -128,7 +130,7 @@ fn a_freed_keyval_lives_until_its_last_attribute() {
     assert!(said(&log).is_empty());
 }
 
-/// A duplicate's copy is a reference too.
+/// The copy of an attribute in a duplicate also keeps a freed keyval usable.
 #[test]
 fn a_freed_keyval_is_copied_and_lives_in_the_copy() {
     let log = Log::default();
@@ -150,11 +152,12 @@ fn a_freed_keyval_is_copied_and_lives_in_the_copy() {
     assert_eq!(said(&log), expected);
 }
 
-/// Predefined types need no commit, used before or not: neither do their duplicates (MPI 5.0, 5.1.10).
+/// Predefined types need no commit, whether or not they were used before, and neither do their
+/// duplicates (MPI 5.0, 5.1.10).
 #[test]
 fn a_dup_of_a_predefined_type_is_committed() {
     let unnamed = create(Datatype::f90_real(Some(6), None).unwrap()).unwrap();
-    // No other test of this process uses them.
+    // No other test of this process uses these types.
     for old in [Handle::of_named(Named::Real2), Handle::of_named(Named::ShortInt), unnamed] {
         let d = dup(old).unwrap();
         let e = dup(d).unwrap();
@@ -232,7 +235,7 @@ fn a_dup_shares_the_kernel_and_has_its_own_attributes() {
 #[test]
 fn names_of_types() {
     assert_eq!(name(Handle::of_named(Named::Double)).unwrap(), b"MPI_DOUBLE");
-    // Of a type's two names the one that the other is a synonym of (MPI 5.0, 3.2.2).
+    // A type that has two names returns the one of which the other is a synonym (MPI 5.0, 3.2.2).
     assert_eq!(name(Handle::of_named(Named::LongLong)).unwrap(), b"MPI_LONG_LONG_INT");
     assert_eq!(name(Handle::of_named(Named::CFloatComplex)).unwrap(), b"MPI_C_COMPLEX");
     let h = vector();

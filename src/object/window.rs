@@ -1,8 +1,11 @@
-//! The window accessors of the 1996 proposal (merged TMC/NEC): the top of a datatype, a few entries at a time, into arrays of fixed size.
+//! The window accessors of the proposal of 1996 (merged from those of TMC and NEC). They return the
+//! outermost constructor of a datatype, and a few of its entries at a time, for arrays of fixed
+//! size.
 //!
-//! For callers that cannot allocate, Fortran's above all. A window borrows from the datatype: its cost is that of the entries in
-//! it. Numbers are in the units of the constructor. Seven combiners are known; f90 and value_index types are basic, and
-//! what the proposal never saw (dup, resized, subarray, ...) is refused by name.
+//! They are for callers that cannot allocate, above all from Fortran. A window borrows from the
+//! datatype and costs O(1); the caller copies the entries in it. Numbers are in the units of the
+//! constructor. Seven combiners exist. f90 and value_index types count as basic, and combiners that
+//! the proposal did not have (dup, resized, subarray and others) are refused by name.
 
 use std::slice::from_ref;
 
@@ -23,25 +26,29 @@ pub enum Early {
     Struct = 1507,
 }
 
-/// Result of `MPI_Type_contents`; arrays that a combiner does not name stay untouched.
+/// Result of `MPI_Type_contents`. The arrays that a combiner does not have are empty here, and
+/// those of the caller should stay unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'t> {
     /// The combiner.
     pub combiner: Early,
     /// Block lengths.
     pub blocklengths: &'t [i64],
-    /// The one stride: elements for vector, bytes for hvector.
+    /// The stride of a vector in elements, or of an hvector in bytes.
     pub stride: Option<i64>,
-    /// Displacements: elements for indexed, bytes for hindexed and struct.
+    /// Displacements, in elements for indexed and in bytes for hindexed and struct.
     pub displacements: &'t [i64],
-    /// The one old type, or those of struct.
+    /// The old type, or for a struct the old types in the window. For a basic type, this is the
+    /// type itself.
     pub types: &'t [Datatype],
 }
 
-/// `MPI_Type_envelope`: the count argument of the constructor (1 for basic) and the combiner.
+/// Returns the count argument of the constructor (1 for a basic type) and the combiner
+/// (`MPI_Type_envelope`).
 ///
 /// # Errors
-/// Class `Type` for a combiner that the proposal does not know; `ValueTooLarge` for a count above `i32::MAX`.
+/// Class `Type` for a combiner that the proposal does not have; class `ValueTooLarge` for a count
+/// above `i32::MAX`.
 pub fn envelope(t: &Datatype) -> Result<(i32, Early)> {
     const CALL: &str = "type_envelope";
     let (count, early) = top(CALL, t)?;
@@ -70,11 +77,13 @@ fn top(call: &'static str, t: &Datatype) -> Result<(i64, Early)> {
     })
 }
 
-/// `MPI_Type_contents`: the entries `start .. start + count` as far as there are any. `start` matters to indexed, hindexed and
-/// struct only.
+/// Returns the entries `start .. start + count` of the datatype, as far as it has these
+/// (`MPI_Type_contents`). `start` and `count` select entries of indexed, hindexed and struct types
+/// only.
 ///
 /// # Errors
-/// As [`envelope`]; class `Arg` for a negative `start`, `Count` for a `count` that is not positive.
+/// Class `Type` for a combiner that the proposal does not have; class `Count` for a `count` that is
+/// not positive; class `Arg` for a negative `start`.
 pub fn window(t: &Datatype, start: i32, count: i32) -> Result<Window<'_>> {
     const CALL: &str = "type_contents";
     let (_, combiner) = top(CALL, t)?;
@@ -112,7 +121,7 @@ pub fn window(t: &Datatype, start: i32, count: i32) -> Result<Window<'_>> {
             types: cut(types, start, count),
             ..empty
         },
-        // Basic: the type itself.
+        // Only basic types are left. The window of a basic type contains the type itself.
         _ => Window { types: from_ref(t), ..empty },
     })
 }

@@ -1,4 +1,4 @@
-//! Families of processors: what one of them gains and another would lose by is chosen by family.
+//! Families of processors, for choices from which one processor gains and another loses.
 
 use std::env::VarError;
 use std::fmt;
@@ -8,25 +8,30 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use crate::error::{Error, ErrorClass, Result};
 use crate::process::{NO_TEXT, cut};
 
-/// A family of processors, as far as a choice depends on it. What was not measured on a family is not chosen for it.
+/// Family of processors, as far as a choice depends on it. A family gets only choices that were
+/// measured on one of its processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
-    /// AMD's family 25, Zen 3 and 4, that announces fast string operations and has AVX2. Measured on Zen 3 (family 25 model 1), 2026-11.
+    /// AMD family 25 (Zen 3 and Zen 4) with fast string operations and AVX2. Measured on Zen 3
+    /// (family 25, model 1), 2026-11.
     Zen3,
-    /// Intel's Sapphire and Emerald Rapids (family 6 models 143 and 207), with AVX-512. Measured on the latter, 2026-11.
+    /// Intel Sapphire Rapids and Emerald Rapids (family 6, models 143 and 207) with AVX-512.
+    /// Measured on Emerald Rapids, 2026-11.
     Rapids,
-    /// Any other.
+    /// Any other processor.
     Other,
 }
 
-/// What is known of this machine: 0 nothing yet, else one more than the place in [`Family::ALL`].
+/// Family of this process: 0 if it is not known yet, and otherwise its index in [`Family::ALL`]
+/// plus one.
 static HOST: AtomicU8 = AtomicU8::new(0);
 
 impl Family {
     /// All families.
     pub const ALL: [Family; 3] = [Family::Other, Family::Zen3, Family::Rapids];
 
-    /// Returns the family of this machine, or the one that [`Family::assume`] was told. Allocates nothing.
+    /// Returns the family of this machine, or the one that was passed to the last successful
+    /// [`Family::assume`]. The function does not allocate.
     #[inline]
     pub fn host() -> Family {
         match HOST.load(Relaxed) {
@@ -35,10 +40,10 @@ impl Family {
         }
     }
 
-    /// Makes the choices of this process those of `family`, whatever the machine is.
+    /// Sets the family by which this process makes its choices, whatever the machine is.
     ///
     /// # Errors
-    /// Class `Arg` if the machine lacks instructions that the family's choices use.
+    /// Class `Arg` if this machine lacks instructions that the choices of `family` use.
     pub fn assume(family: Family) -> Result<()> {
         if !family.runs() {
             let rule = "must be a family whose instructions this machine has";
@@ -48,10 +53,12 @@ impl Family {
         Ok(())
     }
 
-    /// Makes the choices those of the family that `DDTC_FAMILY` names, if it names one.
+    /// Sets the family to the one that the environment variable `DDTC_FAMILY` names. Nothing
+    /// changes if the variable is not set.
     ///
     /// # Errors
-    /// Class `Arg` if it is no family, or one that [`Family::assume`] refuses.
+    /// Class `Arg` if the value is not the name of a family or not text in UTF-8, or if
+    /// [`Family::assume`] refuses that family.
     pub fn asked() -> Result<()> {
         match std::env::var("DDTC_FAMILY") {
             Ok(name) => name.parse().and_then(Family::assume),
@@ -74,7 +81,7 @@ impl Family {
         family
     }
 
-    /// Returns the family of this machine.
+    /// Returns the family of this machine, from the identification of its processor.
     #[cfg(target_arch = "x86_64")]
     pub fn detect() -> Family {
         use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -82,7 +89,8 @@ impl Family {
         let is_by = |maker: [&[u8; 4]; 3]| {
             [name.ebx, name.edx, name.ecx] == maker.map(|part| u32::from_le_bytes(*part))
         };
-        // Its base, and what that leaves where it is 15; of Intel's family 6 the model has two parts as well.
+        // The family number is the base family plus the extended family, which is 0 unless the base
+        // is 15. The model number has two parts, too, at least for family 6 of Intel.
         let version = __cpuid(1).eax;
         let family = (version >> 8 & 15) + (version >> 20 & 255);
         let model = version >> 12 & 0xf0 | version >> 4 & 15;
@@ -94,13 +102,13 @@ impl Family {
         if is_rapids && Family::Rapids.runs() { Family::Rapids } else { Family::Other }
     }
 
-    /// Returns the family of this machine.
+    /// Returns the family of this machine, which is [`Family::Other`] on this architecture.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn detect() -> Family {
         Family::Other
     }
 
-    /// Says whether this machine has the instructions that the family's choices use.
+    /// Returns true if this machine has the instructions that the choices of the family use.
     pub fn runs(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         match self {
@@ -111,7 +119,7 @@ impl Family {
         self == Family::Other
     }
 
-    /// Returns the name used in `DDTC_FAMILY` and records.
+    /// Returns the name of the family in `DDTC_FAMILY` and in records.
     pub fn name(self) -> &'static str {
         match self {
             Family::Zen3 => "zen3",
@@ -150,7 +158,8 @@ mod tests {
         assert!("zen9".parse::<Family>().is_err());
     }
 
-    /// Choices whose instructions are missing are refused; the others hold until the next.
+    /// A family whose instructions this machine lacks is refused. Each other one is the family of
+    /// the process until the next call.
     #[test]
     fn what_is_assumed_is_chosen() {
         let own = Family::detect();

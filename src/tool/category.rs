@@ -1,20 +1,20 @@
-//! Categories: which variables belong together.
+//! Categories, which group variables that belong together.
 
 use super::{CONTROLS, PERFORMANCE};
 
-/// A group of variables and of further categories, by index.
+/// A group of variables and other categories.
 #[derive(Clone, Copy, Debug)]
 pub struct Category {
-    /// Unique among categories.
+    /// Name of the category, unique among categories.
     pub name: &'static str,
-    /// Describes what its members have in common.
+    /// Description of what the members have in common.
     pub description: &'static str,
     controls: &'static [&'static str],
     performance: &'static [&'static str],
     categories: &'static [&'static str],
 }
 
-/// All categories; they never change.
+/// All categories. They never change.
 pub const CATEGORIES: [Category; 4] = [
     Category {
         name: "ddtc",
@@ -78,17 +78,17 @@ fn indices(names: &[&str], all: impl Fn(&str) -> Option<usize>) -> Vec<i32> {
 }
 
 impl Category {
-    /// Indices of its control variables.
+    /// Returns the indices in [`CONTROLS`] of the control variables of the category.
     pub fn controls(&self) -> Vec<i32> {
         indices(self.controls, |n| CONTROLS.iter().position(|c| c.name == n))
     }
 
-    /// Indices of its performance variables.
+    /// Returns the indices in [`PERFORMANCE`] of the performance variables of the category.
     pub fn performance(&self) -> Vec<i32> {
         indices(self.performance, |n| PERFORMANCE.iter().position(|p| p.name == n))
     }
 
-    /// Indices of the categories in it.
+    /// Returns the indices in [`CATEGORIES`] of the categories inside this one.
     pub fn categories(&self) -> Vec<i32> {
         indices(self.categories, |n| CATEGORIES.iter().position(|c| c.name == n))
     }

@@ -1,4 +1,4 @@
-//! Control variables: the configuration of later commits, and the report.
+//! Control variables: the configuration of later commits, and the destination of the report.
 
 use std::collections::HashSet;
 
@@ -11,18 +11,19 @@ use crate::object::table::Table;
 use crate::process::Mutex;
 use crate::target::Level;
 
-/// A control variable. All may be written at any time, in one process alone.
+/// A control variable. All of these may be written at any time, and a write concerns only this
+/// process.
 #[derive(Clone, Copy, Debug)]
 pub struct Control {
-    /// Unique among control variables.
+    /// Name of the variable, unique among control variables.
     pub name: &'static str,
-    /// Describes what it controls.
+    /// Description of what the variable controls.
     pub description: &'static str,
-    /// Its type.
+    /// Type of the variable.
     pub kind: Kind,
-    /// Index of the names of its values.
+    /// Index in [`super::ENUMERATIONS`] of the names of its values; none if they have no names.
     pub enumeration: Option<usize>,
-    /// Whether it is for tuning rather than for every user.
+    /// Whether the variable is meant for tuning instead of for every user.
     pub tuning: bool,
     setting: Setting,
 }
@@ -145,16 +146,16 @@ pub const CONTROLS: [Control; 11] = [
     ),
 ];
 
-/// Most threads that one call may ask for.
+/// Maximum number of threads that a write of `ddtc_threads` may set for one call.
 const MAX_THREADS: usize = 1024;
 const TAG: u8 = 0xd2;
 static HANDLES: Table<usize> = Table::new(TAG);
 static OPEN: Mutex<Option<HashSet<Handle>>> = Mutex::new(None);
 
-/// `MPI_T_cvar_handle_alloc`.
+/// Allocates a handle of the control variable with index `index` (`MPI_T_cvar_handle_alloc`).
 ///
 /// # Errors
-/// Classes `ToolNotInitialized`, `ToolInvalidIndex`.
+/// Classes `ToolNotInitialized` and `ToolInvalidIndex`; class `NoMem` if all handles are in use.
 pub fn alloc_control(index: i32) -> Result<Handle> {
     const CALL: &str = "t_cvar_handle_alloc";
     ready(CALL)?;
@@ -164,7 +165,10 @@ pub fn alloc_control(index: i32) -> Result<Handle> {
     Ok(handle)
 }
 
-/// `MPI_T_cvar_handle_free`. Errors as [`control_of`].
+/// Frees a handle of a control variable (`MPI_T_cvar_handle_free`).
+///
+/// # Errors
+/// The errors of [`control_of`].
 pub fn free_control(handle: Handle) -> Result<()> {
     const CALL: &str = "t_cvar_handle_free";
     ready(CALL)?;
@@ -179,17 +183,17 @@ pub(super) fn free_all() {
     }
 }
 
-/// Returns the variable of a handle.
+/// Returns the control variable that a handle names.
 ///
 /// # Errors
-/// Classes `ToolNotInitialized`, `ToolInvalidHandle`.
+/// Class `ToolNotInitialized`; class `ToolInvalidHandle` if the handle names none or was freed.
 pub fn control_of(operation: &'static str, handle: Handle) -> Result<&'static Control> {
     ready(operation)?;
     let index = HANDLES.get(handle).ok_or_else(|| invalid(operation, handle))?;
     CONTROLS.get(**index).ok_or_else(|| invalid(operation, handle))
 }
 
-/// Returns its value now.
+/// Returns the current value of a control variable.
 pub fn read_control(control: &Control) -> Value {
     let config = runtime::config();
     let index = |i: Option<usize>| Value::Int(i.map_or(-1, |i| i as i32));
@@ -208,10 +212,11 @@ pub fn read_control(control: &Control) -> Value {
     }
 }
 
-/// `MPI_T_cvar_write`.
+/// Sets the value of a control variable (`MPI_T_cvar_write`).
 ///
 /// # Errors
-/// Class `ToolInvalid` for a value that the variable cannot have; nothing is changed then.
+/// Class `ToolInvalid` for a value of another type, or one that the variable cannot have. If there
+/// is an error, nothing changes.
 pub fn write_control(control: &Control, value: &Value) -> Result<()> {
     let refuse = |rule| {
         let shown = match value {
@@ -231,6 +236,8 @@ pub fn write_control(control: &Control, value: &Value) -> Result<()> {
     };
     let fits = |n: u64| usize::try_from(n).ok().filter(|&n| isize::try_from(n).is_ok());
     let size = |n: u64| fits(n).ok_or_else(|| refuse("must fit memory"));
+    // Each branch below checks the value for one variable before it changes anything. Modes, levels
+    // and switches arrive as indices in their enumerations.
     match (control.setting, value) {
         (Setting::Report, Value::Text(to)) => {
             report::set_destination(to);

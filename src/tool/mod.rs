@@ -1,9 +1,13 @@
-//! MPI's tool information interface over ddtc: control and performance variables, sessions, categories, enumerations.
+//! MPI's tool information interface for ddtc: control variables, performance variables with
+//! sessions, categories and enumerations.
 //!
-//! The model of MPI 5.0, 15.3 ("MPI_T"), free of C: a C surface adds buffers and strings. Usable
-//! before anything else and from any thread; between [`init`] and [`finalize`], which are counted.
-//! There are no events. Invariants, by test: enumerations only on integers, never empty, names
-//! unique and not empty; variables only of the types of the standard's table.
+//! This is the model of MPI 5.0, section 15.3 ("MPI_T"), without C: a C interface adds buffers and
+//! strings. It can be used before any other part of ddtc and from any thread, between calls of
+//! [`init`] and [`finalize`], which are counted. There are no events.
+//!
+//! Invariants, which tests check: only variables of type [`Kind::Int`] have an enumeration, no
+//! enumeration is empty, and names are unique and not empty. Variables have only types of the
+//! standard's table.
 
 mod category;
 mod control;
@@ -24,7 +28,7 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::process::Mutex;
 use crate::target::Level;
 
-/// Type of a variable: those of the standard's table that ddtc uses.
+/// Type of a variable. These are the types of the standard's table that ddtc uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `MPI_INT`.
@@ -35,73 +39,78 @@ pub enum Kind {
     UnsignedLongLong,
     /// `MPI_DOUBLE`.
     Double,
-    /// `MPI_CHAR`: a NUL-terminated string in this many bytes.
+    /// `MPI_CHAR`: a NUL-terminated string in a buffer of this many bytes.
     Char(usize),
 }
 
 impl Kind {
-    /// Elements of a value, the NUL of a string included.
+    /// Returns the number of elements of a value, which for a string is the size of its buffer
+    /// including the NUL.
     pub fn count(self) -> usize {
         if let Kind::Char(n) = self { n } else { 1 }
     }
 }
 
-/// A value of a variable.
+/// Value of a variable.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Of [`Kind::Int`].
+    /// Value of a variable of type [`Kind::Int`].
     Int(i32),
-    /// Of [`Kind::Uint64`] and [`Kind::UnsignedLongLong`].
+    /// Value of a variable of type [`Kind::Uint64`] or [`Kind::UnsignedLongLong`].
     Unsigned(u64),
-    /// Of [`Kind::Double`].
+    /// Value of a variable of type [`Kind::Double`].
     Double(f64),
-    /// Of [`Kind::Char`], without NUL.
+    /// Value of a variable of type [`Kind::Char`], without the NUL.
     Text(String),
 }
 
-/// A name for every value of an integer variable.
+/// Names for all values of an integer variable.
 #[derive(Clone, Copy, Debug)]
 pub struct Enumeration {
-    /// Unique among enumerations.
+    /// Name of the enumeration, unique among all enumerations.
     pub name: &'static str,
-    /// Names of the values 0, 1, ...; unique in the enumeration.
+    /// Names of the values 0, 1, and so on, unique within the enumeration.
     pub items: &'static [&'static str],
 }
 
-/// Index of the enumeration of modes.
+/// Index in [`ENUMERATIONS`] of the modes.
 pub(crate) const MODES: usize = 0;
-/// Index of the enumeration of CPU levels.
+/// Index in [`ENUMERATIONS`] of the CPU levels.
 pub(crate) const TARGETS: usize = 1;
-/// Index of the enumeration of switches.
+/// Index in [`ENUMERATIONS`] of the values of switches.
 pub(crate) const SWITCHES: usize = 2;
 
-/// All enumerations. Values are the constants of the configuration.
+/// All enumerations. The values are the indices in `Mode::ALL` and in `Level::ALL`, and 0 and 1 for
+/// a switch.
 pub const ENUMERATIONS: [Enumeration; 3] = [
     Enumeration { name: "ddtc_modes", items: &["off", "interpret", "lazy", "commit"] },
     Enumeration { name: "ddtc_targets", items: &["baseline", "avx2", "avx512", "neon"] },
     Enumeration { name: "ddtc_switches", items: &["no", "yes"] },
 ];
 
-// The items are spelled out because they are constants: they are the names that the values have elsewhere.
+// The items are written out because this is a constant. A test compares them with the names that
+// the modes and levels have elsewhere.
 const _: () = assert!(ENUMERATIONS[MODES].items.len() == Mode::ALL.len());
 const _: () = assert!(ENUMERATIONS[TARGETS].items.len() == Level::ALL.len());
 
-/// Calls of `init` without their `finalize`.
+/// Number of calls of [`init`] that have no matching [`finalize`] yet.
 static OPEN: Mutex<u64> = Mutex::new(0);
 
-/// `MPI_T_init_thread`: any number of times.
+/// Initializes the tool interface (`MPI_T_init_thread`). This may be done several times.
 pub fn init() {
     *OPEN.lock() += 1;
 }
 
-/// `MPI_T_finalize`: the last one frees all sessions and handles.
+/// Ends one initialization (`MPI_T_finalize`). The call that ends the last one frees all sessions
+/// and handles.
 ///
 /// # Errors
-/// Class `ToolNotInitialized` without an `init` for it.
+/// Class `ToolNotInitialized` if there is no matching call of [`init`].
 pub fn finalize() -> Result<()> {
     let mut open = OPEN.lock();
     *open = open.checked_sub(1).ok_or_else(|| closed("t_finalize"))?;
-    // Before the next `init`, whose handles are its own.
+    // Free everything while the lock is held, so that handles of a later `init` are not freed with
+    // these.
     if *open == 0 {
         control::free_all();
         performance::free_all();
@@ -109,10 +118,10 @@ pub fn finalize() -> Result<()> {
     Ok(())
 }
 
-/// Whether calls are possible.
+/// Returns without an error if the tool interface is initialized.
 ///
 /// # Errors
-/// Class `ToolNotInitialized` outside `init` and `finalize`.
+/// Class `ToolNotInitialized` outside of [`init`] and [`finalize`].
 pub fn ready(operation: &'static str) -> Result<()> {
     if *OPEN.lock() == 0 { Err(closed(operation)) } else { Ok(()) }
 }
@@ -122,10 +131,10 @@ fn closed(operation: &'static str) -> Error {
     Error::new(ErrorClass::ToolNotInitialized, operation, "", "", rule)
 }
 
-/// Returns an index that must be one of `all`.
+/// Returns the entry of `all` with the index `index`.
 ///
 /// # Errors
-/// Class `ToolInvalidIndex`.
+/// Class `ToolInvalidIndex` if there is no entry with this index.
 pub fn at<'a, T>(operation: &'static str, all: &'a [T], index: i32) -> Result<&'a T> {
     usize::try_from(index).ok().and_then(|i| all.get(i)).ok_or_else(|| {
         let rule = format!("must be from 0 to {}", all.len() as i64 - 1);

@@ -1,7 +1,8 @@
-//! Performance variables, their sessions and handles.
+//! Performance variables, with their sessions and handles.
 //!
-//! A handle of a counter or timer measures from its own zero, while started; levels are read as they are. Pack calls are counted
-//! only while a session is open: a session holds a [`Counting`].
+//! A handle of a counter, aggregate or timer has its own zero and advances only while it is
+//! started. A level is read as it is. Pack and unpack calls are counted only while a session or a
+//! report is open: a session holds a [`Counting`].
 
 use std::collections::HashSet;
 
@@ -14,51 +15,55 @@ use crate::object::table::{Found, Table};
 use crate::object::{self, Handle, runtime};
 use crate::process::Mutex;
 
-/// Class of a performance variable, with the value of the standard ABI.
+/// Class of a performance variable. The discriminants are the values of the standard ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Class {
-    /// A utilization now.
+    /// Current utilization of a resource.
     Level = 2,
-    /// A number of events.
+    /// Number of events.
     Counter = 7,
-    /// A sum over events.
+    /// Sum over events.
     Aggregate = 8,
-    /// A time over events, in seconds.
+    /// Time over events, in seconds.
     Timer = 9,
 }
 
 /// A performance variable.
 #[derive(Clone, Copy, Debug)]
 pub struct Performance {
-    /// Unique in its class.
+    /// Name of the variable, unique within its class.
     pub name: &'static str,
-    /// Describes what it measures.
+    /// Description of what the variable measures.
     pub description: &'static str,
-    /// Its class.
+    /// Class of the variable.
     pub class: Class,
     raw: fn(&Snapshot) -> u64,
-    /// Whether messages may change it. Others tell of the library's own interface alone.
+    /// Whether messages and packing under another MPI library may change the variable. Other
+    /// variables count only uses of ddtc's own interface.
     pub of_messages: bool,
 }
 
 impl Performance {
-    /// Returns the variable as one of which a library under another MPI has nothing to tell.
+    /// Returns the variable with `of_messages` set to false, for variables that never change when
+    /// ddtc is preloaded under another MPI library.
     const fn of_its_own_calls(self) -> Performance {
         Performance { of_messages: false, ..self }
     }
 
-    /// Returns its type: seconds are doubles, all others unsigned.
+    /// Returns the type of the variable: `MPI_DOUBLE` for seconds and `MPI_UNSIGNED_LONG_LONG`
+    /// otherwise.
     pub fn kind(&self) -> Kind {
         if self.class == Class::Timer { Kind::Double } else { Kind::UnsignedLongLong }
     }
 
-    /// Says whether it is always active: neither started nor stopped, neither written nor reset.
+    /// Returns true if the variable is always active, so that it cannot be started, stopped,
+    /// written or reset.
     pub fn is_continuous(&self) -> bool {
         self.class == Class::Level
     }
 
-    /// Returns its value since the process began.
+    /// Returns the value of the variable since the start of the process.
     pub fn total(&self) -> Value {
         self.show((self.raw)(&Snapshot::take()))
     }
@@ -89,12 +94,12 @@ const fn variable(
     Performance { name, description, class, raw, of_messages: true }
 }
 
-/// Where calls in external32 are counted.
+/// Returns the index of the counters for calls in external32.
 fn external32(direction: Direction) -> usize {
     crate::kind::Kind { direction, operation: Operation::External32 }.index()
 }
 
-/// Where reductions are counted, all of them together.
+/// Returns the index of the counters for reductions. All operations share these counters.
 fn reductions() -> usize {
     let operation = Operation::Reduce(Op::Sum);
     crate::kind::Kind { direction: Direction::Unpack, operation }.index()
@@ -203,7 +208,8 @@ struct Session {
     _counting: Counting,
 }
 
-/// A handle of a performance variable: whose session it is of, which variable, and what was counted through it.
+/// A handle of a performance variable: its session, the index of the variable, and what the handle
+/// has measured.
 #[derive(Debug)]
 struct PvarHandle {
     session: Handle,
@@ -213,9 +219,9 @@ struct PvarHandle {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Count before the last start.
+    /// Amount that was measured before the last start.
     sum: u64,
-    /// The raw value at the last start, while started.
+    /// Raw value of the variable at the last start, if the handle is started.
     since: Option<u64>,
 }
 
@@ -229,19 +235,19 @@ static SESSIONS: Table<Session> = Table::new(0xd3);
 static HANDLES: Table<PvarHandle> = Table::new(0xd4);
 static OPEN: Mutex<Option<HashSet<Handle>>> = Mutex::new(None);
 
-/// Handles to which start, stop and reset apply.
+/// Handles to which a start, stop or reset applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// One handle.
     One(Handle),
-    /// `MPI_T_PVAR_ALL_HANDLES`: all of the session that allow it.
+    /// All handles of the session that can be changed (`MPI_T_PVAR_ALL_HANDLES`).
     All,
 }
 
-/// `MPI_T_pvar_session_create`.
+/// Opens a session (`MPI_T_pvar_session_create`).
 ///
 /// # Errors
-/// Class `ToolNotInitialized`.
+/// Class `ToolNotInitialized`; class `NoMem` if all handles are in use.
 pub fn open_session() -> Result<Handle> {
     ready("t_pvar_session_create")?;
     let session = SESSIONS.insert(|_| Session { handles: Mutex::default(), _counting: Counting::start() })?;
@@ -249,10 +255,10 @@ pub fn open_session() -> Result<Handle> {
     Ok(session)
 }
 
-/// `MPI_T_pvar_session_free`, with all its handles.
+/// Closes a session and frees all its handles (`MPI_T_pvar_session_free`).
 ///
 /// # Errors
-/// Classes `ToolNotInitialized`, `ToolInvalidSession`.
+/// Classes `ToolNotInitialized` and `ToolInvalidSession`.
 pub fn close_session(session: Handle) -> Result<()> {
     const CALL: &str = "t_pvar_session_free";
     session_of(CALL, session)?;
@@ -283,16 +289,21 @@ fn session_of(operation: &'static str, session: Handle) -> Result<Found<Session>
     })
 }
 
-/// Finds the variable behind a handle, which must be of the session.
+/// Returns the state of a handle, which must belong to the session.
+///
+/// # Errors
+/// The errors of [`performance_of`].
 fn pvar_handle(operation: &'static str, session: Handle, handle: Handle) -> Result<Found<PvarHandle>> {
     session_of(operation, session)?;
     HANDLES.get(handle).filter(|m| m.session == session).ok_or_else(|| invalid(operation, handle))
 }
 
-/// `MPI_T_pvar_handle_alloc`.
+/// Allocates a handle of the performance variable with index `index` in a session
+/// (`MPI_T_pvar_handle_alloc`).
 ///
 /// # Errors
-/// Classes `ToolNotInitialized`, `ToolInvalidSession`, `ToolInvalidIndex`.
+/// Classes `ToolNotInitialized`, `ToolInvalidSession` and `ToolInvalidIndex`; class `NoMem` if all
+/// handles are in use.
 pub fn alloc_performance(session: Handle, index: i32) -> Result<Handle> {
     const CALL: &str = "t_pvar_handle_alloc";
     let owner = session_of(CALL, session)?;
@@ -303,7 +314,10 @@ pub fn alloc_performance(session: Handle, index: i32) -> Result<Handle> {
     Ok(handle)
 }
 
-/// `MPI_T_pvar_handle_free`. Errors as [`performance_of`].
+/// Frees a handle of a performance variable (`MPI_T_pvar_handle_free`).
+///
+/// # Errors
+/// The errors of [`performance_of`].
 pub fn free_performance(session: Handle, handle: Handle) -> Result<()> {
     const CALL: &str = "t_pvar_handle_free";
     pvar_handle(CALL, session, handle)?;
@@ -312,10 +326,11 @@ pub fn free_performance(session: Handle, handle: Handle) -> Result<()> {
     Ok(())
 }
 
-/// Returns the variable of a handle.
+/// Returns the performance variable that a handle names.
 ///
 /// # Errors
-/// Classes `ToolNotInitialized`, `ToolInvalidSession`, `ToolInvalidHandle`.
+/// Classes `ToolNotInitialized` and `ToolInvalidSession`; class `ToolInvalidHandle` if the handle
+/// names no variable, was freed, or belongs to another session.
 pub fn performance_of(
     operation: &'static str,
     session: Handle,
@@ -325,7 +340,12 @@ pub fn performance_of(
     PERFORMANCE.get(pvar.index).ok_or_else(|| invalid(operation, handle))
 }
 
-/// Applies `change` to one handle, or to all of the session that are not continuous.
+/// Calls `change` with the state of one handle, or of each handle of the session whose variable is
+/// not always active, and with the raw value of its variable.
+///
+/// # Errors
+/// The errors of [`performance_of`]; class `class` for one handle of a variable that is always
+/// active.
 fn each(
     operation: &'static str,
     session: Handle,
@@ -356,17 +376,22 @@ fn each(
     Ok(())
 }
 
-/// `MPI_T_pvar_start`: counts on from where it was. One that is started stays so.
+/// Starts one handle or all (`MPI_T_pvar_start`). The measurement continues from its last value. A
+/// handle that is started already does not change.
 ///
 /// # Errors
-/// As [`performance_of`]; class `ToolNoStartStop` for a variable that is always active.
+/// The errors of [`performance_of`]; class `ToolNoStartStop` for one handle of a variable that is
+/// always active.
 pub fn start_performance(session: Handle, target: Target) -> Result<()> {
     each("t_pvar_start", session, target, ErrorClass::ToolNoStartStop, |state, raw| {
         state.since = state.since.or(Some(raw));
     })
 }
 
-/// `MPI_T_pvar_stop`: keeps the value. Errors as [`start_performance`].
+/// Stops one handle or all (`MPI_T_pvar_stop`). The values stay.
+///
+/// # Errors
+/// The errors of [`start_performance`].
 pub fn stop_performance(session: Handle, target: Target) -> Result<()> {
     each("t_pvar_stop", session, target, ErrorClass::ToolNoStartStop, |state, raw| {
         state.sum = state.value(raw);
@@ -374,17 +399,25 @@ pub fn stop_performance(session: Handle, target: Target) -> Result<()> {
     })
 }
 
-/// `MPI_T_pvar_reset`: back to zero, started or not.
+/// Sets the values of one handle or all to zero, whether or not they are started
+/// (`MPI_T_pvar_reset`).
 ///
 /// # Errors
-/// As [`performance_of`]; class `ToolNoWrite` for a level.
+/// The errors of [`performance_of`]; class `ToolNoWrite` for one handle of a variable that is
+/// always active.
 pub fn reset_performance(session: Handle, target: Target) -> Result<()> {
     each("t_pvar_reset", session, target, ErrorClass::ToolNoWrite, |state, raw| {
         *state = State { sum: 0, since: state.since.map(|_| raw) };
     })
 }
 
-/// `MPI_T_pvar_write`. Errors as [`reset_performance`]; class `ToolInvalid` for another type.
+/// Sets the value of a handle (`MPI_T_pvar_write`). An unsigned value is taken as the raw value,
+/// which for a timer is a number of nanoseconds; a double is taken as seconds. The type of the
+/// variable is not checked.
+///
+/// # Errors
+/// The errors of [`reset_performance`]; class `ToolInvalid` for other values and for doubles that
+/// are negative or not a number.
 pub fn write_performance(session: Handle, handle: Handle, value: &Value) -> Result<()> {
     const CALL: &str = "t_pvar_write";
     let sum = match *value {
@@ -400,7 +433,10 @@ pub fn write_performance(session: Handle, handle: Handle, value: &Value) -> Resu
     })
 }
 
-/// `MPI_T_pvar_read`. Errors as [`performance_of`].
+/// Returns the value of a handle (`MPI_T_pvar_read`).
+///
+/// # Errors
+/// The errors of [`performance_of`].
 pub fn read_performance(session: Handle, handle: Handle) -> Result<Value> {
     const CALL: &str = "t_pvar_read";
     let variable = performance_of(CALL, session, handle)?;
@@ -413,7 +449,11 @@ pub fn read_performance(session: Handle, handle: Handle) -> Result<Value> {
     Ok(variable.show(value))
 }
 
-/// `MPI_T_pvar_readreset`: both at once. Errors as [`reset_performance`].
+/// Returns the value of a handle and sets it to zero (`MPI_T_pvar_readreset`), without losing
+/// events in between.
+///
+/// # Errors
+/// The errors of [`reset_performance`].
 pub fn read_reset_performance(session: Handle, handle: Handle) -> Result<Value> {
     const CALL: &str = "t_pvar_readreset";
     let variable = performance_of(CALL, session, handle)?;

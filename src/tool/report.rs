@@ -1,4 +1,4 @@
-//! The report: all performance variables since the process began, as a table.
+//! The report: a table of all performance variables since the start of the process.
 
 use std::fmt::Write;
 use std::io;
@@ -9,7 +9,7 @@ use crate::calls::Counting;
 use crate::files;
 use crate::process::{Mutex, to_stderr};
 
-/// Where the report goes; while it goes somewhere, calls are counted.
+/// Destination of the report, if there is one. As long as there is one, calls are counted.
 static DESTINATION: Mutex<Option<(String, Counting)>> = Mutex::new(None);
 
 pub(super) fn destination() -> String {
@@ -25,11 +25,11 @@ pub(super) fn set_destination(to: &str) {
     drop(old);
 }
 
-/// Returns the table: one line a variable.
+/// Returns the report, with one line for each performance variable.
 pub fn report() -> String {
     let mut table = String::from("ddtc report\n");
     for variable in &PERFORMANCE {
-        // Writing to a String does not fail.
+        // Writing to a `String` does not fail.
         let _ = match variable.total() {
             Value::Double(seconds) => writeln!(table, "{:<24}{seconds:>20.6} s", variable.name),
             Value::Unsigned(n) => writeln!(table, "{:<24}{n:>20}", variable.name),
@@ -39,10 +39,11 @@ pub fn report() -> String {
     table
 }
 
-/// Writes the report where the control variable `ddtc_report` says; nothing if it is empty.
+/// Writes the report to the destination in the control variable `ddtc_report`: standard error for
+/// `-`, otherwise a file. If the variable is empty, nothing is written.
 ///
 /// # Errors
-/// Of the file.
+/// The errors of writing the file or standard error.
 pub fn write_report() -> io::Result<()> {
     match destination().as_str() {
         "" => Ok(()),

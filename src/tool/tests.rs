@@ -4,7 +4,8 @@ use super::*;
 use crate::datatype::{Datatype, Named};
 use crate::object;
 
-/// Tests that count the initializations of the process run one after the other.
+/// Lock under which the tests run that count the initializations of the process, so that they run
+/// one after the other.
 static ONE: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -80,7 +81,8 @@ fn a_new_start_keeps_what_it_makes_while_another_ends() {
 
 #[test]
 fn a_counter_counts_while_started() {
-    // Before the lock, which is a section: in it nothing compiles.
+    // The commit comes before the lock, because a thread that holds the lock is in a fork section,
+    // in which nothing is compiled.
     let h = object::create(Datatype::vector(3, 1, 2, &Datatype::named(Named::Int)).unwrap()).unwrap();
     object::commit(h).unwrap();
     let _one = ONE.lock();
@@ -98,7 +100,7 @@ fn a_counter_counts_while_started() {
         .unwrap();
     };
     let at_least = |handle, n| match read_performance(session, handle).unwrap() {
-        // Other tests pack meanwhile.
+        // Other tests may pack at the same time.
         Value::Unsigned(v) => assert!(v >= n, "{v} < {n}"),
         other => panic!("{other:?}"),
     };

@@ -1,4 +1,4 @@
-//! Pages from the system: anonymous ones, and one memfd mapped twice.
+//! Pages from the operating system: anonymous pages, and memfds that are mapped twice.
 
 use std::io;
 use std::ptr::{self, NonNull};
@@ -6,22 +6,24 @@ use std::ptr::{self, NonNull};
 use crate::error::{Error, ErrorClass, Result};
 use crate::process::{forks, without_sigxfsz};
 
-/// One mapping, and the right to its pages; unmapped on drop. Whoever hands out addresses in it
-/// keeps it until nobody uses them.
+/// A mapping of pages, which is removed on drop. An owner that hands out addresses in the mapping
+/// keeps it until nobody uses them any more.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: a mapping belongs to the process, not to a thread.
+// SAFETY: a mapping belongs to the process and not to a thread.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps `len` bytes of `fd` (or anonymous memory for -1) with `protection`.
+    /// Maps `len` bytes of the file descriptor `fd`, or of anonymous memory if `fd` is negative,
+    /// with the given `protection`.
     fn new(len: usize, protection: i32, fd: i32) -> Result<Mapping> {
         let flags = if fd < 0 { libc::MAP_PRIVATE | libc::MAP_ANONYMOUS } else { libc::MAP_SHARED };
-        // SAFETY: no address is asked for, so no mapping in use can be replaced.
+        // SAFETY: the address is null and `MAP_FIXED` is not set, so the system chooses a free
+        // range and replaces no mapping in use.
         let start = unsafe { libc::mmap(ptr::null_mut(), len, protection, flags, fd, 0) };
         match NonNull::new(start.cast::<u8>()) {
             Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Mapping { start, len }),
@@ -31,22 +33,24 @@ impl Mapping {
 }
 
 impl Mapping {
-    /// New pages to write to, of nobody else.
+    /// Returns new writable pages that no other process shares.
     pub(super) fn own(len: usize) -> Result<Mapping> {
         Mapping::new(len, libc::PROT_READ | libc::PROT_WRITE, -1)
     }
 
-    /// Gives the pages up to the holder of the address.
+    /// Gives up the ownership of the pages: from here on the holder of the returned address owns
+    /// them.
     pub(super) fn into_start(self) -> NonNull<u8> {
         let start = self.start;
         std::mem::forget(self);
         start
     }
 
-    /// Takes back what [`Mapping::into_start`] gave up.
+    /// Returns the mapping that [`Mapping::into_start`] gave up.
     ///
     /// # Safety
-    /// `start` must come from a mapping of `len` bytes, and nobody may use the pages any more.
+    /// `start` must come from [`Mapping::into_start`] of a mapping of `len` bytes, which no other
+    /// `Mapping` owns. Nobody may use the pages after the returned mapping is dropped.
     pub(super) unsafe fn from_start(start: NonNull<u8>, len: usize) -> Mapping {
         Mapping { start, len }
     }
@@ -54,29 +58,30 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `start` and `len` are of a mapping that `new` made, or that `from_start` was
-        // promised. This value alone has the right to its pages, and its owner drops it only when
-        // nobody uses them.
+        // SAFETY: `start` and `len` belong to a mapping that `new` made or that the caller of
+        // `from_start` vouched for. Only this value owns the pages, and its owner drops it only
+        // when nobody uses them.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
 
-/// One memfd, mapped twice.
+/// A memfd that is mapped twice.
 #[derive(Debug)]
 pub(super) struct Segment {
     write: Mapping,
     execute: Mapping,
-    /// Bytes given out so far, from the start.
+    /// Number of bytes handed out so far, counted from the start.
     pub(super) used: usize,
-    /// Slots given out and not returned.
+    /// Number of slots that were handed out and are not yet returned.
     pub(super) live: usize,
-    /// Number of forks before it was made.
+    /// Value of the counter [`forks`] before the segment was made.
     forks: u64,
 }
 
 impl Segment {
     pub(super) fn new(len: usize) -> Result<Segment> {
-        // First: a fork meanwhile shares what is made here.
+        // Read the counter of forks first. If a fork happens after this line, the segment counts as
+        // shared with the other process, which it may be.
         let forks = forks();
         let fd = memfd(len)?;
         let write = Mapping::new(len, libc::PROT_READ | libc::PROT_WRITE, fd.0)?;
@@ -84,44 +89,47 @@ impl Segment {
         Ok(Segment { write, execute, used: 0, live: 0, forks })
     }
 
-    /// Says whether it is shared with a forked process: never written, never given out again.
+    /// Returns true if a forked process may share the segment. Such a segment is never written and
+    /// its memory is never handed out again.
     pub(super) fn is_sealed(&self) -> bool {
         self.forks != forks()
     }
 
-    /// Addresses of the byte at `offset`: to write, to execute.
+    /// Returns the addresses of the byte at `offset`: one for writing, one for execution.
     pub(super) fn at(&self, offset: usize) -> (NonNull<u8>, NonNull<u8>) {
         assert!(offset < self.write.len, "a slot lies in its segment");
-        // SAFETY: `offset` lies inside both mappings, which have the same length.
+        // SAFETY: the assertion shows that `offset` lies inside the first mapping, and both have
+        // the same length (`Segment::new`), so both sums stay inside their mappings.
         unsafe { (self.write.start.add(offset), self.execute.start.add(offset)) }
     }
 
-    /// Bytes mapped.
+    /// Returns the number of mapped bytes.
     pub(super) fn len(&self) -> usize {
         self.write.len
     }
 
-    /// Offset of a slot by its address to write.
+    /// Returns the offset of the slot whose address for writing is `write`.
     pub(super) fn offset(&self, write: NonNull<u8>) -> usize {
         write.as_ptr() as usize - self.write.start.as_ptr() as usize
     }
 }
 
-/// A file descriptor; closed on drop. The mappings keep the memory alive.
+/// A file descriptor, which is closed on drop. Mappings of the file keep its memory alive.
 struct Descriptor(i32);
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: the descriptor was opened by `memfd` and is owned here.
+        // SAFETY: `memfd` opened the descriptor, and only this value owns it.
         unsafe { libc::close(self.0) };
     }
 }
 
 fn memfd(len: usize) -> Result<Descriptor> {
-    /// Ask for executable pages where `vm.memfd_noexec` would take them away (Linux 6.3); unknown to older kernels.
+    /// Asks for executable pages where `vm.memfd_noexec` would otherwise forbid them (since Linux
+    /// 6.3). Older kernels refuse the flag.
     const MFD_EXEC: u32 = 0x10;
     let create = |flags: u32| {
-        // SAFETY: the name is a valid C string; the call returns a descriptor or -1.
+        // SAFETY: the name is a valid C string. The call returns a descriptor or -1.
         unsafe { libc::memfd_create(c"ddtc".as_ptr(), flags) }
     };
     let mut fd = create(libc::MFD_CLOEXEC | MFD_EXEC);
@@ -132,9 +140,10 @@ fn memfd(len: usize) -> Result<Descriptor> {
         return Err(system_error("memfd_create"));
     }
     let fd = Descriptor(fd);
-    // Past the limit on file sizes this is an error like any other.
+    // Growing the file beyond the limit on file sizes is an error like any other here. Without
+    // `without_sigxfsz` a signal would end the process.
     without_sigxfsz(|| {
-        // SAFETY: the descriptor is open and owned here.
+        // SAFETY: `fd` is an open descriptor that this function owns.
         let status = unsafe { libc::ftruncate(fd.0, len as libc::off_t) };
         if status == 0 { Ok(()) } else { Err(system_error("ftruncate")) }
     })?;
@@ -147,19 +156,21 @@ pub(super) fn system_error(call: &'static str) -> Error {
 }
 
 pub(super) fn page() -> usize {
-    // SAFETY: no precondition.
+    // SAFETY: `sysconf` has no precondition.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }
 
-/// Completes the data side before the instruction side is invalidated. Only aarch64 may need it (CTR_EL0.IDC = 0).
+/// Writes `len` bytes back from the data cache as far as instruction fetches need it, before the
+/// instruction cache is invalidated. Of the supported architectures only aarch64 may need this (if
+/// `CTR_EL0.IDC` is 0); on others the function does nothing.
 ///
 /// # Safety
-/// The `len` bytes from `start` on must be mapped and readable.
+/// The `len` bytes from `start` must be mapped and readable.
 pub(super) unsafe fn clean_data_cache(start: *mut u8, len: usize) {
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: each line has one of the caller's bytes and lies within that byte's page, so it is
-    // readable, as `dc cvau` needs. It is cleaned to the point of unification, which changes no
-    // value. Then a barrier.
+    // SAFETY: each line contains one of the bytes that the caller vouches for and lies within the
+    // page of that byte, so it is readable, as `dc cvau` needs. The instruction cleans the line to
+    // the point of unification, which changes no value. A barrier follows.
     unsafe {
         for line in lines(start, len, 16) {
             std::arch::asm!("dc cvau, {}", in(reg) line, options(nostack, preserves_flags));
@@ -169,15 +180,17 @@ pub(super) unsafe fn clean_data_cache(start: *mut u8, len: usize) {
     let _ = (start, len);
 }
 
-/// Invalidates the instruction side. By the machine's lines: wasmtime's function takes steps of 64 bytes, which leaves every
-/// other line stale where lines have 32 (as those of QEMU's `max`).
+/// Invalidates `len` bytes in the instruction cache on aarch64; on other architectures the function
+/// does nothing. The steps are the line length of the machine. The function of wasmtime takes steps
+/// of 64 bytes, which leaves every other line stale on machines with lines of 32 bytes, such as the
+/// `max` processor of QEMU.
 ///
 /// # Safety
-/// The `len` bytes from `start` on must be mapped and readable.
+/// The `len` bytes from `start` must be mapped and readable.
 pub(super) unsafe fn invalidate_instruction_cache(start: *const u8, len: usize) {
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: as in `clean_data_cache`, each line is readable; its cached copy as instructions is
-    // forgotten, which changes no value. Then barriers.
+    // SAFETY: each line is readable, as in `clean_data_cache`. Its cached copy as instructions is
+    // dropped, which changes no value. Barriers follow.
     unsafe {
         for line in lines(start, len, 0) {
             std::arch::asm!("ic ivau, {}", in(reg) line, options(nostack, preserves_flags));
@@ -187,12 +200,12 @@ pub(super) unsafe fn invalidate_instruction_cache(start: *const u8, len: usize) 
     let _ = (start, len);
 }
 
-/// Addresses of the cache lines of `len` bytes; the line length stands at bit `field` of CTR_EL0, as a power of two of words of
-/// 4 bytes.
+/// Returns the addresses of the cache lines that contain the `len` bytes from `start`. The line
+/// length is in `CTR_EL0` at bit `field`, as the binary logarithm of a number of 4-byte words.
 #[cfg(target_arch = "aarch64")]
 fn lines(start: *const u8, len: usize, field: u32) -> impl Iterator<Item = usize> {
     let types: u64;
-    // SAFETY: reads a register that programs may read.
+    // SAFETY: the instruction reads a register that programs may read.
     unsafe { std::arch::asm!("mrs {}, ctr_el0", out(reg) types, options(nomem, nostack, preserves_flags)) };
     let line = 4 << (types >> field & 15);
     let start = start as usize;

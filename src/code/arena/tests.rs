@@ -1,9 +1,9 @@
-//! Tests of the arena: reuse, limits, both sources of memory.
+//! Tests of the arena: reuse of slots, limits, and both sources of memory.
 
 use super::{Arena, LINE, Usage, size_class};
 use crate::error::ErrorClass;
 
-/// Every way to get memory, by name.
+/// Returns an arena for each source of memory, with the name of the source.
 fn sources(limit: usize) -> [(&'static str, Arena); 2] {
     [("memfd", Arena::new(limit)), ("pages", Arena::without_memfd(limit))]
 }
@@ -85,7 +85,7 @@ fn alignment_is_kept() {
 
 #[test]
 fn no_page_is_writable_and_executable() {
-    /// Permissions of the mapping that holds `address`.
+    /// Returns the permissions of the mapping that contains `address`.
     fn permissions(address: usize) -> String {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let line = maps.lines().find(|line| {
@@ -112,7 +112,8 @@ fn no_page_is_writable_and_executable() {
 #[test]
 fn nothing_grows_over_200_000_slots() {
     for (name, arena) in sources(1 << 20) {
-        let rounds = if name == "memfd" { 200_000 } else { 20_000 }; // Two system calls a slot without a memfd.
+        // Without a memfd, each slot takes several system calls, so that there are fewer rounds.
+        let rounds = if name == "memfd" { 200_000 } else { 20_000 };
         let mut ring: Vec<_> = (0..16).map(|_| None).collect();
         let mut settled = None;
         for i in 0..rounds {

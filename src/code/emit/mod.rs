@@ -1,10 +1,14 @@
-//! Emission: a legal plan becomes machine code, in safe Rust.
+//! Stage `emit`: makes machine code of a legal plan, in safe Rust.
 //!
-//! What the code looks like is decided in the plan and here, not by an optimizer: rotated loops over two bumped pointers, constant
-//! offsets folded into the accesses. Code has no address in it: tables and micro-kernels are words of its context, so it has no relocation
-//! either. Two emitters stand behind one trait:
-//! [`Cranelift`] for every target that it has, the general path, and [`X64`], which writes x86-64 by templates in a
-//! twentieth of the time. Tests run the same plans through both. Plans that are one call, possibly in a loop, have precompiled code.
+//! The form of the code is decided by the plan and by the emitters, not by an optimizer: loops are
+//! rotated and advance two pointers, and constant offsets are folded into the accesses. Code
+//! contains no address. Tables and micro-kernels are words of the context, so the code has no
+//! relocation either.
+//!
+//! Two emitters implement the trait [`Emitter`]. `Cranelift` (feature `cranelift`) is the general
+//! path, for every target that Cranelift has. [`X64`] writes x86-64 by instruction templates in
+//! about a twentieth of the time. Tests run the same plans through both. Some plans that are one
+//! call, possibly in a loop, need no emitter, because they have precompiled code.
 
 #[cfg(feature = "cranelift")]
 mod cranelift;
@@ -20,64 +24,71 @@ use crate::target::{Accesses, Target};
 pub use cranelift::Cranelift;
 pub use x64::X64;
 
-/// Largest code of one kernel in bytes; the schedule's limits keep kernels below it.
+/// Maximum size in bytes of the code of one kernel. The limits of the schedule keep kernels below
+/// it.
 pub const MAX_CODE: usize = 16 << 10;
 
-/// Turns plans into machine code.
+/// An emitter, which makes machine code of plans for one target.
 pub trait Emitter: Send + Sync {
-    /// The accesses that moves may become.
+    /// Returns the accesses that legalization may turn moves into.
     fn accesses(&self) -> Accesses;
 
-    /// The machine code of `plan` and its alignment in bytes.
+    /// Returns the machine code of `plan` and its alignment in bytes.
     ///
     /// # Errors
-    /// `Intern` when the plan breaks a rule or code cannot be made: always our fault, and the caller falls back.
+    /// Class `Intern` if the plan breaks a rule or no code can be made for it. This is always a
+    /// fault of ddtc, and the caller falls back to the interpreter of nests.
     fn code(&self, plan: &Plan<Legal>) -> Result<(Vec<u8>, u32)>;
 
-    /// Returns the result of [`Emitter::code`] as text for people.
+    /// Returns the code that [`Emitter::code`] makes of `plan` as text for people.
     ///
     /// # Errors
-    /// As [`Emitter::code`].
+    /// The errors of [`Emitter::code`], although not every emitter finds all of them here.
     fn listing(&self, plan: &Plan<Legal>) -> Result<Listing>;
 
-    /// The target by which a module places the code; none where code goes into its slot as it is.
+    /// Returns the target by which a module of Cranelift places the code, or none if the code goes
+    /// into its slot directly.
     fn module_target(&self) -> Option<&ModuleTarget> {
         None
     }
 }
 
-/// Code as text.
+/// Code of a plan as text.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    /// The emitter's own representation; empty where it has none.
+    /// The intermediate representation of the emitter; empty if it has none.
     pub ir: String,
     /// The instructions.
     pub code: String,
-    /// The words of the context that are no numbers, a line each.
+    /// The words of the context that are addresses instead of numbers, one in each line.
     pub context: String,
     /// Whether there is precompiled code for the plan.
     pub precompiled: bool,
 }
 
-/// The stage for one target: an emitter for new code, precompiled code, and code of a shape that somebody knows.
+/// The stage for one target: an emitter for new code, the choice of precompiled code, and the reuse
+/// of code of a known shape.
 pub struct Emission {
     target: Target,
-    /// Or why there is none.
+    /// The emitter, or the reason why there is none.
     emitter: std::result::Result<Box<dyn Emitter>, String>,
-    /// Whether plans go to precompiled code, which is there for the machine that this runs on.
+    /// Whether plans may use precompiled code, which exists only for the machine that this process
+    /// runs on.
     precompiled: bool,
     runs: bool,
 }
 
 impl Emission {
-    /// For `target`: by templates where there are some and `native` asks for them, else through Cranelift, which verifies its input if
-    /// `verifier` says so. Without `precompiled` every plan has code of its own.
+    /// Returns the stage for `target`. Code is written by templates if these exist for the target
+    /// and `native` is true, and otherwise by Cranelift, which verifies its input if `verifier` is
+    /// true. If `precompiled` is false, no plan uses precompiled code.
     ///
-    /// Templates write code for any machine, Cranelift for this one: of some targets that this machine does not run there is no code
-    /// ([`Emission::missing`]).
+    /// Templates write code for any machine, but Cranelift is used only for this one. So for a
+    /// target that this machine does not run there may be no emitter ([`Emission::missing`]).
     ///
     /// # Errors
-    /// When Cranelift does not support the machine; class `Unsupported` where it is not compiled in (feature `cranelift`).
+    /// Class `Intern` if Cranelift is needed and does not support this machine, and class
+    /// `Unsupported` if it is needed and not compiled in (feature `cranelift`).
     pub fn new(target: Target, native: bool, verifier: bool, precompiled: bool) -> Result<Emission> {
         let runs = target.runs();
         let x64 = if runs { X64::for_host(target) } else { X64::new(target) };
@@ -89,12 +100,12 @@ impl Emission {
         Ok(Emission { target, emitter, precompiled: precompiled && runs, runs })
     }
 
-    /// Returns the target of its code.
+    /// Returns the target that the code is for.
     pub fn target(&self) -> Target {
         self.target
     }
 
-    /// Returns why there is no code for the target; none where there is.
+    /// Returns the reason why there is no emitter for the target, or none if there is an emitter.
     pub fn missing(&self) -> Option<&str> {
         self.emitter.as_ref().err().map(String::as_str)
     }
@@ -106,20 +117,24 @@ impl Emission {
         }
     }
 
-    /// Returns the accesses that moves may become: those of the emitter, or where there is none the plain ones of the target.
+    /// Returns the accesses that legalization may turn moves into: those of the emitter, or if
+    /// there is none, accesses up to the widest of the target, without permutations.
     pub fn accesses(&self) -> Accesses {
         self.emitter().map_or(self.target.level().widest_access().into(), Emitter::accesses)
     }
 
-    /// Returns the target by which a module places the code; none where code goes into its slot as it is.
+    /// Returns the target by which a module of Cranelift places the code, or none if the code goes
+    /// into its slot directly or there is no emitter.
     pub fn module_target(&self) -> Option<&ModuleTarget> {
         self.emitter().ok()?.module_target()
     }
 
-    /// Returns the code of `plan` with its context: precompiled, else what `of_shape` knows, else new.
+    /// Returns the code of `plan` with its context. Precompiled code has precedence, then the code
+    /// that `of_shape` returns for the shape of the plan, if it has one. Otherwise the code is new.
     ///
     /// # Errors
-    /// As [`Emitter::code`]; where there is no emitter.
+    /// The errors of [`Emitter::code`]; class `Intern` if new code is needed and there is no
+    /// emitter, or if the new code is larger than [`MAX_CODE`].
     pub fn emit(
         &self,
         plan: &Plan<Legal>,
@@ -136,10 +151,10 @@ impl Emission {
         }
     }
 
-    /// Returns the result of [`Emitter::code`] for `plan`, and the context, as text for people.
+    /// Returns the code that the emitter makes of `plan`, and the context, as text for people.
     ///
     /// # Errors
-    /// As [`Emission::emit`].
+    /// The errors of [`Emitter::listing`]; class `Intern` if there is no emitter.
     pub fn listing(&self, plan: &Plan<Legal>) -> Result<Listing> {
         let mut context = String::new();
         for (i, word) in plan.template().words.iter().enumerate() {
@@ -155,7 +170,8 @@ impl Emission {
     }
 }
 
-/// The emitter of every machine.
+/// Returns the emitter that is used if there are no templates for this machine or these are not
+/// wanted.
 #[cfg(feature = "cranelift")]
 fn general(verifier: bool) -> Result<Box<dyn Emitter>> {
     Ok(Box::new(Cranelift::for_host(verifier)?))
@@ -167,10 +183,10 @@ fn general(_verifier: bool) -> Result<Box<dyn Emitter>> {
     Err(Error::new(crate::error::ErrorClass::Unsupported, "emit", "native", false, rule))
 }
 
-/// New code of `plan` by `emitter`, with its context.
+/// Returns new code of `plan`, made by `emitter`, with its context.
 ///
 /// # Errors
-/// As [`Emitter::code`].
+/// The errors of [`Emitter::code`]; class `Intern` if the code is larger than [`MAX_CODE`].
 pub fn emit(emitter: &dyn Emitter, plan: &Plan<Legal>) -> Result<CompiledCode> {
     new(emitter, plan, plan.shape())
 }
@@ -194,7 +210,8 @@ mod tests {
     use crate::schedule::schedule;
     use crate::target::{Arch, Level};
 
-    /// Code goes through a module where Cranelift makes it, and nowhere else; for another machine only templates make some.
+    /// Code is placed by a module if Cranelift makes it, and only then. For another machine only
+    /// templates make code.
     #[test]
     #[cfg(feature = "cranelift")]
     fn where_code_comes_from() {
@@ -205,7 +222,8 @@ mod tests {
         let none = Emission::new(elsewhere, false, false, false).unwrap();
         assert!(none.missing().is_some_and(|why| why.contains(&elsewhere.to_string())));
         assert!(none.module_target().is_none());
-        // A listing says that there is precompiled code for a plan where there is some, on the machine that it is for.
+        // A listing says whether a plan has precompiled code. This depends on the plan if this
+        // machine runs the target.
         let listed = |emission: &Emission, text: &str| {
             let t: Datatype = text.parse().unwrap();
             let nest = normalize(&lower(&t, Bytes).unwrap(), t.arguments()).unwrap().nest;

@@ -1,4 +1,5 @@
-//! Which plans have precompiled code: a lone call, or a counted loop around one.
+//! Selection of the plans that have precompiled code: some that are one call, or one counted loop
+//! around a call.
 
 use crate::code::kernel::{Code, Counted, Form};
 use crate::kind::Direction;
@@ -6,14 +7,22 @@ use crate::micro::{Argument, Role, strided};
 use crate::nest::Quantity;
 use crate::plan::{Body, Legal, Moving, Offsets, Op, Plan};
 
-/// Returns the precompiled code for `plan`, whose target this machine runs.
+/// Returns the precompiled code for `plan`, or none if there is none. This machine must run the
+/// target of the plan.
 pub(super) fn code(plan: &Plan<Legal>) -> Option<Code> {
+    // The plan must begin with a call. Precompiled code passes five or six arguments, of which only
+    // the first two are addresses.
     let [Op::Call { call, .. }, outer @ ..] = plan.ops() else { return None };
     let parameters = call.callee().parameters();
     if !(5..=6).contains(&parameters.len()) || parameters[2..].iter().any(|role| role.is_address()) {
         return None;
     }
     let only = |start| Body { start, len: 1 };
+    // Without a loop, precompiled code exists if an argument carries the count and the first such
+    // argument is the third or the sixth. A single block whose length carries the count is copied
+    // without a call. With a loop around a call of six parameters, the trip of the loop must carry
+    // the count and no argument may. The loop must be at offset zero and advance on the packed
+    // side, whose address then ends it.
     let packed_first = parameters[0] == Role::Packed;
     let counted = parameters.iter().position(|&role| call.carries_count(role));
     let form = match (outer, counted) {

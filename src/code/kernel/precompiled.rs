@@ -1,47 +1,51 @@
-//! Precompiled code: kernels that are one call, or one counted loop around one call.
+//! Precompiled code for kernels that are one call, or one counted loop around one call.
 //!
-//! Contiguous types, vectors, tables and arrays of structs end as such plans. Their code differs in nothing but the context, so it is
-//! written once, here; `emit` chooses it by the plan. The context is that of any plan without moves (`src/plan/context.rs`): the words of the call
-//! come first, so those of a lone call lie in the cache line of the entry point. For one instance the call is the last thing the
-//! function does, which the compiler turns into a jump.
+//! The plans of contiguous types, vectors, tables and arrays of structs often have this form. The
+//! code of such plans differs only in the context, so it is written once, here, and `emit` chooses
+//! it by the plan. The context has the words of any parametric plan (`src/plan/context.rs`). The
+//! words of the call come first, so those of a call without a loop are in the cache line of the
+//! entry point. A call without a loop is the last thing its function does, and so is the call for
+//! the only iteration of a loop, so the compiler can turn it into a jump.
 
 use super::{Code, Entry};
 use crate::micro;
 use crate::target::Level;
 
-/// Function types of the micro-kernels of five and of six parameters.
+/// Function type of the micro-kernels that have five parameters.
 type CalleeOfFive = unsafe extern "C" fn(u64, u64, u64, u64, u64);
+/// Function type of the micro-kernels that have six parameters.
 type CalleeOfSix = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64);
 
-/// Parameters of a lone call, and which of them carries the count.
+/// Number of parameters of a call without a loop, and the parameter that carries the count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// Five parameters, the third one.
+    /// Five parameters, of which the third carries the count.
     ThirdOfFive,
-    /// Six parameters, the third one.
+    /// Six parameters, of which the third carries the count.
     ThirdOfSix,
-    /// Six parameters, the sixth one.
+    /// Six parameters, of which the sixth carries the count.
     SixthOfSix,
 }
 
-/// Form of a plan, as far as its precompiled code depends on it. The callee has five or six parameters, the two addresses first.
+/// Properties of a plan on which its precompiled code depends. The micro-kernel has five or six
+/// parameters, and the first two are the addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A call of the strided family for one block whose length carries the count.
+    /// One call of the family of strided copies, for a single block whose length carries the count.
     Contiguous {
-        /// Pack.
+        /// Whether the code packs.
         pack: bool,
-        /// The level of the code.
+        /// Level of the copy loop.
         level: Level,
     },
-    /// A lone call of which one argument carries the count.
+    /// One call without a loop, of which one argument carries the count.
     Lone {
         /// Whether the packed address is the first parameter.
         packed_first: bool,
-        /// The parameters, and the one that carries the count.
+        /// The number of parameters, and the one that carries the count.
         counted: Counted,
     },
-    /// A call of six parameters in a counted loop at offset zero.
+    /// One call of six parameters in a counted loop, which is at offset zero.
     Repeated {
         /// Whether the packed address is the first parameter.
         packed_first: bool,
@@ -51,7 +55,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Returns its code.
+    /// Returns the precompiled code for this form.
     pub fn code(self) -> Code {
         let entry: Entry = match self {
             Form::Contiguous { pack, level } => {
@@ -69,38 +73,47 @@ impl Form {
     }
 }
 
-/// The words of a context: those of the call, then those of the loop around it.
+/// The words of a context: those of the call, followed by those of the loop around it.
 #[derive(Clone, Copy)]
 struct Words(*const u64);
 
-/// User and packed offset of the call.
+/// Index of the word with the user offset of the call. The packed offset and the micro-kernel's
+/// address follow it.
 const USER: usize = 0;
 const PACKED: usize = 1;
 const CALLEE: usize = 2;
-/// The arguments after the two addresses.
+/// Index of the word with the third argument, the first after the two addresses. The words of the
+/// other arguments follow it.
 const THIRD: usize = 3;
 const SIXTH: usize = 6;
-/// Steps of the loop, and packed bytes of its iterations for one instance.
+/// Index of the word with the user step of the loop; words 7 and 8 are the offsets of the loop,
+/// which are zero. The packed step and the packed bytes of all iterations for one instance follow.
 const USER_STEP: usize = 9;
 const PACKED_STEP: usize = 10;
 const BYTES: usize = 11;
 
 impl Words {
+    /// Returns word `i`.
+    ///
     /// # Safety
-    /// The context is that of a plan of this form; words up to [`SIXTH`] lie in its first line, which is always whole.
+    /// The context must be that of a plan of this form, and have a word `i`. Words up to [`SIXTH`]
+    /// lie in the first cache line, which is always there as a whole.
     #[inline(always)]
     unsafe fn get(self, i: usize) -> u64 {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller vouches that the context has a word `i`, which is the condition of
+        // both `add` and the read.
         unsafe { *self.0.add(i) }
     }
 
-    /// Calls the micro-kernel, which has five parameters.
+    /// Calls the micro-kernel of the context, which must have five parameters.
     ///
     /// # Safety
-    /// As [`Words::get`], and what the micro-kernel asks of its caller.
+    /// The conditions of [`Words::get`], and those of the micro-kernel for these arguments.
     #[inline(always)]
     unsafe fn call_of_five<const PACKED_FIRST: bool>(self, (user, packed): (u64, u64), third: u64) {
-        // SAFETY: this word of a call is the address of a micro-kernel that takes these arguments.
+        // SAFETY: the context belongs to a plan whose call has five parameters, so its word
+        // `CALLEE` is the address of a function of type `CalleeOfFive`, which is not null, and its
+        // words up to index 5 exist. The caller vouches for the conditions of the micro-kernel.
         unsafe {
             let callee = std::mem::transmute::<u64, CalleeOfFive>(self.get(CALLEE));
             let (first, second) = if PACKED_FIRST { (packed, user) } else { (user, packed) };
@@ -108,13 +121,15 @@ impl Words {
         }
     }
 
-    /// Calls the micro-kernel, which has six parameters.
+    /// Calls the micro-kernel of the context, which must have six parameters.
     ///
     /// # Safety
-    /// As [`Words::call_of_five`].
+    /// The conditions of [`Words::get`], and those of the micro-kernel for these arguments.
     #[inline(always)]
     unsafe fn call<const PACKED_FIRST: bool>(self, (user, packed): (u64, u64), third: u64, sixth: u64) {
-        // SAFETY: this word of a call is the address of a micro-kernel that takes these arguments.
+        // SAFETY: the context belongs to a plan whose call has six parameters, so its word `CALLEE`
+        // is the address of a function of type `CalleeOfSix`, which is not null, and its words up
+        // to index 5 exist. The caller vouches for the conditions of the micro-kernel.
         unsafe {
             let callee = std::mem::transmute::<u64, CalleeOfSix>(self.get(CALLEE));
             let (first, second) = if PACKED_FIRST { (packed, user) } else { (user, packed) };
@@ -122,26 +137,31 @@ impl Words {
         }
     }
 
-    /// Both addresses of the first call.
+    /// Returns the user address and the packed address of the first call.
     ///
     /// # Safety
-    /// As [`Words::get`].
+    /// The conditions of [`Words::get`] for the words `USER` and `PACKED`.
     #[inline(always)]
     unsafe fn addresses(self, user: *mut u8, packed: *mut u8) -> (u64, u64) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller vouches for the two words that are read. The sums wrap and are not
+        // dereferenced.
         unsafe {
             let (user_offset, packed_offset) = (self.get(USER), self.get(PACKED));
             ((user as u64).wrapping_add(user_offset), (packed as u64).wrapping_add(packed_offset))
         }
     }
 
-    /// All iterations for `count` instances. Not in line, so that a single call saves no registers.
+    /// Calls the micro-kernel for all iterations of `count` instances. The function is not inlined,
+    /// so that the code for a single call saves no registers.
     ///
     /// # Safety
-    /// As [`Words::call`], for a loop.
+    /// The context must be that of a plan with a loop, whose packed step is not zero, so that words
+    /// up to [`BYTES`] exist. The conditions of [`Words::call`] must hold for each iteration.
     #[inline(never)]
     unsafe fn iterate<const PACKED_FIRST: bool>(self, (mut user, mut packed): (u64, u64), count: u64) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller vouches for the words and for each call. The loop makes exactly the
+        // iterations of `count` instances: `BYTES` is the packed step times the iterations per
+        // instance, so `packed` reaches `end`.
         unsafe {
             let end = packed.wrapping_add(self.get(BYTES).wrapping_mul(count));
             while packed != end {
@@ -153,7 +173,7 @@ impl Words {
     }
 }
 
-/// Returns the code of a lone call.
+/// Returns the code of a call without a loop.
 fn lone<const PACKED_FIRST: bool>(counted: Counted) -> Entry {
     match counted {
         Counted::ThirdOfFive => lone_of_five::<PACKED_FIRST>,
@@ -162,10 +182,10 @@ fn lone<const PACKED_FIRST: bool>(counted: Counted) -> Entry {
     }
 }
 
-/// A lone call of five parameters, whose third carries the count.
+/// Runs a call of five parameters, whose third carries the count.
 ///
 /// # Safety
-/// As [`super::EntryPoint::call`], with the context of a plan of this form.
+/// The conditions of [`super::EntryPoint::call`], for a context of a plan of this form.
 unsafe extern "C" fn lone_of_five<const PACKED_FIRST: bool>(
     user: *mut u8,
     packed: *mut u8,
@@ -173,17 +193,18 @@ unsafe extern "C" fn lone_of_five<const PACKED_FIRST: bool>(
     context: *const u64,
 ) {
     let w = Words(context);
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller vouches for the context and for the buffers, as `call_of_five` needs them.
+    // The third argument times `count` is the argument that the plan defines.
     unsafe {
         let third = w.get(THIRD).wrapping_mul(count);
         w.call_of_five::<PACKED_FIRST>(w.addresses(user, packed), third);
     }
 }
 
-/// A lone call of six parameters.
+/// Runs a call of six parameters, whose third or sixth carries the count.
 ///
 /// # Safety
-/// As [`lone_of_five`].
+/// The conditions of [`super::EntryPoint::call`], for a context of a plan of this form.
 unsafe extern "C" fn lone_of_six<const PACKED_FIRST: bool, const SIXTH_COUNTED: bool>(
     user: *mut u8,
     packed: *mut u8,
@@ -191,7 +212,8 @@ unsafe extern "C" fn lone_of_six<const PACKED_FIRST: bool, const SIXTH_COUNTED: 
     context: *const u64,
 ) {
     let w = Words(context);
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller vouches for the context and for the buffers, as `call` needs them. The
+    // counted argument times `count` is the argument that the plan defines.
     unsafe {
         let (mut third, mut sixth) = (w.get(THIRD), w.get(SIXTH));
         let counted = if SIXTH_COUNTED { &mut sixth } else { &mut third };
@@ -200,10 +222,10 @@ unsafe extern "C" fn lone_of_six<const PACKED_FIRST: bool, const SIXTH_COUNTED: 
     }
 }
 
-/// A call in a loop over instances, or over several iterations per instance.
+/// Runs a call in a loop that has one or several iterations per instance.
 ///
 /// # Safety
-/// As [`lone_of_five`].
+/// The conditions of [`super::EntryPoint::call`], for a context of a plan of this form.
 unsafe extern "C" fn repeated<const PACKED_FIRST: bool, const SINGLE: bool>(
     user: *mut u8,
     packed: *mut u8,
@@ -211,7 +233,8 @@ unsafe extern "C" fn repeated<const PACKED_FIRST: bool, const SINGLE: bool>(
     context: *const u64,
 ) {
     let w = Words(context);
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller vouches for the context and for the buffers, as `call` and `iterate` need
+    // them. With one iteration per instance and one instance there is exactly one call.
     unsafe {
         let addresses = w.addresses(user, packed);
         if SINGLE && count == 1 {
@@ -222,7 +245,8 @@ unsafe extern "C" fn repeated<const PACKED_FIRST: bool, const SINGLE: bool>(
     }
 }
 
-/// The code of contiguous types, pack first, which copies without a call.
+/// Returns the code of contiguous types, which copies without calling a micro-kernel. Packing is
+/// first.
 fn contiguous(level: Level) -> [Entry; 2] {
     match level {
         #[cfg(target_arch = "x86_64")]
@@ -237,10 +261,11 @@ fn contiguous(level: Level) -> [Entry; 2] {
 
 macro_rules! contiguous {
     ($name:ident, $wide:literal, $(#[$feature:meta])?) => {
-        /// One block, whose length carries the instance count.
+        /// Copies one block, whose length carries the instance count.
         ///
         /// # Safety
-        /// As [`lone_of_five`], on a machine of the level.
+        /// The conditions of [`super::EntryPoint::call`], for a context of a plan of this form, on
+        /// a machine that has the instructions of the level.
         $(#[$feature])?
         unsafe extern "C" fn $name<const PACK: bool>(
             user: *mut u8,
@@ -249,7 +274,10 @@ macro_rules! contiguous {
             context: *const u64,
         ) {
             let w = Words(context);
-            // SAFETY: as in `lone_of_five`; the block is valid on both sides, as the caller promises.
+            // SAFETY: the context of a call of the strided family has words up to `SIXTH`, the
+            // length of the block. `micro::copy` needs `len` bytes readable at `src` and writable
+            // at `dst` without overlap: they are the mapped bytes and the packed bytes of `count`
+            // instances, for which the caller vouches.
             unsafe {
                 let user = user.wrapping_add(w.get(USER) as usize);
                 let packed = packed.wrapping_add(w.get(PACKED) as usize);

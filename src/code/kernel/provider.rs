@@ -1,4 +1,4 @@
-//! The memory of a Cranelift module: one slot of the arena.
+//! Memory of a Cranelift module: one slot of the arena.
 
 use std::io;
 use std::sync::Arc;
@@ -10,11 +10,13 @@ use crate::code::arena::{Arena, Draft};
 use crate::error::{Error, Result};
 use crate::process::Mutex;
 
-/// Memory of the one function of a Cranelift module: a slot of the arena. Clones share it, because the module owns its own.
+/// Memory for the one function of a Cranelift module: a slot of the arena. Clones share the slot,
+/// because the module owns its memory provider and the loader needs the slot afterwards.
 #[derive(Clone, Debug)]
 pub struct Provider {
     arena: Arena,
-    /// The slot, or why there is none.
+    /// The slot, or the error for which there is none. The value is none before the module has
+    /// asked, and after [`Provider::take`].
     taken: Arc<Mutex<Option<Result<Draft>>>>,
 }
 
@@ -24,10 +26,11 @@ impl Provider {
         Provider { arena, taken: Arc::default() }
     }
 
-    /// Takes out the slot that the module has written to.
+    /// Returns the slot that the module has written to, and removes it from the provider.
     ///
     /// # Errors
-    /// What the arena said when it refused; `Intern` when the module has not asked yet.
+    /// The error of the arena if it refused the slot. Class `Intern` if the module has not asked
+    /// for memory, or if the slot was taken before.
     pub fn take(&self) -> Result<Draft> {
         let taken = self.taken.lock().take();
         taken.unwrap_or_else(|| Err(Error::internal("load", "the module asked for no memory")))
@@ -49,7 +52,8 @@ impl JITMemoryProvider for Provider {
         start
     }
 
-    // The draft owns the slot and outlives the module: nothing to free and nothing to protect here.
+    // The draft owns the slot and outlives the module, so the module has nothing to free here and
+    // nothing to protect in `finalize`.
     unsafe fn free_memory(&mut self) {}
 
     fn finalize(&mut self, _protection: BranchProtection) -> ModuleResult<()> {

@@ -1,4 +1,4 @@
-//! Kernels from compiled code, run and dropped.
+//! Tests that load compiled code, run it as a kernel, and drop it.
 
 use std::sync::Arc;
 
@@ -18,14 +18,15 @@ use crate::error::ErrorClass;
 use crate::micro::{Table, TableIndex};
 use crate::plan::{Template, Word};
 
-/// The host, as cheap as it compiles.
+/// Returns a Cranelift target for this machine, with the fastest compilation.
 fn host() -> OwnedTargetIsa {
     let mut flags = settings::builder();
     flags.set("opt_level", "none").unwrap();
     cranelift_native::builder().unwrap().finish(settings::Flags::new(flags)).unwrap()
 }
 
-/// Code for: `count` times, copy 8 bytes from `user` to `packed`, `user += context[0]`, `packed += 8`.
+/// Returns code that does this `count` times: copy 8 bytes from `user` to `packed`, then add word 0
+/// of the context to `user` and 8 to `packed`.
 fn strided_pack(isa: &OwnedTargetIsa) -> Vec<u8> {
     let mut signature = Signature::new(isa.default_call_conv());
     signature.params.extend([AbiParam::new(I64); 4]);
@@ -70,7 +71,9 @@ fn code(bytes: Vec<u8>, words: &[i64]) -> CompiledCode {
 fn check(kernel: &Kernel) {
     let mut user: Vec<u8> = (0..100).collect();
     let mut packed = [0u8; 40];
-    // SAFETY: five blocks of 8 bytes 20 bytes apart lie within 100 bytes; 40 bytes are packed.
+    // SAFETY: the code reads five blocks of 8 bytes that are 20 bytes apart, which lie within the
+    // 100 bytes of `user`, and writes 40 bytes to `packed`, which has as many. The two do not
+    // overlap.
     unsafe { kernel.call(user.as_mut_ptr(), packed.as_mut_ptr(), 5) };
     let expected: Vec<u8> = (0..5).flat_map(|i| (0..8).map(move |k| 20 * i + k)).collect();
     assert_eq!(packed.as_slice(), expected);
@@ -109,12 +112,13 @@ fn a_context_keeps_its_tables() {
     let context = Context::of(Template { words, tables: vec![Table::Column(column)] });
     assert_eq!(context.bytes(), 64 + 12);
     assert_eq!((context.len(), context.word(1)), (2, 7));
-    // SAFETY: word 0 is the address of the column, which the context owns.
+    // SAFETY: word 0 is the address of the column, which has entries of 4 bytes and which the
+    // context owns.
     let first = unsafe { *(context.word(0) as *const i32) };
     assert_eq!(first, 1);
 }
 
-/// A column that a kernel has is found by its entries, and no other is.
+/// A kernel finds a column among its tables by the entries, and finds no other column.
 #[test]
 fn equal_columns_are_kept_once() {
     let columns: [Column; 2] = [vec![1, 2, 3].into(), vec![4, 5].into()];

@@ -1,7 +1,10 @@
-//! Loops: rotated, two bumped pointers, one of them compared with its end.
+//! Loops in Cranelift's representation. They are rotated and advance two pointers, one of which is
+//! compared with its end.
 //!
-//! The packed pointer advances along any stream, so it serves as the loop counter; where a second layout has it stay, the other one does. Trips that carry the instance count are guarded
-//! once at the top; constant trips never are, because empty loops do not reach a plan.
+//! The packed pointer advances along any stream, so it usually serves as the loop counter. If the
+//! packed side is a second layout that does not advance, the user pointer is compared instead. A
+//! loop whose trip carries the instance count is skipped if it has no iterations. Loops with
+//! constant trips need no such check, because empty loops do not reach a plan.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlagsData, Value, types};
@@ -12,13 +15,14 @@ use crate::micro::TableIndex;
 use crate::plan::{Body, Field, Moving, Offsets, Quantity};
 
 impl Pointers {
-    /// The one that is compared with its end.
+    /// Returns the pointer of the side `moving`, which is compared with its end.
     fn counter(self, moving: Moving) -> Value {
         moving.choose(self.user, self.packed)
     }
 }
 
-/// The side that counts and the bytes of an iteration on it.
+/// Returns the side that serves as the counter of a loop, and the number of bytes by which one
+/// iteration advances on that side.
 fn counted(step: Offsets) -> Result<(Moving, i64)> {
     let moving =
         Moving::from_step(step).ok_or_else(|| Error::internal("emit", "loop that moves on neither side"))?;
@@ -26,7 +30,8 @@ fn counted(step: Offsets) -> Result<(Moving, i64)> {
 }
 
 impl Builder<'_, '_> {
-    /// `trip` iterations of `body` from `start`, `unroll` at a time.
+    /// Emits a loop of `trip` iterations of `body` from `start`, with `unroll` iterations for each
+    /// turn.
     pub(super) fn counted_loop(
         &mut self,
         start: Pointers,
@@ -39,6 +44,8 @@ impl Builder<'_, '_> {
         if trip.per_count {
             return self.run_time_loop(start, trip, step, unroll, body);
         }
+        // The trip is a constant. Emit the full turns, as a loop only if there are several, then
+        // write out the iterations that remain.
         let (rounds, rest) = (trip.k / u64::from(unroll), trip.k % u64::from(unroll));
         let mut here = start;
         match rounds {
@@ -64,6 +71,7 @@ impl Builder<'_, '_> {
         unroll: u32,
         body: Body,
     ) -> Result<()> {
+        // Compute the number of iterations and the address at which the counting side ends.
         let k = self.constant(trip.k as i64);
         let n = if trip.k == 1 { self.count } else { self.b.ins().imul(k, self.count) };
         let (moving, once) = counted(step)?;
@@ -73,6 +81,8 @@ impl Builder<'_, '_> {
             self.guarded(start, end, step, 1, body)?;
             return Ok(());
         }
+        // The trip is unrolled by a power of two. The first loop has the full turns and ends before
+        // the iterations that remain, the second loop has these.
         let rest = self.b.ins().band_imm_u(n, i64::from(unroll) - 1);
         let rest_bytes = self.b.ins().imul_imm_s(rest, once);
         let main_end = self.b.ins().isub(end, rest_bytes);
@@ -81,7 +91,8 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    /// A rotated loop that is skipped when it has nothing to do.
+    /// Emits a rotated loop that is skipped if it has no iterations, and returns the pointers after
+    /// it.
     fn guarded(
         &mut self,
         start: Pointers,
@@ -104,7 +115,7 @@ impl Builder<'_, '_> {
         Ok(Pointers { user, packed })
     }
 
-    /// The loop itself, at least once; returns the pointers behind it.
+    /// Emits a rotated loop, which makes at least one turn, and returns the pointers after it.
     fn rotated(
         &mut self,
         start: Pointers,
@@ -133,7 +144,7 @@ impl Builder<'_, '_> {
         (0..i64::from(n)).try_for_each(|i| self.body(body, base, Offsets::ZERO.step(step, i)))
     }
 
-    /// A loop whose strides and length are context words of operation `i`.
+    /// Emits the loop `i`, whose strides and length are context words.
     pub(super) fn parametric_loop(
         &mut self,
         i: usize,
@@ -173,7 +184,8 @@ impl Builder<'_, '_> {
         self.b.ins().jump(head, &[BlockArg::Value(start.user), BlockArg::Value(start.packed)]);
         self.b.switch_to_block(head);
         self.body(body, Pointers { user, packed }, Offsets::ZERO)?;
-        // The strides are read again at every turn: a load costs less than a register kept across calls.
+        // The strides are read again in every turn: a load costs less than a register that is kept
+        // across calls.
         let (user_step, packed_step) = (self.value(i, Field::UserStep)?, self.value(i, Field::PackedStep)?);
         let next_user = self.b.ins().iadd(user, user_step);
         let next_packed = self.b.ins().iadd(packed, packed_step);
@@ -185,7 +197,7 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    /// `body` once per row of column `table`.
+    /// Emits table loop `i`, which runs `body` once for each row of column `table`.
     pub(super) fn table_loop(
         &mut self,
         i: usize,

@@ -1,8 +1,10 @@
-//! Emission through Cranelift, for every target that it has.
+//! Emission through Cranelift, for every target whose back end is compiled in.
 //!
-//! Calls of micro-kernels are `call_indirect` of a context word: a relocation is an error. `opt_level=none` is faster to compile and better
-//! code than what the optimizer makes of these loops (docs/PERFORMANCE.md). Contexts are reused per thread; Cranelift runs
-//! under `catch_unwind`, because a panic in there must not take the program down.
+//! Calls of micro-kernels are `call_indirect` of a context word, and code with a relocation is an
+//! error. The option `opt_level=none` compiles faster, and its code for these loops is better than
+//! what the optimizer makes of them (docs/PERFORMANCE.md). Each thread reuses its Cranelift
+//! contexts. Cranelift runs under `catch_unwind`, because a panic inside it must not end the
+//! program.
 
 mod loops;
 
@@ -28,25 +30,27 @@ use crate::micro::{Argument, Call, Role};
 use crate::plan::{Body, Field, Legal, Offsets, Op, Operand, Operands, Plan, Quantity};
 use crate::target::Accesses;
 
-/// The emitter through Cranelift.
+/// Emitter through Cranelift, for one target.
 pub struct Cranelift {
     isa: OwnedTargetIsa,
 }
 
 impl Cranelift {
-    /// Returns an emitter for this machine with the flags that ddtc uses; it verifies Cranelift's input if `verifier` says so. Takes 80 us.
+    /// Returns an emitter for this machine with the flags that ddtc uses. It verifies the input of
+    /// Cranelift if `verifier` is true. The call takes about 80 us.
     ///
     /// # Errors
-    /// When Cranelift does not support the machine.
+    /// Class `Intern` if Cranelift does not support this machine.
     pub fn for_host(verifier: bool) -> Result<Cranelift> {
         Cranelift::of(cranelift_native::builder().map_err(failed)?, verifier)
     }
 
-    /// Makes the emitter for any machine of `triple`, with what every such machine has.
+    /// Returns an emitter for any machine of `triple`, which uses only what all such machines have.
     ///
     /// # Errors
-    /// Class `Unsupported` where Cranelift's back end for it is not compiled in: libraries and the command line have that of their own
-    /// architecture alone, tests a few more (Cargo.toml).
+    /// Class `Unsupported` if the back end of Cranelift for the architecture is not compiled in:
+    /// libraries and the command have only that of their own architecture, tests have a few more
+    /// (Cargo.toml). Class `Intern` if Cranelift refuses the flags.
     pub fn for_triple(triple: Triple, verifier: bool) -> Result<Cranelift> {
         let builder = isa::lookup(triple.clone()).map_err(|_| {
             let rule = "must be an architecture whose back end of Cranelift is compiled in";
@@ -84,7 +88,7 @@ thread_local! {
 
 impl Emitter for Cranelift {
     fn accesses(&self) -> Accesses {
-        // riscv64 without the vector extension has no 16-byte type.
+        // Without its vector extension, riscv64 has no type of 16 bytes.
         if matches!(self.isa.triple().architecture, target_lexicon::Architecture::Riscv64(_)) {
             8.into()
         } else {
@@ -92,7 +96,11 @@ impl Emitter for Cranelift {
         }
     }
 
-    /// `Intern` when Cranelift refuses, panics, or asks for a relocation.
+    /// Returns the machine code of `plan` and its alignment in bytes.
+    ///
+    /// # Errors
+    /// Class `Intern` if the plan breaks a rule, or if Cranelift refuses it, panics, or asks for a
+    /// relocation.
     fn code(&self, plan: &Plan<Legal>) -> Result<(Vec<u8>, u32)> {
         with_compiled(plan, &*self.isa, false, |clif| {
             let Some(code) = clif.compiled_code() else { return Err(Error::internal("emit", "no code")) };
@@ -103,7 +111,8 @@ impl Emitter for Cranelift {
         })
     }
 
-    /// Cranelift's IR and its own listing of the machine code.
+    /// Returns the intermediate representation of Cranelift and its own listing of the machine
+    /// code.
     fn listing(&self, plan: &Plan<Legal>) -> Result<Listing> {
         with_compiled(plan, &*self.isa, true, |clif| {
             let code = clif.compiled_code().and_then(|c| c.vcode.clone()).unwrap_or_default();
@@ -123,7 +132,8 @@ fn with_compiled<T>(
     then: impl FnOnce(&ClifContext) -> Result<T>,
 ) -> Result<T> {
     CONTEXTS.with(|cell| {
-        // Taken out for the duration: whatever a panic leaves half-built is thrown away with it.
+        // Take both contexts out of the cell while they are used. If Cranelift panics, they may be
+        // half built, and they are dropped instead of being put back.
         let (mut clif, mut frontend) =
             cell.take().unwrap_or_else(|| (ClifContext::new(), FunctionBuilderContext::new()));
         clif.clear();
@@ -170,14 +180,14 @@ fn build(
     Ok(())
 }
 
-/// `n` 64-bit arguments and no result.
+/// Returns the signature of a function with `n` arguments of 64 bits and no result.
 fn signature(n: usize, conv: CallConv) -> Signature {
     let mut s = Signature::new(conv);
     s.params.extend(std::iter::repeat_n(AbiParam::new(types::I64), n));
     s
 }
 
-/// The two addresses that code works on.
+/// The user address and the packed address that code works on.
 #[derive(Clone, Copy)]
 struct Pointers {
     user: Value,
@@ -191,7 +201,8 @@ struct Builder<'a, 'f> {
     count: Value,
     context: Value,
     conv: CallConv,
-    /// The signatures of micro-kernels by number of parameters, declared on first use.
+    /// Signatures of micro-kernels by number of parameters, which are declared when they are first
+    /// used.
     signatures: [Option<SigRef>; 9],
 }
 
@@ -200,7 +211,7 @@ impl Builder<'_, '_> {
         body.range().try_for_each(|i| self.op(i, base, at))
     }
 
-    /// Emits operation `i` of the plan inside an iteration that is `at` from `base`.
+    /// Emits operation `i` of the plan for an iteration that is at offset `at` from `base`.
     fn op(&mut self, i: usize, base: Pointers, at: Offsets) -> Result<()> {
         let plan = self.plan;
         let op = &plan.ops()[i];
@@ -237,7 +248,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Calls a micro-kernel with its arguments in the order of its parameters.
+    /// Emits a call of a micro-kernel, with its arguments in the order of its parameters.
     fn call(&mut self, i: usize, start: Pointers, call: &Call) -> Result<()> {
         let parameters = call.callee().parameters();
         let mut arguments = Vec::with_capacity(parameters.len());
@@ -262,7 +273,7 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    /// One load and one store: operation `i`.
+    /// Emits one load and one store of `len` bytes for operation `i`.
     fn access(&mut self, i: usize, len: u32, base: Pointers, at: Offsets) -> Result<()> {
         let ty = access_type(len)?;
         let (user, u) = match self.operands.get(i, Field::UserOffset) {
@@ -273,7 +284,8 @@ impl Builder<'_, '_> {
             _ => self.reach(base.user, at.user),
         };
         let (packed, p) = self.reach(base.packed, at.packed);
-        // Accesses are inside buffers that the caller vouches for: they do not trap; they may be unaligned.
+        // The accesses are inside buffers that the caller of the kernel vouches for, so they do not
+        // trap. They may be unaligned.
         let flags = MemFlagsData::new().with_notrap();
         match self.plan.direction() {
             Direction::Pack => {
@@ -288,7 +300,8 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    /// `base + offset` as an address and a 32-bit displacement.
+    /// Returns `base + offset` as an address and a displacement of 32 bits. If the offset does not
+    /// fit, the address includes it and the displacement is zero.
     fn reach(&mut self, base: Value, offset: i64) -> (Value, i32) {
         match i32::try_from(offset) {
             Ok(small) => (base, small),
@@ -296,12 +309,14 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Where operation `i` starts: its own offset `own` inside an iteration that is `at` from `base`.
+    /// Returns the pointers at which operation `i` starts: at its own offset `own` inside an
+    /// iteration that is at offset `at` from `base`.
     fn placed(&mut self, i: usize, own: Offsets, base: Pointers, at: Offsets) -> Result<Pointers> {
         if !self.operands.parametric() {
             return Ok(self.moved(base, at + own));
         }
-        // Parametric plans are not unrolled, so `at` is zero and the offset is the operation's own word.
+        // Parametric plans are not unrolled, so `at` is zero, and the offset of the operation is a
+        // context word.
         let mut add = |v, field| match self.operands.get(i, field) {
             Some(Operand::Word(index)) => {
                 let k = self.word(index);
@@ -324,7 +339,7 @@ impl Builder<'_, '_> {
         self.b.ins().iconst(types::I64, k)
     }
 
-    /// A constant of operation `i`.
+    /// Returns the constant `field` of operation `i`, from the code or from the context.
     fn value(&mut self, i: usize, field: Field) -> Result<Value> {
         match self.operands.get(i, field) {
             Some(Operand::Immediate(k)) => Ok(self.constant(k)),
@@ -333,7 +348,8 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// The number `n` of operation `i`, times the instance count where it carries that.
+    /// Returns the number `n` of operation `i`, multiplied by the instance count if `n` carries the
+    /// count.
     fn number(&mut self, i: usize, field: Field, n: Quantity) -> Result<Value> {
         if n == Quantity::counted(1) && !self.operands.parametric() {
             return Ok(self.count);
@@ -342,7 +358,7 @@ impl Builder<'_, '_> {
         Ok(if n.per_count { self.b.ins().imul(k, self.count) } else { k })
     }
 
-    /// Context word `index`.
+    /// Returns context word `index`.
     fn word(&mut self, index: u32) -> Value {
         self.b.ins().load(types::I64, MemFlagsData::trusted(), self.context, 8 * index as i32)
     }

@@ -1,4 +1,4 @@
-//! Calls of micro-kernels, and the values that a plan keeps in its code or in its context.
+//! Calls of micro-kernels, and the constants that a plan has in its code or in its context.
 
 use super::inst::{Inst, Math, Mem, Operand as Source, Reg};
 use super::permute::Constants;
@@ -7,13 +7,16 @@ use crate::error::{Error, Result};
 use crate::micro::{Argument, Call, Role};
 use crate::plan::{Field, Offsets, Operand, Quantity};
 
-/// Registers of the first six arguments (System V); the others lie at the bottom of the frame.
+/// Registers of the first six arguments (System V ABI). Further arguments are at the bottom of the
+/// frame.
 pub(super) const ARGUMENTS: [Reg; 6] = [Reg::RDI, Reg::RSI, Reg::RDX, Reg::RCX, Reg::R8, Reg::R9];
 
 impl Function<'_> {
-    /// Calls the micro-kernel of operation `i`. Nothing that lives across a call is in a register of arguments.
+    /// Emits a call of the micro-kernel of operation `i`. No value that is needed after the call is
+    /// in a register of arguments.
     pub(super) fn call(&mut self, i: usize, call: &Call, base: Pointers, at: Offsets) -> Result<()> {
-        // Those on the stack first: they go through a register.
+        // Start with the last argument. So the arguments in memory, which go through `rax`, come
+        // before those that go directly to their registers.
         for (n, &role) in call.callee().parameters().iter().enumerate().rev() {
             let reg = ARGUMENTS.get(n).copied();
             let to = reg.unwrap_or(Reg::RAX);
@@ -33,6 +36,7 @@ impl Function<'_> {
         match self.operands.get(i, Field::Callee) {
             Some(Operand::Word(index)) => {
                 self.code.push(Inst::Call(self.word(index), call.callee()));
+                // The call may change vector registers and mask registers.
                 self.known = Constants::default();
             }
             _ => return Err(Error::internal("emit", "a callee is a word of the context")),
@@ -40,7 +44,7 @@ impl Function<'_> {
         Ok(())
     }
 
-    /// `to = base + k`.
+    /// Emits `to = base + k`.
     pub(super) fn moved(&mut self, base: Location, k: i64, to: Reg) {
         match (base, i32::try_from(k)) {
             (Location::Reg(r), Ok(0)) if r == to => {}
@@ -55,7 +59,8 @@ impl Function<'_> {
         }
     }
 
-    /// Loads a side's address for an operation, and adds the operation's own offset where that is a word.
+    /// Emits code that loads the address `base + k` of one side into `to`, and adds the offset
+    /// `own` of operation `i` if that offset is a context word.
     pub(super) fn start(&mut self, i: usize, base: Location, k: i64, own: Field, to: Reg) {
         self.moved(base, k, to);
         if let Some(Operand::Word(index)) = self.operands.get(i, own) {
@@ -64,7 +69,7 @@ impl Function<'_> {
         }
     }
 
-    /// A constant of operation `i` in `to`.
+    /// Loads the constant `field` of operation `i` into `to`.
     pub(super) fn value(&mut self, i: usize, field: Field, to: Reg) -> Result<()> {
         let inst = match self.operands.get(i, field) {
             Some(Operand::Word(index)) => Inst::Load(to, self.word(index)),
@@ -75,7 +80,8 @@ impl Function<'_> {
         Ok(())
     }
 
-    /// The number `n` of operation `i` in `to`, times the instance count where it carries that.
+    /// Loads the number `n` of operation `i` into `to`, multiplied by the instance count if `n`
+    /// carries the count.
     pub(super) fn number(&mut self, i: usize, field: Field, n: Quantity, to: Reg) -> Result<()> {
         self.value(i, field, to)?;
         if n.per_count {
@@ -85,14 +91,15 @@ impl Function<'_> {
         Ok(())
     }
 
-    /// [`Function::start`] in a place that is not an argument's.
+    /// Emits the code of [`Function::start`] for a result in `place`, which may be a slot of the
+    /// frame.
     pub(super) fn start_in(&mut self, i: usize, base: Location, k: i64, own: Field, place: Location) {
         let to = if let Location::Reg(r) = place { r } else { Reg::RAX };
         self.start(i, base, k, own, to);
         self.put(place, to);
     }
 
-    /// Context word `index`.
+    /// Returns the memory of context word `index`.
     pub(super) fn word(&self, index: u32) -> Mem {
         Mem { base: self.context, disp: 8 * index as i32 }
     }

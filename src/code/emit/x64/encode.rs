@@ -1,14 +1,18 @@
-//! Encoding of instructions: the shortest forms, as GNU as chooses them (a test compares).
+//! Encoding of instructions, in the forms that GNU as chooses, which are usually the shortest (a
+//! test compares both).
 //!
-//! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapters 2 and 3.
+//! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapters 2 and
+//! 3.
 
 use super::inst::{Inst, Label, Mask, Math, Mem, Operand, Piece, Reg, Vector, Vex, When, Width};
 use crate::error::{Error, Result};
 
-/// Returns the machine code of `list`. Jumps backward are short where they reach, jumps forward are long.
+/// Returns the machine code of `list`, which has `labels` labels. Backward jumps use the short form
+/// if that reaches their label; forward jumps always use the long form.
 ///
 /// # Errors
-/// Only faults of ddtc: a jump to a label that is nowhere, an operand that an instruction does not have.
+/// Class `Intern` for faults of ddtc: a jump to a label that is not in the code or is too far away,
+/// a label whose number is too large, or an operand that an instruction does not have.
 pub(super) fn encode(list: &[Inst], labels: u32) -> Result<Vec<u8>> {
     let mut e = Encoder {
         bytes: Vec::with_capacity(list.len() * 6),
@@ -18,6 +22,8 @@ pub(super) fn encode(list: &[Inst], labels: u32) -> Result<Vec<u8>> {
     for inst in list {
         e.inst(inst)?;
     }
+    // All labels are known now. Fill in the distances of the long jumps, which count from the end
+    // of the jump.
     for (at, label) in std::mem::take(&mut e.open) {
         let target = e.place(label).ok_or_else(|| wrong("jump to a label that is nowhere"))?;
         let distance = i32::try_from(target as i64 - (at as i64 + 4)).map_err(|_| wrong("jump too far"))?;
@@ -32,22 +38,23 @@ fn wrong(what: &'static str) -> Error {
 
 struct Encoder {
     bytes: Vec<u8>,
-    /// Where labels are, once they are known.
+    /// Offsets in the code of the labels that are known so far.
     places: Vec<Option<usize>>,
-    /// Distances to be filled in: where they stand, and to what.
+    /// Distances to fill in: their offset in the code, and the label that they lead to.
     open: Vec<(usize, Label)>,
 }
 
-/// What the prefix of an instruction on 512 bits says.
+/// Contents of the prefix of an instruction on 512 bits (EVEX).
 #[derive(Clone, Copy)]
 struct Evex {
     /// Map of opcodes: 1 for 0F, 2 for 0F 38.
     map: u8,
-    /// Whether its words have 64 bits.
+    /// Whether words have 64 bits.
     wide: bool,
-    /// 1 for prefix 66, 2 for F3.
+    /// Legacy prefix: 1 for 66, 2 for F3.
     prefix: u8,
-    /// The second of three registers; the first where there are two.
+    /// The source register of the field `vvvv`: the second of three registers. It is register 0 if
+    /// there are only two operands.
     source: Vector,
     mask: u8,
 }
@@ -99,12 +106,14 @@ impl Encoder {
                 self.bytes.push(0xF3);
                 self.narrow(&[0x0F, 0x7E], 0, Rm::Mem(m));
             }
-            // Its second source is `xmm0` as well, whose number is written inverted where others leave ones.
+            // The second source is `xmm0`, too. The field for it contains the inverted number, all
+            // ones, which is also what instructions without such a source have there.
             Inst::TakeHigh(Vex(true), m) => self.vex(0, 0x16, m),
             Inst::JoinHigh(m) => self.vex(1, 0x6C, m),
             Inst::TakeHigh(Vex(false), m) => self.narrow(&[0x0F, 0x16], 0, Rm::Mem(m)),
             Inst::SetLow(v) => self.bytes.extend([0xC4, 0xE1, 0xF9, 0x6E, 0xC0 | v.0 << 3]),
-            // Both its sources but `rax` are `v`, which is inverted in the third byte.
+            // Source and destination are `v`. The third byte contains the inverted number of the
+            // source.
             Inst::SetHigh(v) => {
                 self.bytes.extend([0xC4, 0xE3, 0xF9 ^ v.0 << 3, 0x22, 0xC0 | v.0 << 3, 1]);
             }
@@ -204,7 +213,7 @@ impl Encoder {
         self.bytes.extend([0; 4]);
     }
 
-    /// One access between memory and the register of `piece`.
+    /// Encodes one access between memory and the register of `piece`.
     fn piece(&mut self, piece: Piece, m: Mem, load: bool) {
         let rm = Rm::Mem(m);
         match (piece, load) {
@@ -224,7 +233,7 @@ impl Encoder {
                 self.narrow(&[0x0F, if load { 0x6F } else { 0x7F }], 0, rm);
             }
             (Piece::B16Vex | Piece::B32, _) => {
-                // 256 bits or 128, prefix F3.
+                // The vector length is 256 or 128 bits, and the prefix is F3.
                 let last = if piece == Piece::B32 { 4 } else { 0 } | 2;
                 self.vex(last, if load { 0x6F } else { 0x7F }, m);
             }
@@ -236,8 +245,9 @@ impl Encoder {
         }
     }
 
-    /// An instruction of AVX, map 0F, on `xmm0` or `ymm0` and memory: `last` is the vector's length and the prefix. The short form
-    /// where the base needs no extension.
+    /// Encodes an AVX instruction of opcode map 0F on `xmm0` or `ymm0` and memory. The argument
+    /// `last` contains the vector length and the prefix, as the last byte of the VEX prefix has
+    /// them. If the base register needs no extension bit, the short form of the prefix is used.
     fn vex(&mut self, last: u8, opcode: u8, m: Mem) {
         let last = 0x78 | last;
         if m.base.0 < 8 {
@@ -249,22 +259,26 @@ impl Encoder {
         self.memory(0, m, 1);
     }
 
-    /// Prefix and opcode of an instruction on 512 bits, whose operands follow: `base` is the register that its r/m field names.
+    /// Encodes the prefix and opcode of an instruction on 512 bits, whose operands follow. `base`
+    /// is the number of the general-purpose register that the r/m field names, or 0 if that field
+    /// names a vector register.
     fn evex(&mut self, form: Evex, opcode: u8, base: u8) {
-        // Registers are inverted; those of vectors are below 8.
+        // The fields for registers are inverted. All vector registers that are used have numbers
+        // below 8.
         let first = (if base < 8 { 0xF0 } else { 0xD0 }) | form.map;
         let second = u8::from(form.wide) << 7 | (!form.source.0 & 15) << 3 | 4 | form.prefix;
         self.bytes.extend([0x62, first, second, 0x48 | form.mask, opcode]);
     }
 
-    /// An instruction on 64 bits: prefix, opcode, operands.
+    /// Encodes an instruction on 64 bits: the REX prefix with its W bit, opcode and operands.
     fn wide(&mut self, opcode: &[u8], reg: u8, rm: Rm) {
         self.bytes.push(0x48 | extension(reg, rm));
         self.bytes.extend(opcode);
         self.operands(reg, rm);
     }
 
-    /// An instruction without that prefix, unless a register needs one.
+    /// Encodes an instruction without the W bit, and without a REX prefix unless a register needs
+    /// one.
     fn narrow(&mut self, opcode: &[u8], reg: u8, rm: Rm) {
         let extension = extension(reg, rm);
         if extension != 0 {
@@ -281,9 +295,11 @@ impl Encoder {
         }
     }
 
-    /// Memory whose short displacements count `unit` bytes each.
+    /// Encodes a memory operand. A short displacement counts `unit` bytes (64 with an EVEX prefix,
+    /// otherwise 1).
     fn memory(&mut self, reg: u8, Mem { base, disp }: Mem, unit: i32) {
-        // rbp and r13 have no form without displacement, rsp and r12 none without an index byte.
+        // For `rbp` and `r13` there is no form without displacement, and for `rsp` and `r12` none
+        // without an index byte.
         let short = if disp % unit == 0 { i8::try_from(disp / unit).ok() } else { None };
         let mode = match short {
             Some(0) if base.0 & 7 != 5 => 0x00,
@@ -302,7 +318,7 @@ impl Encoder {
     }
 }
 
-/// The extension bits of the REX prefix for a register and an operand.
+/// Returns the extension bits of the REX prefix for a register and an operand.
 fn extension(reg: u8, rm: Rm) -> u8 {
     let base = match rm {
         Rm::Reg(r) => r,
@@ -311,7 +327,7 @@ fn extension(reg: u8, rm: Rm) -> u8 {
     (reg >> 3) << 2 | base.0 >> 3
 }
 
-/// The number that the manual gives to an operation of the arithmetic group.
+/// Returns the number of an operation of the arithmetic group in the manual.
 fn number(op: Math) -> u8 {
     match op {
         Math::Add => 0,

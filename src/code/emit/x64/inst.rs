@@ -1,10 +1,11 @@
-//! The few x86-64 instructions that kernels need, as data: printed for people in the syntax of GNU as, encoded by `encode.rs`.
+//! The x86-64 instructions that kernels need, as data. They print in the syntax of GNU as, and
+//! `encode.rs` encodes them.
 
 use std::fmt;
 
 use crate::micro::Micro;
 
-/// A general register, all 64 bits of it.
+/// A general-purpose register with its 64 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Reg(pub(super) u8);
 
@@ -26,20 +27,20 @@ impl Reg {
     pub(super) const R14: Reg = Reg(14);
     pub(super) const R15: Reg = Reg(15);
 
-    /// Says whether a function must give it back as it found it (System V).
+    /// Returns true if a function must restore the register before it returns (System V ABI).
     pub(super) fn is_callee_saved(self) -> bool {
         matches!(self, Reg::RBX | Reg::RBP | Reg::R12 | Reg::R13 | Reg::R14 | Reg::R15)
     }
 }
 
-/// Memory at a register and a displacement in bytes.
+/// Memory at the address in a register plus a displacement in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Mem {
     pub(super) base: Reg,
     pub(super) disp: i32,
 }
 
-/// The second operand of arithmetic.
+/// Second operand of arithmetic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Operand {
     Reg(Reg),
@@ -47,36 +48,38 @@ pub(super) enum Operand {
     Imm(i32),
 }
 
-/// Bytes of one access and the register that it goes through.
+/// Size of an access, and the register that the bytes go through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Piece {
-    /// `al`.
+    /// 1 byte, through `al`.
     B1,
-    /// `ax`.
+    /// 2 bytes, through `ax`.
     B2,
-    /// `eax`.
+    /// 4 bytes, through `eax`.
     B4,
-    /// `rax`.
+    /// 8 bytes, through `rax`.
     B8,
-    /// `xmm0`, by SSE2.
+    /// 16 bytes, through `xmm0`, by an SSE2 instruction.
     B16,
-    /// `xmm0`, by AVX: no state of wider registers is kept alive.
+    /// 16 bytes, through `xmm0`, by an AVX instruction, which clears the upper part of the
+    /// register.
     B16Vex,
-    /// `ymm0`.
+    /// 32 bytes, through `ymm0`.
     B32,
-    /// `zmm0`.
+    /// 64 bytes, through `zmm0`.
     B64,
 }
 
-/// A vector register other than the first, by number.
+/// Number of a vector register. Constants are in registers other than the first, which carries
+/// the bytes that are moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Vector(pub(super) u8);
 
-/// A mask register, by number.
+/// Number of a mask register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Mask(pub(super) u8);
 
-/// Width of words that are permuted.
+/// Size in bytes of the words that are permuted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Width {
     W4,
@@ -87,81 +90,83 @@ pub(super) enum Width {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Vex(pub(super) bool);
 
-/// Arithmetic on 64 bits, `first = first op second`.
+/// Arithmetic on 64 bits: `first = first op second`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Math {
     Add,
     Sub,
     And,
-    /// Only sets flags.
+    /// Sets only the flags.
     Cmp,
 }
 
-/// When a jump is taken.
+/// Condition under which a jump is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum When {
     Always,
     Equal,
     NotEqual,
-    /// Unsigned.
+    /// The unsigned comparison resulted in "above".
     Above,
 }
 
-/// A place in the code, by number.
+/// Number of a place in the code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Label(pub(super) u32);
 
-/// One instruction.
+/// One instruction, or a label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Inst {
-    /// Register to register.
+    /// Copies the second register to the first.
     Copy(Reg, Reg),
-    /// A constant.
+    /// Sets a register to a constant.
     Set(Reg, i64),
     Load(Reg, Mem),
     Store(Mem, Reg),
-    /// 4 bytes with their sign.
+    /// Loads 4 bytes with sign extension.
     LoadSigned(Reg, Mem),
-    /// The address itself.
+    /// Computes the address of the memory, without an access.
     Address(Reg, Mem),
     Math(Math, Reg, Operand),
-    /// Arithmetic on memory; the operand is no memory.
+    /// Arithmetic on memory. The second operand is a register or a constant.
     MathAt(Math, Mem, Operand),
-    /// `first *= second`; the operand is no constant.
+    /// `first *= second`. The second operand is a register or memory.
     Mul(Reg, Operand),
     /// `first = second * third`.
     MulBy(Reg, Reg, i32),
-    /// Bytes to moved into their register.
+    /// Loads bytes into the register of the piece.
     Take(Piece, Mem),
-    /// Bytes out of their register.
+    /// Stores bytes from the register of the piece.
     Put(Piece, Mem),
-    /// 8 bytes to the lower half of `xmm0`, by AVX or SSE2.
+    /// Loads 8 bytes into the lower half of `xmm0` and clears the upper half, by an AVX instruction
+    /// or one of SSE2.
     TakeLow(Vex, Mem),
-    /// 8 bytes to its upper half.
+    /// Loads 8 bytes into the upper half of `xmm0`, by an AVX instruction or one of SSE.
     TakeHigh(Vex, Mem),
-    /// The same by AVX, reading 16.
+    /// Loads 8 bytes into the upper half of `xmm0` by an AVX instruction that reads 16 bytes.
     JoinHigh(Mem),
-    /// `rax` to the lower half of the first register, whose upper half is cleared.
+    /// Copies `rax` to the lower half of the 128-bit register and clears the upper half.
     SetLow(Vector),
-    /// `rax` to its upper half.
+    /// Copies `rax` to the upper half of the 128-bit register.
     SetHigh(Vector),
-    /// Its bytes become words of the width, as many as a whole vector has.
+    /// Extends the bytes of a vector to words of the width, as many as a 64-byte vector has.
     Spread(Width, Vector),
-    /// Words of `zmm0` and of 64 bytes in memory, those that the indices in the register name, to `zmm0`.
+    /// Permutes the words of `zmm0` and of 64 bytes in memory into `zmm0`, by the indices in the
+    /// register.
     PickTwo(Width, Vector, Mem),
-    /// Words of `zmm0`, those that the indices in the second register name, to the first.
+    /// Permutes the words of `zmm0` into the first register, by the indices in the second.
     Pick(Width, Vector, Vector),
-    /// `eax` to a mask.
+    /// Copies the lower 16 bits of `eax` to a mask register.
     SetMask(Mask),
-    /// Those words of a register that the mask has out of it.
+    /// Stores the words of a register whose bits in the mask are set.
     PutMasked(Width, Mem, Mask, Vector),
     Jump(When, Label),
     Here(Label),
-    /// The micro-kernel whose address lies there.
+    /// Calls the micro-kernel whose address is in the memory.
     Call(Mem, Micro),
     Push(Reg),
     Pop(Reg),
-    /// Wide registers are left as code without them expects.
+    /// Clears the upper parts of all vector registers, as code that uses SSE expects.
     ZeroUpper,
     Return,
 }
@@ -213,7 +218,7 @@ impl Math {
 }
 
 impl Width {
-    /// The letter by which instructions name it.
+    /// Returns the letter for this width in names of instructions.
     fn letter(self) -> char {
         match self {
             Width::W4 => 'd',
@@ -226,7 +231,8 @@ impl fmt::Display for Inst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Inst::Copy(d, s) => write!(f, "mov {d}, {s}"),
-            // Writing half of a register clears the other half: `mov eax, 1` is the short form of `mov rax, 1`.
+            // Writing the lower 32 bits of a register clears the upper ones, so `mov eax, 1` is the
+            // short form of `mov rax, 1`.
             Inst::Set(d, k) if u32::try_from(*k).is_ok() => match d.0 {
                 0..8 => write!(f, "mov e{}, {k}", &d.to_string()[1..]),
                 _ => write!(f, "mov {d}d, {k}"),

@@ -1,18 +1,19 @@
-//! Where values live: registers as far as they go, then the frame.
+//! Locations of values: registers as long as there are some, then slots of the frame.
 
 use super::Function;
 use super::inst::{Inst, Math, Mem, Operand, Reg};
 
-/// Where a value lives.
+/// Location of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Location {
     Reg(Reg),
-    /// Eight bytes of the frame, by number.
+    /// Number of a slot of the frame, which has 8 bytes.
     Slot(u32),
 }
 
 impl Function<'_> {
-    /// Returns a place for a value: a register if that leaves `reserve` others, else a slot.
+    /// Returns a location for a value: a register if at least `reserve` others remain free, and
+    /// otherwise a slot.
     pub(super) fn alloc(&mut self, reserve: usize) -> Location {
         if self.taken + reserve < self.pool.len() {
             self.taken += 1;
@@ -35,7 +36,8 @@ impl Function<'_> {
         }
     }
 
-    /// Returns the value of `place` in a register: its own, or `scratch`.
+    /// Returns a register that holds the value of `place`: its own register, or `scratch`, into
+    /// which a slot is loaded.
     pub(super) fn get(&mut self, place: Location, scratch: Reg) -> Reg {
         match place {
             Location::Reg(r) => r,
@@ -62,7 +64,7 @@ impl Function<'_> {
         }
     }
 
-    /// `place += k`, by way of `r11` where `k` is long.
+    /// Emits `place += k`, through `r11` if `k` does not fit into 32 bits.
     pub(super) fn add(&mut self, place: Location, k: i64) {
         if k == 0 {
             return;
@@ -77,7 +79,8 @@ impl Function<'_> {
         self.math(Math::Add, place, operand);
     }
 
-    /// Arithmetic on a place with a register or a constant.
+    /// Emits arithmetic on `place`. If that is a slot, the operand must be a register or a
+    /// constant.
     pub(super) fn math(&mut self, op: Math, place: Location, operand: Operand) {
         self.code.push(match place {
             Location::Reg(r) => Inst::Math(op, r, operand),

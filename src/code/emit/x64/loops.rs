@@ -1,7 +1,10 @@
-//! Loops: rotated, two bumped pointers, one of them compared with its end.
+//! Loops of x86-64. They are rotated and advance two pointers, one of which is compared with its
+//! end.
 //!
-//! The packed pointer advances along any stream, so it serves as the loop counter; where a second layout has it stay, the other one does. Trips that carry the instance count are guarded once
-//! at the top; constant trips never are, because empty loops do not reach a plan.
+//! The packed pointer advances along any stream, so it usually serves as the loop counter. If the
+//! packed side is a second layout that does not advance, the user pointer is compared instead. A
+//! loop whose trip carries the instance count is skipped if it has no iterations. Loops with
+//! constant trips need no such check, because empty loops do not reach a plan.
 
 use super::inst::{Inst, Label, Math, Mem, Operand, Reg, When};
 use super::permute::Constants;
@@ -11,14 +14,15 @@ use crate::micro::TableIndex;
 use crate::plan::{Body, Field, Moving, Offsets, Op, Operand as Constant, Quantity};
 
 impl Function<'_> {
-    /// Emits the loop or table `i` of the plan.
+    /// Emits the loop or table loop `i` of the plan.
     pub(super) fn repeated(&mut self, i: usize, base: Pointers, at: Offsets, spent: bool) -> Result<()> {
         match &self.plan.ops()[i] {
             Op::Loop { step, .. } if Moving::from_step(*step).is_none() => {
                 Err(Error::internal("emit", "loop that moves on neither side"))
             }
             Op::Loop { trip, step, body, .. } if self.operands.parametric() => {
-                // Not unrolled: a body of calls, or of moves that are far from each other, gains nothing by it.
+                // Not unrolled: this would gain nothing for a body of calls, or of moves that are
+                // far from each other.
                 let once = LoopBody { step: *step, unroll: 1, body: *body };
                 self.parametric_loop(i, base, at, spent, (*trip, once))
             }
@@ -40,7 +44,7 @@ impl Function<'_> {
         }
     }
 
-    /// Registers that the loops in `body` use best, at most.
+    /// Returns the maximum number of registers that the loops in `body` can use.
     fn needs(&self, body: Body) -> usize {
         let ops = &self.plan.ops()[body.range()];
         let need = |op: &Op| match op {
@@ -54,7 +58,8 @@ impl Function<'_> {
         ops.iter().map(need).max().unwrap_or(0)
     }
 
-    /// Pointers of its own for operation `i`, at its start: those of `base` if they are `spent`.
+    /// Returns pointers for operation `i`, and emits code that sets them to its start. If `spent`
+    /// is true they are the pointers of `base`, otherwise they have locations of their own.
     fn begin(&mut self, i: usize, base: Pointers, at: Offsets, spent: bool, reserve: usize) -> Pointers {
         let mut side = |base: Location, k: i64, own: Field| {
             let place = if spent { base } else { self.alloc(reserve) };
@@ -66,7 +71,7 @@ impl Function<'_> {
         Pointers { user, packed }
     }
 
-    /// At least two turns of constant number.
+    /// Emits a loop of a constant number of iterations, with at least two turns.
     fn counted_loop(
         &mut self,
         i: usize,
@@ -79,6 +84,8 @@ impl Function<'_> {
         let here = self.begin(i, base, at, spent, reserve);
         let end = self.alloc(reserve);
         let unroll = u64::from(once.unroll);
+        // Compute the end of the full turns. The iterations that remain are written out after the
+        // loop.
         let (rounds, rest) = (k / unroll, k % unroll);
         let bytes = once.counted().wrapping_mul((rounds * unroll) as i64);
         let to = if let Location::Reg(r) = end { r } else { Reg::RAX };
@@ -88,7 +95,7 @@ impl Function<'_> {
         self.iterations(here, Offsets::ZERO, once, rest as u32)
     }
 
-    /// A number of turns that depends on the instance count.
+    /// Emits a loop whose number of iterations depends on the instance count.
     fn run_time_loop(
         &mut self,
         i: usize,
@@ -100,7 +107,8 @@ impl Function<'_> {
         let reserve = self.needs(once.body);
         let here = self.begin(i, base, at, spent, reserve);
         let end = self.alloc(reserve);
-        // rax: iterations; r10: their bytes on the side that moves.
+        // Here `rax` becomes the number of iterations and `r10` their bytes on the side that
+        // counts, and then the end.
         self.get_into(self.count, Reg::RAX);
         self.multiply(Reg::RAX, Reg::RAX, trip.k as i64);
         self.multiply(Reg::R10, Reg::RAX, once.counted());
@@ -113,6 +121,8 @@ impl Function<'_> {
         if !once.unroll.is_power_of_two() {
             return Err(Error::internal("emit", "unrolled by no power of two"));
         }
+        // The first loop has the full turns and ends before the iterations that remain, the second
+        // loop has these.
         let main_end = self.alloc(reserve);
         self.code.push(Inst::Math(Math::And, Reg::RAX, Operand::Imm(once.unroll as i32 - 1)));
         self.multiply(Reg::RAX, Reg::RAX, once.counted());
@@ -122,7 +132,7 @@ impl Function<'_> {
         self.guarded(i, here, end, LoopBody { unroll: 1, ..once })
     }
 
-    /// `to = from * k`, by way of `r11` where `k` is long.
+    /// Emits `to = from * k`, through `r11` if `k` does not fit into 32 bits.
     fn multiply(&mut self, to: Reg, from: Reg, k: i64) {
         match i32::try_from(k) {
             Ok(1) if to == from => {}
@@ -136,21 +146,22 @@ impl Function<'_> {
         }
     }
 
-    /// Turns of loop `i` until the pointer that counts is at `end`, or none.
+    /// Emits turns of loop `i` until the counting pointer is at `end`. There are none if it is
+    /// there at the start.
     fn guarded(&mut self, i: usize, here: Pointers, end: Location, once: LoopBody) -> Result<()> {
         let (done, known) = (self.label(), self.known);
         self.compare(once.counter(here), end);
         self.code.push(Inst::Jump(When::Equal, done));
         self.rotated(i, here, end, once)?;
         self.code.push(Inst::Here(done));
-        // Who took no turn has what was there before.
+        // If the loop body never ran, the registers still hold the constants from before the loop.
         if self.known != known {
             self.known = Constants::default();
         }
         Ok(())
     }
 
-    /// Turns of loop `i` until the pointer that counts is at `end`, at least one.
+    /// Emits turns of loop `i` until the counting pointer is at `end`, but at least one.
     fn rotated(&mut self, i: usize, here: Pointers, end: Location, once: LoopBody) -> Result<()> {
         let head = self.head(once.body);
         self.iterations(here, Offsets::ZERO, once, once.unroll)?;
@@ -162,7 +173,8 @@ impl Function<'_> {
         Ok(())
     }
 
-    /// The place to which a loop over `body` comes back, behind the constants that all its turns need.
+    /// Returns the label to which a loop over `body` jumps back, after the constants that all turns
+    /// need.
     fn head(&mut self, body: Body) -> Label {
         self.constants_of(body);
         let head = self.label();
@@ -170,6 +182,8 @@ impl Function<'_> {
         head
     }
 
+    /// Emits `n` iterations of `once`. If they consist only of moves and permutations, they are
+    /// emitted together, so that moves of neighbouring iterations can share a store.
     fn iterations(&mut self, base: Pointers, at: Offsets, once: LoopBody, n: u32) -> Result<()> {
         let iterations = (0..i64::from(n)).map(|i| at.step(once.step, i));
         let mut moves = Vec::new();
@@ -188,7 +202,7 @@ impl Function<'_> {
         self.code.push(Inst::Math(Math::Cmp, a, b));
     }
 
-    /// A loop whose strides and length are context words.
+    /// Emits a loop whose strides and length are context words.
     fn parametric_loop(
         &mut self,
         i: usize,
@@ -207,7 +221,8 @@ impl Function<'_> {
         if trip.per_count { self.guarded(i, here, end, once) } else { self.rotated(i, here, end, once) }
     }
 
-    /// `place += k`, which in a parametric plan is a context word of operation `i`.
+    /// Emits `place += k`. In a parametric plan, the context word `field` of operation `i` is added
+    /// instead of `k`.
     fn advance(&mut self, i: usize, field: Field, k: i64, place: Location) {
         let Some(Constant::Word(index)) = self.operands.get(i, field) else { return self.add(place, k) };
         let mem = self.word(index);
@@ -220,7 +235,7 @@ impl Function<'_> {
         }
     }
 
-    /// `body` once per row of column `table`.
+    /// Emits a table loop, which runs `body` once for each row of column `table`.
     fn table_loop(
         &mut self,
         i: usize,
@@ -236,6 +251,7 @@ impl Function<'_> {
         let reserve = self.needs(body);
         let start = self.begin(i, base, at, spent, reserve);
         let [row, end, user] = [0; 3].map(|_| self.alloc(reserve));
+        // Set up the pointer to the current row and the end of the column.
         self.value(i, Field::Rows, Reg::RAX)?;
         self.put(row, Reg::RAX);
         if parametric {
@@ -245,6 +261,8 @@ impl Function<'_> {
         }
         self.put(end, Reg::RAX);
         let head = self.head(body);
+        // Load the displacement of the row, with 4 or 8 bytes, and add it to the user address of
+        // the table.
         let base = self.get(row, Reg::RAX);
         let mem = Mem { base, disp: 0 };
         self.code.push(if width == 4 { Inst::LoadSigned(Reg::RAX, mem) } else { Inst::Load(Reg::RAX, mem) });
@@ -260,7 +278,7 @@ impl Function<'_> {
     }
 }
 
-/// One turn of a loop: `unroll` iterations of `body`, `step` apart.
+/// One turn of a loop: `unroll` iterations of `body`, which are `step` apart.
 #[derive(Clone, Copy)]
 pub(super) struct LoopBody {
     step: Offsets,
@@ -273,12 +291,12 @@ impl LoopBody {
         Moving::from_step(self.step).unwrap_or(Moving::Packed)
     }
 
-    /// The pointer that is compared with its end.
+    /// Returns the location of the pointer that is compared with its end.
     fn counter(self, here: Pointers) -> Location {
         self.moving().choose(here.user, here.packed)
     }
 
-    /// Returns how far the counted side advances in an iteration, in bytes.
+    /// Returns the number of bytes by which an iteration advances on the counting side.
     fn counted(self) -> i64 {
         self.moving().choose(self.step.user, self.step.packed)
     }

@@ -1,12 +1,18 @@
-//! Emission for x86-64 by instruction templates: one pass over the plan, in microseconds.
+//! Emission for x86-64 by instruction templates, in one pass over the plan, which takes
+//! microseconds.
 //!
-//! Plans are loops over two pointers around accesses and calls; what Cranelift finds out about them (lifetimes, registers,
-//! encodings) is known here beforehand. The code is the same shape as Cranelift's: rotated loops, bumped pointers, offsets in
-//! the accesses. Two things it has and Cranelift does not: 32-byte accesses, and outer loops whose pointers stay in memory so
-//! that inner ones have registers.
+//! Plans are loops over two pointers around accesses and calls. What Cranelift has to find out
+//! about their code (lifetimes, registers, encodings) is known here beforehand. The code has the
+//! same form as that of Cranelift: rotated loops, pointers that advance, offsets in the accesses.
+//! It has three things that Cranelift's code does not have: accesses of 32 and 64 bytes,
+//! permutations of words, and outer loops whose pointers stay in memory, so that inner loops have
+//! registers.
 //!
-//! Registers: `rax` and the first vector register carry bytes, `r10` and `r11` addresses that are used at once. The rest hold pointers and ends of loops,
-//! innermost first; with calls in the plan only registers that calls preserve do. Calling convention: System V.
+//! `rax` and `zmm0`, or its lower part, carry bytes. Permutations use `zmm1` to `zmm7` and the mask
+//! registers `k1` to `k6`, too. `r10` and `r11` hold addresses and constants that are used at once.
+//! The registers of the pool hold pointers and ends of loops, where loops leave registers for the
+//! loops inside them. If the plan has calls, the pool has only registers that calls preserve. The
+//! calling convention is that of the System V ABI.
 
 mod calls;
 mod encode;
@@ -29,20 +35,21 @@ use inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, Vex, When};
 use locations::Location;
 use permute::Constants;
 
-/// The emitter by templates, for kernels of one target.
+/// Emitter by templates, for kernels of one target.
 #[derive(Clone, Copy, Debug)]
 pub struct X64 {
     target: Target,
 }
 
 impl X64 {
-    /// Returns an emitter for `target`, on any machine: its code runs on machines of that target that pass arguments as System V says. None for
-    /// another architecture.
+    /// Returns an emitter for `target`, on any machine, or none if the target is of another
+    /// architecture. The code runs on machines of that target that use the calling convention of
+    /// the System V ABI.
     pub fn new(target: Target) -> Option<X64> {
         (target.arch() == Arch::X86_64).then_some(X64 { target })
     }
 
-    /// Makes the emitter for `target`, where this process can run its code.
+    /// Returns an emitter for `target`, or none if this process cannot run its code.
     pub fn for_host(target: Target) -> Option<X64> {
         X64::new(target).filter(|_| cfg!(unix) && target.runs())
     }
@@ -70,7 +77,7 @@ impl Emitter for X64 {
     }
 }
 
-/// The two addresses that code works on.
+/// The user address and the packed address that code works on.
 #[derive(Clone, Copy, Debug)]
 struct Pointers {
     user: Location,
@@ -80,18 +87,21 @@ struct Pointers {
 /// A load and a store, or a permutation.
 #[derive(Clone, Copy, Debug)]
 struct Access<'a> {
-    /// Where the user offset stands.
+    /// The user offset, or the context word that contains it.
     user: Constant,
     packed: i64,
     len: u32,
-    /// Of a permutation: where its words lie.
+    /// For a permutation, the places of its words in user memory.
     words: Option<&'a Words>,
 }
 
-/// Longest gap in bytes that is read: of a longer one a page may not be there.
+/// Length in bytes from which a gap between moved bytes is not read. In a shorter gap, each byte is
+/// on one page with a moved byte before or after the gap; in a longer one, a page may not be
+/// mapped.
 const GAP: i64 = 4096;
 
-/// Says whether the 16 bytes at `user` may be read where 8 are moved: whether `moves` move some behind them, and the gap to those is short.
+/// Returns true if 16 bytes at `user` may be read although only 8 of them are moved. This is so if
+/// one of `moves` moves bytes after these 16, and the gap before it is shorter than [`GAP`].
 fn is_followed(moves: &[Access<'_>], user: i64) -> bool {
     let behind = |at: &Access| match at.user {
         Constant::Immediate(next) => (16..GAP + 8).contains(&next.wrapping_sub(user)),
@@ -100,36 +110,38 @@ fn is_followed(moves: &[Access<'_>], user: i64) -> bool {
     moves.iter().any(behind)
 }
 
-/// Registers that a plan without calls has for its loops, those first that cost no saving.
+/// Registers for the loops of a plan without calls. The first two need not be saved.
 const FREE: [Reg; 8] = [Reg::R8, Reg::R9, Reg::RBX, Reg::RBP, Reg::R12, Reg::R13, Reg::R14, Reg::R15];
-/// Registers that a call preserves.
+/// Registers that a call preserves, for a plan with calls.
 const PRESERVED: [Reg; 6] = [Reg::RBX, Reg::RBP, Reg::R12, Reg::R13, Reg::R14, Reg::R15];
 
-/// One kernel in the making.
+/// State of the emission of one kernel.
 struct Function<'a> {
     plan: &'a Plan<Legal>,
     operands: Operands<'a>,
     code: Vec<Inst>,
     labels: u32,
-    /// Registers that may hold values, and how many of them do.
+    /// Registers that may hold values, in the order in which they are taken, followed by the number
+    /// of those that are taken now.
     pool: &'static [Reg],
     taken: usize,
-    /// Most of them that ever did.
+    /// Maximum of `taken` so far.
     most_taken: usize,
-    /// Slots in use, and the most that ever were.
+    /// Number of slots of the frame that are in use, and its maximum so far.
     slots: u32,
     most_slots: u32,
-    /// Bytes at the bottom of the frame for arguments of calls.
+    /// Number of bytes at the bottom of the frame that arguments of calls need.
     outgoing: u32,
     count: Location,
     context: Reg,
     wide: bool,
-    /// What is in the registers of constants, where that is sure.
+    /// Contents of the vector registers and mask registers for constants, as far as they are
+    /// certain at this point of the code.
     known: Constants,
 }
 
 impl<'a> Function<'a> {
-    /// The instructions of `plan`, and the number of their labels.
+    /// Returns the instructions of `plan` and the number of their labels.
     fn of(plan: &'a Plan<Legal>) -> Result<(Vec<Inst>, u32)> {
         let parameters = plan.ops().iter().filter_map(|op| match op {
             Op::Call { call, .. } => Some(call.callee().parameters().len()),
@@ -156,7 +168,8 @@ impl<'a> Function<'a> {
         };
         let mut base = Pointers { user: Location::Reg(Reg::RDI), packed: Location::Reg(Reg::RSI) };
         if calls {
-            // A call leaves nothing of the arguments: they move to where it does not reach.
+            // A call may overwrite the registers of all arguments. Move the arguments to registers
+            // that calls preserve, and the count to the frame.
             let [context, user, packed, ..] = PRESERVED;
             let moved = [(context, Reg::RCX), (user, Reg::RDI), (packed, Reg::RSI)];
             f.code.extend(moved.map(|(to, from)| Inst::Copy(to, from)));
@@ -171,12 +184,14 @@ impl<'a> Function<'a> {
         Ok(f.framed(calls))
     }
 
-    /// The code between what a function begins and ends with.
+    /// Returns the finished code and its number of labels: the prologue, the code so far, and the
+    /// epilogue.
     fn framed(self, calls: bool) -> (Vec<Inst>, u32) {
         let saved: Vec<Reg> =
             self.pool[..self.most_taken].iter().copied().filter(|r| r.is_callee_saved()).collect();
         let mut frame = (8 * self.most_slots + self.outgoing) as i32;
-        // At a call the stack is at a multiple of 16; a function starts 8 beyond one.
+        // At a call, the stack pointer must be a multiple of 16. At the entry of a function it is 8
+        // more than one.
         if calls && (frame + 8 * saved.len() as i32 + 8) % 16 != 0 {
             frame += 8;
         }
@@ -194,7 +209,8 @@ impl<'a> Function<'a> {
         (code, self.labels)
     }
 
-    /// Emits `body` for an iteration that is `at` from `base`. If the pointers are `spent`, nothing behind the body needs them.
+    /// Emits `body` for an iteration that is at offset `at` from `base`. If `spent` is true, no
+    /// code after the body needs the pointers, so the body may change them.
     fn body(&mut self, body: Body, base: Pointers, at: Offsets, spent: bool) -> Result<()> {
         let range = body.range();
         let (mut i, last) = (range.start, range.end);
@@ -211,7 +227,8 @@ impl<'a> Function<'a> {
         Ok(())
     }
 
-    /// The moves and permutations that `range` begins with, at their places in an iteration that is `at` from its base.
+    /// Returns the moves and permutations at the start of `range`, up to the first other operation,
+    /// at their places in an iteration that is at offset `at` from its base.
     fn moves(&self, range: Range<usize>, at: Offsets) -> Result<Vec<Access<'a>>> {
         let missing = || Error::internal("emit", "a move has no place");
         let moves = range.map_while(|i| match &self.plan.ops()[i] {
@@ -222,7 +239,8 @@ impl<'a> Function<'a> {
                     _ => return None,
                 };
                 let Offsets { user, packed } = at + op.at();
-                // Parametric plans are not unrolled, so `at` is zero and the offset is the operation's own word.
+                // Only parametric plans have user offsets that are context words. They are not
+                // unrolled, so `at` is zero and the word is the whole offset.
                 let user = match self.operands.get(i, Field::UserOffset) {
                     Some(Constant::Immediate(_)) => Some(Constant::Immediate(user)),
                     word => word,
@@ -234,6 +252,9 @@ impl<'a> Function<'a> {
         moves.collect()
     }
 
+    /// Emits operation `i`, which is neither a move nor a permutation, for an iteration that is at
+    /// offset `at` from `base`. Registers and slots that the operation takes are free again
+    /// afterwards.
     fn op(&mut self, i: usize, base: Pointers, at: Offsets, spent: bool) -> Result<()> {
         let op = &self.plan.ops()[i];
         let held = (self.taken, self.slots);
@@ -245,6 +266,8 @@ impl<'a> Function<'a> {
                 let count = self.get(self.count, Reg::RAX);
                 self.code.push(Inst::Math(Math::Cmp, count, Operand::Reg(Reg::R11)));
                 self.code.push(Inst::Jump(When::Above, slow));
+                // Each branch starts with the constants that are known before the guard. After the
+                // guard none are known for sure, because either branch may have run.
                 let known = self.known;
                 self.body(*then, base, at, false)?;
                 self.code.extend([Inst::Jump(When::Always, done), Inst::Here(slow)]);
@@ -262,7 +285,8 @@ impl<'a> Function<'a> {
         Ok(())
     }
 
-    /// Moves in order. Packing, two of 8 bytes that go to one place are two loads and one store: stores bound such code.
+    /// Emits `moves` in order. When packing, two moves of 8 bytes to adjacent packed places become
+    /// two loads and one store, because the number of stores limits the speed of such code.
     fn accesses(&mut self, moves: &[Access<'_>], base: Pointers) -> Result<()> {
         let mut rest = moves;
         while let [at, others @ ..] = rest {
@@ -297,7 +321,7 @@ impl<'a> Function<'a> {
         Ok(())
     }
 
-    /// One load and one store.
+    /// Emits one load and one store.
     fn access(&mut self, base: Pointers, at: Access<'_>) -> Result<()> {
         let target = self.plan.target();
         let vex = target.includes(Level::Avx2);
@@ -323,7 +347,8 @@ impl<'a> Function<'a> {
         Ok(())
     }
 
-    /// `base` and an offset that stands in the code or in the context as memory, by way of `scratch` where it must.
+    /// Returns the memory at `base` plus an offset that is in the code or in the context. The
+    /// register `scratch` is used if the address needs one.
     fn placed(&mut self, base: Location, offset: Constant, scratch: Reg) -> Mem {
         match offset {
             Constant::Immediate(k) => self.reach(base, k, scratch),
@@ -336,7 +361,8 @@ impl<'a> Function<'a> {
         }
     }
 
-    /// `base + k` as memory, by way of `scratch` where it must.
+    /// Returns the memory at `base + k`. The register `scratch` is used if `base` is not in a
+    /// register or `k` does not fit into 32 bits.
     fn reach(&mut self, base: Location, k: i64, scratch: Reg) -> Mem {
         match i32::try_from(k) {
             Ok(disp) => Mem { base: self.get(base, scratch), disp },

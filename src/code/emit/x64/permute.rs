@@ -1,38 +1,44 @@
-//! Permutations: 64 packed bytes whose words lie in two windows of 64 on the user's side.
+//! Permutations of 64 packed bytes, whose words lie in two windows of 64 bytes of user memory.
 //!
-//! Packing, the windows begin at the lowest word and end with the highest, so they are all between words that are moved. Unpacking, they follow each
-//! other, and masks leave alone what is no word. Indices and masks come from constants in the code; up to three forms of words stay in registers, over a loop too.
+//! When packing, the first window begins with the lowest word and the second ends with the highest,
+//! so no byte before the first word or after the last is read. If all words lie within 64 bytes,
+//! one window suffices. When unpacking, the second window follows the first directly, and masks
+//! leave the places that are no words unchanged. Indices and masks come from constants in the code.
+//! Those of up to three forms of words stay in registers, also across the turns of a loop.
 
 use super::inst::{Inst, Mask, Mem, Piece, Reg, Vector, Width};
 use super::{Access, Function, Pointers};
 use crate::kind::Direction;
 use crate::plan::{Body, Op, Words};
 
-/// Register of the words of one window.
+/// Vector register for the words of one window when unpacking.
 const WINDOW: Vector = Vector(7);
 
-/// Holds what is in the registers of constants: indices and masks of both windows of up to three forms of words.
+/// Contents of the registers for constants: indices and masks of both windows, for up to three
+/// forms of words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Constants {
     forms: [Option<Words>; 3],
-    /// The form that makes room for another.
+    /// The form whose registers are used next if another form is needed.
     oldest: u8,
 }
 
 impl Constants {
-    /// The registers of a form's windows.
+    /// Returns the registers for the indices and the mask of each window of a form.
     fn registers(form: usize) -> [(Vector, Mask); 2] {
         [1, 2].map(|window| 2 * form as u8 + window).map(|number| (Vector(number), Mask(number)))
     }
 }
 
-/// Bytes of a window.
+/// Number of bytes of a window.
 const BYTES: u32 = Words::BYTES;
 
-/// Indices of words, one for each word of 64 bytes.
+/// Indices of words, one for each word of a window. Windows with words of 8 bytes use the first
+/// eight.
 pub(super) type Indices = [u8; 16];
 
-/// Returns where the packed words come from: those of the first window count first.
+/// Returns the index of each packed word among the words of both windows, when packing. Words of
+/// the first window have the lower indices.
 pub(super) fn gathered(words: &Words) -> Indices {
     let each = (BYTES / words.unit()) as u8;
     let second = (words.span() / words.unit()) as u8 - each;
@@ -43,7 +49,8 @@ pub(super) fn gathered(words: &Words) -> Indices {
     indices
 }
 
-/// Returns where the words of user window `window` come from, and a mask of those that come from anywhere.
+/// Returns, for the user window `window` when unpacking, the index of the packed word that each
+/// place receives, and a mask of the places that receive a word.
 pub(super) fn scattered(words: &Words, window: u8) -> (Indices, u16) {
     let each = (BYTES / words.unit()) as u8;
     let (mut indices, mut mask) = (Indices::default(), 0);
@@ -61,7 +68,7 @@ fn width(words: &Words) -> Width {
 }
 
 impl Function<'_> {
-    /// One permutation of `words` at `at`.
+    /// Emits one permutation of `words` at the place of `at`.
     pub(super) fn permute(&mut self, base: Pointers, at: Access<'_>, words: &Words) {
         self.wide = true;
         let [first, second] = self.constants(*words);
@@ -94,7 +101,10 @@ impl Function<'_> {
         }
     }
 
-    /// Brings constants that all turns over `body` need into their registers, if they fit, and forgets what a turn might find otherwise.
+    /// Prepares the constants for a loop over `body`. If there are registers for the constants of
+    /// all its permutations, these are loaded before the loop and stay there. Otherwise no register
+    /// of constants counts as known at the start of an iteration, because an earlier iteration may
+    /// have changed it.
     pub(super) fn constants_of(&mut self, body: Body) {
         match self.forms(body) {
             Some(forms) => {
@@ -107,7 +117,9 @@ impl Function<'_> {
         }
     }
 
-    /// The forms of the permutations in `body`; none where they are too many, or a call leaves nothing of their constants.
+    /// Returns the forms of the permutations in `body` and the bodies inside it. The result is
+    /// `None` if there are more forms than registers for them, or if the body has a call, which may
+    /// overwrite these registers.
     fn forms(&self, body: Body) -> Option<Vec<Words>> {
         let (mut bodies, mut forms) = (vec![body], Vec::new());
         while let Some(body) = bodies.pop() {
@@ -125,7 +137,8 @@ impl Function<'_> {
         (forms.len() <= self.known.forms.len()).then_some(forms)
     }
 
-    /// Returns the registers with the indices and masks of `words`, and loads them by way of `rax` if they are not there already.
+    /// Returns the registers with the indices and masks of `words`. If they do not hold these
+    /// already, the code first loads them, through `rax`.
     fn constants(&mut self, words: Words) -> [(Vector, Mask); 2] {
         if let Some(form) = self.known.forms.iter().position(|known| *known == Some(words)) {
             return Constants::registers(form);
@@ -148,7 +161,7 @@ impl Function<'_> {
         registers
     }
 
-    /// Indices of words of `width` in `to`.
+    /// Loads `indices` into `to`, as words of `width`.
     fn indices(&mut self, indices: Indices, width: Width, to: Vector) {
         let [low, high] = [0, 8].map(|from| {
             let half = std::array::from_fn(|i| indices[from + i]);
@@ -167,7 +180,8 @@ mod tests {
     use super::{BYTES, gathered, scattered};
     use crate::plan::Words;
 
-    /// Words at 16 different places below `most`, of a sequence that looks random.
+    /// Returns words at different places that look random, or `None` if [`Words::new`] refuses
+    /// them. There are as many words as 64 bytes have.
     fn words(unit: u32, seed: u64) -> Option<Words> {
         let (each, most) = ((BYTES / unit) as usize, u64::from(Words::MAX_SPAN / unit));
         let mut left: Vec<i64> = (0..most as i64).map(|place| place * i64::from(unit)).collect();
@@ -185,7 +199,7 @@ mod tests {
         for (unit, seed) in [4, 8].into_iter().flat_map(|unit| (0..200).map(move |seed| (unit, seed))) {
             let words = words(unit, seed).unwrap();
             let (each, span) = (BYTES / unit, words.span() / unit);
-            // A word of the user's is its place.
+            // Returns the user place of the word with this index in the two windows.
             let window = |index: u32| if index < each { index } else { span - each + (index - each) };
             let indices = gathered(&words);
             let packed: Vec<u32> = indices[..each as usize].iter().map(|&i| window(i.into())).collect();

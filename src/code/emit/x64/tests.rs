@@ -5,7 +5,7 @@ use crate::target::Level;
 
 use super::inst::{Inst, Label, Mask, Math, Mem, Operand, Piece, Reg, Vector, Vex, When, Width};
 
-/// Displacements and constants at every border of an encoding.
+/// Displacements and constants at the limits of every encoding.
 const NUMBERS: [i32; 13] =
     [0, 1, -1, 64, 127, -128, 128, -129, 127 * 64, -128 * 64, 128 * 64, i32::MAX, i32::MIN];
 const PIECES: [Piece; 8] =
@@ -16,7 +16,7 @@ fn registers() -> impl Iterator<Item = Reg> {
     (0..16).map(Reg)
 }
 
-/// Every form of every instruction, with every register and every width of constants.
+/// Returns every form of every instruction, with every register and with constants of every width.
 fn everything() -> Vec<Inst> {
     let mut list = vec![Inst::ZeroUpper, Inst::Return];
     let memory = || registers().flat_map(|base| NUMBERS.map(|disp| Mem { base, disp }));
@@ -55,7 +55,7 @@ fn everything() -> Vec<Inst> {
             list.extend(MATH.map(|op| Inst::MathAt(op, m, Operand::Imm(k))));
         }
     }
-    // Vector registers of constants, and their masks.
+    // Vector registers for constants, and their masks.
     for number in 1..8 {
         let (v, k) = (Vector(number), Mask(number));
         list.extend([Inst::SetLow(v), Inst::SetHigh(v), Inst::SetMask(k)]);
@@ -66,7 +66,7 @@ fn everything() -> Vec<Inst> {
             list.extend(memory().map(|m| Inst::PutMasked(width, m, k, Vector(8 - number))));
         }
     }
-    // Jumps over more and less than a short jump reaches, in both directions.
+    // Jumps in both directions, over distances that a short jump reaches and over longer ones.
     let whens = [When::Always, When::Equal, When::NotEqual, When::Above];
     for (i, when) in whens.into_iter().enumerate() {
         let (near, far, ahead) = (Label(3 * i as u32), Label(3 * i as u32 + 1), Label(3 * i as u32 + 2));
@@ -77,13 +77,14 @@ fn everything() -> Vec<Inst> {
     list
 }
 
-/// On any machine; what the bytes must be is asked where GNU as is that of x86-64.
+/// Every form has an encoding. This test runs on any machine; the next one compares the bytes with
+/// those of GNU as on x86-64.
 #[test]
 fn every_form_has_a_code() {
     assert!(encode(&everything(), 12).is_ok_and(|code| code.len() > everything().len()));
 }
 
-/// The printed form is GNU as's syntax, and the code is what GNU as makes of it.
+/// The printed form is accepted by GNU as, which makes the same code of it.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn gnu_as_agrees_on_every_form() {
@@ -97,7 +98,7 @@ fn gnu_as_agrees_on_every_form() {
     for inst in &list {
         match inst {
             Inst::Here(label) => known.push(*label),
-            // GNU as would find out how short it can be.
+            // For a forward jump, GNU as would otherwise choose the short form if it suffices.
             Inst::Jump(_, label) if !known.contains(label) => text.push_str("{disp32} "),
             _ => {}
         }
