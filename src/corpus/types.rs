@@ -14,8 +14,8 @@
 //!   irregular places.
 //! * `@deep(n)`: n constructors around an int, eight kinds in turn. One kind is a struct, which has
 //!   a char as its second member.
-//! * `@children(n)`: a struct of n different children. Child k is `vector(2, 1, k + 2, byte)` at `k
-//!   * (n + 4)`.
+//! * `@children(n)`: a struct of n different children. Child k is `vector(2, 1, k + 2, byte)`, at
+//!   displacement `k*(n+4)`.
 
 use crate::datatype::{Datatype, Order};
 use crate::error::{Error, ErrorClass, Result};
