@@ -4,9 +4,9 @@
 //! The child of a `fork` has one thread and a copy of the memory of all threads. A lock that
 //! another thread held stays locked there, and a value that another thread was making is never
 //! finished. So shared state is locked or made only inside a **section**, and a fork waits, up to a
-//! limit, until no other thread is in a section ([`section`]). [`Mutex`], [`Once`] and [`Lazy`] are
-//! those of the standard library, used inside sections. [`Latch`] is a lock and a section in one.
-//! No other module of this workspace uses the locks of the standard library for shared state;
+//! limit, until no other thread is in a section ([`section`]). [`Mutex`], [`Once`] and [`Lazy`] use
+//! the types of the standard library inside sections. [`Latch`] is a lock and a section in one. No
+//! other module of this workspace uses the locks of the standard library for shared state;
 //! `tests/safety.rs` checks this.
 //!
 //! Invariants:
@@ -19,8 +19,8 @@
 //!   the limit is marked ([`is_inconsistent`]).
 //! * Long work is not done in a section. A compile may be under way when the process forks;
 //!   [`Awaited`] then lets the child do the work again.
-//! * Entering a section writes no memory that other threads write. Exceptions are a thread's first
-//!   section, and the threads for which there is no reader slot of their own.
+//! * Entering a section usually writes no memory that other threads write. Exceptions are the first
+//!   section of a thread, a section during a fork, and sections of threads that share a slot.
 //!
 //! `vfork`, `posix_spawn`, `_Fork` and direct calls of `clone` run no fork handlers. Their child
 //! must not call this library before `exec`.

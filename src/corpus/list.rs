@@ -14,7 +14,7 @@
 //! | `@scale(list, factor)` | `factor` times each element |
 //! | `@sum(list, ...)` | element i: sum of the elements before i of all lists; element 0 is 0 |
 //!
-//! An argument that is a list is a literal such as `[1,2,3]`, or another form.
+//! Where a form takes a list, the list is a literal such as `[1,2,3]` or another form.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -96,7 +96,7 @@ pub fn expand(text: &str) -> Result<Cow<'_, str>> {
 }
 
 /// Returns the name and the integer arguments of a form that stands for a whole type, such as
-/// `@dag(40)`, or `None` if `text` is no such form.
+/// `@dag(40)`, or `None` if `text` is something else.
 pub(super) fn whole_form(text: &str) -> Option<(&str, Vec<i64>)> {
     let (name, rest) = text.trim().strip_prefix('@')?.split_once('(')?;
     let arguments = rest.strip_suffix(')')?;

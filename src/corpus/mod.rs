@@ -134,7 +134,7 @@ fn embedded(file: &str, text: &str) -> Vec<CorpusEntry> {
 ///
 /// # Errors
 /// Class `Arg` with the line, for an error of syntax or a name that is used twice. Errors of a
-/// datatype, such as those of its constructors, keep their class and get the line and the name of
+/// datatype, for example from its constructors, keep their class and get the line and the name of
 /// the entry.
 pub fn parse(text: &str) -> Result<Vec<CorpusEntry>> {
     let mut names = HashSet::new();

@@ -50,7 +50,8 @@ pub(super) fn build(name: &str, arguments: &[i64]) -> Result<Datatype> {
     }
 }
 
-/// Returns a struct with three members, of which two are the type of the level below.
+/// Returns a struct with three members. The first and the third one are the type of the level
+/// below, the second one is an int.
 fn dag(levels: i64) -> Result<Datatype> {
     let int: Datatype = "int".parse()?;
     let mut t = int.clone();

@@ -4,8 +4,9 @@
 //! For conversions and reductions this module is what the interpreter of nests (`walk`) is for
 //! bytes: the fallback where there is no compiled code, for example because the schedule refuses
 //! the nest. It keeps its position in the nest on an explicit stack, and passes runs of values, and
-//! whole loops around one run, to the operation. The traversal knows nothing of the operations:
-//! each one is an arm in the function `run`, and conversions and reductions have a file each.
+//! whole loops around a single run, to the operation. The traversal knows nothing of the
+//! operations: each one is an arm in the function `run`, and conversions and reductions have a file
+//! each.
 
 mod external32;
 mod reduce;
@@ -43,7 +44,7 @@ struct Run {
 /// Memory on the packed side, which determines the distance of consecutive values there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packed {
-    /// The packed stream, in which values follow each other without gaps.
+    /// The packed stream. Its values follow each other without gaps.
     Stream,
     /// A second buffer that is laid out as the user's buffer.
     Memory,
@@ -56,7 +57,7 @@ impl Run {
     }
 
     /// Returns the run with its packed offset and step for the packed side `side`: in a second
-    /// buffer they equal those of the user side.
+    /// buffer, packed offset and step equal the user offset and step.
     fn on(self, side: Packed) -> Run {
         let moved = |o: Offsets| Offsets::new(o.user, if side == Packed::Memory { o.user } else { o.packed });
         Run { at: moved(self.at), step: moved(self.step), ..self }
@@ -86,7 +87,7 @@ enum Pending<'a> {
 }
 
 /// Does what `operation` says to the values in the packed bytes `range` of `count` instances of
-/// `nest`, in order. A value of which the range contains only a part is left out.
+/// `nest`, in order. If the range contains only a part of a value, that value is left out.
 ///
 /// # Errors
 /// The first value that the other side cannot hold, or for which the operation is not defined, such
@@ -101,9 +102,9 @@ pub fn apply(
     runs(nest, count, range, &mut |one| run(operation, memory, &one))
 }
 
-/// Combines the values of `count` instances in the buffer on the packed side, which has the same
-/// layout as the user's buffer, with those in the user's buffer, in order. This is what
-/// `MPI_Reduce_local` does (MPI 5.0, 6.9.7).
+/// Combines the values of `count` instances in two buffers of the same layout, in order. One buffer
+/// is the packed side of `memory`. The other buffer is its user side, and receives the results.
+/// This is what `MPI_Reduce_local` does (MPI 5.0, 6.9.7).
 ///
 /// # Errors
 /// As [`apply`]. There are none if `memory` unpacks and the nest has the classes of values that
@@ -219,8 +220,8 @@ fn runs(
     Ok(())
 }
 
-/// Restricts `n` consecutive values at `at` to those that lie completely inside `interval`. Returns
-/// the position of the first of them and their number.
+/// Selects, from `n` consecutive values at `at`, the values that lie completely inside `interval`.
+/// Returns the position of the first of them and their number.
 fn whole(interval: Interval, at: Offsets, n: u64, value: Value) -> (Offsets, u64) {
     let unit = value.packed();
     let before = (interval.from - at.packed).max(0);

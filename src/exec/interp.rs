@@ -30,8 +30,8 @@ pub fn for_each(t: &Datatype, count: u64, f: &mut dyn FnMut(i64, usize, Named)) 
 
 /// Returns the segments of user memory that the packed bytes `range` of `count` instances occupy,
 /// each as displacement and length in bytes, in packing order. A basic value that begins where the
-/// segment before it ends extends that segment. Values of which the range contains only a part are
-/// cut. The range must not end before it starts.
+/// segment before it ends extends that segment. If the range contains only a part of a value, only
+/// that part counts. The range must not end before it starts.
 ///
 /// # Errors
 /// As [`for_each`], and class `Arg` for a range that ends after the end of the stream.

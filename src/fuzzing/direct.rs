@@ -183,7 +183,8 @@ struct Joint<'a> {
 }
 
 impl Joint<'_> {
-    /// Returns the values for source and target as those for user side and packed side.
+    /// Reorders a value for the source and a value for the target to a value for the user side and
+    /// a value for the packed side.
     fn sides<T>(&self, from: T, to: T) -> (T, T) {
         if self.direction == Direction::Pack { (from, to) } else { (to, from) }
     }
@@ -315,8 +316,9 @@ pub(super) fn copies((from, a): (&Case, &Committed), (to, b): (&Case, &Committed
     })
 }
 
-/// Combines values with those of another layout of the same signature, in all engines. The values
-/// have a type of the same structure as that of the case, on which the operation is defined.
+/// Checks reductions from one layout into another layout of the same signature, in all engines. The
+/// datatype has the structure of the case's datatype and basic types on which the operation is
+/// defined.
 fn combined(case: &Case, engines: &[(&'static str, &Engine)], rig: &mut Rig, c: &mut Choices<'_>) -> Check {
     let count = case.count().min(4);
     let (t, op) = reductions::chosen(case.datatype(), count, c);

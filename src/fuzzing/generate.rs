@@ -404,8 +404,8 @@ impl Generator<'_> {
         }
     }
 
-    /// Returns a column of a matrix, whose instances begin one element apart, so that each lies in
-    /// the gaps of the others. A row of instances may fill the gaps completely.
+    /// Returns a column of a matrix. Its instances begin about one element apart, so that one
+    /// instance lies in the gaps of another, until the gaps are full.
     fn columns(&self, c: &mut Choices<'_>, t: &Datatype) -> Result<Datatype> {
         let (n, width) = (c.within(2, 20), c.within(1, 2));
         let most = (self.budget.span / t.extent().abs().max(1) / n).max(width);

@@ -54,9 +54,10 @@ impl Cost {
     }
 }
 
-/// Returns a datatype of up to `levels` levels, each around the one before: any constructor, and a
-/// struct with an irregular small member. Every level contains the one before once (a chain), or up
-/// to a few times (a DAG whose number of leaves is exponential in the levels).
+/// Returns a datatype of up to `levels` nested levels. A level applies any constructor to the level
+/// before, and then usually a struct with an irregular small member. In a chain, every level
+/// contains the level before once. In a DAG it may contain that level several times, so the number
+/// of leaves is exponential in the number of levels.
 pub fn growing(c: &mut Choices<'_>, levels: u64) -> Datatype {
     let (levels, twice) = (1 + c.below(levels), c.chance(128));
     let mut t = Datatype::named(c.pick(&[Named::Int, Named::Char, Named::DoubleInt]));
@@ -154,8 +155,9 @@ pub fn check_growth(t: &Datatype, alone: bool) -> Check<Cost> {
     Ok(cost)
 }
 
-/// Checks `cases` growing datatypes: the bounds on the cost, and the bytes of those that are small
-/// enough. The same seed gives the same datatypes. Returns the number of arguments of all of them.
+/// Checks `cases` growing datatypes: the bounds on the cost, and the moved bytes of small
+/// datatypes. The same seed gives the same datatypes. Returns the number of arguments of all of
+/// them.
 ///
 /// # Errors
 /// The first failure, shrunk.
@@ -182,8 +184,8 @@ pub fn check_growths(cases: u64, seed: u64, alone: bool) -> std::result::Result<
     Ok(arguments)
 }
 
-/// Maximum size and span in bytes of a datatype of which every stage is evaluated. For larger ones
-/// only the engines run.
+/// Maximum size and span in bytes of a datatype that is checked by evaluating every stage. For
+/// larger datatypes only the engines run.
 const SMALL: i64 = 64 << 10;
 
 /// Resets the peak of the process's resident memory (writing 5 to clear_refs does so, see proc(5))

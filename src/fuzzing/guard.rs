@@ -98,9 +98,9 @@ impl Drop for Pages {
 /// Edge of the buffer that lies next to an inaccessible page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// The front: the inaccessible page is before the buffer.
+    /// The front edge: the inaccessible page is before the buffer.
     Front,
-    /// The back: the inaccessible page is after the buffer.
+    /// The back edge: the inaccessible page is after the buffer.
     Back,
 }
 
@@ -138,8 +138,8 @@ pub enum Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Returns the CPU level for which the subject was made. Returns none for a kernel, which does
-    /// not say.
+    /// Returns the CPU level for which the subject was made. Returns none for a kernel, since a
+    /// kernel does not record its level.
     pub fn level(self) -> Option<Level> {
         match self {
             Subject::Committed(c) => Some(c.engine().config().level),

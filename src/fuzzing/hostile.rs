@@ -21,8 +21,8 @@ const LIMITS: Limits = Limits { nodes: 1000, arguments: 20_000 };
 /// The MPI library that answers wrongly.
 struct Host<'c, 'b> {
     choices: &'c mut Choices<'b>,
-    /// Number of wrong answers so far. There are at most four, since a library of which every
-    /// answer is wrong is refused at the first one.
+    /// Number of wrong answers so far. There are at most four. If every answer were wrong, decoding
+    /// would end at the first one.
     lies: u32,
     /// Number of handles that were given out and not released.
     open: i64,
@@ -134,7 +134,7 @@ impl Introspect for Host<'_, '_> {
     }
 }
 
-/// Decodes a random datatype through such a library.
+/// Decodes a random datatype through an MPI library that answers wrongly.
 ///
 /// # Errors
 /// A panic, handles that were not released, more calls than allowed, a datatype that does not

@@ -173,8 +173,8 @@ impl Oracle {
     }
 
     /// Checks ranges only, through one engine that `cuts` selects: a compiling one or the one that
-    /// only interprets. `cuts` also selects the pieces of the packed stream, of which there may be
-    /// any number below 12, overlapping or not.
+    /// only interprets. `cuts` also selects the pieces of the packed stream. There are fewer than
+    /// 12 pieces, and they may overlap.
     ///
     /// # Errors
     /// As [`Oracle::check`].
@@ -290,8 +290,8 @@ impl Oracle {
             verdict.kernels += 1;
             plan.verify().map_err(at("schedule"))?;
             case.plan("schedule", &plan, moved)?;
-            // Legalize the plan for every width of accesses. Generate code with those emitters that
-            // have these accesses.
+            // Legalize the plan for every width of accesses. Generate code with the emitters that
+            // use accesses of that width.
             let permuting = Accesses { widest: 64, permutes: target.includes(Level::Avx512) };
             for accesses in [8.into(), 16.into(), 32.into(), 64.into(), permuting] {
                 let legal = legalize::legalize(&plan, accesses).map_err(at("legalize"))?;

@@ -32,12 +32,12 @@ pub struct Summary {
     pub nodes: u64,
 }
 
-/// A datatype for which a check fails, after it was made as small as possible.
+/// A datatype that fails a check, after shrinking.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The shrunk datatype.
     pub datatype: Datatype,
-    /// Number of instances for which the check fails.
+    /// Number of instances with which the check fails.
     pub count: u64,
     /// Check that fails for it.
     pub mismatch: Mismatch,

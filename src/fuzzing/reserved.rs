@@ -158,8 +158,8 @@ impl RangeCase {
         let mut got = self.stream.clone();
         let user = self.space.start.wrapping_offset(-(self.space.low as isize));
         // SAFETY: every byte of the range lies on an accessible page of the space, according to the
-        // type map from which the pages were computed. `got` has as many bytes as the range and is
-        // separate from the space, and nobody else accesses either of them.
+        // type map from which the pages were computed. `got` has as many bytes as the range. It is
+        // separate from the space, and nobody else accesses the two.
         unsafe { committed.range_raw(direction, user, self.count, got.as_mut_ptr(), self.range.clone()) };
         let (want_user, want_packed) = match direction {
             Direction::Pack => (&self.before, &self.packed),

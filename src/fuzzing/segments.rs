@@ -1,5 +1,5 @@
-//! Checks of segments against the type map: all segments of a small layout, and those around some
-//! bytes of a large one.
+//! Checks of segments against the type map: all segments of a small layout, and the segments around
+//! some bytes of a large layout.
 
 use std::ops::Range;
 

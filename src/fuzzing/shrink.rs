@@ -117,7 +117,7 @@ fn with_children(combiner: &Combiner, children: &[Datatype]) -> Result<Datatype>
     Datatype::new(over(combiner, children))
 }
 
-/// Returns a constructor with other children, of which it must get as many as it has.
+/// Returns a copy of a constructor with other children. The number of children must stay the same.
 fn over(combiner: &Combiner, children: &[Datatype]) -> Combiner {
     let mut combiner = combiner.clone();
     match &mut combiner {

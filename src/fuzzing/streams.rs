@@ -9,8 +9,8 @@ use crate::datatype::{
 use crate::error::ErrorClass;
 use crate::object;
 
-/// Maximum number of elements that are listed, and number of positions in the list from which on
-/// only some positions are checked instead of all.
+/// `MOST` is the maximum number of elements that are listed. If a list has more positions than
+/// `CUTS`, only about that many of them are checked.
 const MOST: usize = 4096;
 const CUTS: usize = 256;
 /// Maximum number of list elements that a struct gets for the comparison of signatures.

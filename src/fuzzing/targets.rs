@@ -68,8 +68,8 @@ pub fn engines(data: &[u8]) {
 }
 
 /// Number of cases for each input of [`stages`] and of [`kernels`]: the input itself, and others
-/// that differ from it in one byte and are the same every time. There are several because a fuzzer
-/// spends three times as long on its own work for an input as such a case takes.
+/// that differ from it in one byte and are the same every time. One input stands for several cases
+/// because the fuzzer's own work for an input takes three times as long as one case.
 const CASES: [u64; 2] = [16, 4];
 
 /// Calls `case` with the input and with `cases - 1` inputs that each differ from it in one byte.

@@ -20,8 +20,8 @@ use crate::plan::{self, Plan};
 use crate::target::{Arch, Level, Target};
 use crate::{interval, legalize, lower, normalize, schedule};
 
-/// A case in external32: a stream of which every value fits, and user memory before and after the
-/// stream was unpacked.
+/// A case in external32: a stream whose values all fit, and user memory before and after the stream
+/// was unpacked.
 pub(super) struct Values<'a> {
     case: &'a Case,
     nest: LoopNest<Normal, Value>,

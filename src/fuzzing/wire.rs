@@ -64,8 +64,8 @@ fn hash_of(refused: &Result<Datatype>) -> Option<u128> {
     u128::from_str_radix(error.rule().strip_prefix("must be ")?.get(..32)?, 16).ok()
 }
 
-/// Reads a form after its length, checksum and hash were made right, whatever its nodes are. If it
-/// is accepted, it must be the form in which its datatype is written.
+/// Reads a form after its length, checksum and hash were made right, whatever its nodes are. If the
+/// form is accepted, writing its datatype must give the same form again.
 fn check_nodes(mut form: Vec<u8>) -> Check {
     seal(&mut form);
     let mut read = Datatype::from_wire(&form);
@@ -110,8 +110,8 @@ fn with_a_stray(form: &[u8], which: u8) -> Vec<u8> {
     more
 }
 
-/// Reads `data` as a form, then as the nodes of a form, and then valid forms of which a few bytes
-/// were changed or which have an extra node.
+/// Reads `data` as a form, then as the nodes of a form, and then valid forms after changing a few
+/// bytes or adding a node.
 ///
 /// # Errors
 /// A panic, a datatype that does not read back as itself, or a changed form that is accepted

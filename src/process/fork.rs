@@ -1,15 +1,15 @@
 //! Sections, and the fork handlers that wait for them.
 //!
-//! Every thread has a slot (`Seat`) in which it says whether it is in a section. A forking thread
-//! announces its fork and then waits for one slot after the other. Each side writes its own word
-//! first and then reads the other's, in one total order (`SeqCst`), so at least one of them sees
-//! the other. The code here uses no lock of the standard library, because a child could inherit it
-//! locked.
+//! Every thread that uses sections has a slot (`Seat`), which says whether the thread is in a
+//! section. A forking thread announces its fork and then waits for one slot after the other. Each
+//! side writes its own word first and then reads the other's, in one total order (`SeqCst`), so at
+//! least one of them sees the other. The code here uses no lock of the standard library, because a
+//! child could inherit it locked.
 //!
 //! Neither side waits without a limit. A program may register fork handlers that take locks of its
 //! own, and the order in which its handlers and ours run cannot be chosen. So a handler of the
-//! program may wait for a thread that holds such a lock, while that thread waits for the fork to
-//! end before it enters a section. The thread then enters after [`LOOKS`] looks at the forking
+//! program may wait for a lock, while the holder of that lock waits for the fork to end before it
+//! enters a section. The holder then enters its section after [`LOOKS`] looks at the forking
 //! thread, and the fork counts as one in the middle of a section: its child is marked
 //! ([`is_inconsistent`]).
 
@@ -25,9 +25,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Number of consecutive looks that must find the forking thread asleep before the waiting thread
 /// enters its section. They span 20 ms. A handler that waits for a lock sleeps all the time. An
-/// ordinary fork sleeps now and then, for a lock of the allocator whose holder has lost its
-/// processor: of 1000 forks among three busy threads on two loaded processors, one was found asleep
-/// by a single look after 5 ms (2026-11-28).
+/// ordinary fork sleeps now and then, while it waits for a lock of the allocator and the holder of
+/// the lock has lost its processor: of 1000 forks among three busy threads on two loaded
+/// processors, one was found asleep by a single look after 5 ms (2026-11-28).
 const LOOKS: u32 = 5;
 
 /// Maximum time that a fork waits for threads in sections, and that a thread waits before a section
@@ -150,8 +150,8 @@ impl Drop for Leaver {
 }
 
 /// A section, which lasts as long as this value. While a thread is in a section, a fork of another
-/// thread waits. So state that is changed in a section is complete in every child that is not
-/// marked ([`is_inconsistent`]). Sections nest.
+/// thread waits, up to a limit. State that is changed in a section is complete in every child that
+/// is not marked ([`is_inconsistent`]). Sections nest.
 #[derive(Debug)]
 pub struct Section(PhantomData<*const ()>);
 
@@ -417,7 +417,8 @@ fn sleeps(thread: u32) -> bool {
     !matches!(state, Some(b'R' | b'D'))
 }
 
-/// Ends the fork: threads may enter sections again. Wakes those that wait.
+/// Ends the fork: threads may enter sections again. Wakes the threads that wait for the end of the
+/// fork.
 fn end() {
     INTRUDED.store(false, Ordering::SeqCst);
     FORKING.store(0, Ordering::SeqCst);
@@ -450,7 +451,7 @@ fn wait_for(inside: impl Fn() -> bool, start: Instant) -> bool {
 }
 
 /// Returns whether this process, or one that it descends from, is the child of a fork during which
-/// another thread was in a section or may have been in one. In such a process a lock may be taken
+/// another thread was in a section or may have been in one. In this process a lock may be taken
 /// that nobody gives back, and a value may be half changed. So it must not use what it shares with
 /// its parent's threads.
 #[inline]
@@ -459,8 +460,8 @@ pub fn is_inconsistent() -> bool {
 }
 
 /// Registers a function that is called in the child of a fork when the child becomes inconsistent,
-/// before `fork` returns there. It must only store to atomics. A process has at most two such
-/// functions; registering the same one again has no effect.
+/// before `fork` returns there. It must only store to atomics. A process can have at most two
+/// functions registered; registering the same one again has no effect.
 ///
 /// # Panics
 /// If two other functions are registered already.

@@ -66,7 +66,8 @@ struct Masked {
     before: libc::sigset_t,
     /// Set that contains only SIGXFSZ.
     only: libc::sigset_t,
-    /// Whether such a signal was pending already. That signal is the program's and is not removed.
+    /// Whether SIGXFSZ was pending already. Then the signal belongs to the program and is not
+    /// removed.
     pending: bool,
 }
 

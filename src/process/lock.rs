@@ -192,8 +192,8 @@ impl<T> Deref for Lazy<T> {
 #[derive(Debug)]
 pub struct Awaited<T> {
     value: OnceLock<T>,
-    /// The thread that makes the value, if there is one. It is boxed because many such values exist
-    /// and most are made only once, so that the pointer is mostly null.
+    /// The thread that makes the value, if there is one. It is boxed to save memory: there are many
+    /// values of type `Awaited`, and the box exists only while one is made.
     turn: Mutex<Option<Box<Turn>>>,
 }
 
@@ -201,8 +201,8 @@ pub struct Awaited<T> {
 #[derive(Debug)]
 struct Turn {
     /// Generation of the process that does the work. Work of another generation belongs to a thread
-    /// that this process does not have, or to the caller of this code, if a callback of `make` has
-    /// forked. Nobody waits for such work.
+    /// that does not exist in this process, or to the current thread, if a callback of `make` has
+    /// forked. Nobody waits for work of another generation.
     generation: u64,
     /// Cell that is set when the work is done. Other threads wait for it.
     done: Arc<OnceLock<()>>,

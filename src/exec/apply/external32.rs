@@ -8,9 +8,8 @@
 //! * An integer keeps its value or is refused.
 //! * A floating-point number is rounded to nearest, ties to even. A number that is too large
 //!   becomes an infinity.
-//! * A NaN keeps its sign, whether it is quiet, and the leading bits of its payload. If all bits
-//!   that are kept are zero, the NaN becomes quiet, since its bits would otherwise be those of an
-//!   infinity.
+//! * A NaN keeps its sign, whether it is quiet, and the leading bits of its payload. If all kept
+//!   bits are zero, the NaN becomes quiet; its encoding would otherwise be an infinity.
 //! * The encodings that x87 processors refuse (unnormal numbers, pseudo-infinities, pseudo-NaNs)
 //!   become the default NaN of these processors.
 
@@ -192,8 +191,7 @@ impl Format {
 /// Converts the bits of any value from one format to another.
 fn converted(bits: u128, from: &Format, to: &Format) -> u128 {
     let width = from.exponent + from.significand();
-    // An x87 value occupies 16 bytes, of which 10 count. The others are padding and are dropped
-    // here.
+    // An x87 value occupies 10 of 16 bytes. Drop the padding in the other 6 bytes.
     let bits = if width < 127 { bits & ((1 << (width + 1)) - 1) } else { bits };
     let sign = bits >> width;
     let exponent = bits >> from.significand() & ((1 << from.exponent) - 1);

@@ -1,5 +1,5 @@
-//! Reductions (MPI 5.0, 6.9): combine the values on the packed side with those in user memory, in
-//! the order of the type map.
+//! Reductions (MPI 5.0, 6.9): combine values on the packed side with values in user memory, in the
+//! order of the type map.
 //!
 //! Micro-kernels do this where there is one for the operation and the value. Otherwise the same
 //! arithmetic is done value by value: for the x87 format, binary16 and binary128, and for pairs
@@ -12,8 +12,7 @@ use crate::micro::buffers::Combined;
 use crate::nest::{Class, Leaf, Offsets};
 
 /// Combines the values of a run, whose packed side is `side`. Returns an error if `memory` packs,
-/// or if the class of the values is one that only conversions have (except for `NoOp`, which does
-/// nothing).
+/// or if only conversions have the class of the values. `NoOp` does nothing and accepts any class.
 pub(super) fn run(op: Op, memory: &Buffers, run: &Run, side: Packed) -> Result<(), Unfit> {
     if memory.direction() == Direction::Pack {
         return Err(Unfit { at: Offsets::ZERO, rule: "a value that is combined while packing" });

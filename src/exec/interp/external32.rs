@@ -28,8 +28,7 @@ pub(super) enum Real {
     },
 }
 
-/// Floating-point format of a value whose bits have been read as one integer, with the sign bit as
-/// its most significant bit of use.
+/// Floating-point format. Values are given as one integer each; its highest bit in use is the sign.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Format {
     /// IEEE format with this number of exponent bits and of fraction bits.
@@ -224,7 +223,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Converts the value, whose bytes at the source of a transfer in `direction` are `bytes`.
+    /// Converts the value by a transfer in `direction`. `bytes` are its bytes at the source.
     /// Returns its bytes at the destination, or none if it does not fit.
     pub fn converted(&self, direction: Direction, bytes: &[u8]) -> Option<Vec<u8>> {
         match direction {
@@ -264,7 +263,8 @@ pub type Fit = Result<(), u64>;
 /// Packs `count` instances to external32, and returns the bytes up to the first value that does not
 /// fit. Displacement 0 of the first instance is `user[origin]`.
 ///
-/// The bytes in `user` are taken to be little-endian, so the result is right only on such machines.
+/// The bytes in `user` are read as little-endian, so the result is right only on little-endian
+/// machines.
 ///
 /// # Panics
 /// If data lie outside `user`, which the caller has to make large enough for the true bounds.

@@ -3,8 +3,8 @@
 //!
 //! Compiled code, micro-kernels and the executor of values are tested against it, and it shares no
 //! code with them. Integers are combined by their sign and magnitude, floating-point numbers by
-//! their sign, exponent and digits. MPI does not define the bits of a NaN, so the results mark the
-//! bytes that depend on such bits.
+//! their sign, exponent and digits. If an operation makes a NaN, the bits of that NaN are not
+//! defined. So the results mark the bytes that depend on the bits of a NaN.
 
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 
@@ -12,13 +12,13 @@ use super::external32::{Format, Real, X87, format, read, write};
 use crate::datatype::{Class, Datatype, Named, TypeMap};
 use crate::kind::Op;
 
-/// One mark per byte of user memory: true if the bits of the byte are not defined, because the
-/// value became a NaN in an operation or was computed from such a value.
+/// One mark per byte of user memory: true if the bits of the byte are not defined, because an
+/// operation made a NaN of the value, or computed the value from bytes that were marked already.
 pub type Loose = Vec<bool>;
 
 /// Combines `count` instances from the start of `packed` into `user`, where displacement 0 of the
-/// first instance is `user[origin]`. Returns the bytes whose bits are not defined. Values are taken
-/// to be little-endian, so the result is right only on such machines.
+/// first instance is `user[origin]`. Returns the bytes whose bits are not defined. Values are read
+/// as little-endian, so the result is right only on little-endian machines.
 ///
 /// # Panics
 /// If data lie outside `user`, `packed` is too short, or `op` is not defined for an entry. For
@@ -46,7 +46,7 @@ pub fn unpack(op: Op, t: &Datatype, count: u64, packed: &[u8], user: &mut [u8], 
             let better = order == Some(if op == Op::Minloc { Less } else { Greater });
             let sooner = order == Some(Equal) && compare(index, new_index, &old_index) == Some(Less);
             // A comparison with bytes that are not defined may have either result. If the user's
-            // value or index has such bytes, mark both of them.
+            // value or index has undefined bytes, mark the value and the index.
             let any = (at..at + size).chain(index_at..index_at + index_size).any(|i| loose[i]);
             if better {
                 put(basic, user, at, new);
@@ -245,8 +245,8 @@ fn times(a: Real, b: Real) -> Option<Real> {
     }
 }
 
-/// Combines one part of a value into `out`. Returns true if the result is a NaN that the operation
-/// made, whose bits are not defined.
+/// Combines one part of a value into `out`. Returns true if the operation made a NaN. The bits of
+/// that NaN are not defined.
 fn combine(op: Op, basic: Named, new: &[u8], old: &[u8], out: &mut [u8]) -> bool {
     let size = out.len();
     if matches!(basic.class(), Class::Float | Class::Complex) {
@@ -259,7 +259,7 @@ fn combine(op: Op, basic: Named, new: &[u8], old: &[u8], out: &mut [u8]) -> bool
                 let wanted = if op == Op::Min { Less } else { Greater };
                 let taken = if order(a, b) == Some(wanted) { new } else { old };
                 out.copy_from_slice(taken);
-                // The result has the bits of one of the two operands, even if that one is a NaN.
+                // The result has the bits of one of the operands, even if that operand is a NaN.
                 return false;
             }
             _ => panic!("{op} of {basic}"),
@@ -298,7 +298,7 @@ fn one_if(true_: bool, size: usize) -> Vec<u8> {
 }
 
 /// Computes a complex product by the plain formula, with every step rounded. Returns true if a part
-/// of it is a NaN; C may make an infinity of such a product.
+/// of the product is a NaN; C may replace a product with a NaN by an infinity.
 fn product(basic: Named, new: &[u8], old: &[u8], out: &mut [u8]) -> bool {
     let half = out.len() / 2;
     let rounded = |made: Option<Real>, f: Format| made.map(|made| read(write(made, f), f));

@@ -2,11 +2,12 @@
 //! state between calls.
 //!
 //! At every loop the range has a head, whole iterations and a tail, each of which may be empty.
-//! They are moved in this order, which is that of the type map. Whole iterations are offered to
-//! [`Parts`], by which kernels move them. The head and the tail lie in one iteration each, which is
-//! entered with one multiplication per loop ([`Descent`]). A node is entered with positions
-//! relative to itself, so the ends of the range need not be compared again below it. If a range
-//! cuts more than `MAX_DEPTH` levels, the interpreter of nests moves the rest from there.
+//! Head, whole iterations and tail are moved in this order, which is the order of the type map.
+//! [`Parts`] offers whole iterations to kernels. The head lies in one iteration, and so does the
+//! tail; entering an iteration costs one multiplication per loop ([`Descent`]). In the functions
+//! below, `[from, to)` is relative to the packed offset `at` of the node or body, and `i` is the
+//! index of a node in the nest. If a range cuts more than `MAX_DEPTH` levels, the interpreter of
+//! nests moves the rest from there.
 //!
 //! A range of 4 KiB takes less than 100 ns, so code that runs once per range is written for few
 //! instructions and few stores: after a kernel has filled the store buffer of the processor, each
@@ -26,8 +27,8 @@ pub trait Parts {
     /// Returns false if it moved nothing, so that the interpreter has to.
     fn run(&self, memory: &Buffers, i: usize, at: Offsets, range: Range<u64>) -> bool;
 
-    /// Returns the columns by which whole rows of the blocks `i` are moved, for a range with
-    /// `bytes` bytes in these blocks.
+    /// Returns the columns to use for moving whole rows of the blocks `i`, if a range has `bytes`
+    /// bytes in these blocks.
     fn rows(&self, i: usize, bytes: u64) -> Rows<'_>;
 
     /// Returns the descent of node `i`, if it has been computed already.
@@ -37,15 +38,15 @@ pub trait Parts {
     }
 }
 
-/// Columns by which rows of blocks are moved.
+/// Columns to use for moving rows of blocks.
 #[derive(Clone, Copy, Debug)]
 pub enum Rows<'a> {
     /// The columns of the nest, in its order.
     Listed,
     /// Equal pieces, which together cover all rows.
     Pieces(&'a [EqualPieces]),
-    /// User offsets, packed offsets and lengths, in another order within every bucket. The number
-    /// is that of the rows in a bucket.
+    /// User offsets, packed offsets and lengths of the rows, sorted within each bucket, and the
+    /// number of rows in a bucket.
     Buckets([&'a Column; 3], usize),
 }
 
@@ -127,8 +128,8 @@ impl<'a> Strip<'a> {
                 Level::Loop | Level::Table => {}
                 Level::Structures | Level::Leaf => return None,
             }
-            // The range is inside one node. It must also lie in one iteration of that node, whose
-            // body is then the next to look at.
+            // The range is inside one node. If it also lies in one iteration of that node, continue
+            // with the body of the iteration.
             let cut = Cut::new(node, from, to);
             if cut.skip + cut.len > cut.piece {
                 return None;
@@ -404,10 +405,9 @@ impl Cut {
         self.skip + self.len <= self.piece && self.len < self.piece
     }
 
-    /// Splits the range at the boundaries of pieces. Calls `part(piece, from, to)` for each piece
-    /// of which the range has only some bytes, at most one at each end, and `whole(first, n)` for
-    /// the whole pieces between them. The calls are in order. `divide` divides by the length of a
-    /// piece.
+    /// Splits the range at the boundaries of pieces. Calls `part(piece, from, to)` for a piece that
+    /// is only partly in the range, at most once at each end, and `whole(first, n)` for the whole
+    /// pieces between them. The calls are in order. `divide` divides by the length of a piece.
     #[inline(always)]
     fn each(&self, divide: impl Fn(i64) -> i64, part: impl Fn(i64, i64, i64), whole: impl FnOnce(i64, i64)) {
         let Cut { mut first, skip, len: mut rest, piece } = *self;

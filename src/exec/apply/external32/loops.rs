@@ -3,7 +3,7 @@
 //! external32. The rare x87 values (denormal numbers, infinities, NaNs, and encodings that x87
 //! processors refuse) are left to `converted`.
 //!
-//! Values on the user side are in the byte order of this machine, those in the packed stream are
+//! Values on the user side are in the byte order of this machine. Values in the packed stream are
 //! big-endian.
 
 use std::marker::PhantomData;
@@ -136,8 +136,8 @@ const LEADING: u64 = 1 << 63;
 /// Exponent of infinities and NaNs, in both formats.
 const TOP: u16 = 0x7fff;
 
-/// Converts the bits of an x87 value to those of a binary128 value. Zeros and normal numbers need
-/// no rounding, as binary128 has more bits; every other value is left to `rare`.
+/// Converts an x87 value to binary128, both given as bits. Zeros and normal numbers need no
+/// rounding, as binary128 has more bits; every other value is left to `rare`.
 #[inline(always)]
 fn outward(x87: u128) -> u128 {
     let (significand, power) = (x87 as u64, (x87 >> 64) as u16);
@@ -148,7 +148,7 @@ fn outward(x87: u128) -> u128 {
     rare(x87, true)
 }
 
-/// Converts the bits of a binary128 value to those of an x87 value, rounded to nearest, ties to
+/// Converts a binary128 value to the x87 format, both given as bits, rounded to nearest, ties to
 /// even. Zeros and normal numbers are converted here; every other value is left to `rare`.
 #[inline(always)]
 fn inward(quad: u128) -> u128 {
