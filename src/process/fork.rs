@@ -192,8 +192,8 @@ impl Drop for Section {
     }
 }
 
+/// Gives this thread a slot: a free one of `OWN`, or `SHARED` if there is none. Returns the slot.
 #[cold]
-/// Gives this thread a slot: a free one of `OWN`, or `SHARED` if there is none.
 fn take_seat(here: &Here) -> &'static Seat {
     register();
     let free = |seat: &&Seat| !seat.taken.load(Ordering::Relaxed) && !seat.taken.swap(true, Ordering::AcqRel);
@@ -253,9 +253,10 @@ impl Bolt {
         HERE.with(|here| here.depth.set(here.depth.get() - 1));
     }
 
+    /// Waits for the lock and takes it. While another thread forks, waits for the end of the fork
+    /// first, unless that takes too long: then `late` is true, and the child of a fork that is
+    /// still under way is marked.
     #[cold]
-    /// Waits for the lock and takes it. While the lock is free but a thread forks, waits for the
-    /// fork, until `late` says that this has taken too long.
     fn wait(&self, forks: impl Fn() -> bool) {
         let (mut turns, mut pause, mut late) = (0, Duration::from_micros(1), false);
         loop {
@@ -286,9 +287,9 @@ impl Bolt {
         }
     }
 
-    #[cold]
     /// Registers the fork handlers, and enters the lock in `BOLTS` if it is not there. The
     /// assertion fails for the ninth lock of a process.
+    #[cold]
     fn announce(&'static self) {
         register();
         let mine = ptr::from_ref(self).cast_mut();
@@ -460,8 +461,8 @@ pub fn is_inconsistent() -> bool {
 }
 
 /// Registers a function that is called in the child of a fork when the child becomes inconsistent,
-/// before `fork` returns there. It must only store to atomics. A process can have at most two
-/// functions registered; registering the same one again has no effect.
+/// before `fork` returns there. The function must only store to atomics. A process can have at most
+/// two functions registered; registering the same one again has no effect.
 ///
 /// # Panics
 /// If two other functions are registered already.
@@ -481,8 +482,8 @@ pub fn forks() -> u64 {
     FORKS.load(Ordering::Acquire)
 }
 
-/// Returns the number of forks through which this process came as the child. Whatever threads of
-/// another generation were doing here is never finished.
+/// Returns the number of forks through which this process and its ancestors came as the child.
+/// Whatever threads of another generation were doing here is never finished.
 pub(super) fn generation() -> u64 {
     GENERATION.load(Ordering::Acquire)
 }
