@@ -59,8 +59,8 @@ impl SplitMix64 {
 /// Returns the elements of the list `text`, which is a form or a literal list.
 ///
 /// # Errors
-/// Class `Arg` if `text` is not a list, if a number is out of range, or if a form would make more
-/// than 2^24 elements.
+/// Class `Arg` if `text` is not a list, if a number is out of range, if a form would make more than
+/// 2^24 elements, or if forms are nested more than 16 deep.
 pub fn list(text: &str) -> Result<Vec<i64>> {
     let mut lists = Lists(Lexer::new(&NOTATION, text, 0));
     let list = lists.list(0)?;

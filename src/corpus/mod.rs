@@ -167,8 +167,8 @@ pub fn datatype(text: &str) -> Result<Datatype> {
 /// # Errors
 /// Class `Arg` for a name that no entry has; otherwise as [`datatype`].
 pub fn asked(text: &str) -> Result<(Datatype, u64)> {
-    // Every name of an embedded entry has a dot. A text with a parenthesis or an equals sign is not
-    // a name.
+    // Every name of an embedded entry has a dot, which the text of a datatype does not have. A text
+    // with a parenthesis or an equals sign is not a name.
     if text.contains('.') && !text.contains(['(', '=']) {
         if let Some(entry) = application().into_iter().chain(corner()).find(|e| e.name == text) {
             return Ok((entry.datatype, entry.count));

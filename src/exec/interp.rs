@@ -52,7 +52,8 @@ pub fn segments(t: &Datatype, count: u64, range: Range<u64>) -> Result<Vec<(i64,
 /// `user[origin]`.
 ///
 /// # Errors
-/// Class `Truncate` if `packed` is too short, and as [`pack_range`].
+/// Class `Truncate` if `packed` is too short; nothing is written then. Otherwise as
+/// [`pack_range`].
 pub fn pack(t: &Datatype, count: u64, user: &[u8], origin: usize, packed: &mut [u8]) -> Result<()> {
     let total = total(t, count, packed.len())?;
     pack_range(t, count, user, origin, 0, &mut packed[..total])
@@ -62,7 +63,8 @@ pub fn pack(t: &Datatype, count: u64, user: &[u8], origin: usize, packed: &mut [
 /// instance is `user[origin]`.
 ///
 /// # Errors
-/// Class `Truncate` if `packed` is too short, and as [`unpack_range`].
+/// Class `Truncate` if `packed` is too short; nothing is written then. Otherwise as
+/// [`unpack_range`].
 pub fn unpack(t: &Datatype, count: u64, packed: &[u8], user: &mut [u8], origin: usize) -> Result<()> {
     let total = total(t, count, packed.len())?;
     unpack_range(t, count, &packed[..total], user, origin, 0)
@@ -74,7 +76,7 @@ pub fn unpack(t: &Datatype, count: u64, packed: &[u8], user: &mut [u8], origin: 
 /// # Errors
 /// Class `ValueTooLarge` if displacements do not fit in 64 bits, class `Buffer` for data outside
 /// `user`, and class `Arg` for a range that ends after the end of the stream; nothing is written
-/// then. An internal error, after which a part may be written, if an entry of the type map lies
+/// then. Class `Intern`, after which a part may be written, if an entry of the type map lies
 /// outside the true bounds.
 pub fn pack_range(
     t: &Datatype,

@@ -170,7 +170,7 @@ impl<'a> Walker<'a> {
         let rows = len.len();
         // Returns the length of the `LISTED` rows from `first` on, if all of them have the same
         // length, and none if they differ or if there are fewer rows. Among rows of different
-        // lengths the second comparison usually decides.
+        // lengths the comparison with the second row usually decides.
         let length = |first: usize| {
             let it = len.get(first);
             let same = |end| (first + 1..end).all(|i| len.get(i) == it);

@@ -155,9 +155,9 @@ pub fn check_growth(t: &Datatype, alone: bool) -> Check<Cost> {
     Ok(cost)
 }
 
-/// Checks `cases` growing datatypes: the bounds on the cost, and the moved bytes of small
-/// datatypes. The same seed gives the same datatypes. Returns the number of arguments of all of
-/// them.
+/// Checks `cases` growing datatypes: the bounds on the cost, and the moved bytes. Of large
+/// datatypes only the engines are checked. The same seed gives the same datatypes. Returns the
+/// number of arguments of all of them.
 ///
 /// # Errors
 /// The first failure, shrunk.

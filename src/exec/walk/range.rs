@@ -5,9 +5,10 @@
 //! Head, whole iterations and tail are moved in this order, which is the order of the type map.
 //! [`Parts`] offers whole iterations to kernels. The head lies in one iteration, and so does the
 //! tail; entering an iteration costs one multiplication per loop ([`Descent`]). In the functions
-//! below, `[from, to)` is relative to the packed offset `at` of the node or body, and `i` is the
-//! index of a node in the nest. If a range cuts more than `MAX_DEPTH` levels, the interpreter of
-//! nests moves the rest from there.
+//! below, `[from, to)` is relative to the packed offset `at` of the node or body, so that nothing
+//! on the way down is compared with the ends of the whole range. `i` is the index of a node in the
+//! nest. If a range cuts more than `MAX_DEPTH` levels, the interpreter of nests moves the rest from
+//! there.
 //!
 //! A range of 4 KiB takes less than 100 ns, so code that runs once per range is written for few
 //! instructions and few stores: after a kernel has filled the store buffer of the processor, each
