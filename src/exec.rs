@@ -1,4 +1,6 @@
-//! Executors, which move bytes without code of their own for a layout: nests of bytes ([`walk`]) and of values ([`apply`]), and the oracle ([`interp`]).
+//! Executors: code that moves bytes directly by a description of a layout, without machine code
+//! generated for that layout. [`walk`] executes nests of bytes and [`apply`] nests of values.
+//! [`interp`] executes datatypes by the definitions of MPI and judges everything else.
 
 pub mod apply;
 pub mod interp;

@@ -1,20 +1,30 @@
-//! Effects of the process on a library with shared state: it forks, and it has limits.
+//! What a process can do to a library with shared state: it can fork, and it can have limits on the
+//! size of files.
 //!
-//! A child of `fork` has one thread and a copy of the memory of all: a lock that another thread held stays locked, a value that another
-//! thread was making is never finished. So nothing shared is ever locked or half made but inside a **section**, and a fork
-//! waits until no other thread is in one ([`section`]), up to a limit. [`Mutex`], [`Once`] and [`Lazy`] are those of the standard library inside sections, [`Latch`] is a lock and a section in one; no other
-//! room of this workspace uses the standard ones for what it shares (`tests/safety.rs`).
+//! The child of a `fork` has one thread and a copy of the memory of all threads. A lock that
+//! another thread held stays locked there, and a value that another thread was making is never
+//! finished. So shared state is locked or made only inside a **section**, and a fork waits, up to a
+//! limit, until no other thread is in a section ([`section`]). [`Mutex`], [`Once`] and [`Lazy`] use
+//! the types of the standard library inside sections. [`Latch`] is a lock and a section in one. No
+//! other module of this workspace uses the locks of the standard library for shared state;
+//! `tests/safety.rs` checks this.
 //!
 //! Invariants:
-//! * a section is short, and in it a thread waits only for threads in sections: no callback, no log line, no file, no compile. A
-//!   thread that waits for a fork to end holds no lock of ours. So there is no order of locks, and a fork waits for milliseconds at most;
-//! * neither a fork nor a thread at the entrance waits for the other without a limit, since handlers of
-//!   the program may wait for either. The child of a fork that has reached the limit is marked ([`is_inconsistent`]);
-//! * what takes long is not in a section: a compile may be under way when the process forks, and [`Awaited`] lets the child make its own;
-//! * entering a section writes nothing that other threads write.
+//! * A section is short, and in it a thread waits only for threads that are in sections: it
+//!   contains no callback, no log line, no file access and no compile. A thread that waits for a
+//!   fork to end holds no lock of ours. So locks need no order, and a fork normally waits for
+//!   milliseconds.
+//! * A fork and a thread that wants to enter a section wait for each other only up to a limit,
+//!   since fork handlers of the program may wait for either. The child of a fork that has reached
+//!   the limit is marked ([`is_inconsistent`]).
+//! * Long work is not done in a section. A compile may be under way when the process forks;
+//!   [`Awaited`] then lets the child do the work again.
+//! * Entering a section usually writes no memory that other threads write. Exceptions are the first
+//!   section of a thread, a section during a fork, and sections of threads that share a slot.
 //!
-//! `vfork`, `posix_spawn`, `_Fork` and `clone` by hand run no fork handlers; a child of theirs must not call this library before `exec`.
-#![allow(unsafe_code)] // Registers fork handlers and masks a signal: calls of the C library.
+//! `vfork`, `posix_spawn`, `_Fork` and direct calls of `clone` run no fork handlers. Their child
+//! must not call this library before `exec`.
+#![allow(unsafe_code)] // C library: fork handlers, a futex, a signal mask.
 
 mod fork;
 mod limit;

@@ -1,8 +1,9 @@
-//! Generated lists: the compact notation by which a corpus writes long argument arrays.
+//! Generated lists: a compact notation for the long argument arrays of a corpus.
 //!
-//! What: `@form(arguments)` stands wherever the text notation of datatypes takes a list of integers and means the list
-//! itself. Why: 10^5 random displacements would be megabytes of text. Invariant: a form is a pure function of its text,
-//! the same on every machine and in every release (SplitMix64, integer arithmetic only); a test pins its output.
+//! `@form(arguments)` may stand wherever the text notation of datatypes takes a list of integers,
+//! and means the list itself. Without it, 10^5 random displacements would take megabytes of text.
+//! What a form means depends on its text alone, and is the same on every machine and in every
+//! release: it uses SplitMix64 and integer arithmetic only, and a test fixes its results.
 //!
 //! | form | elements |
 //! |---|---|
@@ -11,9 +12,9 @@
 //! | `@uniform(n, low, high, seed)` | random in `low..=high` |
 //! | `@sample(n, of, seed)` | n distinct random numbers of `0..of`, in random order |
 //! | `@scale(list, factor)` | `factor` times each element |
-//! | `@sum(list, ...)` | element i is the sum of all lists' elements before i; element 0 is 0 |
+//! | `@sum(list, ...)` | element i: sum of the elements before i of all lists; element 0 is 0 |
 //!
-//! A list argument is a literal `[1,2,3]` or another form.
+//! Where a form takes a list, the list is a literal such as `[1,2,3]` or another form.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -22,12 +23,14 @@ use super::syntax::NOTATION;
 use crate::error::{Error, Result};
 use crate::lexer::Lexer;
 
-/// Longest list that a form may make; a corpus file is input like any other.
+/// Maximum number of elements that a form may make. A corpus file is untrusted input like any
+/// other.
 const MAX_LENGTH: i64 = 1 << 24;
-/// Deepest nesting of forms.
+/// Maximum nesting depth of forms.
 const MAX_DEPTH: u32 = 16;
 
-/// Sebastiano Vigna's SplitMix64: one multiply-xor-shift chain per draw.
+/// Random number generator SplitMix64 by Sebastiano Vigna: one chain of multiplications, exclusive
+/// ors and shifts per number.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(u64);
 
@@ -46,16 +49,18 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// Returns a random number of `0..bound`; `bound` must not be 0. By multiply and shift (biased by less than bound / 2^64).
+    /// Returns a random number of `0..bound`, by a multiplication and a shift, with a bias of less
+    /// than bound / 2^64. `bound` must not be 0: the result would be 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.draw()) * u128::from(bound)) >> 64) as u64
     }
 }
 
-/// Returns the elements of the list `text`: a form or a literal list.
+/// Returns the elements of the list `text`, which is a form or a literal list.
 ///
 /// # Errors
-/// Class `Arg` if `text` is not a list, a number is out of range, or the list would be longer than 2^24.
+/// Class `Arg` if `text` is not a list, if a number is out of range, if a form would make more than
+/// 2^24 elements, or if forms are nested more than 16 deep.
 pub fn list(text: &str) -> Result<Vec<i64>> {
     let mut lists = Lists(Lexer::new(&NOTATION, text, 0));
     let list = lists.list(0)?;
@@ -63,7 +68,8 @@ pub fn list(text: &str) -> Result<Vec<i64>> {
     Ok(list)
 }
 
-/// `text` with every form replaced by its literal list. Text without a form is returned as it is.
+/// Returns `text` with every form replaced by its literal list. A text without a form is returned
+/// as it is.
 ///
 /// # Errors
 /// As [`list`].
@@ -89,7 +95,8 @@ pub fn expand(text: &str) -> Result<Cow<'_, str>> {
     Ok(Cow::Owned(out))
 }
 
-/// Returns the name and integer arguments of a form that stands for a whole type, e.g. `@dag(40)`; `None` if `text` is no such form.
+/// Returns the name and the integer arguments of a form that stands for a whole type, such as
+/// `@dag(40)`, or `None` if `text` is something else.
 pub(super) fn whole_form(text: &str) -> Option<(&str, Vec<i64>)> {
     let (name, rest) = text.trim().strip_prefix('@')?.split_once('(')?;
     let arguments = rest.strip_suffix(')')?;
@@ -97,6 +104,7 @@ pub(super) fn whole_form(text: &str) -> Option<(&str, Vec<i64>)> {
     Some((name, numbers?))
 }
 
+/// Parser of lists and forms.
 struct Lists<'a>(Lexer<'a>);
 
 impl Lists<'_> {
@@ -192,7 +200,7 @@ impl Lists<'_> {
         Ok((0..n).map(|_| low + random.below(width) as i64).collect())
     }
 
-    /// The first n places of a Fisher-Yates shuffle of `0..of`.
+    /// Returns the first n elements of a Fisher-Yates shuffle of `0..of`.
     fn sample(&mut self) -> Result<Vec<i64>> {
         let n = self.length()?;
         self.0.expect(",")?;
@@ -234,7 +242,7 @@ mod tests {
 
     #[test]
     fn splitmix64_is_the_published_generator() {
-        // The author's test vector for seed 1234567.
+        // Test vector of the generator's author, for seed 1234567.
         let mut random = SplitMix64::new(1_234_567);
         let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
         assert_eq!(expected, std::array::from_fn(|_| random.draw()));
@@ -254,7 +262,7 @@ mod tests {
 
     #[test]
     fn random_forms_are_pinned() {
-        // Worked out by a second implementation.
+        // These numbers were computed by a second implementation.
         assert_eq!(list("@uniform(8, 2, 6, 1)").unwrap(), [4, 5, 6, 4, 4, 5, 6, 4]);
         assert_eq!(list("@sample(6, 10, 1)").unwrap(), [5, 7, 9, 6, 3, 8]);
         let sample = list("@sample(11797, 834917, 45)").unwrap();

@@ -1,11 +1,15 @@
-//! The corpus: named datatypes in the text notation that every engine, test and benchmark is run over.
+//! The corpus: named datatypes in the text notation, on which engines, tests and benchmarks run.
 //!
-//! What: the application layouts (`corpus/application.ddt`: access patterns of DDTBench, Schneider, Gerstenberger and
-//! Hoefler, "Micro-applications for communication data access patterns and MPI datatypes", EuroMPI 2012, and common
-//! synthetic ones, each at size S and L) and the corner cases (`corpus/corner.ddt`), embedded in the library, and the
-//! reader of such files. Why: one list, so that no engine is measured or tested on another's cases. Invariant: names are
-//! unique within a file; `application.ddt` is what the layouts of `ddtc bench` generate (tested there).
-//! The syntax of files is described in `syntax.rs`, generated lists in `list.rs`, generated types in `types.rs`.
+//! It is embedded in the library and has two files. `corpus/application.ddt` has layouts of
+//! applications: the access patterns of DDTBench (Schneider, Gerstenberger and Hoefler,
+//! "Micro-applications for communication data access patterns and MPI datatypes", EuroMPI 2012),
+//! and common synthetic ones, each at the sizes S and L. `corpus/corner.ddt` has corner cases. This
+//! module also reads such files. There is one corpus for everything, so that no engine is measured
+//! or tested on cases chosen for another one.
+//!
+//! Names are unique within a file, and a test of `ddtc bench` checks that its layouts generate
+//! `application.ddt`. The syntax of the files is described in `syntax.rs`, generated lists in
+//! `list.rs` and generated types in `types.rs`.
 
 mod list;
 mod syntax;
@@ -20,14 +24,14 @@ use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
 use crate::process::Once;
 
-/// Which of the sizes of a layout an entry is, after the suffix of its name.
+/// Size of the layout of an entry, according to the suffix of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Size {
-    /// Small (`.S`): fits the first or second level cache.
+    /// Small (`.S`): the data fit in the first-level or second-level cache.
     S,
     /// Large (`.L`).
     L,
-    /// A name without such a suffix.
+    /// A name without one of these suffixes.
     Other,
 }
 
@@ -41,7 +45,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// Bounds of one instance that an entry states, in bytes.
+/// Bounds of one instance in bytes, as an entry states them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Lower bound.
@@ -54,40 +58,44 @@ pub struct Bounds {
     pub true_ub: i64,
 }
 
-/// One entry of a corpus: a named datatype, how many instances are packed, and what is known about it by hand.
+/// One entry of a corpus: a named datatype, the number of instances to pack, and facts about it
+/// that were worked out by hand.
 #[derive(Clone, Debug)]
 pub struct CorpusEntry {
-    /// Unique name, with its suffix: `WRF_x_vec.L`.
+    /// Unique name with its suffix, such as `WRF_x_vec.L`.
     pub name: String,
-    /// S or L for application layouts.
+    /// Size according to the suffix of the name. Layouts of applications have S or L.
     pub size: Size,
-    /// The type as the file writes it: generated lists are not expanded.
+    /// The type as it stands in the file, in which generated lists are not expanded.
     pub text: String,
-    /// The type.
+    /// The type as a datatype.
     pub datatype: Datatype,
-    /// Instances that a test or benchmark packs.
+    /// Number of instances that a test or benchmark packs.
     pub count: u64,
     /// The comment above the entry, without `#`.
     pub comment: String,
-    /// Bounds of one instance, where the file gives them by hand.
+    /// Bounds of one instance, if the file states them.
     pub bounds: Option<Bounds>,
-    /// Packed bytes of `count` instances of a user buffer filled by [`pattern`], where the file gives them by hand.
+    /// Packed bytes of `count` instances of a user buffer filled by [`pattern`], if the file states
+    /// them.
     pub expected: Option<Vec<u8>>,
 }
 
 impl CorpusEntry {
-    /// Returns the name without the suffix of its size: `WRF_x_vec`.
+    /// Returns the name without the suffix of its size, such as `WRF_x_vec`.
     pub fn family(&self) -> &str {
         self.name.strip_suffix(".S").or_else(|| self.name.strip_suffix(".L")).unwrap_or(&self.name)
     }
 
-    /// Returns the bytes that packing `count` instances gives; `None` if they do not fit 64 bits.
+    /// Returns the number of packed bytes of `count` instances, or `None` if it does not fit in 64
+    /// bits.
     pub fn payload(&self) -> Option<u64> {
         u64::try_from(self.datatype.size()).ok()?.checked_mul(self.count)
     }
 
-    /// First mapped byte of `count` instances and the end of the last one, relative to the origin; `(0, 0)` if nothing is
-    /// mapped, `None` if a bound does not fit 64 bits.
+    /// Returns the displacements of the first mapped byte of `count` instances and of the end of
+    /// the last one, relative to the origin. Returns `(0, 0)` if no byte is mapped, and `None` if a
+    /// bound does not fit in 64 bits.
     pub fn span(&self) -> Option<(i64, i64)> {
         if self.payload()? == 0 {
             return Some((0, 0));
@@ -99,12 +107,13 @@ impl CorpusEntry {
     }
 }
 
-/// Returns the byte that [`CorpusEntry::expected`] presumes at distance `i` from the origin of the user buffer: `i mod 251`.
+/// Returns the byte that [`CorpusEntry::expected`] assumes at distance `i` from the origin of the
+/// user buffer: `i mod 251`, which is never negative.
 pub fn pattern(i: i64) -> u8 {
     i.rem_euclid(251) as u8
 }
 
-/// Returns all application layouts, S before L of each name.
+/// Returns all layouts of applications. Of each layout, S precedes L.
 pub fn application() -> Vec<CorpusEntry> {
     static ENTRIES: Once<Vec<CorpusEntry>> = Once::new();
     ENTRIES.get_or_init(|| embedded("application.ddt", include_str!("../../corpus/application.ddt"))).clone()
@@ -117,15 +126,16 @@ pub fn corner() -> Vec<CorpusEntry> {
 }
 
 fn embedded(file: &str, text: &str) -> Vec<CorpusEntry> {
-    // The embedded files are ours and a test reads them: an error here cannot reach a user.
+    // A test reads the embedded files, so that an error in them cannot reach a user.
     parse(text).unwrap_or_else(|e| panic!("{file}: {e}"))
 }
 
 /// Returns the entries of a corpus file.
 ///
 /// # Errors
-/// Class `Arg` with the line for a breach of the syntax or a name used twice; what the constructors refuse, with the
-/// entry's line and name in front.
+/// Class `Arg` with the line, for an error of syntax or a name that is used twice. Errors of a
+/// datatype, for example from its constructors, keep their class and get the line and the name of
+/// the entry.
 pub fn parse(text: &str) -> Result<Vec<CorpusEntry>> {
     let mut names = HashSet::new();
     let raw = syntax::parse(text)?;
@@ -139,10 +149,11 @@ pub fn parse(text: &str) -> Result<Vec<CorpusEntry>> {
         .collect()
 }
 
-/// Returns the type that `text` writes: the text notation of datatypes, in which lists may be generated, or one generated type.
+/// Returns the type that `text` describes: a datatype in the text notation, in which lists may be
+/// generated, or one generated type.
 ///
 /// # Errors
-/// What the notation, the forms or the constructors refuse.
+/// Whatever the notation, the forms or the constructors refuse.
 pub fn datatype(text: &str) -> Result<Datatype> {
     match list::whole_form(text) {
         Some((name, arguments)) => types::build(name, &arguments),
@@ -150,12 +161,14 @@ pub fn datatype(text: &str) -> Result<Datatype> {
     }
 }
 
-/// Returns the datatype that `text` names, as an entry of the embedded files, or writes, and the instances that the entry has (otherwise 1).
+/// Returns the datatype of the embedded entry with the name `text`, and the number of instances of
+/// that entry. If `text` is not a name, returns the datatype that it describes, and 1.
 ///
 /// # Errors
-/// Class `Arg` for a name that no entry has; as [`datatype`].
+/// Class `Arg` for a name that no entry has; otherwise as [`datatype`].
 pub fn asked(text: &str) -> Result<(Datatype, u64)> {
-    // Every name of an entry has a dot, which no datatype's text has.
+    // Every name of an embedded entry has a dot, which the text of a datatype does not have. A text
+    // with a parenthesis or an equals sign is not a name.
     if text.contains('.') && !text.contains(['(', '=']) {
         if let Some(entry) = application().into_iter().chain(corner()).find(|e| e.name == text) {
             return Ok((entry.datatype, entry.count));
@@ -166,7 +179,7 @@ pub fn asked(text: &str) -> Result<(Datatype, u64)> {
     Ok((datatype(text)?, 1))
 }
 
-/// An error about an entry.
+/// Returns an error about an entry, which names its line.
 fn fault(raw: &syntax::RawEntry, class: ErrorClass, rule: String) -> Error {
     Error::new(class, "corpus", format!("line {}", raw.line), format!("'{}'", raw.name), rule)
 }

@@ -1,4 +1,4 @@
-//! The lines of a corpus file, before any datatype is built.
+//! Syntax of a corpus file: splits it into entries, whose datatypes are not built yet.
 //!
 //! ```text
 //! # A comment line; the lines directly above an entry are its comment, an empty line ends them.
@@ -8,17 +8,18 @@
 //!     packed: 00 04 08
 //! ```
 //!
-//! `COUNT of` may be left out and is 1 then. TYPE is the text notation of datatypes, in which a list may be generated
-//! (`list.rs`), or one generated type (`types.rs`). `bounds` are of one instance, in bytes. `packed` are the bytes in
-//! hexadecimal that packing COUNT instances gives from a user buffer whose byte at distance `i` from the origin has the
-//! value `i mod 251` (never negative, also for negative `i`).
+//! `COUNT of` may be left out; COUNT is then 1. TYPE is the text notation of datatypes, in which
+//! lists may be generated (`list.rs`), or one generated type (`types.rs`). `bounds` are those of
+//! one instance, in bytes. `packed` are the bytes, in hexadecimal, of packing COUNT instances from
+//! a user buffer whose byte at distance `i` from the origin has the value `i mod 251` (never
+//! negative, even for negative `i`).
 
 use crate::error::Result;
 use crate::lexer::{Lexer, Notation, Token};
 
 pub(super) static NOTATION: Notation = Notation { name: "corpus", comments: false, grouped_digits: false };
 
-/// One entry as written.
+/// One entry as it stands in the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RawEntry {
     pub(super) line: usize,
@@ -30,7 +31,7 @@ pub(super) struct RawEntry {
     pub(super) packed: Option<Vec<u8>>,
 }
 
-/// Returns all entries of a corpus file.
+/// Returns all entries of a corpus file, or an error with line and column.
 pub(super) fn parse(text: &str) -> Result<Vec<RawEntry>> {
     let mut entries: Vec<RawEntry> = Vec::new();
     let mut comment = String::new();
@@ -59,7 +60,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<RawEntry>> {
     Ok(entries)
 }
 
-/// Key that an indented line without one of its own continues.
+/// Part of an entry that an indented line without a key of its own continues.
 #[derive(Clone, Copy)]
 enum Key {
     Type,
@@ -67,6 +68,7 @@ enum Key {
     Packed,
 }
 
+/// Returns the entry that begins with the line of `lexer`.
 fn first_line(comment: String, line: usize, mut lexer: Lexer<'_>) -> Result<RawEntry> {
     let name = lexer.token().text();
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c)) {
@@ -88,6 +90,8 @@ fn first_line(comment: String, line: usize, mut lexer: Lexer<'_>) -> Result<RawE
     Ok(RawEntry { line, comment, name: name.into(), count, text: text.into(), bounds: None, packed: None })
 }
 
+/// Adds an indented line to `entry`, and returns the part of the entry that it belongs to: `key`,
+/// unless the line has a key of its own.
 fn continued(entry: &mut RawEntry, key: Key, mut lexer: Lexer<'_>) -> Result<Key> {
     let body = lexer.rest();
     let (key, named) = match body {

@@ -1,19 +1,26 @@
-//! Generated types: corner cases whose text would be out of proportion.
+//! Generated types: corner cases whose text would be too long.
 //!
-//! | form | type |
-//! |---|---|
-//! | `@dag(levels)` | `T0 = int`, then `struct([1,1,1], [0,e+8,e+16], [T,int,T])` with `e` the extent of `T`: 2^levels leaves, shared |
-//! | `@displaced(depth, step)` | `T0 = int`, `Tk+1 = hindexed([1], [step], Tk)`: one int at `depth * step` |
-//! | `@chain(n)` | `T0 = int`, `Tk+1 = struct([1,1], [0,3], [char,Tk])`: n + 1 blocks |
-//! | `@tangle(levels)` | `T0 = int`, `Tk+1 = struct([1,1,1], [0,7+k,1], [Tk,char,Tk])`: a DAG whose parts interleave |
-//! | `@wide(n, rows)` | a struct of n members over one shared hindexed type of irregular rows, at irregular places |
-//! | `@deep(n)` | a member and `T` n times inside each other, by every constructor in turn |
-//! | `@children(n)` | a struct of n different children: child k is `vector(2, 1, k + 2, byte)` at `k * (n + 4)` |
+//! The forms are:
+//!
+//! * `@dag(levels)`: `T0 = int`, then `struct([1,1,1], [0,e+8,e+16], [T,int,T])` with `e` the
+//!   extent of `T`. It has 2^(levels+1) - 1 leaves, but a number of nodes proportional to the
+//!   levels.
+//! * `@displaced(depth, step)`: `T0 = int`, `Tk+1 = hindexed([1], [step], Tk)`. It is one int at
+//!   `depth * step`.
+//! * `@chain(n)`: `T0 = int`, `Tk+1 = struct([1,1], [0,3], [char,Tk])`. It has n + 1 blocks.
+//! * `@tangle(levels)`: `T0 = int`, `Tk+1 = struct([1,1,1], [0,7+k,1], [Tk,char,Tk])`. It is a DAG
+//!   whose parts interleave.
+//! * `@wide(n, rows)`: a struct of n members over one shared hindexed type of irregular rows, at
+//!   irregular places.
+//! * `@deep(n)`: n constructors around an int, eight kinds in turn. One kind is a struct, which has
+//!   a char as its second member.
+//! * `@children(n)`: a struct of n different children. Child k is `vector(2, 1, k + 2, byte)`, at
+//!   displacement `k*(n+4)`.
 
 use crate::datatype::{Datatype, Order};
 use crate::error::{Error, ErrorClass, Result};
 
-/// Largest argument of a form that says how many nodes to build.
+/// Maximum value of the first argument of a form, which determines how many nodes are built.
 const MAX_NODES: i64 = 1 << 20;
 
 /// Returns the type that the form `name(arguments)` stands for.
@@ -43,6 +50,8 @@ pub(super) fn build(name: &str, arguments: &[i64]) -> Result<Datatype> {
     }
 }
 
+/// Returns a struct with three members. The first and the third one are the type of the level
+/// below, the second one is an int.
 fn dag(levels: i64) -> Result<Datatype> {
     let int: Datatype = "int".parse()?;
     let mut t = int.clone();
@@ -56,7 +65,7 @@ fn dag(levels: i64) -> Result<Datatype> {
     Ok(t)
 }
 
-/// Distances that have no period.
+/// Returns `n` displacements at irregular distances of about `step`.
 fn irregular(n: i64, step: i64) -> Vec<i64> {
     (0..n).map(|i| i * step + i * i % 7 % 5).collect()
 }
@@ -71,7 +80,8 @@ fn wide(n: i64, rows: i64) -> Result<Datatype> {
     Datatype::structure(&vec![1; places.len()], &places, &vec![shared; places.len()])
 }
 
-/// One level around `t`: the constructors in turn, and a struct with a member beside it.
+/// Returns `t` inside one more constructor, which `level` selects. One of the eight constructors is
+/// a struct, which has a char after `t`.
 fn deeper(t: Datatype, level: i64) -> Result<Datatype> {
     match level % 8 {
         0 => Datatype::structure(&[1, 1], &[0, t.true_ub() + 1 + level % 5], &[t, "char".parse()?]),

@@ -1,7 +1,12 @@
-//! Applying: does what a leaf operation does to the values of a normal nest, directly, from any element to any other.
+//! Executor of nests of values: does to the values of a normal nest what a leaf operation says, for
+//! any range of the packed stream.
 //!
-//! What the walker is for bytes: the fallback, and what the schedule refuses. It keeps its place on an explicit stack and hands runs of
-//! values, and loops over one run, to the operation. Nothing here knows what an operation is; each has a file and a line in `run`.
+//! For conversions and reductions this module is what the interpreter of nests (`walk`) is for
+//! bytes: the fallback where there is no compiled code, for example because the schedule refuses
+//! the nest. It keeps its position in the nest on an explicit stack, and passes runs of values, and
+//! whole loops around a single run, to the operation. The traversal knows nothing of the
+//! operations: each one is an arm in the function `run`, and conversions and reductions have a file
+//! each.
 
 mod external32;
 mod reduce;
@@ -14,16 +19,19 @@ use crate::micro::Buffers;
 use crate::micro::buffers::{Element, Handed};
 use crate::nest::{Body, Leaf, LoopNest, Node, Normal, Offsets, Value};
 
-/// A value that the other side cannot hold.
+/// Report of a value that was not moved, because the other side cannot hold it or because the
+/// operation is not defined for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfit {
-    /// Where it is: in bytes from the buffer address that the nest's offsets are relative to, and in the packed stream.
+    /// Position of the value in bytes: on the user side relative to the address that the offsets of
+    /// the nest are relative to, and in the packed stream. It is [`Offsets::ZERO`] if the operation
+    /// is not defined for the value at all.
     pub at: Offsets,
     /// Rule that the value does not meet.
     pub rule: &'static str,
 }
 
-/// `n` blocks at a constant step, of `units` values each.
+/// `n` blocks at a constant step, with `units` contiguous values each.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     at: Offsets,
@@ -33,32 +41,34 @@ struct Run {
     value: Value,
 }
 
-/// Form of the packed side.
+/// Memory on the packed side, which determines the distance of consecutive values there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packed {
-    /// The stream.
+    /// The packed stream. Its values follow each other without gaps.
     Stream,
-    /// A second buffer of the same layout.
+    /// A second buffer that is laid out as the user's buffer.
     Memory,
 }
 
 impl Run {
-    /// Bytes from a value to the next one on the packed side.
+    /// Returns the number of bytes from one value to the next one on the packed side.
     fn packed(&self, side: Packed) -> i64 {
         if side == Packed::Memory { self.value.user() } else { self.value.packed() }
     }
 
-    /// Returns the run with a packed side as `side` says.
+    /// Returns the run with its packed offset and step for the packed side `side`: in a second
+    /// buffer, packed offset and step equal the user offset and step.
     fn on(self, side: Packed) -> Run {
         let moved = |o: Offsets| Offsets::new(o.user, if side == Packed::Memory { o.user } else { o.packed });
         Run { at: moved(self.at), step: moved(self.step), ..self }
     }
 }
 
-/// Does what `operation` does to a run, in order.
+/// Does to all values of a run what `operation` says, in order.
 fn run(operation: Operation, memory: &Buffers, run: &Run) -> Result<(), Unfit> {
     match operation {
-        // Nests of values are made for other operations; moved as they are where both sides have the same bytes.
+        // Nests of values are made for the other operations. A nest of values with this operation
+        // is moved as bytes, which is right if a value has the same bytes on both sides.
         Operation::Bytes => {
             let len = run.units * run.value.user() as u64;
             memory.strided(run.at.user, run.at.packed, run.n, (run.step.user, run.step.packed), len);
@@ -69,16 +79,19 @@ fn run(operation: Operation, memory: &Buffers, run: &Run) -> Result<(), Unfit> {
     }
 }
 
+/// A position on the stack of [`runs`]: nodes of a body that are still to do, or iterations of a
+/// loop or table.
 enum Pending<'a> {
     Nodes { nodes: &'a [Node<Value>], at: Offsets },
     Iterate { node: &'a Node<Value>, next: u64, end: u64, at: Offsets },
 }
 
-/// Does what `operation` does to the whole values in the packed bytes `range` of `count` instances of `nest`, in order; a value that the
-/// range cuts is left out.
+/// Does what `operation` says to the values in the packed bytes `range` of `count` instances of
+/// `nest`, in order. If the range contains only a part of a value, that value is left out.
 ///
 /// # Errors
-/// The first value that the other side cannot hold: those before it are done, and nothing behind it is.
+/// The first value that the other side cannot hold, or for which the operation is not defined, such
+/// as a reduction while packing. The values before it are done, and nothing after it is.
 pub fn apply(
     nest: &LoopNest<Normal, Value>,
     operation: Operation,
@@ -89,21 +102,24 @@ pub fn apply(
     runs(nest, count, range, &mut |one| run(operation, memory, &one))
 }
 
-/// Combines the values of `count` instances in the buffer on the packed side, which is laid out as the user's, with the user's own, in order: what
-/// `MPI_Reduce_local` does (MPI 5.0, 6.9.7).
+/// Combines the values of `count` instances in two buffers of the same layout, in order. One buffer
+/// is the packed side of `memory`. The other buffer is its user side, and receives the results.
+/// This is what `MPI_Reduce_local` does (MPI 5.0, 6.9.7).
 ///
 /// # Errors
-/// As [`apply`]; none with the values that reductions have.
+/// As [`apply`]. There are none if `memory` unpacks and the nest has the classes of values that
+/// reductions have, `Native` and `Pair`.
 pub fn combine(nest: &LoopNest<Normal, Value>, op: Op, memory: &Buffers, count: u64) -> Result<(), Unfit> {
     let (side, all) = (Packed::Memory, 0..count.saturating_mul(nest.size() as u64));
     runs(nest, count, all, &mut |one| reduce::run(op, memory, &one.on(side), side))
 }
 
-/// Hands the values of `count` instances to `f`, by runs that lie one after the other on both sides and are aligned for
-/// `element`, in order.
+/// Calls `f(packed values, user values, number)` for the values of `count` instances, in order and
+/// in rows. The values of a row are contiguous on both sides and aligned for `element`; where they
+/// do not lie so in memory, `f` gets copies, and what it changes on the user side is written back.
 ///
 /// # Errors
-/// None.
+/// None. The result has the type that the traversal needs.
 pub fn hand_on(
     nest: &LoopNest<Normal, Value>,
     element: Element,
@@ -118,13 +134,16 @@ pub fn hand_on(
     })
 }
 
-/// Calls `run` with the whole values in a range of the packed stream, by runs, in order.
+/// Calls `run` for the values that lie completely in a range of the packed stream, as runs and in
+/// order. Stops at the first error.
 fn runs(
     nest: &LoopNest<Normal, Value>,
     count: u64,
     range: Range<u64>,
     run: &mut dyn FnMut(Run) -> Result<(), Unfit>,
 ) -> Result<(), Unfit> {
+    // The positions are compared as `i64`. A range that ends after the largest of them is cut
+    // there; a stream is never that long.
     let end = |at: u64| i64::try_from(at).unwrap_or(i64::MAX);
     let interval = Interval { from: end(range.start), to: end(range.end) };
     let root = |body: Body| Pending::Nodes { nodes: nest.body(body), at: Offsets::ZERO };
@@ -134,6 +153,8 @@ fn runs(
         _ => run(Run { at, n, step, units, value }),
     };
     while let Some(top) = stack.last_mut() {
+        // The top of the stack is the current position. Each round takes the next node of a body,
+        // or begins the next iteration of a loop or table by pushing its body.
         let (node, at) = match top {
             Pending::Nodes { nodes, at } => {
                 let Some((node, rest)) = nodes.split_first() else {
@@ -155,6 +176,8 @@ fn runs(
                 continue;
             }
         };
+        // `at` is the position of the node. Nodes that the range does not touch are skipped; of the
+        // others, leaves are passed on at once and loops and tables are put on the stack.
         let cover = interval.cover(at.packed, node.packed_bytes(count));
         if cover == Cover::None {
             continue;
@@ -165,7 +188,8 @@ fn runs(
                 run(at, 1, Offsets::ZERO, units, *unit)?;
             }
             Node::Blocks { user, packed, len, unit, .. } => {
-                // The rows from the first that ends inside.
+                // Begin with the last row that starts at or before the beginning of the range.
+                // `whole` leaves out the values that lie before it.
                 let first =
                     packed.partition_point(|start| start <= interval.from - at.packed).saturating_sub(1);
                 for i in first..len.len() {
@@ -179,6 +203,8 @@ fn runs(
             }
             Node::Loop { trip, step, body, .. } => {
                 let touched = interval.pieces(at.packed, step.packed, trip.at(count));
+                // A loop around a single copy, all of it inside the range, is one run. Any other
+                // loop is iterated, from the first to the last iteration that the range touches.
                 if let ([Node::Copy { at: inner, n, unit }], Cover::All) = (nest.body(*body), cover) {
                     run(at + *inner, trip.at(count), *step, n.at(count), *unit)?;
                 } else {
@@ -194,7 +220,8 @@ fn runs(
     Ok(())
 }
 
-/// Of `n` values from `at` on those that lie whole inside `interval`: where they begin, and how many.
+/// Selects, from `n` consecutive values at `at`, the values that lie completely inside `interval`.
+/// Returns the position of the first of them and their number.
 fn whole(interval: Interval, at: Offsets, n: u64, value: Value) -> (Offsets, u64) {
     let unit = value.packed();
     let before = (interval.from - at.packed).max(0);

@@ -1,8 +1,10 @@
-//! The oracle: packs and unpacks by walking the type map, one basic value at a time.
+//! The reference interpreter: packs and unpacks a datatype by iterating over its type map, one
+//! basic value at a time. Everything else is tested against it.
 //!
-//! By definition (MPI 5.0 sections 5.1 and 5.2): packed order is type-map order, instance after instance; unpacking assigns in
-//! that order, so the last of overlapping entries wins. Slow on purpose, in safe code, and without a line in common with
-//! lowering or anything behind it.
+//! It follows the definitions of MPI 5.0, sections 5.1 and 5.2: the packed order is the order of
+//! the type map, instance after instance. Unpacking assigns in that order, so the last of several
+//! overlapping entries wins. The code is slow on purpose. It is safe Rust, and shares no code with
+//! lowering or any later stage of the compiler.
 
 pub mod external32;
 pub mod reduce;
@@ -12,10 +14,12 @@ use std::ops::Range;
 use crate::datatype::{Datatype, Named, TypeMap};
 use crate::error::{Error, ErrorClass, Result};
 
-/// Calls `f(displacement, length, basic type)` for every entry of `count` instances in packing order, in bytes.
+/// Calls `f(displacement, length, basic type)` for every entry of the type map of `count`
+/// instances, in packing order. Displacement and length are in bytes.
 ///
 /// # Errors
-/// An instance that reaches beyond 64-bit displacements; `f` is not called then.
+/// Class `ValueTooLarge` if an instance has displacements that do not fit in 64 bits; `f` is not
+/// called then.
 pub fn for_each(t: &Datatype, count: u64, f: &mut dyn FnMut(i64, usize, Named)) -> Result<()> {
     span(t, count)?;
     for (basic, displacement) in TypeMap::instances(t, count) {
@@ -24,11 +28,13 @@ pub fn for_each(t: &Datatype, count: u64, f: &mut dyn FnMut(i64, usize, Named)) 
     Ok(())
 }
 
-/// Returns the segments of packed bytes `range` of `count` instances, as displacement and length: every basic value, joined with those before it that
-/// it lies just behind of. Those that the range begins or ends in are cut.
+/// Returns the segments of user memory that the packed bytes `range` of `count` instances occupy,
+/// each as displacement and length in bytes, in packing order. A basic value that begins where the
+/// segment before it ends extends that segment. If the range contains only a part of a value, only
+/// that part counts. The range must not end before it starts.
 ///
 /// # Errors
-/// As [`for_each`], and for a range past the end of the stream.
+/// As [`for_each`], and class `Arg` for a range that ends after the end of the stream.
 pub fn segments(t: &Datatype, count: u64, range: Range<u64>) -> Result<Vec<(i64, u64)>> {
     span(t, count)?;
     let mut list: Vec<(i64, u64)> = Vec::new();
@@ -42,28 +48,36 @@ pub fn segments(t: &Datatype, count: u64, range: Range<u64>) -> Result<Vec<(i64,
     Ok(list)
 }
 
-/// Packs `count` instances whose displacement 0 is `user[origin]` into the start of `packed`.
+/// Packs `count` instances into the start of `packed`. Displacement 0 of the first instance is
+/// `user[origin]`.
 ///
 /// # Errors
-/// `packed` too short, or data outside `user`; nothing is written then.
+/// Class `Truncate` if `packed` is too short; nothing is written then. Otherwise as
+/// [`pack_range`].
 pub fn pack(t: &Datatype, count: u64, user: &[u8], origin: usize, packed: &mut [u8]) -> Result<()> {
     let total = total(t, count, packed.len())?;
     pack_range(t, count, user, origin, 0, &mut packed[..total])
 }
 
-/// Unpacks `count` instances from the start of `packed` into `user`, displacement 0 at `user[origin]`.
+/// Unpacks `count` instances from the start of `packed` into `user`. Displacement 0 of the first
+/// instance is `user[origin]`.
 ///
 /// # Errors
-/// As [`pack`]; nothing is written then.
+/// Class `Truncate` if `packed` is too short; nothing is written then. Otherwise as
+/// [`unpack_range`].
 pub fn unpack(t: &Datatype, count: u64, packed: &[u8], user: &mut [u8], origin: usize) -> Result<()> {
     let total = total(t, count, packed.len())?;
     unpack_range(t, count, &packed[..total], user, origin, 0)
 }
 
 /// Packs bytes `[offset, offset + packed.len())` of the packed stream of `count` instances.
+/// Displacement 0 of the first instance is `user[origin]`.
 ///
 /// # Errors
-/// A range past the end of the stream, or data outside `user`; nothing is written then.
+/// Class `ValueTooLarge` if displacements do not fit in 64 bits, class `Buffer` for data outside
+/// `user`, and class `Arg` for a range that ends after the end of the stream; nothing is written
+/// then. Class `Intern`, after which a part may be written, if an entry of the type map lies
+/// outside the true bounds.
 pub fn pack_range(
     t: &Datatype,
     count: u64,
@@ -80,10 +94,11 @@ pub fn pack_range(
     })
 }
 
-/// Unpacks `packed`, which is bytes `[offset, offset + packed.len())` of the packed stream of `count` instances.
+/// Unpacks `packed`, which is bytes `[offset, offset + packed.len())` of the packed stream of
+/// `count` instances. Displacement 0 of the first instance is `user[origin]`.
 ///
 /// # Errors
-/// As [`pack_range`]; nothing is written then.
+/// As [`pack_range`].
 pub fn unpack_range(
     t: &Datatype,
     count: u64,
@@ -100,7 +115,13 @@ pub fn unpack_range(
     })
 }
 
-/// `f(displacement, position in the range, length)` for the entries of a range of the packed stream.
+/// Calls `f(displacement, position in the range, length)` in packing order for the `len` packed
+/// bytes from `offset` on, once for each basic value. Values that begin before or end after the
+/// range are cut to the part inside.
+///
+/// # Errors
+/// Class `Arg` for a range that ends after the end of the stream, without a call of `f`; and the
+/// first error that `f` returns.
 pub fn pieces(
     t: &Datatype,
     count: u64,
@@ -130,7 +151,8 @@ pub fn pieces(
     Ok(())
 }
 
-/// Displacements of the first byte and after the last byte of data of all instances; `None` without data.
+/// Returns the displacements of the first byte and one past the last byte of the data of all
+/// instances, or `None` if there are no data. Returns an error if they do not fit in 64 bits.
 fn span(t: &Datatype, count: u64) -> Result<Option<(i64, i64)>> {
     if count == 0 || t.size() == 0 {
         return Ok(None);
@@ -150,6 +172,8 @@ fn span(t: &Datatype, count: u64) -> Result<Option<(i64, i64)>> {
     }
 }
 
+/// Returns an error unless all data of `count` instances lie inside a buffer of `len` bytes, in
+/// which displacement 0 is at index `origin`.
 fn inside(t: &Datatype, count: u64, len: usize, origin: usize) -> Result<()> {
     let Some((low, high)) = span(t, count)? else { return Ok(()) };
     let origin_wide = origin as i128;
@@ -161,6 +185,7 @@ fn inside(t: &Datatype, count: u64, len: usize, origin: usize) -> Result<()> {
     Ok(())
 }
 
+/// Returns the number of bytes of the packed stream, or an error if it is more than `len`.
 fn total(t: &Datatype, count: u64, len: usize) -> Result<usize> {
     let stream = i128::from(t.size()) * i128::from(count);
     usize::try_from(stream).ok().filter(|&s| s <= len).ok_or_else(|| {
@@ -169,7 +194,9 @@ fn total(t: &Datatype, count: u64, len: usize) -> Result<usize> {
     })
 }
 
-/// Index of a displacement; the whole piece is inside by `inside`, checked again because the type map is computed apart.
+/// Returns the index in the buffer of the `len` bytes at a displacement. The callers have checked
+/// the whole call with `inside`, by the true bounds; the type map is computed independently of
+/// these, so every piece is checked again.
 fn place(origin: usize, displacement: i64, len: usize, buffer: usize) -> Result<usize> {
     let start = origin as i128 + i128::from(displacement);
     if start < 0 || start + len as i128 > buffer as i128 {
@@ -186,13 +213,15 @@ mod tests {
         crate::corpus::datatype(text).unwrap_or_else(|e| panic!("{text}: {e}"))
     }
 
-    /// Bytes by hand: a type, how many instances, where displacement 0 is in bytes 0, 1, 2.., and what is packed.
+    /// Results that were computed by hand: a datatype, the number of instances, the index of
+    /// displacement 0 in a buffer with the bytes 0, 1, 2 and so on, and the packed bytes.
     const PACKED: &[(&str, u64, usize, &[u8])] = &[
         ("short", 2, 1, &[1, 2, 3, 4]),
         ("contiguous(0, int)", 3, 0, &[]),
         ("vector(2, 1, 2, short)", 2, 0, &[0, 1, 4, 5, 6, 7, 10, 11]),
         ("resized(0, 5, short)", 3, 0, &[0, 1, 5, 6, 10, 11]),
-        // By the order of the map, not of addresses, and backwards.
+        // The order is that of the type map and not of the addresses, and the extent may be
+        // negative.
         ("hindexed([1, 2], [5, 0], short)", 1, 0, &[5, 6, 0, 1, 2, 3]),
         ("resized(0, -2, short)", 3, 6, &[6, 7, 4, 5, 2, 3]),
         ("struct([1, 1], [0, 4], [char, int])", 1, 2, &[2, 6, 7, 8, 9]),
@@ -206,12 +235,12 @@ mod tests {
             let mut packed = vec![0xee; expected.len() + 1];
             pack(&t, count, &user, origin, &mut packed).unwrap();
             assert_eq!(packed, [expected, &[0xee]].concat(), "{text}");
-            // Back where it came from, and nowhere else.
+            // Unpacking writes the bytes to where they came from, and writes no others.
             let mut back = vec![0xee; 16];
             unpack(&t, count, expected, &mut back, origin).unwrap();
             let wanted = (0..16).map(|b| if expected.contains(&b) { b } else { 0xee });
             assert_eq!(back, wanted.collect::<Vec<u8>>(), "{text}");
-            // Every range of the stream is that part of it.
+            // Packing or unpacking any range of the stream moves just that part.
             for (start, end) in (0..=expected.len()).flat_map(|s| (s..=expected.len()).map(move |e| (s, e))) {
                 let mut part = vec![0xee; end - start];
                 pack_range(&t, count, &user, origin, start as u64, &mut part).unwrap();
@@ -242,7 +271,8 @@ mod tests {
     fn refusals_write_nothing() {
         let (t, user) = (of("vector(2, 1, 2, short)"), [7; 6]);
         let mut packed = [0xee; 4];
-        // Outside the user's buffer, too little room, past the end of the stream, past 64 bits.
+        // In turn: data outside the user's buffer at its end and with a shorter buffer, a packed
+        // buffer that is too short, a range past the end of the stream, displacements past 64 bits.
         assert!(pack(&t, 1, &user, 1, &mut packed).is_err());
         assert!(pack(&t, 1, &user[..5], 0, &mut packed).is_err());
         assert!(pack(&t, 1, &user, 0, &mut packed[..3]).is_err());

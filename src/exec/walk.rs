@@ -1,12 +1,17 @@
-//! Walking: executes the normal nest directly, from any packed byte to any other.
+//! The interpreter of nests: executes a normal nest of bytes directly, without compiled code, for
+//! any range of the packed stream.
 //!
-//! The production fallback, the tier before a lazy compile, and what a range has no kernel for. It keeps its place on an
-//! explicit stack, allocates only for nests deeper than `INLINE_DEPTH`, and hands innermost loops to the same
-//! micro-kernels that compiled code calls. `range` goes through a nest by the ends of a range, with the walker for the rest.
+//! It is the fallback in production. It also moves bytes before a layout is compiled lazily, and
+//! parts of a range that have no kernel. It keeps its position on an explicit stack, allocates only
+//! for nests deeper than `INLINE_DEPTH`, and passes innermost loops to the same micro-kernels that
+//! compiled code calls. The submodule `range` moves a range with the help of kernels and calls the
+//! interpreter for the rest.
 //!
-//! A loop over a few leaves runs leaf by leaf over a chunk of iterations: one call per leaf instead of one copy per row. For
-//! unpack that needs iterations that do not overlap; inside one iteration the order of leaves is kept either way. Two loops around a small element
-//! go as a transpose where none overlaps another.
+//! A loop over a few leaves is executed leaf by leaf over a chunk of iterations, which takes one
+//! call per leaf and chunk instead of one copy per leaf and iteration. When unpacking, this is done
+//! only if iterations do not overlap in user memory; inside one iteration the order of the leaves
+//! is kept in any case. Two loops around a small element are executed as a transpose if no element
+//! overlaps another.
 
 mod range;
 
@@ -22,38 +27,45 @@ use crate::nest::{Body, LoopNest, Node, Normal, Offsets, Quantity};
 
 pub use range::{Parts, Plain, Rows, Strip, range};
 
-/// Frames kept without allocating.
+/// Number of stack frames that are kept without an allocation, and maximum depth of recursion.
 const INLINE_DEPTH: usize = 16;
-/// Most leaves of a loop body that is run leaf by leaf.
+/// Maximum number of leaves of a loop body that is executed leaf by leaf.
 const MAX_LANES: usize = 16;
-/// Packed bytes of one chunk of iterations: both sides of a chunk stay in the first-level cache.
+/// Packed bytes of one chunk of iterations. The size is chosen so that both sides of a chunk stay
+/// in the first-level cache.
 const CHUNK_BYTES: u64 = 8 << 10;
-/// Longest row in packed bytes that is run leaf by leaf (1000 rows of 8 blocks of 40 B take 20.6 us so, row by row 13.6, of 4 blocks 8.0 and 9.0; Emerald Rapids).
+/// Maximum length in packed bytes of a row of strided blocks that is executed leaf by leaf. Longer
+/// rows are faster row by row: 1000 rows of 8 blocks of 40 bytes took 20.6 us leaf by leaf and 13.6
+/// us row by row. For rows of 4 blocks of 40 bytes, leaf by leaf took 8.0 us and row by row 9.0 us
+/// (Emerald Rapids, 2026-11-27).
 const SHORT_ROW: u64 = 64;
-/// Rows of blocks that are looked at together.
+/// Number of consecutive rows of blocks whose lengths are compared at once.
 const LISTED: usize = 32;
-/// Fewest iterations of a chunk, and for which lanes pay.
+/// Minimum number of iterations of a chunk, and of a loop that is executed leaf by leaf.
 const MIN_TRIP: u64 = 4;
 
+/// An entry of the explicit stack: work that is still to be done.
 enum Pending<'a> {
-    /// The nodes of one iteration, at the offset of that iteration.
+    /// The remaining nodes of one iteration of a body, and the offset of that iteration.
     Nodes { nodes: &'a [Node], at: Offsets },
-    /// Iterations `[next, end)` of a loop or table, at the offset of its iteration 0.
+    /// Iterations `[next, end)` of a loop or table, and the offset of its iteration 0.
     Iterate { node: &'a Node, next: u64, end: u64, at: Offsets },
-    /// Iterations that are all inside the range and not begun: still free to be one call.
+    /// Iterations `[from, to)` of a loop or table that lie completely inside the range and have not
+    /// begun, so that a single call of a micro-kernel may still move all of them.
     Whole { node: &'a Node, from: u64, to: u64, at: Offsets },
 }
 
-/// One leaf of a loop body: offsets and length in bytes.
+/// One leaf of a loop body: its offsets relative to the iteration, and its length in bytes.
 #[derive(Clone, Copy)]
 struct Lane {
     at: Offsets,
     len: i64,
 }
 
-/// Moves all packed bytes `range` of `count` instances of `nest` in the direction of `memory`.
+/// Moves the packed bytes `range` of `count` instances of `nest` in the direction of `memory`.
 ///
-/// Bytes outside `range` are touched on neither side. The range may start and end inside an element.
+/// Bytes outside `range` are touched on neither side. The range may begin and end inside an
+/// element.
 pub fn walk(nest: &LoopNest<Normal>, memory: &Buffers, count: u64, range: Range<u64>) {
     let interval = Interval {
         from: i64::try_from(range.start).unwrap_or(i64::MAX),
@@ -68,7 +80,7 @@ pub fn whole(nest: &LoopNest<Normal>, memory: &Buffers, count: u64) {
     Walker { nest, memory, count, interval }.all(nest.root(), Offsets::ZERO, 0);
 }
 
-/// Moves what lies in `interval` of one iteration of a body, which is at the given offset.
+/// Moves the part that lies in `interval` of one iteration of a body, which is at the given offset.
 fn walk_body(
     nest: &LoopNest<Normal>,
     memory: &Buffers,
@@ -79,6 +91,9 @@ fn walk_body(
     let mut stack: SmallVec<[Pending<'_>; INLINE_DEPTH]> = SmallVec::new();
     stack.push(Pending::Nodes { nodes: nest.body(body), at });
     let walker = Walker { nest, memory, count, interval };
+    // The top of the stack is the current position. Each round takes the next node of a body and
+    // moves it or puts its iterations on the stack, or begins the next iteration of a loop or
+    // table.
     while let Some(top) = stack.last_mut() {
         match top {
             Pending::Nodes { nodes, at } => {
@@ -89,7 +104,8 @@ fn walk_body(
                 let at = *at + node.at();
                 *nodes = rest;
                 if rest.is_empty() {
-                    // Nothing will be left of this frame.
+                    // This frame has no more nodes. Pop it before the node pushes frames of its
+                    // own, so that the stack stays as short as the nest is deep.
                     stack.pop();
                 }
                 match interval.cover(at.packed, node.packed_bytes(count)) {
@@ -117,6 +133,7 @@ fn walk_body(
     }
 }
 
+/// The interpreter for one call: what does not change while it runs.
 struct Walker<'a> {
     nest: &'a LoopNest<Normal>,
     memory: &'a Buffers,
@@ -125,14 +142,15 @@ struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    /// A node that lies inside the range.
+    /// Moves a node that lies completely inside the range, or pushes its iterations on the stack.
     fn whole(&self, node: &'a Node, at: Offsets, stack: &mut SmallVec<[Pending<'a>; INLINE_DEPTH]>) {
         if let Some((n, _)) = self.leaf(node, at) {
             self.iterations(node, at, 0..n, stack);
         }
     }
 
-    /// Moves a leaf; of a loop or table it returns the number of iterations and their body.
+    /// Moves a copy or blocks. For a loop or table, moves nothing and returns the number of
+    /// iterations and their body.
     #[inline(always)]
     fn leaf(&self, node: &Node, at: Offsets) -> Option<(u64, Body)> {
         match node {
@@ -144,12 +162,15 @@ impl<'a> Walker<'a> {
         None
     }
 
-    /// Rows of blocks at `at`: long runs of one length, as most lists have, without their lengths.
+    /// Moves the rows of blocks at `at`. Runs of rows of equal length, which most lists consist of,
+    /// are moved without reading their lengths again.
     #[inline(never)]
     fn listed(&self, at: Offsets, columns: [&Column; 3]) {
         let [user, packed, len] = columns;
         let rows = len.len();
-        // The length of the rows from `first` on, if as many as are looked at together have one: at the second of most others it is known.
+        // Returns the length of the `LISTED` rows from `first` on, if all of them have the same
+        // length, and none if they differ or if there are fewer rows. Among rows of different
+        // lengths the comparison with the second row usually decides.
         let length = |first: usize| {
             let it = len.get(first);
             let same = |end| (first + 1..end).all(|i| len.get(i) == it);
@@ -157,6 +178,8 @@ impl<'a> Walker<'a> {
         };
         let mut from = 0;
         while from < rows {
+            // Extend the run by groups of rows as long as each group gives the same answer as the
+            // first: the same length, or none. The last rows may be fewer than a group.
             let one = length(from);
             let mut to = from + LISTED;
             while to < rows && length(to) == one {
@@ -174,7 +197,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// All of one iteration of a body at `at`, below `depth` others.
+    /// Moves one whole iteration of a body, which is at `at`, in a recursion that is `depth` levels
+    /// deep. From level `INLINE_DEPTH` on the explicit stack is used instead.
     fn all(&self, body: Body, at: Offsets, depth: usize) {
         if depth == INLINE_DEPTH {
             return walk_body(self.nest, self.memory, self.count, (body, at), self.interval);
@@ -190,7 +214,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Whole iterations `range` of a loop or table at `at`.
+    /// Moves whole iterations `range` of a loop or table at `at` at once, or pushes them on the
+    /// stack.
     fn iterations(
         &self,
         node: &'a Node,
@@ -203,7 +228,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Whole iterations `range` of a loop or table at `at`, if they are few calls of micro-kernels; else says so and moves nothing.
+    /// Moves whole iterations `range` of a loop or table at `at`, if a few calls of micro-kernels
+    /// can do so. Otherwise moves nothing and returns false.
     fn at_once(&self, node: &Node, at: Offsets, range: Range<u64>) -> bool {
         let Some(body) = node.body().filter(|_| !range.is_empty()) else { return true };
         let body = self.nest.body(body);
@@ -226,7 +252,9 @@ impl<'a> Walker<'a> {
                 let first = at.step(*step, range.start as i64) + *inside;
                 let trip = trip.at(self.count);
                 let loops = [(n, *step), (trip, *inner)];
-                // Leaf by leaf is as many calls as a row has blocks, but reads a line of the user's once for each.
+                // Leaf by leaf takes only as many calls as a row has blocks. But each call passes
+                // over all rows of the chunk, so a cache line of user memory is read once for each
+                // of the row's blocks in it.
                 let short = trip <= n / 2 && trip.saturating_mul(len.k) <= SHORT_ROW;
                 let done =
                     self.transposed(first, loops, len.k) || short && self.lanes(body, *step, at, &range);
@@ -240,18 +268,23 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Two loops around one element as a transpose, if they are one and no element overlaps another.
+    /// Moves two loops around one element as a transpose, if they have that form and no element
+    /// overlaps another in user memory. Otherwise moves nothing and returns false.
     #[inline(never)]
     fn transposed(&self, at: Offsets, [outer, inner]: [(u64, Offsets); 2], len: u64) -> bool {
         let fixed = |(trip, step)| (Quantity::fixed(trip), step);
         let Some(loops) = transpose::suited([fixed(outer), fixed(inner)], len) else { return false };
         let [(short, n), (long, _)] = loops.map(|(trip, step)| (step.user.unsigned_abs(), trip.k));
-        // The outer one of a transpose has the shorter step in user memory.
+        // The outer loop of a transpose has the shorter step in user memory. Elements do not
+        // overlap if that step is at least one element, and the other step is at least all that the
+        // outer loop spans.
         let apart = short >= len && long >= short.saturating_mul(n - 1).saturating_add(len);
         apart && self.memory.transposed(at, loops.map(|(trip, step)| (trip.k, step)), len)
     }
 
-    /// Runs iterations leaf by leaf, if the body has few leaves and the order is free.
+    /// Executes iterations leaf by leaf, if the body has few leaves and if doing the leaves of
+    /// different iterations in another order gives the same result. Otherwise moves nothing and
+    /// returns false.
     #[inline(never)]
     fn lanes(&self, body: &[Node], step: Offsets, at: Offsets, range: &Range<u64>) -> bool {
         let mut lanes: SmallVec<[Lane; MAX_LANES]> = SmallVec::new();
@@ -260,6 +293,8 @@ impl<'a> Walker<'a> {
         if !few || 2 * lanes.len() as u64 > chunk.min(range.end - range.start) {
             return false;
         }
+        // If iterations overlap in user memory, the last assignment of the type map has to win. So
+        // unpacking needs a step that is at least as long as the memory that one iteration spans.
         if self.memory.direction() == Direction::Unpack {
             let lo = lanes.iter().map(|l| l.at.user).min().unwrap_or(0);
             let hi = lanes.iter().map(|l| l.at.user.saturating_add(l.len)).max().unwrap_or(0);
@@ -267,6 +302,8 @@ impl<'a> Walker<'a> {
                 return false;
             }
         }
+        // Do one chunk after the other, and in each chunk one call per leaf for all iterations of
+        // the chunk.
         let mut next = range.start;
         while next < range.end {
             let n = chunk.min(range.end - next);
@@ -280,7 +317,9 @@ impl<'a> Walker<'a> {
         true
     }
 
-    /// The leaves of a body in order; false when there are too many or one of them is not plain.
+    /// Collects the leaves of a body in order. Returns false if there are more than `MAX_LANES`, or
+    /// if a node is not a copy of fixed length, blocks, or a loop around one copy with a fixed
+    /// number of iterations.
     fn collect(&self, body: &[Node], at: Offsets, lanes: &mut SmallVec<[Lane; MAX_LANES]>) -> bool {
         let mut push = |at: Offsets, len: i64| {
             let room = lanes.len() < MAX_LANES;
@@ -307,7 +346,8 @@ impl<'a> Walker<'a> {
         })
     }
 
-    /// A node that lies partly inside the range: cut pieces at its ends, whole pieces between them.
+    /// Moves or pushes the part inside the range of a node that lies partly in it. The range may
+    /// cut the first and the last iteration; the iterations between them are whole.
     fn part(&self, node: &'a Node, at: Offsets, stack: &mut SmallVec<[Pending<'a>; INLINE_DEPTH]>) {
         match node {
             Node::Copy { n, .. } => self.clipped(at, n.at(self.count) as i64),
@@ -334,7 +374,7 @@ impl<'a> Walker<'a> {
                 from += u64::from(head.is_some());
                 let tail = (from < to && cut(to - 1)).then(|| to - 1);
                 to -= u64::from(tail.is_some());
-                // The stack runs backwards: tail, middle, head.
+                // The stack is processed from its top, so push the tail first and the head last.
                 if let Some(i) = tail {
                     stack.push(Pending::Nodes { nodes, at: node.iteration(at, i) });
                 }
@@ -348,6 +388,7 @@ impl<'a> Walker<'a> {
         }
     }
 
+    /// Moves the part inside the range of a copy of `len` bytes at `at`.
     fn clipped(&self, at: Offsets, len: i64) {
         let (at, len) = self.interval.clip(at, len);
         self.memory.copy(at.user, at.packed, len as u64);

@@ -1,7 +1,8 @@
-//! A failure as a C program: MPI calls that build the datatype, and a comparison of `MPI_Pack` and `MPI_Unpack` with the type map.
+//! Writes a failure as a C program, which builds the datatype by calls of MPI and compares
+//! `MPI_Pack` and `MPI_Unpack` with the type map.
 //!
-//! So that any MPI library can be asked for a third opinion. The program needs nothing but `mpi.h`, prints the first
-//! difference, and ends with status 1 if there is one.
+//! With it, any MPI library can be asked for a third opinion. The program needs only `mpi.h`. It
+//! prints the first difference and ends with status 1 if there is one.
 
 use std::fmt::Write;
 
@@ -68,10 +69,12 @@ const TAIL: &str = r#"    MPI_Type_commit(&t);
 }
 "#;
 
-/// Returns the program for `count` instances of `t`.
+/// Returns the program for `count` instances of `t`. If the type map cannot be listed, the program
+/// says why in a comment and has an empty type map.
 pub fn c_program(t: &Datatype, count: u64) -> String {
     let mut out = format!("/* {count} of {t} */\n{HEAD}");
-    // Entries that follow each other in both memories are one.
+    // Consecutive entries that are also contiguous in user memory become one row of the program's
+    // table.
     let mut map: Vec<(i64, i64)> = Vec::new();
     let listed = interp::for_each(t, count, &mut |at, len, _| match map.last_mut() {
         Some(last) if last.0 + last.1 == at => last.1 += len as i64,

@@ -1,7 +1,9 @@
-//! One datatype, one count, and the bytes that packing and unpacking must give.
+//! One datatype with a number of instances, and the bytes that packing and unpacking must produce
+//! according to the type map.
 //!
-//! The type map decides, through `interp`. What a stage made is judged by the functions of [`Case`], so a test may hand them a
-//! stage's output with a fault in it.
+//! The expected bytes come from `interp`. The output of a stage is checked by the methods of
+//! [`Case`], so that a test may also pass output with a fault in it and see whether the check finds
+//! the fault.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,16 +19,16 @@ use crate::nest::{self, LoopNest};
 use crate::plan::{self, Plan};
 use crate::target::Level;
 
-/// A check that did not hold.
+/// Report of a check that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The stage or engine that is wrong, by its one name, or the property that does not hold.
+    /// Name of the stage or engine that is wrong, or of the property that does not hold.
     pub stage: &'static str,
-    /// Direction, if it matters.
+    /// Direction in which the check failed, if that matters.
     pub direction: Option<Direction>,
-    /// CPU level, if it matters.
+    /// CPU level for which the check failed, if that matters.
     pub level: Option<Level>,
-    /// Result and expectation, with the text of the stage.
+    /// Result and expectation, with the text of the stage's output.
     pub detail: String,
 }
 
@@ -61,23 +63,24 @@ impl fmt::Display for Mismatch {
 
 pub(super) type Check<T = ()> = std::result::Result<T, Mismatch>;
 
-/// Fails with `detail` unless `ok`.
+/// Returns a mismatch with `detail` unless `ok` is true.
 pub(super) fn ensure(ok: bool, stage: &'static str, detail: impl FnOnce() -> String) -> Check {
     if ok { Ok(()) } else { Err(Mismatch::new(stage, detail())) }
 }
 
-/// Bytes `8 * i ..` of the pattern with that seed.
+/// Returns bytes `8 * i` to `8 * i + 7` of the pattern with this seed.
 fn word(seed: u64, i: u64) -> u64 {
     let mixed = (i + 1).wrapping_add(seed << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ (mixed >> 29)
 }
 
-/// Byte `i` of the pattern with that seed: bytes next to each other, and at the same place under other seeds, differ.
+/// Returns byte `i` of the pattern with this seed. The pattern is mixed so that neighbouring bytes,
+/// and bytes at the same position of different patterns, mostly differ.
 pub fn pattern(seed: u64, i: usize) -> u8 {
     word(seed, i as u64 / 8).to_le_bytes()[i % 8]
 }
 
-/// Appends bytes `from .. from + len` of the pattern; `from` is a multiple of 8.
+/// Appends bytes `from .. from + len` of the pattern to `to`. `from` must be a multiple of 8.
 pub(super) fn append_pattern(seed: u64, from: usize, len: usize, to: &mut Vec<u8>) {
     let end = to.len() + len;
     let words = from as u64 / 8..(from + len).div_ceil(8) as u64;
@@ -85,56 +88,60 @@ pub(super) fn append_pattern(seed: u64, from: usize, len: usize, to: &mut Vec<u8
     to.truncate(end);
 }
 
+/// Returns the first `len` bytes of the pattern with this seed.
 pub(super) fn patterned(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + 8);
     append_pattern(seed, 0, len, &mut bytes);
     bytes
 }
 
-/// Seeds of the patterns of a [`Case`]: user memory that is packed, packed bytes that are unpacked, and what lies in either
-/// destination before.
+/// Seeds of the patterns of a [`Case`].
 pub mod seeds {
-    /// User memory before a pack.
+    /// Seed for the user memory that is packed.
     pub const USER: u64 = 1;
-    /// The packed stream before an unpack.
+    /// Seed for the packed stream that is unpacked, and for the previous contents of the stream of
+    /// a pack.
     pub const PACKED: u64 = 2;
-    /// The destination, whichever it is.
+    /// Seed for the previous contents of user memory that is unpacked into.
     pub const BEFORE: u64 = 3;
 }
 
-/// A datatype, a count, and what packing and unpacking are by definition.
+/// A datatype, a number of instances, and the results of packing and unpacking by definition.
 ///
-/// User images hold the bytes from the first mapped one to the last, so whatever else a stage touches is outside of them.
+/// Images of user memory have the bytes from the first mapped one to the last mapped one. An access
+/// outside of these bytes is an access outside of the image.
 #[derive(Clone, Debug)]
 pub struct Case {
     datatype: Datatype,
     count: u64,
-    /// Displacement of the first byte of the user images.
+    /// Displacement of the first byte of the images of user memory.
     low: i64,
-    /// Which bytes of the user images are mapped.
+    /// For each byte of the images of user memory, whether it is mapped.
     mapped: Vec<bool>,
-    /// Whether some byte is mapped twice.
+    /// Whether some byte is mapped more than once.
     overlaps: bool,
-    /// User memory before a pack, and the stream after it.
+    /// User memory before a pack, and the packed stream after it.
     source: Vec<u8>,
     packed: Vec<u8>,
-    /// The stream before an unpack, and user memory before and after it.
+    /// The packed stream before an unpack, and user memory before and after it.
     stream: Vec<u8>,
     before: Vec<u8>,
     after: Vec<u8>,
 }
 
-/// Largest span of user memory in bytes that a [`Case`] holds images of.
+/// Maximum span of user memory, in bytes, for which a [`Case`] is made.
 const MAX_SPAN: i64 = 256 << 20;
 
 impl Case {
-    /// Returns the case of `count` instances of `t`, by the type map.
+    /// Returns the case of `count` instances of `t`, according to the type map.
     ///
     /// # Errors
-    /// When the type map contradicts the size, the true bounds or the signature of `t`, and for spans above 256 MiB.
+    /// If the type map contradicts the size or the signature of `t`, or, for one instance, its true
+    /// bounds; for spans above 256 MiB, and for displacements that do not fit in 64 bits.
     pub fn new(t: &Datatype, count: u64) -> Check<Case> {
         let entries = i128::from(t.signature().length()) * i128::from(count);
-        // What is said of the length is checked below; until then it buys no more than a little room.
+        // The length of the signature is checked only below. Until then, do not allocate much
+        // because of it.
         let mut map: Vec<(i64, usize)> = Vec::with_capacity(entries.clamp(0, 4096) as usize);
         let listed = interp::for_each(t, count, &mut |at, len, _| map.push((at, len)));
         listed.map_err(Mismatch::error("interp"))?;
@@ -164,7 +171,8 @@ impl Case {
             for byte in &mut mapped[at..at + len] {
                 overlaps |= std::mem::replace(byte, true);
             }
-            // By definition: in type-map order, the last of overlapping entries wins.
+            // By definition, entries are assigned in the order of the type map, so the last of
+            // several overlapping entries wins.
             after[at..at + len].copy_from_slice(&stream[packed.len()..packed.len() + len]);
             packed.extend_from_slice(&source[at..at + len]);
         }
@@ -182,27 +190,28 @@ impl Case {
         self.count
     }
 
-    /// Says whether some user byte is mapped twice.
+    /// Returns whether some byte of user memory is mapped more than once.
     pub fn overlaps(&self) -> bool {
         self.overlaps
     }
 
-    /// Packed bytes of all instances.
+    /// Returns the number of packed bytes of all instances.
     pub fn packed_len(&self) -> usize {
         self.packed.len()
     }
 
-    /// Which bytes of the user images are mapped.
+    /// Returns, for each byte of the images of user memory, whether it is mapped.
     pub(super) fn mapped(&self) -> &[bool] {
         &self.mapped
     }
 
-    /// Displacement of the first byte of the user images.
+    /// Returns the displacement of the first byte of the images of user memory.
     pub fn low(&self) -> i64 {
         self.low
     }
 
-    /// User memory and packed stream `[before, after]` by definition.
+    /// Returns the images `[user memory, packed stream]` before the call in `direction`, and then
+    /// both after it by definition.
     pub fn images(&self, direction: Direction) -> [[&[u8]; 2]; 2] {
         match direction {
             Direction::Pack => [[&self.source, &self.stream], [&self.source, &self.packed]],
@@ -210,7 +219,8 @@ impl Case {
         }
     }
 
-    /// Runs `f(user, packed)` on copies of the images and compares them with the definition.
+    /// Runs `f(user, packed)` on copies of the images and compares them with the definition. A
+    /// panic of `f` is reported as a mismatch.
     fn run(
         &self,
         stage: &'static str,
@@ -225,6 +235,8 @@ impl Case {
         self.compare(stage, direction, shown, [&user, &packed], want)
     }
 
+    /// Compares user memory and packed stream with what they must be, and reports the first wrong
+    /// byte.
     fn compare(
         &self,
         stage: &'static str,
@@ -254,7 +266,8 @@ impl Case {
         Ok(())
     }
 
-    /// Judges a nest: its bytes in both directions, evaluated one at a time. `moved` is the user offset that is not in the nest.
+    /// Checks the bytes of a nest in both directions, evaluated one at a time. `moved` is the user
+    /// offset of the nest's origin, which is not part of the nest.
     ///
     /// # Errors
     /// The first difference.
@@ -265,7 +278,8 @@ impl Case {
         })
     }
 
-    /// Judges a plan: its bytes in its direction, evaluated one operation at a time.
+    /// Checks the bytes of a plan in its direction, evaluated one operation at a time. `moved` is
+    /// as for [`Case::nest`].
     ///
     /// # Errors
     /// The first difference.
@@ -275,20 +289,23 @@ impl Case {
             .map_err(|m| Mismatch { level: Some(plan.target().level()), ..m })
     }
 
-    /// The index of displacement `moved` in the user images: outside of them it wraps, as the addition of offsets does.
+    /// Returns the index of displacement `moved` in the images of user memory. If it lies outside
+    /// of them it wraps around, as the addition of offsets does.
     fn index(&self, moved: i64) -> usize {
         moved.wrapping_sub(self.low) as usize
     }
 
-    /// Judges a committed datatype: whole calls in both directions, buffers between guards at both edges.
+    /// Checks a committed datatype by whole calls in both directions, with the user buffer and the
+    /// packed buffer next to inaccessible pages, at either edge.
     ///
     /// # Errors
-    /// The first difference. A byte touched where none is mapped ends the process.
+    /// The first difference. An access outside of a buffer that meets an inaccessible page ends the
+    /// process.
     pub fn committed(&self, stage: &'static str, committed: &Committed, rig: &mut Rig) -> Check {
         Edge::BOTH.into_iter().try_for_each(|edge| self.whole(stage, committed, rig, edge))
     }
 
-    /// Checks a committed type with buffers between guards at one edge.
+    /// Checks a committed datatype with buffers next to inaccessible pages at one edge.
     ///
     /// # Errors
     /// As [`Case::committed`].
@@ -298,7 +315,8 @@ impl Case {
         })
     }
 
-    /// Judges ranges of a committed datatype: `pieces` of the packed stream, moved in that order. What is in none of them must stay.
+    /// Checks ranges of a committed datatype: `pieces` of the packed stream are moved in their
+    /// order. Bytes that are in none of the pieces must stay unchanged.
     ///
     /// # Errors
     /// As [`Case::committed`].
@@ -308,7 +326,8 @@ impl Case {
         })
     }
 
-    /// Judges what moves bytes: one whole call, or calls of `pieces` in their order, with buffers between guards at one edge.
+    /// Checks whatever moves bytes, by one whole call or by calls for `pieces` in their order, with
+    /// buffers next to inaccessible pages at one edge.
     ///
     /// # Errors
     /// As [`Case::committed`].
@@ -322,6 +341,9 @@ impl Case {
         pieces: Option<&[Range<usize>]>,
     ) -> Check {
         let [[user, packed], [mut want_user, mut want_packed]] = self.images(direction);
+        // If the pieces leave bytes out, only some bytes of the destination change. If entries
+        // overlap, the order of the pieces decides which entry wins. In these cases compute the
+        // expected image again from the pieces.
         let replayed;
         match (pieces, direction) {
             (Some(pieces), Direction::Unpack) if self.overlaps || !self.covered(pieces) => {
@@ -352,7 +374,7 @@ impl Case {
             .map_err(|m| Mismatch { level: subject.level(), ..m })
     }
 
-    /// Whether `pieces` are the whole stream, each byte once.
+    /// Returns whether `pieces` contain each byte of the stream exactly once.
     fn covered(&self, pieces: &[Range<usize>]) -> bool {
         let mut sorted: Vec<&Range<usize>> = pieces.iter().filter(|p| !p.is_empty()).collect();
         sorted.sort_unstable_by_key(|p| p.start);
@@ -360,7 +382,8 @@ impl Case {
         end == Some(self.packed.len())
     }
 
-    /// User memory after `pieces` of the stream are unpacked in that order: where entries overlap, the order of the pieces decides.
+    /// Returns user memory after `pieces` of the stream have been unpacked in that order. Where
+    /// entries overlap, the order of the pieces decides.
     fn replayed(&self, pieces: &[Range<usize>]) -> Check<Vec<u8>> {
         let mut user = self.before.clone();
         for piece in pieces {
@@ -375,7 +398,8 @@ impl Case {
         Ok(user)
     }
 
-    /// The safe slice methods: a buffer one byte too short is refused and nothing is written.
+    /// Checks the safe methods on slices: a buffer that is one byte too short is refused and
+    /// nothing is written, and buffers of the right length give the right bytes.
     pub(super) fn slices(&self, committed: &Committed) -> Check {
         if self.packed.is_empty() || self.low > MAX_SPAN {
             return Ok(());
@@ -385,7 +409,7 @@ impl Case {
                 format!("{what}: refused {refused}, destination untouched {untouched}")
             })
         };
-        // Slices start at displacement 0 or at the first byte, whichever is lower.
+        // The slices begin at displacement 0 or at the first mapped byte, whichever is lower.
         let (origin, ahead) = ((-self.low).max(0) as usize, vec![0; self.low.max(0) as usize]);
         let source = [&ahead[..], &self.source].concat();
         let before = [&ahead[..], &self.before].concat();
@@ -404,6 +428,7 @@ impl Case {
             let short = committed.unpack(&self.stream, origin - 1, self.count, &mut user).is_err();
             refused("origin one byte too low", short, user == before)?;
         }
+        // Buffers of exactly the right length must work.
         let done = committed.pack(&source, origin, self.count, &mut dst);
         ensure(done == Ok(n) && dst == self.packed, "slices", || format!("pack returned {done:?}"))?;
         let mut user = before.clone();
@@ -411,7 +436,8 @@ impl Case {
         ensure(done == Ok(n) && user[ahead.len()..] == self.after, "slices", || {
             format!("unpack returned {done:?}")
         })?;
-        // From the start, from inside, the last byte, nothing; as much room as there is left, less and more.
+        // Ranges from the start, from inside, of the last byte, and of nothing. The part buffer has
+        // as many bytes as are left of the stream, fewer, or more.
         for (from, room) in [(0, n - 1), (n / 2, n), (n / 3, n / 3), (n - 1, 1), (n - 1, 9), (n, 9)] {
             let moved = room.min(n - from);
             let what = |done| format!("from {from} of {n}, room for {room}: returned {done:?}, not {moved}");
@@ -426,13 +452,14 @@ impl Case {
             let want = self.replayed(std::slice::from_ref(&(from..from + moved)))?;
             ensure(done == Ok(moved) && user[ahead.len()..] == want, "slices", || what(done))?;
         }
+        // A range that begins after the end of the stream must be refused.
         let past = committed.pack_range(&source, origin, self.count, n as u64 + 1, &mut dst).is_err();
         let read = committed.unpack_range(&self.stream, origin, self.count, n as u64 + 1, &mut user).is_err();
         ensure(past && read, "slices", || format!("from {}: not refused", n + 1))
     }
 }
 
-/// Describes for a report what a subject runs.
+/// Description of what a subject runs, for the report of a failure.
 struct Shown<'a>(Subject<'a>, Direction, Option<&'a [Range<usize>]>);
 
 impl fmt::Display for Shown<'_> {

@@ -1,10 +1,11 @@
-//! A stream of choices: the one source of randomness of all generators.
+//! A stream of choices, which is the only source of randomness of the generators.
 //!
-//! A generator asks for small numbers; the stream answers from the bytes that a fuzzer or proptest supplies, or from a seed. A
-//! finite stream that runs dry answers with its lowest choice for ever, so every generator ends and small inputs give small
-//! values. The same bytes always give the same value.
+//! A generator asks for small numbers. The stream takes them from the bytes that a fuzzer or
+//! proptest supplies, or from a seed. When the bytes are used up, every further choice is the
+//! lowest one, so every generator ends, and short inputs give small values. The same bytes always
+//! give the same value.
 
-/// Where choices come from.
+/// A stream of choices.
 #[derive(Clone, Debug)]
 pub struct Choices<'a> {
     source: Source<'a>,
@@ -13,22 +14,23 @@ pub struct Choices<'a> {
 #[derive(Clone, Debug)]
 enum Source<'a> {
     Bytes(&'a [u8]),
-    /// State of SplitMix64.
+    /// State of the generator SplitMix64.
     Seed(u64),
 }
 
 impl<'a> Choices<'a> {
-    /// Choices from `bytes`, then the lowest choice for ever.
+    /// Returns the stream of the choices that `bytes` contain. After these it has the lowest choice
+    /// for ever.
     pub fn from_bytes(bytes: &'a [u8]) -> Choices<'a> {
         Choices { source: Source::Bytes(bytes) }
     }
 
-    /// Endless choices from a seed: SplitMix64 (Steele, Lea, Flood 2014).
+    /// Returns an endless stream of choices from a seed, by SplitMix64 (Steele, Lea, Flood 2014).
     pub fn from_seed(seed: u64) -> Choices<'static> {
         Choices { source: Source::Seed(seed) }
     }
 
-    /// Says whether a finite stream has run dry.
+    /// Returns whether a stream of bytes is used up. A stream from a seed never is.
     pub fn exhausted(&self) -> bool {
         matches!(self.source, Source::Bytes([]))
     }
@@ -65,7 +67,8 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// Returns a number below `n`; 0 for `n` = 0. Takes as few bytes as hold `n - 1`.
+    /// Returns a number below `n`, or 0 if `n` is 0. From a stream of bytes it takes as few bytes
+    /// as can represent `n - 1`.
     pub fn below(&mut self, n: u64) -> u64 {
         let Some(top) = n.checked_sub(1) else { return 0 };
         let bytes = (64 - top.leading_zeros()).div_ceil(8);
@@ -76,19 +79,20 @@ impl<'a> Choices<'a> {
         value % n
     }
 
-    /// Returns a number of `[lo, hi]`; `lo` if the interval is empty.
+    /// Returns a number of the interval `[lo, hi]`. Returns `lo` if the interval is empty, or if
+    /// `hi - lo` does not fit in 63 bits or is the largest number that does.
     pub fn within(&mut self, lo: i64, hi: i64) -> i64 {
         let width = hi.checked_sub(lo).filter(|w| *w > 0 && *w < i64::MAX).unwrap_or(0);
         lo + self.below(width as u64 + 1) as i64
     }
 
-    /// True `n` times out of 256.
+    /// Returns true with probability `n / 256`.
     pub fn chance(&mut self, n: u8) -> bool {
-        // Dry streams answer no.
+        // A stream that is used up gives the byte 0, which means false.
         self.byte() > 255 - n
     }
 
-    /// One of `items`, which must not be empty.
+    /// Returns one of `items`, which must not be empty.
     pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len() as u64) as usize]
     }

@@ -1,6 +1,8 @@
-//! Threads that commit, pack, unpack, copy between and drop datatypes of one engine, as choices say.
+//! Threads that use one engine at the same time: they commit, pack, unpack, copy between and drop
+//! datatypes as choices say.
 //!
-//! The cache is smaller than what they use, so layouts are dropped and compiled again all the time. Every call is judged.
+//! The cache is smaller than what the threads use, so layouts are dropped and compiled again often.
+//! The result of every call is checked.
 
 use super::case::{Case, Check, Mismatch};
 use super::choices::Choices;
@@ -12,13 +14,14 @@ use crate::engine::{Config, Engine, Mode};
 use crate::target::Level;
 
 const THREADS: usize = 3;
-/// Operations of one thread.
+/// Upper bound, exclusive, of the number of operations of one thread.
 const STEPS: u64 = 24;
 
 /// Runs a few threads on one engine.
 ///
 /// # Errors
-/// A call that gives other bytes than the definition, a panic, or a fallback.
+/// A call whose bytes differ from the definition, a panic, or a fallback to the interpreter of
+/// nests.
 pub fn check_cache(c: &mut Choices<'_>) -> Result<(), Mismatch> {
     let cases: Vec<Case> = (0..1 + c.below(6))
         .map(|_| {
@@ -53,8 +56,10 @@ pub fn check_cache(c: &mut Choices<'_>) -> Result<(), Mismatch> {
     }
 }
 
+/// Work of one thread: commits one of the cases at a time and checks it, sometimes with a copy to
+/// another case.
 fn work(engine: &Engine, cases: &[Case], mut c: Choices<'_>) -> Check {
-    // What the thread keeps for a while.
+    // Committed types that the thread keeps for a while, each with the index of its case.
     let mut held: Vec<(usize, Committed)> = Vec::new();
     for _ in 0..c.below(STEPS) {
         let i = c.below(cases.len() as u64) as usize;

@@ -1,4 +1,5 @@
-//! Oracle of copies from layout to layout: the joint nest, its plans and its kernels do what packing and unpacking by the type map does.
+//! Check of copies from one layout to another: the fused nest, its plans and its kernels must have
+//! the same result as packing and unpacking by the type map.
 
 use super::case::{Case, Check, Mismatch, ensure};
 use super::choices::Choices;
@@ -20,10 +21,11 @@ use crate::refine::{self, Refined};
 use crate::target::{Arch, Target};
 use crate::{legalize, lower, schedule};
 
-/// Most bytes of the stream that one check copies.
+/// Maximum number of bytes of the stream that one check copies.
 const MOST: u64 = 64 << 10;
 
-/// A copy of the first `bytes` bytes of one case's stream to the memory of another's, and that memory afterwards.
+/// A copy of the first `bytes` bytes of one case's stream to the memory of another case, and that
+/// memory after the copy.
 struct Pair<'a> {
     from: &'a Case,
     to: Case,
@@ -31,7 +33,8 @@ struct Pair<'a> {
     want: Vec<u8>,
 }
 
-/// The memory of `to` after the first bytes of its stream were unpacked by the type map; none where a slice from displacement 0 on would be large.
+/// Returns the memory of `to` after the bytes `stream`, the first ones of its stream, were unpacked
+/// by the type map. Returns none if a slice that begins at displacement 0 would be large.
 fn unpacked(to: &Case, stream: &[u8]) -> Option<Vec<u8>> {
     let before = to.images(Direction::Unpack)[0][0];
     let ahead = usize::try_from(to.low()).unwrap_or(0);
@@ -45,7 +48,8 @@ fn unpacked(to: &Case, stream: &[u8]) -> Option<Vec<u8>> {
     Some(memory)
 }
 
-/// The datatype that is written: any, the same in another frame, or bytes.
+/// Returns the datatype of the memory that is written: the same one, a vector of it, bytes, the
+/// same one at half the extent, or another one.
 fn partner(t: &Datatype, c: &mut Choices<'_>) -> Datatype {
     let other = match c.below(6) {
         0 => Ok(t.clone()),
@@ -58,7 +62,8 @@ fn partner(t: &Datatype, c: &mut Choices<'_>) -> Datatype {
 }
 
 impl<'a> Pair<'a> {
-    /// A copy of all that `from` has, or of a part; none where memory for it would be large.
+    /// Returns a copy of all bytes that `from` packs, or of the first part of them. Returns none if
+    /// there is nothing to copy, or if it would take much memory.
     fn new(from: &'a Case, c: &mut Choices<'_>) -> Option<Pair<'a>> {
         let all = from.packed_len() as u64;
         let to = partner(from.datatype(), c);
@@ -66,7 +71,8 @@ impl<'a> Pair<'a> {
             return None;
         }
         let to = Case::new(&to, all.div_ceil(to.size() as u64)).ok()?;
-        // An end anywhere: messages are whole elements, but a part goes by the same ways.
+        // The end may be anywhere. Messages consist of whole elements, but a part of a message
+        // takes the same code paths.
         let bytes = if c.chance(64) { 1 + c.below(all) } else { all };
         let want = unpacked(&to, &from.images(Direction::Pack)[1][1][..bytes as usize])?;
         Some(Pair { from, to, bytes, want })
@@ -76,7 +82,7 @@ impl<'a> Pair<'a> {
         [self.from, &self.to]
     }
 
-    /// The memory of the target after the first `bytes` bytes are copied.
+    /// Returns the memory of the target after the first `bytes` bytes have been copied.
     fn after(&self, bytes: u64) -> Check<Vec<u8>> {
         if bytes == self.bytes {
             return Ok(self.want.clone());
@@ -90,8 +96,8 @@ impl<'a> Pair<'a> {
         format!("{} bytes from {a}\nto {b}", self.bytes)
     }
 
-    /// Judges refinement, normalization, and the plans for every target, in both directions; and that there is code for them, where there is an
-    /// emitter.
+    /// Checks refinement, normalization, and the plans for every target, in both directions. If
+    /// there are emitters, also checks that code can be generated.
     fn stages(&self, targets: &[Target], emitters: Emitters<'_>) -> Check {
         let normal = |case: &Case| -> Check<Normalized> {
             let t = case.datatype();
@@ -99,7 +105,8 @@ impl<'a> Pair<'a> {
             normalize::normalize(&lowered, t.arguments()).map_err(Mismatch::error("normalize"))
         };
         let (a, b) = (normal(self.from)?, normal(&self.to)?);
-        // Either may be the user side.
+        // Either of the layouts may be the user side. Where refinement refuses the pair, there is
+        // nothing to check.
         for direction in Direction::BOTH {
             let (user, packed) = if direction == Direction::Pack { (&a, &b) } else { (&b, &a) };
             let made = refine::refine(&user.nest, &packed.nest).map_err(Mismatch::error("refine"))?;
@@ -109,6 +116,9 @@ impl<'a> Pair<'a> {
             if periods == 0 {
                 continue;
             }
+            // Evaluate the nest over the whole periods that the copy contains. Where no step moves
+            // either side (`still`), all periods have the same addresses, and one iteration
+            // suffices.
             let count = if still { 1 } else { periods };
             let joint = Joint {
                 pair: self,
@@ -119,6 +129,8 @@ impl<'a> Pair<'a> {
             let mut visits = Vec::new();
             nest.visit(count, |v| visits.push(v));
             joint.visits("refine", &visits, &nest)?;
+            // Normalization may move the origins of both sides. The normal nest must copy the same
+            // bytes, and what it says about overlap must hold.
             let made = normalize::normalize(&nest, 1000).map_err(Mismatch::error("normalize"))?;
             made.nest.verify().map_err(|e| Mismatch::new("normalize", format!("{e}\n{}", made.nest)))?;
             let joint = Joint {
@@ -134,7 +146,8 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Judges an engine, with the pages around both memories and in their gaps guarded.
+    /// Checks the copies of an engine, with inaccessible pages around both memories and in their
+    /// gaps.
     fn engine(&self, stage: &'static str, engine: &Engine, rig: &mut Rig) -> Check {
         let commit = |case: &Case| engine.commit(case.datatype()).map_err(Mismatch::error("commit"));
         let (from, to) = (commit(self.from)?, commit(&self.to)?);
@@ -158,24 +171,25 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// A nest from the one memory to the other, and what its whole periods copy.
+/// A nest from one memory to the other, and the result of copying its whole periods.
 struct Joint<'a> {
     pair: &'a Pair<'a>,
-    /// Pack where the source is the user side.
+    /// Pack if the source of the copy is the user side of the nest, otherwise unpack.
     direction: Direction,
-    /// User and packed offset that are not in the nest.
+    /// User offset and packed offset of the origin, which are not part of the nest.
     origins: [i64; 2],
-    /// The memory that is written, when the whole periods are copied.
+    /// The written memory after the whole periods have been copied.
     want: Vec<u8>,
 }
 
 impl Joint<'_> {
-    /// Source and target as user and packed side.
+    /// Reorders a value for the source and a value for the target to a value for the user side and
+    /// a value for the packed side.
     fn sides<T>(&self, from: T, to: T) -> (T, T) {
         if self.direction == Direction::Pack { (from, to) } else { (to, from) }
     }
 
-    /// Indices in both memories of user and packed offset 0.
+    /// Returns the indices of user offset 0 and packed offset 0 in the images of the two memories.
     fn places(&self) -> (i64, i64) {
         let (user, packed) = self.sides(self.pair.from.low(), self.pair.to.low());
         (self.origins[0] - user, self.origins[1] - packed)
@@ -189,7 +203,7 @@ impl Joint<'_> {
         .map_err(|m| m.at(self.direction, None))
     }
 
-    /// Judges a nest by its leaf copies.
+    /// Checks a nest by its leaf copies.
     fn visits(&self, stage: &'static str, visits: &[Visit], shown: &dyn std::fmt::Display) -> Check {
         let source = self.pair.from.images(Direction::Pack)[0][0];
         let mut target = self.pair.to.images(Direction::Unpack)[0][0].to_vec();
@@ -204,7 +218,7 @@ impl Joint<'_> {
         self.judge(stage, &target, shown)
     }
 
-    /// Checks what a nest says about overlap where it writes.
+    /// Checks what a nest says about overlap on the side that it writes.
     fn disjoint(&self, visits: &[Visit], known: Disjoint, count: u64) -> Check {
         let mut written: Vec<i64> = visits
             .iter()
@@ -220,7 +234,8 @@ impl Joint<'_> {
         })
     }
 
-    /// Judges the plan for a target, evaluated one operation at a time, and that there is code for it, where there is an emitter.
+    /// Checks the plan for a target, evaluated one operation at a time, and that every emitter can
+    /// generate code for it. A nest that the schedule refuses passes.
     fn plans(
         &self,
         nest: &LoopNest<Normal, Byte, nest::MemorySide>,
@@ -254,12 +269,13 @@ impl Joint<'_> {
     }
 }
 
-/// Judges the stages of a copy to another layout, without engines.
+/// Checks the stages of a copy from `case` to another layout, without engines.
 pub(super) fn stages(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
     Pair::new(case, c).map_or(Ok(()), |pair| pair.stages(&[target], Emitters::None))
 }
 
-/// Copies what `case` has to another layout, in all engines.
+/// Checks copies from `case` to another layout, by the stages and by all engines, and reductions
+/// into another layout.
 pub(super) fn check(
     case: &Case,
     engines: &[(&'static str, &Engine)],
@@ -275,7 +291,7 @@ pub(super) fn check(
     combined(case, engines, rig, c)
 }
 
-/// Copies as much of what one case has as the other has room for; judges that.
+/// Copies as many bytes as both cases have, and checks the result.
 pub(super) fn copies((from, a): (&Case, &Committed), (to, b): (&Case, &Committed)) -> Check {
     let direct = a.direct(b).map_err(Mismatch::error("commit"))?;
     let bytes = from.packed_len().min(to.packed_len());
@@ -300,7 +316,9 @@ pub(super) fn copies((from, a): (&Case, &Committed), (to, b): (&Case, &Committed
     })
 }
 
-/// Combines what a type of the shape of the case's has with another layout of the same signature, in all engines.
+/// Checks reductions from one layout into another layout of the same signature, in all engines. The
+/// datatype has the structure of the case's datatype and basic types on which the operation is
+/// defined.
 fn combined(case: &Case, engines: &[(&'static str, &Engine)], rig: &mut Rig, c: &mut Choices<'_>) -> Check {
     let count = case.count().min(4);
     let (t, op) = reductions::chosen(case.datatype(), count, c);

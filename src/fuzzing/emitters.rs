@@ -1,18 +1,19 @@
-//! By which emitters code is made of plans that were evaluated.
+//! Choice of the emitters that generate code for plans in a check.
 
 use crate::code::emit::Emitter;
 
 /// Emitters of a check.
 #[derive(Clone, Copy)]
 pub(super) enum Emitters<'a> {
-    /// None: plans are evaluated alone.
+    /// No emitter: plans are only evaluated.
     None,
-    /// Templates where the target has them, and the general one where it is compiled in.
+    /// The template emitter if the target has one, and the general emitter, which is Cranelift's,
+    /// if it is given.
     All(Option<&'a dyn Emitter>),
 }
 
 impl<'a> Emitters<'a> {
-    /// Returns those for a target whose templates these are.
+    /// Returns the emitters for a target, given its template emitter if it has one.
     pub(super) fn of(self, templates: Option<&'a dyn Emitter>) -> impl Iterator<Item = &'a dyn Emitter> {
         let (templates, general) = match self {
             Emitters::None => (None, None),

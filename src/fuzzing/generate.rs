@@ -1,23 +1,26 @@
-//! The generator of datatypes: valid by construction, every constructor, sizes bounded by a budget.
+//! Generator of datatypes. They are valid by construction, use every constructor, and have sizes
+//! bounded by a budget.
 //!
-//! A pool of datatypes grows bottom-up: each step applies one constructor to members of the pool, so subtrees are shared as in a
-//! program that reuses its types. Numbers come from shapes that matter to a compiler (dense, constant distance, periodic,
-//! sorted with gaps, backwards, overlapping, arbitrary) rather than evenly; lengths come from both sides of every width and unrolling.
+//! A pool of datatypes grows from the leaves up: each step applies one constructor to members of
+//! the pool. So subtrees are shared, as in a program that reuses its types. Numbers are not drawn
+//! evenly but from patterns that matter to a compiler: dense, constant distance, periodic, sorted
+//! with gaps, backwards, overlapping, arbitrary. Lengths are drawn from both sides of the access
+//! widths and unrolling limits of compiled code.
 
 use super::choices::Choices;
 use crate::datatype::{Class, Combiner, Datatype, Distribution, Named, Order};
 use crate::error::Result;
 
-/// Limits on what is generated.
+/// Limits on the generated datatypes.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Most constructor steps; a step adds one node, or a short chain.
+    /// Maximum number of constructor steps. A step adds one node or a short chain of nodes.
     pub steps: u64,
-    /// Most packed bytes of one instance.
+    /// Maximum number of packed bytes of one instance.
     pub size: i64,
-    /// Largest distance in bytes of any bound from displacement 0, and largest extent.
+    /// Maximum distance of any bound from displacement 0, and maximum extent, in bytes.
     pub span: i64,
-    /// Most entries of an argument array.
+    /// Maximum number of entries of an argument array.
     pub entries: i64,
 }
 
@@ -28,23 +31,26 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// For many cases in little time.
+    /// Returns a budget for many cases in little time.
     pub fn small() -> Budget {
         Budget { steps: 5, size: 512, span: 8 << 10, entries: 12 }
     }
 
-    /// For millions of cases: enough bytes for one of every plan, few enough to be gone through one at a time.
+    /// Returns a budget for millions of cases: enough bytes for one plan of every kind, but few
+    /// enough to evaluate plans one byte at a time.
     pub fn tiny() -> Budget {
         Budget { steps: 4, size: 128, span: 1 << 10, entries: 6 }
     }
 
+    /// Returns whether size and bounds of `t` are within the budget.
     fn allows(&self, t: &Datatype) -> bool {
         let bounds = [t.lb(), t.ub(), t.true_lb(), t.true_ub(), t.extent(), t.true_extent()];
         t.size() <= self.size && bounds.iter().all(|b| b.unsigned_abs() <= self.span as u64)
     }
 }
 
-/// Named types that programs use most, and those that trip compilers: padding, 16 bytes, one byte.
+/// Named types that programs often use, and those that are difficult for compilers: types with
+/// padding, of 16 bytes and of one byte.
 const COMMON: [Named; 14] = [
     Named::Int,
     Named::Double,
@@ -62,7 +68,7 @@ const COMMON: [Named; 14] = [
     Named::Packed,
 ];
 
-/// Lengths on both sides of every access width, unrolling and inline limit.
+/// Lengths on both sides of access widths, unrolling and inlining limits.
 const EDGES: [i64; 22] = [4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 97, 100, 257];
 
 /// Returns a datatype within `budget`.
@@ -71,7 +77,8 @@ pub fn datatype(c: &mut Choices<'_>, budget: &Budget) -> Datatype {
     let steps = c.below(budget.steps + 1);
     g.pool.push(leaf(c));
     for _ in 0..steps {
-        // A choice whose bounds leave the budget, or whose sums overflow, is dropped: the pool stays as it is.
+        // If bounds leave the budget or arithmetic overflows, the new datatype is dropped and the
+        // pool stays as it is.
         if let Ok(t) = g.step(c)
             && budget.allows(&t)
         {
@@ -81,7 +88,7 @@ pub fn datatype(c: &mut Choices<'_>, budget: &Budget) -> Datatype {
     g.pool.pop().unwrap_or_else(|| Datatype::named(Named::Byte))
 }
 
-/// Returns a number of instances: the corpus's counts, now and then another one.
+/// Returns a number of instances: usually one that the corpus uses, sometimes another one.
 pub fn instances(c: &mut Choices<'_>) -> u64 {
     match c.below(8) {
         0..=5 => c.pick(&[1, 2, 3, 17, 0]),
@@ -90,6 +97,7 @@ pub fn instances(c: &mut Choices<'_>) -> u64 {
     }
 }
 
+/// Returns a datatype without children other than named types.
 fn leaf(c: &mut Choices<'_>) -> Datatype {
     match c.below(16) {
         0..=11 => Datatype::named(c.pick(&COMMON)),
@@ -107,6 +115,7 @@ fn leaf(c: &mut Choices<'_>) -> Datatype {
     }
 }
 
+/// Returns a parameterized Fortran type: an integer, real or complex one.
 fn float(c: &mut Choices<'_>) -> Result<Datatype> {
     let p = c.pick(&[6, 15, 18, 33]);
     let (p, r) = match c.below(3) {
@@ -121,7 +130,7 @@ fn float(c: &mut Choices<'_>) -> Result<Datatype> {
     }
 }
 
-/// A number of `[0, max]`: mostly small, sometimes at an edge, sometimes anything.
+/// Returns a number of `[0, max]`: usually a small one, sometimes one of `EDGES`, sometimes any.
 fn small(c: &mut Choices<'_>, max: i64) -> i64 {
     let n = match c.below(8) {
         0..=4 => c.pick(&[1, 2, 3, 4, 2, 3, 5, 1, 2, 3, 4, 0]),
@@ -131,12 +140,15 @@ fn small(c: &mut Choices<'_>, max: i64) -> i64 {
     if n <= max { n } else { n % (max + 1) }
 }
 
+/// State of the generator: the limits, and the datatypes that it has made so far.
 struct Generator<'b> {
     budget: &'b Budget,
     pool: Vec<Datatype>,
 }
 
 impl Generator<'_> {
+    /// Returns a datatype for use as a child: usually the last one of the pool, sometimes another
+    /// one of the pool or a new leaf.
     fn child(&self, c: &mut Choices<'_>) -> Datatype {
         match c.below(8) {
             0..=4 => self.pool[self.pool.len() - 1].clone(),
@@ -145,13 +157,15 @@ impl Generator<'_> {
         }
     }
 
-    /// Most copies of `t` that the budget allows.
+    /// Returns the maximum number of copies of `t` that the budget allows.
     fn copies(&self, t: &Datatype) -> i64 {
         let by_size = self.budget.size / t.size().max(1);
         let by_span = self.budget.span / t.extent().abs().max(1);
         by_size.min(by_span).min(self.budget.size)
     }
 
+    /// Applies one constructor to a child. Returns an error if the constructor refuses its
+    /// arguments.
     fn step(&mut self, c: &mut Choices<'_>) -> Result<Datatype> {
         let t = self.child(c);
         match c.below(21) {
@@ -170,7 +184,8 @@ impl Generator<'_> {
         }
     }
 
-    /// A stride or distance for `n` blocks that each cover `width` units, within `max` units on either side.
+    /// Returns a stride for `n` blocks of `width` units each, such that the first and last block
+    /// are at most `max` units apart.
     fn stride(c: &mut Choices<'_>, width: i64, n: i64, max: i64) -> i64 {
         let most = max / (n - 1).max(1);
         let stride = match c.below(12) {
@@ -201,7 +216,7 @@ impl Generator<'_> {
         Datatype::vector(count, blocklength, Self::stride(c, blocklength, count, max), t)
     }
 
-    /// Block lengths that add up to at most `copies`.
+    /// Returns `n` block lengths whose sum is at most `copies`.
     fn lengths(&self, c: &mut Choices<'_>, n: i64, copies: i64) -> Vec<i64> {
         let most = copies / n.max(1);
         let period = c.within(1, 3);
@@ -217,7 +232,8 @@ impl Generator<'_> {
             .collect()
     }
 
-    /// Displacements of blocks that cover `widths`, in the units of `widths`, within `max` of zero.
+    /// Returns displacements of blocks with the lengths `widths`, in the same unit as `widths`, and
+    /// not farther than `max` from zero.
     fn displacements(&self, c: &mut Choices<'_>, widths: &[i64], max: i64) -> Vec<i64> {
         let n = widths.len() as i64;
         let mut at = match c.below(3) {
@@ -236,15 +252,18 @@ impl Generator<'_> {
         for (i, &width) in widths.iter().enumerate() {
             let i = i as i64;
             out.push(match mode {
-                // Constant distance, once with one entry out of place.
+                // A constant distance, and the same with one entry out of place.
                 0 => at + i * step,
                 1 => at + i * step + i64::from(i == odd),
-                // Anywhere; repeated entries are likely.
+                // Anywhere in the window, and in a range so small that entries are likely to be
+                // repeated.
                 2 => c.within(-window, window),
                 3 => c.within(0, 2 * n),
                 _ => at,
             });
-            // Dense, gaps with a period, arbitrary gaps, and the last of these from the top down.
+            // The other modes place each block relative to the one before: dense, with periodic
+            // gaps, with arbitrary gaps, and with arbitrary gaps from the highest displacement
+            // down.
             at += match mode {
                 4 => width,
                 5 => widest + gaps[(i % period) as usize],
@@ -385,7 +404,8 @@ impl Generator<'_> {
         }
     }
 
-    /// Columns of a matrix: instances begin one element apart, in the gaps of each other, until the gaps are full.
+    /// Returns a column of a matrix. Its instances begin about one element apart, so that one
+    /// instance lies in the gaps of another, until the gaps are full.
     fn columns(&self, c: &mut Choices<'_>, t: &Datatype) -> Result<Datatype> {
         let (n, width) = (c.within(2, 20), c.within(1, 2));
         let most = (self.budget.span / t.extent().abs().max(1) / n).max(width);
@@ -395,7 +415,7 @@ impl Generator<'_> {
         if c.chance(30) { Datatype::contiguous(c.within(2, 6), &column) } else { Ok(column) }
     }
 
-    /// A few dimensions at once: nested loops of few iterations each.
+    /// Returns a few dimensions at once: nested loops with few iterations each.
     fn grid(&self, c: &mut Choices<'_>, mut t: Datatype) -> Result<Datatype> {
         for _ in 0..c.within(2, 7) {
             let n = c.within(1, 3);
@@ -410,7 +430,7 @@ impl Generator<'_> {
     }
 }
 
-/// Up to 40 constructors that change nothing, or only the place.
+/// Applies up to 40 constructors that change nothing, or only the displacement.
 fn chain(c: &mut Choices<'_>, mut t: Datatype) -> Result<Datatype> {
     for _ in 0..c.pick(&[2, 5, 20, 40]) {
         t = match c.below(7) {
@@ -475,7 +495,7 @@ mod tests {
         ] {
             assert!(seen.contains(name), "{name} never comes up");
         }
-        // Not too many of the dull ones, enough of the odd ones.
+        // Few of the types may be trivial, and many must be unusual.
         assert!(
             empty < 600 && shared > 100 && negative > 100 && deep > 50,
             "{empty} {shared} {negative} {deep}"

@@ -1,7 +1,10 @@
-//! Datatypes that grow level by level, and what committing one may take: time and memory linear in its constructor arguments.
+//! Datatypes that grow level by level, with bounds on what committing them may take: time and
+//! memory that are linear in the number of constructor arguments.
 //!
-//! A budget that forgets something that grows (rows of a table, say) shows in chains, where every level adds a little to what
-//! the level before gathered, and in DAGs, where every level doubles it. Levels are irregular, so that nothing folds.
+//! If a budget inside the compiler forgets something that grows, such as the rows of a table, this
+//! shows in two shapes: in chains, where every level adds a little to the level before, and in
+//! DAGs, where every level doubles it. The levels are irregular, so that the compiler cannot
+//! simplify them.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -18,38 +21,43 @@ use crate::target::Level;
 /// Cost of a commit.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// Constructor arguments of the datatype, over its DAG.
+    /// Number of constructor arguments of the datatype, summed over its DAG.
     pub arguments: u64,
-    /// Time of the commit, compiling included.
+    /// Time of the commit, including compilation.
     pub time: Duration,
-    /// Bytes of the normal nest, columns included: what stays.
+    /// Bytes of the normal nest including its columns, which is the part that stays in memory.
     pub nest: u64,
-    /// Bytes by which the process grew at most meanwhile; zero where nobody asked.
+    /// Maximum number of bytes by which the process grew during the commit, or zero if that was not
+    /// measured.
     pub peak: u64,
 }
 
 impl Cost {
-    /// Returns the bytes that the nest of a type of so many arguments may have.
+    /// Returns the maximum number of bytes of a normal nest for a type with this number of
+    /// arguments.
     pub fn nest_bound(arguments: u64) -> u64 {
         48 * arguments + (64 << 10)
     }
 
-    /// Returns the bytes by which committing may make the process grow: lowered, half-normalized and normal nests, and tables, beside
-    /// each other.
+    /// Returns the maximum number of bytes by which a commit may make the process grow. The
+    /// lowered, the partly normalized and the normal nest and their tables may exist at the same
+    /// time.
     pub fn peak_bound(arguments: u64) -> u64 {
         1024 * arguments + (32 << 20)
     }
 
-    /// Returns the time of a commit. Tens of microseconds an argument are for debug builds on machines that do much else; what is not
-    /// linear is out by orders of magnitude.
+    /// Returns the maximum time of a commit. It allows 20 s and 100 microseconds per argument, for
+    /// debug builds on busy machines; a cost that is not linear exceeds it by orders of magnitude.
     pub fn time_bound(arguments: u64) -> Duration {
         Duration::from_secs(20)
             + Duration::from_micros(100).saturating_mul(arguments.try_into().unwrap_or(u32::MAX))
     }
 }
 
-/// Returns a datatype of up to `levels` levels, each around the one before: by any constructor, beside an irregular member, once (a chain) or
-/// twice (a DAG of two to the power of the levels).
+/// Returns a datatype of up to `levels` nested levels. A level applies any constructor to the level
+/// before, and then usually a struct with an irregular small member. In a chain, every level
+/// contains the level before once. In a DAG it may contain that level several times, so the number
+/// of leaves is exponential in the number of levels.
 pub fn growing(c: &mut Choices<'_>, levels: u64) -> Datatype {
     let (levels, twice) = (1 + c.below(levels), c.chance(128));
     let mut t = Datatype::named(c.pick(&[Named::Int, Named::Char, Named::DoubleInt]));
@@ -58,14 +66,15 @@ pub fn growing(c: &mut Choices<'_>, levels: u64) -> Datatype {
         t = Datatype::hindexed_block(1, &places, &t).unwrap_or(t);
     }
     for level in 0..levels as i64 {
-        // Sizes that do not fit end the growth.
+        // The growth ends when a size or bound does not fit in 64 bits.
         let Ok(next) = wrapped(c, &t, twice).and_then(|inner| beside(c, &inner, level, twice)) else { break };
         t = next;
     }
     t
 }
 
-/// `t` by one constructor, of one element or, where it may be there `twice`, sometimes of two.
+/// Returns `t` inside one constructor, which contains it once or, if `twice` is true, sometimes
+/// twice.
 fn wrapped(c: &mut Choices<'_>, t: &Datatype, twice: bool) -> Result<Datatype> {
     let n = if twice { 1 + c.below(2) as i64 } else { 1 };
     let places: Vec<i64> = (0..n).map(|i| i * 3 + c.below(2) as i64).collect();
@@ -97,7 +106,8 @@ fn wrapped(c: &mut Choices<'_>, t: &Datatype, twice: bool) -> Result<Datatype> {
     }
 }
 
-/// A struct of `t` and small members around it, at places that have no period.
+/// Returns a struct of `t` with small members around it, at irregular displacements. If `twice` is
+/// true, the struct may contain `t` several times.
 fn beside(c: &mut Choices<'_>, t: &Datatype, level: i64, twice: bool) -> Result<Datatype> {
     let leaf = Datatype::named(c.pick(&[Named::Char, Named::Short, Named::Double]));
     let gap = 1 + c.below(7) as i64;
@@ -109,7 +119,8 @@ fn beside(c: &mut Choices<'_>, t: &Datatype, level: i64, twice: bool) -> Result<
         (0, true) => Datatype::structure(&[1, 1, 1], &[0, odd, 1], &[t.clone(), leaf, t.clone()]),
         (1, true) => Datatype::structure(&[1, 1], &[0, odd], &[t.clone(), t.clone()]),
         (2, true) => {
-            // Several over one shared child, farther than any of them reaches.
+            // Several members over one shared child, at distances that are longer than any of them
+            // reaches.
             let n = 2 + c.below(3) as i64;
             let places: Vec<i64> = (0..n).map(|i| odd.saturating_mul(i).saturating_add(i * i)).collect();
             Datatype::structure(&vec![1; n as usize], &places, &vec![t.clone(); n as usize])
@@ -118,11 +129,13 @@ fn beside(c: &mut Choices<'_>, t: &Datatype, level: i64, twice: bool) -> Result<
     }
 }
 
-/// Commits `t` to an engine of its own and compares what that took with the bounds. Whether the growth of the process is one of
-/// them is the caller's to say: it means something only while nobody else allocates.
+/// Commits `t` to a new engine and compares the cost with the bounds. `alone` says whether nothing
+/// else allocates in this process; only then the growth of the process means something and is
+/// measured.
 ///
 /// # Errors
-/// The bound that is exceeded, a fault of the nest, a commit that fails.
+/// A bound that is exceeded, a fault of the nest, a commit that fails, or, with `alone`, a growth
+/// that cannot be measured.
 pub fn check_growth(t: &Datatype, alone: bool) -> Check<Cost> {
     let level = Level::detect();
     let engine = Engine::new(Config { level, both_directions: true, ..Config::default() });
@@ -142,10 +155,12 @@ pub fn check_growth(t: &Datatype, alone: bool) -> Check<Cost> {
     Ok(cost)
 }
 
-/// Checks `cases` growing datatypes: bounds, and the bytes of those that are small enough. The same seed gives the same datatypes.
+/// Checks `cases` growing datatypes: the bounds on the cost, and the moved bytes. Of large
+/// datatypes only the engines are checked. The same seed gives the same datatypes. Returns the
+/// number of arguments of all of them.
 ///
 /// # Errors
-/// The first failure.
+/// The first failure, shrunk.
 pub fn check_growths(cases: u64, seed: u64, alone: bool) -> std::result::Result<u64, Box<Failure>> {
     let levels: Vec<Level> = Level::available().collect();
     let mut oracle = Oracle::new(&levels);
@@ -169,10 +184,12 @@ pub fn check_growths(cases: u64, seed: u64, alone: bool) -> std::result::Result<
     Ok(arguments)
 }
 
-/// Largest size and span in bytes of a datatype whose every stage is evaluated; of larger ones only the engines run.
+/// Maximum size and span in bytes of a datatype that is checked by evaluating every stage. For
+/// larger datatypes only the engines run.
 const SMALL: i64 = 64 << 10;
 
-/// Begins to watch how far the process grows (proc(5): 5 in clear_refs resets the peak); bytes resident now.
+/// Resets the peak of the process's resident memory (writing 5 to clear_refs does so, see proc(5))
+/// and returns the number of bytes that are resident now.
 fn reset_peak() -> Check<u64> {
     fs::write("/proc/self/clear_refs", "5").map_err(|e| {
         Mismatch::new("growth", format!("/proc/self/clear_refs: {e}: the peak of memory cannot be watched"))
@@ -180,7 +197,7 @@ fn reset_peak() -> Check<u64> {
     resident("VmRSS:")
 }
 
-/// A line of /proc/self/status, in bytes.
+/// Returns the value of a line of /proc/self/status in bytes.
 fn resident(line: &str) -> Check<u64> {
     let unread = || Mismatch::new("growth", format!("/proc/self/status has no {line}"));
     let status = fs::read_to_string("/proc/self/status").map_err(|_| unread())?;

@@ -1,8 +1,10 @@
-//! Memory that tells: buffers between inaccessible pages, whole pages of gaps made inaccessible too, and a crash that names
-//! the datatype it happened on.
+//! Memory that detects wrong accesses: buffers between inaccessible pages, with the pages inside
+//! gaps made inaccessible too, and a signal handler that names the datatype for which the process
+//! crashed.
 //!
-//! A kernel may read a gap byte only between two mapped bytes less than 4096 bytes apart, and may never write one. So a page on
-//! which no byte is mapped may be touched in neither direction, and it is not accessible during a run.
+//! A kernel may read a byte of a gap only between two mapped bytes that are less than 4096 bytes
+//! apart, and may never write one. So a page without a mapped byte may be accessed neither by a
+//! pack nor by an unpack, and it is inaccessible during a run.
 #![allow(unsafe_code)] // Protects pages, hands raw buffers to kernels, and writes from a signal handler.
 
 use std::cell::Cell;
@@ -18,11 +20,11 @@ use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal};
 use crate::target::Level;
 
-/// Returns the bytes of a page of this system.
+/// Returns the number of bytes of a page of this system.
 pub(super) fn page() -> usize {
     static PAGE: OnceLock<usize> = OnceLock::new();
     *PAGE.get_or_init(|| {
-        // SAFETY: no precondition.
+        // SAFETY: `sysconf` has no precondition.
         let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         usize::try_from(size).unwrap_or(4096).max(4096)
     })
@@ -37,7 +39,10 @@ struct Pages {
 impl Pages {
     fn new(len: usize) -> Pages {
         let len = len.next_multiple_of(page()).max(page());
-        // SAFETY: new memory; its middle is then made accessible.
+        // SAFETY: `mmap` chooses the address, so the mapping of `len + 2 * page()` bytes is new
+        // memory that nothing else uses. `start` lies one page after its beginning, so it is
+        // aligned to a page, and `len` is a multiple of the page size: `mprotect` changes only
+        // pages of this mapping.
         unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             let all = libc::mmap(ptr::null_mut(), len + 2 * page(), libc::PROT_NONE, flags, -1, 0);
@@ -49,7 +54,7 @@ impl Pages {
         }
     }
 
-    /// Returns the pages, at least `len` bytes long.
+    /// Returns these pages, after replacing them by new ones if they have fewer than `len` bytes.
     fn grown(&mut self, len: usize) -> &mut Pages {
         if len > self.len {
             *self = Pages::new(len);
@@ -57,22 +62,25 @@ impl Pages {
         self
     }
 
-    /// Address of `len` bytes that begin or end at an edge.
+    /// Returns the address of `len` bytes that begin at the front edge or end at the back edge of
+    /// the pages.
     fn edge(&self, len: usize, edge: Edge) -> *mut u8 {
         assert!(len <= self.len);
         match edge {
             Edge::Front => self.start,
-            // SAFETY: inside the mapping.
+            // SAFETY: `len <= self.len` was checked above, so the address lies inside the mapping.
             Edge::Back => unsafe { self.start.add(self.len - len) },
         }
     }
 
-    /// Makes the pages of `holes` inaccessible, or accessible again.
+    /// Makes the pages of `holes` accessible if `open` is true, otherwise inaccessible.
     fn protect(&self, holes: &[Range<usize>], open: bool) {
         let access = if open { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_NONE };
         for hole in holes {
             debug_assert!(hole.end <= self.len && hole.start.is_multiple_of(page()));
-            // SAFETY: whole pages of this mapping.
+            // SAFETY: each hole consists of whole pages of this mapping, since `holes` gives only
+            // such ranges and the assertion above checks it in debug builds. While a hole is
+            // inaccessible no reference to its bytes exists.
             let done = unsafe { libc::mprotect(self.start.add(hole.start).cast(), hole.len(), access) };
             assert_eq!(done, 0, "mprotect of a hole");
         }
@@ -81,22 +89,23 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the whole mapping made by `new`.
+        // SAFETY: this is the whole mapping that `new` made: `len` bytes with a page before and a
+        // page after them. Nothing refers to it, since its owner is dropped.
         unsafe { libc::munmap(self.start.sub(page()).cast(), self.len + 2 * page()) };
     }
 }
 
-/// Which inaccessible page a buffer touches.
+/// Edge of the buffer that lies next to an inaccessible page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// The one before it.
+    /// The front edge: the inaccessible page is before the buffer.
     Front,
-    /// The one after it.
+    /// The back edge: the inaccessible page is after the buffer.
     Back,
 }
 
 impl Edge {
-    /// Both.
+    /// Both edges.
     pub const BOTH: [Edge; 2] = [Edge::Front, Edge::Back];
 }
 
@@ -113,21 +122,24 @@ impl Default for Rig {
     }
 }
 
-/// Mover of bytes under test.
+/// What moves the bytes in a test.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
     /// A committed datatype, in both directions and by ranges.
     Committed(&'a Committed),
     /// A committed datatype under a leaf operation, in the same way. All values must fit.
     Applied(&'a CommittedOperation),
-    /// A kernel and the user offset that is not in its code: whole calls in the direction that it was made for.
+    /// A kernel, and the user offset that is not in its code. It is run by whole calls in the
+    /// direction for which it was made.
     Kernel(&'a Kernel, i64),
-    /// The walker on a nest and the user offset that is not in it.
+    /// The interpreter of nests on a nest, the user offset that is not in the nest, and the level
+    /// of the micro-kernels.
     Walk(&'a LoopNest<Normal>, i64, Level),
 }
 
 impl Subject<'_> {
-    /// Returns the CPU level that it was made for, if it says.
+    /// Returns the CPU level for which the subject was made. Returns none for a kernel, since a
+    /// kernel does not record its level.
     pub fn level(self) -> Option<Level> {
         match self {
             Subject::Committed(c) => Some(c.engine().config().level),
@@ -137,8 +149,16 @@ impl Subject<'_> {
         }
     }
 
+    /// Moves the packed bytes `range` of `count` instances, or all of them if it is none. `packed`
+    /// is the address of the first byte of the range.
+    ///
     /// # Safety
-    /// As for [`Committed::range_raw`], with the whole stream for no range.
+    /// For every byte of the range or stream, the byte at its displacement from `user` must be
+    /// readable to pack and writable to unpack, and that at `packed` writable to pack and readable
+    /// to unpack. For a reduction, the bytes at `user` must be readable too. The two sides must not
+    /// overlap, and nobody else may access the destination or write the source during the call. For
+    /// a kernel, `range` must be none and `direction` that of the kernel. The level of an
+    /// interpreted nest must be one that this machine runs.
     unsafe fn run(
         self,
         direction: Direction,
@@ -147,7 +167,10 @@ impl Subject<'_> {
         packed: *mut u8,
         range: Option<Range<u64>>,
     ) {
-        // SAFETY: as the caller promises, in every arm.
+        // SAFETY: every arm passes on the addresses, the number of instances and the range, for
+        // which the caller promises what the called function asks for. In the arm of the
+        // interpreter, `packed` is moved back by the start of the range, so that it is the address
+        // of packed byte 0; only bytes of the range are accessed.
         unsafe {
             match (self, range) {
                 (Subject::Committed(c), Some(range)) => c.range_raw(direction, user, count, packed, range),
@@ -181,38 +204,41 @@ pub struct Run<'a> {
     pub direction: Direction,
     /// Number of instances.
     pub count: u64,
-    /// The user bytes from the first to after the last mapped byte.
+    /// Bytes of user memory from the first mapped byte to the last one.
     pub user: &'a [u8],
     /// Displacement of `user[0]`.
     pub low: i64,
-    /// Which of these bytes are mapped.
+    /// For each byte of `user`, whether it is mapped.
     pub mapped: &'a [bool],
-    /// The packed bytes.
+    /// Bytes of the packed stream.
     pub packed: &'a [u8],
-    /// Pieces of the packed stream in the order in which they are moved; none for one call of the whole.
+    /// Pieces of the packed stream in the order in which they are moved, or none for one call for
+    /// the whole stream.
     pub pieces: Option<&'a [Range<usize>]>,
-    /// Where the buffers lie.
+    /// Edge at which the buffers lie.
     pub edge: Edge,
 }
 
-/// Memory of a copy from layout to layout.
+/// Memory of one side of a copy from layout to layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// The bytes from the first to after the last mapped byte.
+    /// Bytes from the first mapped byte to the last one.
     pub bytes: &'a [u8],
-    /// Displacement of the first of them.
+    /// Displacement of the first of these bytes.
     pub low: i64,
-    /// Which of them are mapped.
+    /// For each of these bytes, whether it is mapped.
     pub mapped: &'a [bool],
     /// Number of instances.
     pub count: u64,
 }
 
 impl Pages {
-    /// Puts `side` at an edge and makes its whole pages of gaps inaccessible; returns the address of displacement 0 of instance 0, and the gaps.
+    /// Copies the bytes of `side` to an edge and makes the whole pages without mapped bytes
+    /// inaccessible. Returns the address of displacement 0 of instance 0, and these pages.
     fn put(&mut self, side: &Side<'_>, edge: Edge) -> (*mut u8, Vec<Range<usize>>) {
         let start = self.grown(side.bytes.len()).edge(side.bytes.len(), edge);
-        // SAFETY: so many accessible bytes from `start`.
+        // SAFETY: `edge` has checked that `side.bytes.len()` accessible bytes begin at `start`.
+        // They are in a mapping of this object, so they do not overlap the slice.
         unsafe { ptr::copy_nonoverlapping(side.bytes.as_ptr(), start, side.bytes.len()) };
         let holes = holes(start.addr() - self.start.addr(), side.mapped);
         self.protect(&holes, false);
@@ -221,8 +247,8 @@ impl Pages {
 }
 
 impl Rig {
-    /// Copies the first `bytes` bytes of the stream from `source` to `target` and returns the bytes of that afterwards. Both are guarded as in
-    /// [`Rig::run`].
+    /// Copies the first `bytes` bytes of the stream from `source` to `target`, and returns the
+    /// bytes of the target afterwards. Both are guarded as in [`Rig::run`].
     pub fn copy(
         &mut self,
         direct: &LayoutCopy,
@@ -233,23 +259,29 @@ impl Rig {
     ) -> Vec<u8> {
         let (from, from_holes) = self.user.put(&source, edge);
         let (to, to_holes) = self.packed.put(&target, edge);
-        // SAFETY: both memories have all mapped bytes of their instances, none of them on a protected page, and are apart.
+        // SAFETY: both memories have all mapped bytes of their instances, none of which lies on a
+        // page that `put` has made inaccessible. They are in two mappings, so they do not overlap,
+        // and nobody else has their addresses.
         unsafe { direct.bytes_raw(from, source.count, to, target.count, bytes) }.expect("a buffer");
         self.user.protect(&from_holes, true);
         self.packed.protect(&to_holes, true);
         let start = to.wrapping_offset(target.low as isize);
-        // SAFETY: accessible again.
+        // SAFETY: `start` is the address at which `put` has stored as many bytes. All of their
+        // pages are accessible again, and `self` is borrowed.
         unsafe { std::slice::from_raw_parts(start, target.bytes.len()) }.to_vec()
     }
 
-    /// Moves the bytes of `run` with `subject` and returns the user and packed bytes afterwards.
+    /// Moves the bytes of `run` by `subject`, and returns the bytes of the user and the packed side
+    /// afterwards.
     ///
-    /// A byte touched outside the buffers or on a page without mapped bytes ends the process by a signal, after a note on
-    /// what [`noted`] was given.
+    /// An access to a page without mapped bytes, or past the edge of a buffer at which the
+    /// inaccessible page lies, ends the process by a signal. The signal handler first prints the
+    /// text that [`noted`] was given.
     pub fn run(&mut self, subject: Subject<'_>, run: &Run<'_>) -> (Vec<u8>, Vec<u8>) {
         let user = self.user.grown(run.user.len());
         let start = user.edge(run.user.len(), run.edge);
-        // SAFETY: `run.user.len()` accessible bytes from `start`.
+        // SAFETY: `edge` has checked that `run.user.len()` accessible bytes begin at `start`. They
+        // are in a mapping of this object, so they do not overlap the slice.
         unsafe { ptr::copy_nonoverlapping(run.user.as_ptr(), start, run.user.len()) };
         let holes = holes(start.addr() - user.start.addr(), run.mapped);
         user.protect(&holes, false);
@@ -264,12 +296,13 @@ impl Rig {
             }
         }
         self.user.protect(&holes, true);
-        // SAFETY: as above; accessible again.
+        // SAFETY: `run.user.len()` bytes begin at `start`, as above, and all of their pages are
+        // accessible again.
         let user = unsafe { std::slice::from_raw_parts(start, run.user.len()) }.to_vec();
         (user, packed)
     }
 
-    /// One call, its packed bytes alone between the guards.
+    /// Makes one call, with its packed bytes alone between the inaccessible pages.
     fn piece(
         &mut self,
         subject: Subject<'_>,
@@ -279,9 +312,11 @@ impl Rig {
         bytes: &mut [u8],
     ) {
         let packed = self.packed.grown(bytes.len()).edge(bytes.len(), run.edge);
-        // SAFETY: `packed` has `bytes.len()` accessible bytes. Every mapped byte of the instances lies in the user buffer,
-        // none of them on a protected page, by the type map that `mapped` was made from; if the code under test disagrees,
-        // it meets inaccessible memory, which is the point.
+        // SAFETY: `edge` has checked that `packed` has `bytes.len()` accessible bytes; they do not
+        // overlap the slice. For the call: every mapped byte of the instances lies in the user
+        // buffer and none on an inaccessible page, according to the type map from which `mapped`
+        // was made, and `packed` has the bytes of the range. If the code under test disagrees, it
+        // meets inaccessible memory, which is the purpose of this test.
         unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr(), packed, bytes.len());
             let range = range.map(|r| r.start as u64..r.end as u64);
@@ -291,7 +326,8 @@ impl Rig {
     }
 }
 
-/// Copies the first `bytes` bytes of the stream between two memories, each from its first to after its last mapped byte, with the displacement of the first and the
+/// Copies the first `bytes` bytes of the stream from one memory to another. Each is given by its
+/// bytes from the first mapped byte to the last one, the displacement of the first of them, and the
 /// number of instances.
 pub(super) fn copied(
     direct: &LayoutCopy,
@@ -301,11 +337,13 @@ pub(super) fn copied(
 ) {
     let from = source.0.as_ptr().wrapping_offset(-source.1 as isize);
     let to = target.0.as_mut_ptr().wrapping_offset(-target.1 as isize);
-    // SAFETY: both have all mapped bytes of their instances, and borrows keep them apart.
+    // SAFETY: both slices have all mapped bytes of their instances, relative to displacement 0, and
+    // they do not overlap, since one of them is borrowed mutably.
     unsafe { direct.bytes_raw(from, source.2, to, target.2, bytes) }.expect("a buffer");
 }
 
-/// Runs of whole pages, as offsets in the mapping, on which none of the bytes that start at offset `start` is mapped.
+/// Returns the runs of whole pages, as offsets in a mapping, on which no byte is mapped. The bytes
+/// that `mapped` describes begin at offset `start`.
 fn holes(start: usize, mapped: &[bool]) -> Vec<Range<usize>> {
     let mut holes: Vec<Range<usize>> = Vec::new();
     let first = start.next_multiple_of(page());
@@ -323,11 +361,12 @@ fn holes(start: usize, mapped: &[bool]) -> Vec<Range<usize>> {
 }
 
 thread_local! {
-    /// Text that a crash of this thread prints: address and length.
+    /// Address and length of the text that a crash of this thread prints.
     static NOTE: Cell<(*const u8, usize)> = const { Cell::new((ptr::null(), 0)) };
 }
 
-/// Runs `f`; a crash inside it prints `note` on standard error before the process ends.
+/// Runs `f`. If it crashes, the signal handler prints `note` on standard error before the process
+/// ends.
 pub fn noted<T>(note: &str, f: impl FnOnce() -> T) -> T {
     struct Restore((*const u8, usize));
     impl Drop for Restore {
@@ -342,10 +381,13 @@ pub fn noted<T>(note: &str, f: impl FnOnce() -> T) -> T {
 const SIGNALS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
 static BEFORE: OnceLock<[libc::sigaction; 5]> = OnceLock::new();
 
-/// Prints the note, then lets the handler that was there before see the same fault again.
+/// Prints the note, and then restores the handler that was there before. When this handler returns,
+/// the instruction faults again and reaches that handler.
 extern "C" fn on_crash(signal: i32) {
     let (note, len) = NOTE.get();
-    // SAFETY: `write` and `sigaction` may be called from a handler; the note is alive while it is set.
+    // SAFETY: `write`, `sigaction` and `signal` may be called in a signal handler. The text of the
+    // note is alive while it is set, because `noted` resets it before the text can be dropped. The
+    // array of old handlers is not changed after it was set.
     unsafe {
         if len > 0 {
             for (text, len) in [(c"crash while checking:\n".as_ptr().cast(), 22), (note, len)] {
@@ -361,10 +403,12 @@ extern "C" fn on_crash(signal: i32) {
     }
 }
 
+/// Installs the signal handler, once per process, and stores the handlers that were there before.
 fn install_handler() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: a zeroed sigaction is a valid one; the handler calls only what a handler may.
+        // SAFETY: a `sigaction` consists of integers and an optional pointer, so zeros are a valid
+        // value. The call writes only to `before`.
         let before = SIGNALS.map(|signal| unsafe {
             let mut before: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, ptr::null(), &mut before);
@@ -374,7 +418,9 @@ fn install_handler() {
             return;
         }
         for signal in SIGNALS {
-            // SAFETY: as above.
+            // SAFETY: as above. The handler has the signature that is expected without SA_SIGINFO,
+            // it lives as long as the process, and it calls only functions that a signal handler
+            // may call.
             unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 action.sa_sigaction = on_crash as extern "C" fn(i32) as usize;

@@ -1,7 +1,8 @@
-//! A host that lies: envelopes and contents of a real datatype, changed here and there by choices.
+//! An MPI library that answers wrongly: the envelopes and contents of a real datatype, changed at
+//! some places by choices.
 //!
-//! Whatever it answers, decoding must end within its limits in a datatype that can be worked with or in an error, and give
-//! every handle back.
+//! Whatever the library answers, decoding must end within its limits, either with a datatype that
+//! is usable or with an error, and must release every handle.
 
 use super::case::{Check, Mismatch, ensure};
 use super::choices::Choices;
@@ -12,22 +13,25 @@ use crate::datatype::{Combiner, CombinerKind, Constants, Contents, Datatype, Env
 use crate::decode::{Introspect, Limits, Own, decode_within};
 use crate::error::{Error, ErrorClass, Result};
 
-/// Calls that one decoding may make with [`LIMITS`].
+/// Maximum number of calls of the library in one decoding with [`LIMITS`].
 const MAX_CALLS: u64 = 50_000;
-/// Low, so that hosts without end are cut off soon.
+/// Limits of the decoding. They are low, so that endless datatypes are cut off soon.
 const LIMITS: Limits = Limits { nodes: 1000, arguments: 20_000 };
 
+/// The MPI library that answers wrongly.
 struct Host<'c, 'b> {
     choices: &'c mut Choices<'b>,
-    /// Changes so far; a host that changes everything is refused at its first word.
+    /// Number of wrong answers so far. There are at most four. If every answer were wrong, decoding
+    /// would end at the first one.
     lies: u32,
-    /// Handles given out and not returned.
+    /// Number of handles that were given out and not released.
     open: i64,
     calls: u64,
     identities: bool,
 }
 
 impl Host<'_, '_> {
+    /// Counts a call, and decides whether its answer is to be wrong.
     fn lie(&mut self) -> bool {
         self.calls += 1;
         let lie = self.lies < 4 && self.choices.chance(24);
@@ -35,6 +39,7 @@ impl Host<'_, '_> {
         lie
     }
 
+    /// Returns a wrong number in place of `old`.
     fn number(&mut self, old: i64) -> i64 {
         match self.choices.below(10) {
             0 => -1,
@@ -50,6 +55,7 @@ impl Host<'_, '_> {
         }
     }
 
+    /// Removes, adds or replaces one entry of an array, or leaves the array as it is.
     fn spoil<T: Clone>(&mut self, array: &mut Vec<T>, mut new: impl FnMut(&mut Self, Option<T>) -> T) {
         let at = self.choices.below(array.len() as u64) as usize;
         match self.choices.below(4) {
@@ -85,7 +91,7 @@ impl Introspect for Host<'_, '_> {
     fn contents(&mut self, handle: &Datatype, _: &Envelope) -> Result<Contents<Datatype>> {
         let mut c = match handle.contents(&Constants::OWN) {
             Ok(contents) => contents,
-            // The envelope called a named type something else.
+            // A wrong envelope has called a named type something else, so it has no contents.
             Err(_) => {
                 Contents { integers: vec![1], addresses: vec![], large_counts: vec![], datatypes: vec![] }
             }
@@ -95,7 +101,7 @@ impl Introspect for Host<'_, '_> {
                 0 => self.spoil(&mut c.integers, |host, old| host.number(old.unwrap_or(0).into()) as i32),
                 1 => self.spoil(&mut c.addresses, |host, old| host.number(old.unwrap_or(0))),
                 2 => self.spoil(&mut c.large_counts, |host, old| host.number(old.unwrap_or(0))),
-                // Itself: a cycle.
+                // Return the datatype as its own child, which makes a cycle.
                 _ => self.spoil(&mut c.datatypes, |_, _| handle.clone()),
             }
         }
@@ -128,10 +134,12 @@ impl Introspect for Host<'_, '_> {
     }
 }
 
-/// Decodes a datatype of a lying host.
+/// Decodes a random datatype through an MPI library that answers wrongly.
 ///
 /// # Errors
-/// A panic, handles that were not given back, work beyond the limits, or a datatype that does not decode to itself.
+/// A panic, handles that were not released, more calls than allowed, a datatype that does not
+/// decode to itself, or a library without wrong answers that is refused, although it identifies its
+/// handles and the datatype is far below the limits.
 pub fn check_hostile(c: &mut Choices<'_>) -> std::result::Result<(), Mismatch> {
     let t = datatype(c, &Budget::small());
     let identities = c.chance(128);
@@ -152,16 +160,18 @@ pub fn check_hostile(c: &mut Choices<'_>) -> std::result::Result<(), Mismatch> {
     }
 }
 
-/// Our own datatypes decode to the same tree, flags and sharing included.
+/// Checks that a datatype of ours decodes to the same tree, with the same flags and sharing.
 pub(super) fn round_trip(t: &Datatype) -> Check {
     let mut again = crate::decode::decode(&mut Own, t);
-    // Process grids and ranks are int in both forms: such a type has no contents.
+    // Process grids and ranks are of C type `int` in both forms of the contents. A datatype with
+    // larger ones has no contents and cannot be decoded.
     if again.as_ref().is_err_and(|e| e.class() == ErrorClass::ValueTooLarge) {
         again = Ok(t.clone());
     }
     let again = again.map_err(Mismatch::error("decode"))?;
     ensure(again == *t, "decode", || format!("{t}\ndecodes to\n{again}"))?;
-    // A node with host bounds and the same node without are two types to a host.
+    // A node that carries bounds of an MPI library and the same node without them are two different
+    // datatypes for a library, so sharing may differ.
     let host_bounds = t.nodes().any(|n| matches!(n.combiner(), Combiner::Bounds { .. }));
     let flags = |t: &Datatype| t.nodes().map(Datatype::is_large_count).collect::<Vec<_>>();
     ensure(host_bounds || flags(&again) == flags(t), "decode", || {

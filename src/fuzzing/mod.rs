@@ -1,10 +1,13 @@
-//! Generators and oracles: one set for property tests, fuzz targets, and `ddtc check`.
+//! Generators of datatypes and checks of everything about them, shared by property tests, fuzz
+//! targets and `ddtc check`.
 //!
-//! [`datatype`] makes datatypes from a stream of [`Choices`]; [`Oracle`] checks everything about one; [`shrink()`] finds
-//! a small one that fails too; a [`Failure`] prints itself as a filetest and as a C program. The type map, through
-//! `interp`, is the judge: it shares no code with what it judges.
+//! [`datatype`] makes datatypes from a stream of [`Choices`], and [`Oracle`] checks everything
+//! about a datatype. If a check fails, [`shrink()`] finds a smaller datatype that fails too, and a
+//! [`Failure`] prints it as a filetest and as a C program. The expected bytes come from the type
+//! map, through `interp`, which shares no code with what it judges.
 //!
-//! Test equipment: present under the feature `fuzzing` and in tests. Like the engine it sees every stage.
+//! This module is test equipment: it exists under the feature `fuzzing` and in tests. Like the
+//! engine, it imports every stage.
 
 mod c_program;
 mod case;

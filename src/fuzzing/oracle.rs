@@ -1,6 +1,7 @@
-//! Everything that one datatype must satisfy: text, type map, every stage's output, every engine, ranges, refused slices.
+//! Checks of everything that one datatype must satisfy: text, type map, the output of every stage,
+//! every engine, ranges, and refused slices.
 //!
-//! Like the engine, this room sees every stage, because it judges them.
+//! Like the engine, this module imports every stage, because it judges them.
 
 use std::ops::Range;
 
@@ -27,27 +28,29 @@ use crate::{legalize, lower, normalize, schedule};
 /// Result of a check that found nothing wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Kernels compiled and compared, over levels and directions.
+    /// Number of kernels that were compiled and compared, over levels and directions.
     pub kernels: u64,
-    /// Schedules refused by design, over levels and directions.
+    /// Number of schedules that were refused by design, over levels and directions.
     pub refusals: u64,
 }
 
-/// Longest stream in bytes that is moved whole by [`Oracle::check_large`].
+/// Maximum length in bytes of a stream that [`Oracle::check_large`] moves as a whole.
 const WHOLE: u64 = 32 << 20;
-/// Bytes of its pieces of longer ones.
+/// Length in bytes of the pieces that are moved of longer streams.
 const PIECE: u64 = 100_003;
 
-/// Every oracle at some CPU levels, with engines that keep their caches between datatypes.
+/// All checks at some CPU levels, with engines that keep their caches from one datatype to the
+/// next.
 pub struct Oracle {
     walker: Engine,
     compilers: Vec<Engine>,
-    /// Engines of these levels with code by Cranelift, where it is compiled in.
+    /// Engines of the same levels that generate code by Cranelift. Empty if Cranelift is not
+    /// compiled in.
     general: Vec<Engine>,
-    /// Engines of these levels with precompiled code, where code is not generated for every plan.
+    /// Engines of the same levels that use precompiled code where a plan has some.
     shortcut: Vec<Engine>,
     rig: Rig,
-    /// Cranelift with its verifier; none where it is not compiled in.
+    /// The Cranelift emitter with its verifier turned on. None if Cranelift is not compiled in.
     cranelift: Option<Result<Box<dyn Emitter>, Error>>,
 }
 
@@ -61,7 +64,7 @@ fn cranelift() -> Option<Result<Box<dyn Emitter>, Error>> {
     None
 }
 
-/// The emitter through Cranelift, if it is compiled in.
+/// Returns the Cranelift emitter if it is compiled in. Returns a mismatch if it could not be made.
 fn general(cranelift: &Option<Result<Box<dyn Emitter>, Error>>) -> Result<Option<&dyn Emitter>, Mismatch> {
     match cranelift {
         None => Ok(None),
@@ -71,16 +74,16 @@ fn general(cranelift: &Option<Result<Box<dyn Emitter>, Error>>) -> Result<Option
 }
 
 impl Oracle {
-    /// Oracles at `levels`, which this machine must have.
+    /// Returns the checks at `levels`, which this machine must have.
     pub fn new(levels: &[Level]) -> Oracle {
-        // A cache this small evicts.
+        // The cache is so small that layouts are evicted.
         let config = |mode, level, precompiled, native| Config {
             mode,
             level,
             precompiled,
             native,
             both_directions: true,
-            // Parts of ranges are compiled for their first byte.
+            // With this threshold, parts of ranges are compiled when their first byte is moved.
             lazy_threshold: 0,
             cache_bytes: 256 << 10,
             ..Config::default()
@@ -102,20 +105,23 @@ impl Oracle {
         }
     }
 
-    /// Checks everything about `count` instances of `t`; `cuts` chooses how the packed stream is cut.
+    /// Checks everything about `count` instances of `t`. `cuts` decides how the packed stream is
+    /// cut into ranges.
     ///
     /// # Errors
-    /// The first thing that does not hold; a panic in any stage is one.
+    /// The first property that does not hold, or a panic in any stage.
     pub fn check(&mut self, t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check<Verdict> {
         let note = format!("; test engines\n; counts {count}\n{t}\n");
         let checked = noted(&note, || caught(|| self.all(t, count, cuts)));
         checked.unwrap_or_else(|panic| Err(Mismatch::new("panic", panic)))
     }
 
-    /// Checks the engines only, on address space that is reserved: for datatypes beyond megabytes. Streams of up to 32 MiB are
-    /// moved whole and a piece of them alone, longer ones at their ends, in the middle and around byte 2^31.
+    /// Checks the engines only, on reserved address space. This is for datatypes that span more
+    /// than some megabytes. Streams of up to 32 MiB are moved as a whole and by three pieces; of
+    /// longer streams, the two ends, a piece in the middle and, if the stream is that long, one
+    /// around byte 2^31 are moved.
     ///
-    /// Returns false for layouts that no address space holds; those are committed only.
+    /// Returns false for layouts that do not fit into the address space. These are committed only.
     ///
     /// # Errors
     /// As [`Oracle::check`].
@@ -136,6 +142,8 @@ impl Oracle {
                 vec![0..PIECE, edge - PIECE..edge + PIECE, middle - 5..middle + PIECE, stream - PIECE..stream]
             }
         };
+        // Commit the datatype to every engine. Then move each range by every engine in both
+        // directions, and compare the segments around some bytes of the range with the type map.
         let note = format!("; test engines\n; counts {count}\n{t}\n");
         noted(&note, || {
             let engines = self.compilers.iter().map(|e| ("compiled", e));
@@ -164,8 +172,9 @@ impl Oracle {
         })
     }
 
-    /// Checks ranges only: pieces of the packed stream as `cuts` chooses them, any number, overlapping or not, through a compiled type
-    /// and a walked one.
+    /// Checks ranges only, through one engine that `cuts` selects: a compiling one or the one that
+    /// only interprets. `cuts` also selects the pieces of the packed stream. There are fewer than
+    /// 12 pieces, and they may overlap.
     ///
     /// # Errors
     /// As [`Oracle::check`].
@@ -189,12 +198,15 @@ impl Oracle {
         })
     }
 
+    /// All checks of one datatype, for [`Oracle::check`].
     fn all(&mut self, t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check<Verdict> {
         text(t)?;
         round_trip(t)?;
         wire::round_trip(t)?;
         streams::check(t, count, &mut Choices::from_seed(t.structural_hash() as u64))?;
         let case = Case::new(t, count)?;
+        // Check the nests: lowered and normal, by their bytes and their text. If the normal form is
+        // unique, normalizing it again must change nothing.
         let lowered = lower::lower(t, Bytes).map_err(Mismatch::error("lower"))?;
         lowered.verify().map_err(|e| Mismatch::new("lower", format!("{e}\n{lowered}")))?;
         case.nest("lower", &lowered, 0)?;
@@ -214,6 +226,8 @@ impl Oracle {
         nest_text(&lowered)?;
         nest_text(nest)?;
         disjoint(&case, nest)?;
+        // Now check the plans and the compiled code of every level, and then the engine that only
+        // interprets nests.
         let mut verdict = Verdict::default();
         let pieces = pieces(&case, cuts);
         for i in 0..self.compilers.len() {
@@ -230,7 +244,7 @@ impl Oracle {
         Ok(verdict)
     }
 
-    /// Leaf operations on values.
+    /// Checks leaf operations on values, and copies from layout to layout.
     fn values(&mut self, case: &Case, cuts: &mut Choices<'_>) -> Check {
         let emitters = Emitters::All(general(&self.cranelift)?);
         let levels: Vec<Level> = self.compilers.iter().map(|e| e.config().level).collect();
@@ -245,6 +259,7 @@ impl Oracle {
         engines.iter().try_for_each(|(_, engine)| no_fallback(engine))
     }
 
+    /// Checks the plans and the code of one CPU level, and the engines of that level.
     fn level(
         &mut self,
         case: &Case,
@@ -257,10 +272,11 @@ impl Oracle {
         let engine = &self.compilers[which];
         let level = engine.config().level;
         let cranelift = general(&self.cranelift)?;
-        // With the machine's extensions and without them: the engines only have the former.
+        // Check plans both with the machine's extensions and without them; the engines have only
+        // the former.
         let targets = Target::available().filter(|t| t.level() == level);
         for (target, direction) in targets.flat_map(|t| Direction::BOTH.map(|d| (t, d))) {
-            // Templates are data and need no machine of theirs.
+            // The template emitter only produces data, so it needs no machine of its architecture.
             let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
             let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
             let at = |stage| move |e: Error| Mismatch::error(stage)(e).at(direction, Some(level));
@@ -274,6 +290,8 @@ impl Oracle {
             verdict.kernels += 1;
             plan.verify().map_err(at("schedule"))?;
             case.plan("schedule", &plan, moved)?;
+            // Legalize the plan for every width of accesses. Generate code with the emitters that
+            // use accesses of that width.
             let permuting = Accesses { widest: 64, permutes: target.includes(Level::Avx512) };
             for accesses in [8.into(), 16.into(), 32.into(), 64.into(), permuting] {
                 let legal = legalize::legalize(&plan, accesses).map_err(at("legalize"))?;
@@ -286,6 +304,8 @@ impl Oracle {
                 }
             }
         }
+        // Last, run the code: compiled by templates, by Cranelift, and precompiled, each between
+        // inaccessible pages.
         let committed = engine.commit(case.datatype()).map_err(Mismatch::error("commit"))?;
         case.committed("compiled", &committed, &mut self.rig)?;
         case.slices(&committed)?;
@@ -309,12 +329,14 @@ impl Oracle {
     }
 }
 
+/// Checks that the engine never had to fall back to the interpreter of nests.
 fn no_fallback(engine: &Engine) -> Check {
     let fallbacks = engine.counters().fallbacks;
     ensure(fallbacks == 0, "compiled", || format!("{fallbacks} fallbacks to the walker"))
 }
 
-/// Checks everything about `count` instances of `t` at one level, with fresh engines and cuts that follow from the datatype.
+/// Checks everything about `count` instances of `t` at one level, with new engines, and cuts that
+/// depend only on the datatype and the count.
 ///
 /// # Errors
 /// As [`Oracle::check`].
@@ -323,7 +345,7 @@ pub fn check_datatype(t: &Datatype, count: u64, level: Level) -> Check<Verdict> 
     Oracle::new(&[level]).check(t, count, &mut Choices::from_seed(seed))
 }
 
-/// Code has no address of a table or callee in it.
+/// Checks that code contains no address of a table or callee. These are in its context.
 fn addresses(code: &CompiledCode) -> Check {
     let Text::New { bytes, .. } = &code.text else { return Ok(()) };
     for (i, word) in code.context.words.iter().enumerate() {
@@ -336,7 +358,8 @@ fn addresses(code: &CompiledCode) -> Check {
     Ok(())
 }
 
-/// The text notation reads back, in both forms.
+/// Checks that the text notation of a datatype reads back as the same datatype, in both of its
+/// forms.
 fn text(t: &Datatype) -> Check {
     for text in [t.to_string(), format!("{t:#}")] {
         let back: Datatype = text.parse().map_err(|e| Mismatch::new("text", format!("{text}\n{e}")))?;
@@ -349,7 +372,7 @@ fn text(t: &Datatype) -> Check {
     Ok(())
 }
 
-/// Normalizing a normal nest changes nothing.
+/// Checks that normalizing a normal nest changes nothing.
 pub(super) fn idempotent(nest: &LoopNest<Normal>, arguments: u64) -> Check {
     let again: LoopNest<Lowered> =
         LoopNest::new(nest.nodes().to_vec(), nest.root(), nest.size(), nest.extent());
@@ -359,8 +382,8 @@ pub(super) fn idempotent(nest: &LoopNest<Normal>, arguments: u64) -> Check {
     })
 }
 
-/// The text form of a nest reads back as the same meaning, and that of a normal nest as the same text; long columns are elided
-/// and do not read back.
+/// Checks that the text of a nest reads back as a nest of the same meaning, and that of a normal
+/// nest also prints as the same text. Texts with elided columns do not read back and are skipped.
 fn nest_text<P: nest::Phase>(nest: &LoopNest<P>) -> Check {
     let text = nest.to_string();
     if text.contains(" ... ") {
@@ -373,7 +396,8 @@ fn nest_text<P: nest::Phase>(nest: &LoopNest<P>) -> Check {
         visits
     };
     let bounds = (back.size(), back.extent()) == (nest.size(), nest.extent());
-    // A lowered nest may hold bodies that no root reaches: they are not read back, and what they share is then not shared.
+    // A lowered nest may contain bodies that the root does not reach. These are not read back, and
+    // a body that was shared with them is then not shared, so the text may differ.
     let same = P::NAME != Normal::NAME || back.to_string() == text;
     ensure(bounds && same && visits(&back) == visits(nest), "text", || format!("{text}reads back as\n{back}"))
 }
@@ -391,7 +415,9 @@ pub(super) fn disjoint(case: &Case, nest: &LoopNest<Normal>) -> Check {
     })
 }
 
-/// Ways to cut the packed stream: at random places in random order; for short streams one cut at every offset, back to front too.
+/// Returns ways to cut the packed stream. The first has cuts at random places, with the pieces in
+/// random order. For short streams there is also one with a cut at each offset; half of these move
+/// the second piece first.
 fn pieces(case: &Case, c: &mut Choices<'_>) -> Vec<Vec<Range<usize>>> {
     let n = case.packed_len();
     let mut ways = Vec::new();

@@ -1,4 +1,5 @@
-//! Panics as results: what a stage under test throws is a finding, not noise on standard error.
+//! Panics as results: a panic of a stage under test is a finding, and prints nothing on standard
+//! error.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +9,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `f`; a panic inside it prints nothing and is returned as its message.
+/// Runs `f`. If it panics, prints nothing and returns the message of the panic.
 pub(super) fn caught<T>(f: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -1,4 +1,4 @@
-//! Random checking: many generated datatypes through every oracle, the first failure shrunk and written down.
+//! Random tests: checks many generated datatypes, and shrinks and describes the first failure.
 
 use std::fmt;
 
@@ -6,53 +6,56 @@ use super::{Budget, Choices, Mismatch, Oracle, c_program, datatype, instances, s
 use crate::datatype::Datatype;
 use crate::target::Level;
 
-/// How far [`check_random`] has come.
+/// Progress of [`check_random`].
 #[derive(Clone, Debug)]
 pub struct Progress<'a> {
-    /// Cases checked so far.
+    /// Number of cases that have been checked.
     pub done: u64,
-    /// Cases to check.
+    /// Number of cases to check.
     pub cases: u64,
-    /// Summary so far.
+    /// Summary of the cases so far.
     pub summary: &'a Summary,
 }
 
 /// Counts of a run without failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Datatypes checked.
+    /// Number of datatypes that were checked.
     pub cases: u64,
-    /// Kernels compiled and compared, over levels and directions.
+    /// Number of kernels that were compiled and compared, over levels and directions.
     pub kernels: u64,
-    /// Schedules refused by design (these are walked).
+    /// Number of schedules that were refused by design. Such nests are interpreted.
     pub refusals: u64,
-    /// Packed bytes of the datatypes checked.
+    /// Number of packed bytes of all datatypes that were checked.
     pub bytes: u64,
-    /// Constructors of the largest datatype.
+    /// Number of constructors of the largest datatype.
     pub nodes: u64,
 }
 
-/// A datatype for which something does not hold, as small as it was found.
+/// A datatype that fails a check, after shrinking.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The shrunk datatype.
     pub datatype: Datatype,
-    /// The number of instances that shows it.
+    /// Number of instances with which the check fails.
     pub count: u64,
-    /// Check that does not hold for it.
+    /// Check that fails for it.
     pub mismatch: Mismatch,
     /// The datatype as it was generated.
     pub generated: Datatype,
-    /// Seed of the run and number of the case, from 0: together they make the datatype again.
+    /// Seed of the run and number of the case, from 0, if the datatype was generated from these.
+    /// Together they make the datatype again.
     pub origin: Option<(u64, u64)>,
 }
 
 impl Failure {
-    /// Shrinks `t`, which fails with `mismatch` for `count` instances at `levels`.
+    /// Shrinks `t`, for which a check fails with `mismatch` for `count` instances at `levels`. If
+    /// the failure does not occur again, nothing is shrunk.
     pub fn shrunk(t: &Datatype, count: u64, mismatch: Mismatch, levels: &[Level]) -> Failure {
         let mut failure =
             Failure { datatype: t.clone(), count, mismatch, generated: t.clone(), origin: None };
-        // Fresh engines: what an earlier candidate left in a cache must not decide.
+        // Use new engines, so that the result does not depend on what an earlier candidate has left
+        // in a cache.
         let check = |t: &Datatype, count: u64| {
             let mut cuts = Choices::from_seed(t.structural_hash() as u64 ^ count);
             Oracle::new(levels).check(t, count, &mut cuts).err()
@@ -77,12 +80,13 @@ impl Failure {
         failure
     }
 
-    /// Returns the text of a filetest that fails as long as this does: for `tests/filetests/engines/`.
+    /// Returns the text of a filetest that fails as long as this failure exists. It belongs in
+    /// `tests/filetests/engines/`.
     pub fn filetest(&self) -> String {
         format!("; test engines\n; counts {}\n{}\n", self.count, self.datatype)
     }
 
-    /// Returns a C program that asks an MPI library the same question.
+    /// Returns a C program that checks an MPI library with the same datatype.
     pub fn c_program(&self) -> String {
         c_program(&self.datatype, self.count)
     }
@@ -105,9 +109,8 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Checks `cases` random datatypes at every CPU level of this machine; the same seed gives the same datatypes.
-///
-/// `progress` is called after every case.
+/// Checks `cases` random datatypes at every CPU level of this machine. The same seed gives the same
+/// datatypes. `progress` is called after every case that passes.
 ///
 /// # Errors
 /// The first failure, shrunk.
@@ -120,14 +123,15 @@ pub fn check_random(
     let mut oracle = Oracle::new(&levels);
     let mut summary = Summary::default();
     for case in 0..cases {
-        // Cases are independent of each other, so one can be made again alone.
+        // Each case has choices of its own, so that a single case can be repeated without the
+        // others.
         let mut c = Choices::from_seed(
             seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ case.wrapping_mul(0x9e6c_63d0_876a_68ed),
         );
         let budget = if c.chance(64) { Budget::default() } else { Budget::small() };
         let t = datatype(&mut c, &budget);
         let mut count = instances(&mut c);
-        // Many instances of a large datatype only cost time.
+        // Many instances of a large datatype would take time and find nothing more.
         if t.size().max(t.extent().abs()) > 4 << 10 {
             count = count.min(3);
         }
@@ -168,7 +172,7 @@ mod tests {
         let t: Datatype = "contiguous(3,vector(2,1,3,int))".parse().unwrap();
         let mismatch =
             Mismatch { stage: "normalize", direction: None, level: None, detail: "made up".to_owned() };
-        // Nothing fails here, so nothing shrinks.
+        // Nothing fails here, so nothing is shrunk.
         let failure = Failure::shrunk(&t, 5, mismatch, &[Level::Baseline]);
         assert_eq!((&failure.datatype, failure.count), (&t, 5));
         let text = failure.to_string();

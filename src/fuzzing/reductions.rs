@@ -1,4 +1,5 @@
-//! Oracle of reductions: compiled, applied and evaluated as by the interpreter's own version, overlapping entries included.
+//! Check of reductions: compiled, applied and evaluated reductions must agree with the
+//! interpreter's independent implementation, also where entries overlap.
 
 use std::ops::Range;
 
@@ -21,10 +22,11 @@ use crate::plan::{self, Plan};
 use crate::target::{Arch, Level, Target};
 use crate::{legalize, lower, normalize, schedule};
 
-/// Most bytes of user memory that elements of another type may make of a case.
+/// Maximum number of bytes of user memory of a case that gets other basic types.
 const MOST: i64 = 1 << 20;
 
-/// A case under a reduction: the stream, user memory before and after, and which bytes of it nobody promises.
+/// A case under a reduction: the packed stream, user memory before and after, and the bytes of user
+/// memory whose bits are not defined.
 struct Reduction {
     op: Op,
     case: Case,
@@ -36,15 +38,17 @@ struct Reduction {
     loose: Loose,
 }
 
-/// Returns a type of the shape of `t` and an operation that is defined for it; `t` itself under one that is defined for anything, where none is found.
+/// Returns a type of the structure of `t` and an operation that is defined on it. If none is found,
+/// returns `t` and an operation that is defined on any type.
 pub(super) fn chosen(t: &Datatype, count: u64, c: &mut Choices<'_>) -> (Datatype, Op) {
     let anything = c.pick(&[Op::Replace, Op::NoOp]);
     let op = c.pick(&Op::ALL);
     let taken: Vec<Named> = Named::ALL.iter().copied().filter(|&n| op.takes(n)).collect();
     let new = match c.below(4) {
-        // As it is.
+        // The type as it is.
         0 => Some(t.clone()),
-        // Another type of its size for every type, by its place among them.
+        // Replace every basic type by another one of its size on which the operation is defined, or
+        // by any such type if no size fits.
         1 => {
             let turn = c.below(97) as usize;
             retyped(t, &|named| {
@@ -53,7 +57,7 @@ pub(super) fn chosen(t: &Datatype, count: u64, c: &mut Choices<'_>) -> (Datatype
                 list[(named as usize + turn) % list.len()]
             })
         }
-        // One type.
+        // Replace all basic types by the same one.
         _ => {
             let one = c.pick(&taken);
             retyped(t, &|_| one)
@@ -69,7 +73,8 @@ pub(super) fn chosen(t: &Datatype, count: u64, c: &mut Choices<'_>) -> (Datatype
     }
 }
 
-/// Random bytes, or numbers of one magnitude where values of so many bytes lie one after the other: sums of those are rounded.
+/// Returns random bytes. If `tame` is a size, values of this size that follow each other without
+/// gaps become numbers of similar magnitude, so that their sums are rounded.
 fn bytes(seed: u64, len: usize, tame: Option<usize>) -> Vec<u8> {
     let mut bytes = patterned(seed, len);
     if let Some(size) = tame {
@@ -81,6 +86,8 @@ fn bytes(seed: u64, len: usize, tame: Option<usize>) -> Vec<u8> {
 }
 
 impl Reduction {
+    /// Returns the case of `count` instances of `t` under `op`, with the result by definition.
+    /// Checks the lowered and the normal nest on the way.
     fn new(t: &Datatype, op: Op, count: u64, tame: bool) -> Check<Reduction> {
         let case = Case::new(t, count)?;
         let lowered = lower::lower(t, Reduced(op)).map_err(Mismatch::error("lower"))?;
@@ -104,12 +111,14 @@ impl Reduction {
         Kind { direction: Direction::Unpack, operation: Operation::Reduce(self.op) }
     }
 
-    /// The first byte of user memory that is not as it must be.
+    /// Returns the index of the first byte of user memory that differs from the definition, except
+    /// for bytes whose bits are not defined.
     fn wrong(&self, user: &[u8]) -> Option<usize> {
         (0..user.len()).find(|&i| user[i] != self.after[i] && !self.loose[i])
     }
 
-    /// Judges the plan for a target, evaluated one operation at a time, and that there is code for it, where there is an emitter.
+    /// Checks the plan for a target, evaluated one operation at a time, and that every emitter can
+    /// generate code for it. A nest that the schedule refuses passes.
     fn plans(&self, target: Target, emitters: Emitters<'_>) -> Check {
         let Ok(plan) = schedule::schedule(&self.nest, self.kind(), target) else { return Ok(()) };
         let at = |stage| move |e| Mismatch::error(stage)(e).at(Direction::Unpack, Some(target.level()));
@@ -137,7 +146,8 @@ impl Reduction {
         .map_err(|m| m.at(Direction::Unpack, Some(plan.target().level())))
     }
 
-    /// Judges an engine: whole calls with both edges guarded, ranges at boundaries, and that nothing is packed.
+    /// Checks an engine: whole calls with the buffers at both edges, ranges that begin and end
+    /// between values, and that packing is refused.
     fn engine(&self, stage: &'static str, engine: &Engine, rig: &mut Rig, c: &mut Choices<'_>) -> Check {
         let committed = engine.commit(self.case.datatype()).map_err(Mismatch::error("commit"))?;
         let applied =
@@ -178,7 +188,8 @@ impl Reduction {
     }
 }
 
-/// Judges the stages of a reduction on the case's type, or on one of its shape, without engines.
+/// Checks the stages of a reduction on the case's type, or on one of its structure, without
+/// engines.
 pub(super) fn stages(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
     let (t, op) = chosen(case.datatype(), case.count(), c);
     let judged =
@@ -191,7 +202,8 @@ fn named(mut mismatch: Mismatch, t: &Datatype, op: Op) -> Mismatch {
     mismatch
 }
 
-/// Checks a reduction on the case's type, or on one of its shape: the levels' engines, and the one that compiles nothing.
+/// Checks a reduction on the case's type, or on one of its structure, by the plans of all targets
+/// of `levels` and by all `engines`.
 pub(super) fn check(
     case: &Case,
     engines: &[(&'static str, &Engine)],

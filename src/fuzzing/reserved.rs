@@ -1,7 +1,9 @@
-//! Layouts larger than memory: ranges of the packed stream on address space that is reserved and touched only where a range is.
+//! Layouts that are larger than memory: ranges of their packed stream on address space that is
+//! reserved, and accessed only where a range lies.
 //!
-//! A type of 2^40 bytes is packed like any other, a piece of its stream at a time. Pages without a byte of the range are
-//! not accessible while it is moved, unless there are too many to protect one by one.
+//! In this way a type of 2^40 bytes is packed as any other, one piece of its stream at a time.
+//! Pages without a byte of the range are inaccessible while the range is moved, unless the range
+//! has so many pages that they cannot be protected one by one.
 #![allow(unsafe_code)] // Reserves address space and hands raw buffers to kernels.
 
 use std::ops::Range;
@@ -14,50 +16,58 @@ use crate::datatype::Datatype;
 use crate::exec::interp;
 use crate::kind::Direction;
 
-/// Most pages that are protected one by one; a process has about 65,000 mappings.
+/// Maximum number of pages that are protected one by one. By default a Linux process has about
+/// 65,000 mappings.
 const MAX_PROTECTED: usize = 4096;
 
 /// Reserved address space that stands for the user memory of some instances.
 struct Space {
     start: *mut u8,
     len: usize,
-    /// Displacement of the first byte.
+    /// Displacement of the first byte of the space.
     low: i64,
 }
 
 impl Space {
-    /// Address space for displacements `[low, high)`; nothing when the system has not that much.
+    /// Reserves address space for the displacements `[low, high)`. Returns none if the system does
+    /// not have that much.
     fn reserve(low: i64, high: i64) -> Option<Space> {
         let low = low - low.rem_euclid(page() as i64);
         let len =
             usize::try_from(i128::from(high) - i128::from(low)).ok()?.checked_next_multiple_of(page())?;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: new memory.
+        // SAFETY: the system chooses the address, so the mapping is new memory that nothing else
+        // uses.
         let start = unsafe { libc::mmap(ptr::null_mut(), len.max(page()), libc::PROT_NONE, flags, -1, 0) };
         (start != libc::MAP_FAILED).then(|| Space { start: start.cast(), len: len.max(page()), low })
     }
 
+    /// Makes some pages of the space accessible.
     fn open(&self, pages: Range<usize>) {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         assert!(pages.end * page() <= self.len);
-        // SAFETY: whole pages of this mapping.
+        // SAFETY: the assertion above shows that these are whole pages inside the mapping, and
+        // `open` only makes them accessible.
         let done = unsafe {
             libc::mprotect(self.start.add(pages.start * page()).cast(), pages.len() * page(), access)
         };
         assert_eq!(done, 0, "mprotect of reserved pages");
     }
 
-    /// The bytes of an open page.
+    /// Returns the bytes of a page that is accessible.
     fn bytes(&mut self, index: usize) -> &mut [u8] {
         assert!((index + 1) * page() <= self.len);
-        // SAFETY: a page of this mapping that `open` has made accessible; the borrow is exclusive.
+        // SAFETY: the page is inside the mapping, by the assertion above. The callers pass only
+        // pages that `RangeCase::new` has made accessible by `open`. The slice borrows `self`
+        // mutably, so there is no other reference to the bytes.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(index * page()), page()) }
     }
 }
 
 impl Drop for Space {
     fn drop(&mut self) {
-        // SAFETY: the whole mapping.
+        // SAFETY: this is the whole mapping that `reserve` made, and its owner is dropped, so that
+        // nothing refers to it.
         unsafe { libc::munmap(self.start.cast(), self.len) };
     }
 }
@@ -67,30 +77,33 @@ pub struct RangeCase {
     count: u64,
     range: Range<u64>,
     space: Space,
-    /// Indices of the pages that have bytes of the range, ascending.
+    /// Indices of the pages that have bytes of the range, in ascending order.
     pages: Vec<usize>,
-    /// Those pages, one after the other: before both directions, and after an unpack.
+    /// Contents of these pages one after the other: before a pack or unpack, and after an unpack.
     before: Vec<u8>,
     after: Vec<u8>,
-    /// The range of the stream: after a pack, and before an unpack.
+    /// Bytes of the range of the stream: after a pack, and before an unpack.
     packed: Vec<u8>,
     stream: Vec<u8>,
-    /// Whether the pages hold what they hold before.
+    /// Whether the pages have the contents `before` at present.
     fresh: bool,
 }
 
 impl RangeCase {
-    /// Returns the case of `range` for `count` instances of `t`, by the type map. `None` where the system has not that much address space.
+    /// Returns the case of `range` for `count` instances of `t`, according to the type map. Returns
+    /// `None` if the displacements do not fit in 64 bits or if the system does not have that much
+    /// address space.
     ///
     /// # Errors
-    /// A range past the end of the stream.
+    /// A range that ends after the end of the stream.
     pub fn new(t: &Datatype, count: u64, range: Range<u64>) -> Result<Option<RangeCase>, Mismatch> {
         let last = i128::from(t.extent()) * (i128::from(count) - 1).max(0);
         let ends = [i128::from(t.true_lb()) + last.min(0), i128::from(t.true_ub()) + last.max(0)];
         let [Ok(low), Ok(high)] = ends.map(i64::try_from) else { return Ok(None) };
         let Some(space) = Space::reserve(low, high) else { return Ok(None) };
         let len = (range.end - range.start) as usize;
-        // Index in the space, index in the range, length: split where pages end.
+        // Each piece has an index in the space, an index in the range, and a length. Pieces are
+        // split at the ends of pages.
         let mut pieces: Vec<(usize, usize, usize)> = Vec::new();
         let listed = interp::pieces(t, count, range.start, len, &mut |to, mut at, mut len| {
             let mut place = (i128::from(to) - i128::from(space.low)) as usize;
@@ -105,6 +118,7 @@ impl RangeCase {
         let mut pages: Vec<usize> = pieces.iter().map(|p| p.0 / page()).collect();
         pages.sort_unstable();
         pages.dedup();
+        // Make the pages of the range accessible, or the whole space if there are too many.
         if pages.len() <= MAX_PROTECTED {
             pages.iter().for_each(|&p| space.open(p..p + 1));
         } else {
@@ -116,7 +130,7 @@ impl RangeCase {
         let (mut after, mut packed) = (before.clone(), stream.clone());
         let mut slot = 0;
         for (place, at, n) in pieces {
-            // Mostly the page of the piece before, or the next one.
+            // The page is usually that of the piece before; otherwise search for it.
             if pages.get(slot) != Some(&(place / page())) {
                 slot = pages.binary_search(&(place / page())).unwrap_or(0);
             }
@@ -127,21 +141,25 @@ impl RangeCase {
         Ok(Some(RangeCase { count, range, space, pages, before, after, packed, stream, fresh: false }))
     }
 
-    /// Judges `committed`, which is of this case's datatype.
+    /// Checks that `committed`, which must be of this case's datatype, moves the range correctly in
+    /// `direction`.
     ///
     /// # Errors
-    /// The first difference. A byte touched on a page without bytes of the range may end the process.
+    /// The first difference. An access to a page without bytes of the range ends the process, if
+    /// that page is inaccessible.
     pub fn check(&mut self, stage: &'static str, committed: &Committed, direction: Direction) -> Check {
         if !self.fresh {
             for (slot, &p) in self.pages.iter().enumerate() {
                 self.space.bytes(p).copy_from_slice(&self.before[slot * page()..][..page()]);
             }
         }
-        // A pack leaves them so, as is checked below.
+        // A pack does not change the pages. That is checked below.
         self.fresh = direction == Direction::Pack;
         let mut got = self.stream.clone();
         let user = self.space.start.wrapping_offset(-(self.space.low as isize));
-        // SAFETY: every byte of the range lies on an open page of the space, by the type map; `got` has its length.
+        // SAFETY: every byte of the range lies on an accessible page of the space, according to the
+        // type map from which the pages were computed. `got` has as many bytes as the range. It is
+        // separate from the space, and nobody else accesses the two.
         unsafe { committed.range_raw(direction, user, self.count, got.as_mut_ptr(), self.range.clone()) };
         let (want_user, want_packed) = match direction {
             Direction::Pack => (&self.before, &self.packed),

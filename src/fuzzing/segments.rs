@@ -1,4 +1,5 @@
-//! Segments against the type map: all of a small layout, and what can be seen of a large one from where it is looked at.
+//! Checks of segments against the type map: all segments of a small layout, and the segments around
+//! some bytes of a large layout.
 
 use std::ops::Range;
 
@@ -11,16 +12,18 @@ use crate::segments::{Segment, Segments};
 
 const STAGE: &str = "segments";
 
-/// Value of an array's entry where nothing was written.
+/// Value of an array entry that was not written.
 const UNWRITTEN: Segment = Segment { at: i64::MIN, len: u64::MAX };
 
-/// The segments of a packed range by the definition, the last one cut where the range ends.
+/// Returns the segments of a packed range by definition. The last one is cut at the end of the
+/// range.
 fn defined(t: &Datatype, count: u64, range: Range<u64>) -> Check<Vec<Segment>> {
     let listed = interp::segments(t, count, range).map_err(Mismatch::error("interp"))?;
     Ok(listed.into_iter().map(|(at, len)| Segment { at, len }).collect())
 }
 
-/// Returns the segments that `fill` writes into an array with room for `room`, behind which nothing may be written.
+/// Returns the segments that `fill` writes into an array of `room` entries. Checks that it does not
+/// write after the number that it returns, nor after the array.
 fn filled(room: usize, fill: impl FnOnce(&mut [Segment]) -> Result<usize>) -> Check<Vec<Segment>> {
     let mut list = vec![UNWRITTEN; room + 1];
     let n = fill(&mut list[..room]).map_err(Mismatch::error(STAGE))?;
@@ -31,18 +34,22 @@ fn filled(room: usize, fill: impl FnOnce(&mut [Segment]) -> Result<usize>) -> Ch
     Ok(list)
 }
 
+/// Returns a mismatch if `found` differs from `expected`.
 fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T, what: impl FnOnce() -> String) -> Check {
     ensure(found == expected, STAGE, || format!("{}: {found:?}, not {expected:?}", what()))
 }
 
-/// Checks what lies around packed byte `offset`, which is inside the stream, up to `window` bytes behind it.
+/// Checks the segments around packed byte `offset`, which must lie inside the stream: the part of
+/// its segment up to `window` bytes before it, and the segments of the `window` bytes from it on.
 pub(super) fn place(s: &Segments<'_>, t: &Datatype, count: u64, offset: u64, window: u64) -> Check {
     let error = Mismatch::error(STAGE);
     let (index, within) = s.find(offset).map_err(&error)?;
     let start = s.start(index).map_err(&error)?;
     same(start + within, offset, || format!("byte {offset}, {within} in segment {index} from byte {start}"))?;
     let end = s.bytes().min(offset + window);
-    // That it begins there and no earlier: the byte before it is a segment's last. Its own may be too many to list.
+    // Check that the segment begins at `start` and not earlier: the byte before it must be the last
+    // one of another segment. If the segment begins farther away than the window, check instead
+    // that it reaches back to the window's start, since there may be too many bytes to list.
     let near = start.max(offset.saturating_sub(window));
     let mut before = defined(t, count, near.saturating_sub(1)..end)?;
     if near > 0 {
@@ -62,7 +69,8 @@ pub(super) fn place(s: &Segments<'_>, t: &Datatype, count: u64, offset: u64, win
         same(&found, &expected, || format!("bytes {from} to {end}"))?;
         let mut last = from;
         for (i, segment) in (index..).zip(&expected) {
-            // Budgets for the segments before this one: just enough, and one byte short of this one.
+            // Byte limits for the segments before this one: just enough for them, and one byte too
+            // few to include this one as well.
             for bytes in [last - start, last + segment.len - 1 - start] {
                 let whole = if i == index { 0 } else { last - start };
                 same(s.within(index, bytes), Ok((i - index, whole)), || {
@@ -79,7 +87,8 @@ pub(super) fn place(s: &Segments<'_>, t: &Datatype, count: u64, offset: u64, win
     Ok(())
 }
 
-/// Checks that places past the end are refused, and nothing is written.
+/// Checks the answers at the end of the stream, and that positions after the end are refused and
+/// nothing is written.
 pub(super) fn ends(s: &Segments<'_>) -> Check {
     let (len, bytes) = (s.len(), s.bytes());
     same((s.find(bytes), s.start(len), s.within(len, 9)), (Ok((len, 0)), Ok(bytes), Ok((0, 0))), || {
@@ -99,10 +108,11 @@ pub(super) fn ends(s: &Segments<'_>) -> Check {
 }
 
 impl Case {
-    /// Checks segments of the case: the whole list, every byte of a short stream, some of a long one as `cuts` chooses them.
+    /// Checks the segments of the case: the whole list, and then the surroundings of every byte of
+    /// a short stream, or of some bytes of a long one that `cuts` chooses.
     ///
     /// # Errors
-    /// What differs from the type map.
+    /// The first difference from the type map.
     pub fn segments(&self, s: &Segments<'_>, cuts: &mut Choices<'_>) -> Check {
         let (t, count, bytes) = (self.datatype(), self.count(), self.packed_len() as u64);
         let all = defined(t, count, 0..bytes)?;

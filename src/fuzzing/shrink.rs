@@ -1,8 +1,9 @@
-//! Shrinking: the smallest datatype of its kind that still fails.
+//! Shrinking: finds a small datatype for which the same check still fails.
 //!
-//! Edits are made on the tree, not on the choices behind it, so that any failing datatype shrinks, wherever it came from: a node
-//! becomes one of its children or a byte, children and array entries are removed, numbers come closer to zero. Greedy; every
-//! accepted edit lowers [`weight`], so it ends.
+//! Edits are made on the tree of constructors and not on the choices from which it was generated,
+//! so that any failing datatype can be shrunk, wherever it came from. A node is replaced by one of
+//! its children or by a basic type, children and array entries are removed, and numbers are moved
+//! closer to zero. The search is greedy. Every accepted edit lowers [`weight`], so it ends.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,12 +11,13 @@ use std::sync::Arc;
 use crate::datatype::{Combiner, Datatype, Named, postorder};
 use crate::error::Result;
 
-/// Most candidates that are tried.
+/// Maximum number of candidates that are tried.
 const TRIES: usize = 3000;
-/// Longest array whose entries are edited one by one.
+/// Maximum length of an array whose entries are edited one by one.
 const SHORT: usize = 24;
 
-/// Shrinks `t`, for which `fails` holds, to a smaller datatype for which it holds too.
+/// Shrinks `t`, for which `fails` must return true, to a smaller datatype for which it returns true
+/// as well. Returns `t` if there is none.
 pub fn shrink(t: &Datatype, mut fails: impl FnMut(&Datatype) -> bool) -> Datatype {
     let mut best = t.clone();
     let mut tries = 0;
@@ -38,18 +40,20 @@ pub fn shrink(t: &Datatype, mut fails: impl FnMut(&Datatype) -> bool) -> Datatyp
     }
 }
 
-/// Nodes, arguments, and the sum of all numbers: what shrinking lowers.
+/// Returns what shrinking lowers: the number of nodes, the number of arguments, and the sum of all
+/// numbers.
 fn weight(t: &Datatype) -> (usize, u64, u128) {
     let numbers = t.nodes().map(|n| magnitude(n.combiner())).sum();
     (t.nodes().count(), t.arguments(), numbers)
 }
 
-/// Datatypes with one edit, larger cuts first.
+/// Returns the datatypes that differ from `t` by one edit, with larger cuts before smaller ones
+/// where possible.
 fn candidates(t: &Datatype) -> impl Iterator<Item = Datatype> + use<> {
     let order: Vec<Datatype> = postorder(t).into_iter().rev().cloned().collect();
     let root = t.clone();
     let nodes = order.clone().into_iter();
-    // Level by level a deep tree takes as many tries as it has levels.
+    // If a deep tree lost one level at a time, it would take as many tries as it has levels.
     let cuts = levels_less(&order);
     cuts.into_iter().chain(nodes.flat_map(move |node| {
         let (root, order) = (root.clone(), order.clone());
@@ -57,7 +61,9 @@ fn candidates(t: &Datatype) -> impl Iterator<Item = Datatype> + use<> {
     }))
 }
 
-/// A tree of one child a node without some of its levels, many before few; `order` has parents first. Nothing of a tree that branches.
+/// Returns a tree without some of its levels, for several numbers of levels, the largest first. The
+/// tree must have at most one child per node, otherwise nothing is returned. `order` has parents
+/// before children.
 fn levels_less(order: &[Datatype]) -> Vec<Datatype> {
     let chain = order.iter().all(|t| t.combiner().children().count() <= 1);
     let halves = std::iter::successors(Some(order.len() / 2), |n| Some(n / 2)).take_while(|&n| n > 1);
@@ -65,7 +71,8 @@ fn levels_less(order: &[Datatype]) -> Vec<Datatype> {
     cuts.filter_map(|(from, n)| replaced(&order[0], order, &order[from], order[from + n].clone())).collect()
 }
 
-/// `root` with `node` replaced by `edit` wherever it occurs; `order` has parents first.
+/// Returns `root` with `node` replaced by `edit` wherever it occurs, or none if a constructor
+/// refuses its new child. `order` has parents before children.
 fn replaced(root: &Datatype, order: &[Datatype], node: &Datatype, edit: Datatype) -> Option<Datatype> {
     let mut done: HashMap<usize, Datatype> = HashMap::from([(node.id(), edit)]);
     for t in order.iter().rev() {
@@ -79,7 +86,8 @@ fn replaced(root: &Datatype, order: &[Datatype], node: &Datatype, edit: Datatype
     done.remove(&root.id())
 }
 
-/// Returns the tree with other named types; none where a constructor refuses them. Value-index types and markers stay.
+/// Returns the tree with its named types replaced by `new`, or none if a constructor refuses them.
+/// Value-index types and markers stay as they are.
 pub(super) fn retyped(root: &Datatype, new: &dyn Fn(Named) -> Named) -> Option<Datatype> {
     rebuilt(root, &mut |t, combiner| match t.basic() {
         Some(named) if !named.is_marker() => Some(Datatype::named(new(named))),
@@ -88,8 +96,8 @@ pub(super) fn retyped(root: &Datatype, new: &dyn Fn(Named) -> Named) -> Option<D
     })
 }
 
-/// `root` made anew: `make` is called once for every node, children first, with the node and its constructor over what became of its
-/// children. None as soon as it makes none.
+/// Makes `root` anew. `make` is called once for every node, children first, with the node and with
+/// its constructor applied to the new children. Returns none as soon as `make` does.
 pub fn rebuilt(
     root: &Datatype,
     make: &mut dyn FnMut(&Datatype, Combiner) -> Option<Datatype>,
@@ -109,6 +117,7 @@ fn with_children(combiner: &Combiner, children: &[Datatype]) -> Result<Datatype>
     Datatype::new(over(combiner, children))
 }
 
+/// Returns a copy of a constructor with other children. The number of children must stay the same.
 fn over(combiner: &Combiner, children: &[Datatype]) -> Combiner {
     let mut combiner = combiner.clone();
     match &mut combiner {
@@ -136,7 +145,8 @@ fn over(combiner: &Combiner, children: &[Datatype]) -> Combiner {
     combiner
 }
 
-/// Mutable views of the numbers of a constructor: single ones, and groups of arrays that have one length.
+/// Mutable references to the numbers of a constructor: single numbers, and arrays that all have the
+/// same length.
 struct Numbers<'a> {
     single: Vec<&'a mut i64>,
     arrays: Vec<&'a mut Arc<[i64]>>,
@@ -163,7 +173,8 @@ fn numbers(combiner: &mut Combiner) -> Numbers<'_> {
             kinds = Some(types);
         }
         Combiner::Subarray { sizes, subsizes, starts, .. } => arrays.extend([sizes, subsizes, starts]),
-        // The arrays of a darray belong together with others: entries are edited, never removed (its rules refuse that).
+        // The arrays of a darray have to agree with others that are not listed here. Their entries
+        // are edited; removing some is refused by the constructor.
         Combiner::Darray { size, rank, gsizes, psizes, .. } => {
             single.extend([size, rank]);
             arrays.extend([gsizes, psizes]);
@@ -181,11 +192,13 @@ fn numbers(combiner: &mut Combiner) -> Numbers<'_> {
     Numbers { single, arrays, types: kinds }
 }
 
-/// Distance from zero; a negative number counts a little more than its opposite.
+/// Returns the distance from zero. A negative number counts slightly more than its opposite.
 fn height(n: i64) -> u128 {
     2 * u128::from(n.unsigned_abs()) + u128::from(n < 0)
 }
 
+/// Returns the sum of the distances from zero of a constructor's numbers. For a named type, returns
+/// a number that orders these types by their size.
 fn magnitude(combiner: &Combiner) -> u128 {
     if let Combiner::Named(n) = combiner {
         return n.size() as u128 * 256 + *n as u128;
@@ -196,13 +209,13 @@ fn magnitude(combiner: &Combiner) -> u128 {
     single + numbers.arrays.iter().flat_map(|a| a.iter()).map(|&n| height(n)).sum::<u128>()
 }
 
-/// Numbers closer to zero.
+/// Returns some numbers that are closer to zero.
 fn closer(n: i64) -> impl Iterator<Item = i64> {
     let near = [0, 1, n / 2, n.saturating_neg(), n - n.signum()];
     near.into_iter().filter(move |&m| height(m) < height(n))
 }
 
-/// Smaller datatypes to put in place of one node.
+/// Returns smaller datatypes that may replace one node.
 fn edits(t: &Datatype) -> Vec<Datatype> {
     let combiner = t.combiner();
     let mut out: Vec<Datatype> = combiner.children().cloned().collect();
@@ -216,7 +229,8 @@ fn edits(t: &Datatype) -> Vec<Datatype> {
     let shape = numbers(&mut copy);
     let (singles, arrays) = (shape.single.len(), shape.arrays.len());
     let len = shape.arrays.first().map_or(0, |a| a.len());
-    // Array entries: halves first, then one by one.
+    // Parts of the arrays to remove: first both halves, then each entry, or each eighth if there
+    // are many entries.
     let mut cuts: Vec<std::ops::Range<usize>> = Vec::new();
     if len > 1 {
         cuts.extend([0..len / 2, len / 2..len]);
@@ -291,7 +305,7 @@ mod tests {
         for _ in 0..40 {
             t = t.dup();
         }
-        // Each of them may cost a process.
+        // In a fuzzer, each step may cost a process, so there must be few.
         let mut steps = 0;
         let small = shrink(&t, |t| {
             steps += u32::from(t.depth() >= 17);

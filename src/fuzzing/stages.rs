@@ -1,7 +1,8 @@
-//! One datatype through the stages by evaluation alone, or through one compiler: what is cheap enough for millions of cases.
+//! Checks of one datatype that are cheap enough for millions of cases: the stages by evaluation
+//! only, or a single compiler.
 //!
-//! [`Oracle`](super::Oracle) checks everything about a datatype. Here every case takes one target and one leaf operation, as its choices say,
-//! and the number of cases makes up for it.
+//! [`Oracle`](super::Oracle) checks everything about a datatype. Here each case has one target and
+//! one leaf operation, which its choices select, and the number of cases makes up for that.
 
 use super::case::{Case, Check, Mismatch, ensure};
 use super::choices::Choices;
@@ -16,12 +17,13 @@ use crate::lower::Bytes;
 use crate::target::{Accesses, Level, Target};
 use crate::{legalize, lower, normalize, schedule};
 
-/// Checks what the stages make of `count` instances of `t`, byte by byte against the type map: lower and normalize in both directions, schedule and
-/// legalize for one target in one; beside it, for some, external32, a reduction, or the joint nest of a copy to another layout. Nothing is
-/// compiled.
+/// Checks byte by byte against the type map what the stages make of `count` instances of `t`.
+/// Lowering and normalization are checked in both directions, scheduling and legalization for one
+/// target in one direction. Some cases also check external32, a reduction, or the fused nest of a
+/// copy to another layout. Nothing is compiled.
 ///
 /// # Errors
-/// The first thing that does not hold; a panic in any stage is one.
+/// The first property that does not hold, or a panic in any stage.
 pub fn check_stages(t: &Datatype, count: u64, c: &mut Choices<'_>) -> Check {
     caught(|| {
         let case = Case::new(t, count)?;
@@ -37,12 +39,13 @@ pub fn check_stages(t: &Datatype, count: u64, c: &mut Choices<'_>) -> Check {
     .unwrap_or_else(|panic| Err(Mismatch::new("panic", panic)))
 }
 
-/// Any target, of this machine or not: plans are data.
+/// Returns any target, whether or not this machine has it. This is possible because plans are data.
 fn target(c: &mut Choices<'_>) -> Target {
     let target = Target::new(c.pick(&Level::ALL));
     if c.chance(128) { target.with_vbmi() } else { target }
 }
 
+/// Checks the stages for moving bytes.
 fn bytes(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
     let t = case.datatype();
     let lowered = lower::lower(t, Bytes).map_err(Mismatch::error("lower"))?;
@@ -59,6 +62,8 @@ fn bytes(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
         idempotent(nest, t.arguments())?;
     }
     disjoint(case, nest)?;
+    // The nest is right. Check its plan in one direction, before and after legalization for some
+    // accesses.
     let direction = c.pick(&Direction::BOTH);
     let Ok(plan) = schedule::schedule(nest, direction, target) else { return Ok(()) };
     let at = |stage| move |e| Mismatch::error(stage)(e).at(direction, Some(target.level()));
@@ -71,7 +76,7 @@ fn bytes(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
     case.plan("legalize", &legal, moved)
 }
 
-/// One compiler for every level and emitter of this machine, with caches that soon forget.
+/// Engines for all levels and emitters of this machine, with small caches.
 pub struct Compilers {
     engines: Vec<Engine>,
     rig: Rig,
@@ -90,7 +95,8 @@ impl Default for Compilers {
             cache_bytes: 64 << 10,
             ..Config::default()
         };
-        // Templates take a twentieth of Cranelift's time, so they have most of the cases.
+        // Templates take a twentieth of the time of Cranelift, so they appear more often in the
+        // list from which a case draws its engine.
         let of = |native, precompiled| {
             levels.iter().map(move |&level| Engine::new(config(level, native, precompiled)))
         };
@@ -101,10 +107,11 @@ impl Default for Compilers {
 }
 
 impl Compilers {
-    /// Commits `t` by one compiler, in both directions, and moves `count` instances between guards at one edge; now and then by ranges too.
+    /// Commits `t` to one of the engines, and moves `count` instances in both directions, with
+    /// buffers next to inaccessible pages at one edge. Sometimes checks two ranges as well.
     ///
     /// # Errors
-    /// As [`check_stages`]. A byte touched where none is mapped ends the process.
+    /// As [`check_stages`]. An access to an inaccessible page ends the process.
     pub fn check(&mut self, t: &Datatype, count: u64, c: &mut Choices<'_>) -> Check {
         let Compilers { engines, rig } = self;
         let engine = &engines[c.below(engines.len() as u64) as usize];

@@ -1,4 +1,5 @@
-//! Oracles of what is counted in packed streams: elements, bytes, signatures and their comparison, against the list of the type map.
+//! Checks of counts in packed streams (elements, bytes, signatures and their comparison) against
+//! the list of the type map.
 
 use super::case::{Check, ensure};
 use super::choices::Choices;
@@ -8,17 +9,20 @@ use crate::datatype::{
 use crate::error::ErrorClass;
 use crate::object;
 
-/// Elements of the longest list that is made, and most cuts of it.
+/// `MOST` is the maximum number of elements that are listed. If a list has more positions than
+/// `CUTS`, only about that many of them are checked.
 const MOST: usize = 4096;
 const CUTS: usize = 256;
-/// Members of the longest struct that is compared with it.
+/// Maximum number of list elements that a struct gets for the comparison of signatures.
 const MEMBERS: usize = 300;
 
+/// Returns whether a type stands for bytes or packed data, whose contents a signature does not
+/// describe.
 fn is_untyped(n: Named) -> bool {
     matches!(n.class(), Class::Byte | Class::Packed)
 }
 
-/// The comparison of two lists by its definition.
+/// Compares two lists of types by the definition of matching.
 fn by_definition(a: &[Named], b: &[Named]) -> Match {
     match a.iter().zip(b).position(|(a, b)| a != b) {
         Some(i) if is_untyped(a[i]) || is_untyped(b[i]) => Match::Unknown { index: i as i64 },
@@ -29,7 +33,8 @@ fn by_definition(a: &[Named], b: &[Named]) -> Match {
     }
 }
 
-/// All numbers up to `most` if they are few, else some.
+/// Returns all numbers up to `most` if they are few, otherwise some of them, including the smallest
+/// and the largest.
 fn some(most: usize, cuts: &mut Choices<'_>) -> Vec<usize> {
     match most <= CUTS {
         true => (0..=most).collect(),
@@ -37,15 +42,16 @@ fn some(most: usize, cuts: &mut Choices<'_>) -> Vec<usize> {
     }
 }
 
-/// Checks everything that is said of beginnings of the packed stream of `count` instances of `t`.
+/// Checks everything that the datatype says of beginnings of the packed stream of `count` instances
+/// of `t`.
 ///
 /// # Errors
-/// What the list of the type map contradicts.
+/// The first contradiction to the list of the type map.
 pub(super) fn check(t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check {
     let list: Vec<Named> = TypeMap::instances(t, count).take(MOST).map(|e| e.0).collect();
     let whole = t.signature().length() as i128 * i128::from(count) == list.len() as i128;
     let n = count as i64;
-    // Where each element ends.
+    // Packed positions at which the elements end.
     let mut ends = vec![0];
     for element in &list {
         ends.push(ends[ends.len() - 1] + element.size());
@@ -57,6 +63,8 @@ pub(super) fn check(t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check {
             format!("{bytes} bytes have {got:?}, not {expected:?} elements\n{t}")
         })?;
     }
+    // Compute the hash of the signature of every beginning of the list. From the first untyped
+    // element on, the hash is 0.
     let (mut signature, mut untyped) = (Signature::EMPTY, false);
     let hashes: Vec<u64> = std::iter::once(1)
         .chain(list.iter().map(|&element| {
@@ -80,7 +88,8 @@ pub(super) fn check(t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check {
     }
     let past = signature_hash(n, t, list.len() as i64 + 1).map_err(|e| e.class());
     ensure(past == Err(ErrorClass::Truncate), "signature", || format!("{past:?} past the end\n{t}"))?;
-    // The same elements as members of a struct: fewer, more, or one of another type.
+    // Compare the type with a struct that has the same elements as members, with fewer or more
+    // members, or with one member of another type.
     for _ in 0..4 {
         let mut other: Vec<Named> = list.iter().copied().take(MEMBERS).collect();
         match cuts.below(4) {

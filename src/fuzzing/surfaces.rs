@@ -1,4 +1,5 @@
-//! Oracles of texts: whatever is typed is read or refused, and what was read prints as text that reads the same.
+//! Checks of texts: any text is read or refused, and what was read prints as text that can be read
+//! again.
 
 use super::case::{Check, Mismatch, ensure};
 use super::panics::caught;
@@ -6,13 +7,13 @@ use crate::corpus;
 use crate::datatype::Datatype;
 use crate::nest::{LoopNest, Lowered, Normal, Phase};
 
-/// Longest text in bytes that is tried: a reader of megabytes is no other reader.
+/// Maximum length of a text in bytes. Longer texts would take time and find nothing more.
 const MAX_TEXT: usize = 4 << 10;
 
-/// Checks `text` as a datatype, as an entry of a corpus, and as a nest of either phase.
+/// Checks `text` as a datatype, as a corpus, and as a nest of either phase.
 ///
 /// # Errors
-/// What does not hold; a panic of a parser.
+/// The first property that does not hold, or a panic of a parser.
 pub fn check_text(text: &str) -> Result<(), Mismatch> {
     if text.len() > MAX_TEXT {
         return Ok(());
@@ -21,7 +22,8 @@ pub fn check_text(text: &str) -> Result<(), Mismatch> {
         datatype(text)?;
         nest::<Lowered>(text)?;
         nest::<Normal>(text)?;
-        // A corpus may ask for lists of a million rows in a few words: those are for its own tests.
+        // A corpus with generated lists may ask for millions of rows in a few words, so it is not
+        // read here. The corpus has tests for such lists.
         if !text.contains('@') {
             drop(corpus::parse(text));
         }
@@ -30,6 +32,7 @@ pub fn check_text(text: &str) -> Result<(), Mismatch> {
     .unwrap_or_else(|panic| Err(Mismatch::new("text", format!("panic: {panic}\n{text}"))))
 }
 
+/// Checks that a datatype that was read reads back as the same one from both forms of its text.
 fn datatype(text: &str) -> Check {
     let Ok(t) = text.parse::<Datatype>() else { return Ok(()) };
     for printed in [t.to_string(), format!("{t:#}")] {
@@ -40,7 +43,8 @@ fn datatype(text: &str) -> Check {
     Ok(())
 }
 
-/// A nest that was read is refused by its verifier or prints as text that reads the same.
+/// Checks that a nest which was read and passes its verifier prints as text that reads back as a
+/// nest which passes too. Texts with elided columns are skipped.
 fn nest<P: Phase>(text: &str) -> Check {
     let Ok(nest) = text.parse::<LoopNest<P>>() else { return Ok(()) };
     let printed = nest.to_string();

@@ -1,4 +1,5 @@
-//! The fuzz targets: what each does with its bytes. `fuzz/` and the test that replays its regressions call these.
+//! The fuzz targets, which define what each target does with its bytes. The folder `fuzz/` and the
+//! test that repeats earlier findings call them.
 
 use std::cell::RefCell;
 
@@ -8,7 +9,7 @@ use super::{
 };
 use crate::target::Level;
 
-/// Runs one input of a target: panics on a finding.
+/// Function that runs one input of a target and panics if it finds a fault.
 pub type Target = fn(&[u8]);
 
 /// Name and function of every target.
@@ -32,26 +33,31 @@ fn levels() -> Vec<Level> {
     Level::available().collect()
 }
 
-/// Any text is read or refused with an error; what was read prints as text that reads the same.
+/// Checks that any text is read or refused with an error, and that what was read prints as text
+/// that can be read again.
 pub fn parse(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         check_text(text).unwrap_or_else(|mismatch| panic!("{mismatch}"));
     }
 }
 
-/// Hosts whose envelopes and contents lie end in an error or a datatype, in bounded time, with every handle released. Honest ones whose
-/// types grow by chains and DAGs are committed in time and memory that is linear in the arguments.
+/// Checks that decoding ends, with an error or with a datatype, in bounded time and with every
+/// handle released, if the MPI library answers wrongly. For some inputs, instead checks that types
+/// which grow by chains and DAGs are committed in time and memory that is linear in their
+/// arguments.
 pub fn hostile(data: &[u8]) {
     let mut c = Choices::from_bytes(data);
     let checked = match c.chance(64) {
-        // A fuzzer's process has nothing else to do, so what it grows by is the commit's.
+        // The process of a fuzzer does nothing else at the same time, so the commit is what makes
+        // it grow.
         true => check_growth(&growing(&mut c, 200), cfg!(fuzzing)).map(drop),
         false => check_hostile(&mut c),
     };
     checked.unwrap_or_else(|mismatch| panic!("{mismatch}"));
 }
 
-/// Every stage and every engine against the type map: compiled, walked, whole and in ranges, between guard pages.
+/// Checks every stage and every engine against the type map: compiled and interpreted, whole and in
+/// ranges, between inaccessible pages.
 pub fn engines(data: &[u8]) {
     let mut c = Choices::from_bytes(data);
     let t = datatype(&mut c, &Budget::small());
@@ -61,10 +67,13 @@ pub fn engines(data: &[u8]) {
     }
 }
 
-/// Cases that an input of [`stages`] and of [`kernels`] stands for: itself, and others that differ from it in one byte, the same ones every time. A fuzzer
-/// spends three times as long on what it learns of an input as such a case takes.
+/// Number of cases for each input of [`stages`] and of [`kernels`]: the input itself, and others
+/// that differ from it in one byte and are the same every time. One input stands for several cases
+/// because the fuzzer's own work for an input takes three times as long as one case.
 const CASES: [u64; 2] = [16, 4];
 
+/// Calls `case` with the input and with `cases - 1` inputs that each differ from it in one byte.
+/// The hash of the input determines them. An empty input has no neighbours.
 fn neighbours(data: &[u8], cases: u64, case: impl Fn(&[u8])) {
     case(data);
     let mut bytes = data.to_vec();
@@ -79,7 +88,8 @@ fn neighbours(data: &[u8], cases: u64, case: impl Fn(&[u8])) {
     }
 }
 
-/// Small datatypes through the stages, by evaluation against the type map: nothing is compiled, so there are many.
+/// Checks the stages on small datatypes by evaluation against the type map. Nothing is compiled, so
+/// there are many cases.
 pub fn stages(data: &[u8]) {
     neighbours(data, CASES[0], |data| {
         let mut c = Choices::from_bytes(data);
@@ -89,7 +99,8 @@ pub fn stages(data: &[u8]) {
     });
 }
 
-/// Small datatypes compiled by one compiler, in both directions, whole and in two pieces, between guard pages.
+/// Checks small datatypes, each compiled by one engine, in both directions, whole and sometimes in
+/// two pieces, between inaccessible pages.
 pub fn kernels(data: &[u8]) {
     neighbours(data, CASES[1], |data| {
         let mut c = Choices::from_bytes(data);
@@ -101,7 +112,7 @@ pub fn kernels(data: &[u8]) {
     });
 }
 
-/// Any pieces of the packed stream, in any order, overlapping or not.
+/// Checks any pieces of the packed stream in any order, overlapping or not.
 pub fn ranges(data: &[u8]) {
     let mut c = Choices::from_bytes(data);
     let t = datatype(&mut c, &Budget::default());
@@ -110,12 +121,14 @@ pub fn ranges(data: &[u8]) {
     checked.unwrap_or_else(|mismatch| panic!("{count} of {t}\n{mismatch}"));
 }
 
-/// Threads that commit, use and drop the same few datatypes in a cache too small for them.
+/// Checks threads that commit, use and drop the same few datatypes with a cache that is too small
+/// for them.
 pub fn cache(data: &[u8]) {
     check_cache(&mut Choices::from_bytes(data)).unwrap_or_else(|mismatch| panic!("{mismatch}"));
 }
 
-/// Any bytes, changed forms and random datatypes: read or refused, and what was read is written and read as itself.
+/// Checks wire forms: any bytes, changed forms and random datatypes are read or refused, and what
+/// was read is written and read back as itself.
 pub fn wire(data: &[u8]) {
     check_wire(data).unwrap_or_else(|mismatch| panic!("{mismatch}"));
 }

@@ -1,4 +1,5 @@
-//! Oracle of leaf operations on values: compiled, applied and evaluated as by the interpreter's own version of each.
+//! Check of external32: compiled, applied and evaluated conversions must agree with the
+//! interpreter's independent implementation.
 
 use std::ops::Range;
 
@@ -19,7 +20,8 @@ use crate::plan::{self, Plan};
 use crate::target::{Arch, Level, Target};
 use crate::{interval, legalize, lower, normalize, schedule};
 
-/// A case in external32: a stream that every value fits, and user memory before and after it was unpacked.
+/// A case in external32: a stream whose values all fit, and user memory before and after the stream
+/// was unpacked.
 pub(super) struct Values<'a> {
     case: &'a Case,
     nest: LoopNest<Normal, Value>,
@@ -27,12 +29,13 @@ pub(super) struct Values<'a> {
     stream: Vec<u8>,
     before: Vec<u8>,
     after: Vec<u8>,
-    /// The stream when that memory is packed again, where all values fit: another one where entries overlap.
+    /// The stream that packing user memory gives again. If values do not fit, it ends before the
+    /// first one. It may differ from `stream` where entries overlap.
     packed: Vec<u8>,
 }
 
 impl<'a> Values<'a> {
-    /// Returns the case of the same instances, by the definition.
+    /// Returns the case of the same instances, with the results by definition.
     pub(super) fn new(case: &'a Case) -> Check<Values<'a>> {
         let (t, count) = (case.datatype(), case.count());
         let lowered = lower::lower(t, External32).map_err(Mismatch::error("lower"))?;
@@ -42,24 +45,25 @@ impl<'a> Values<'a> {
         let stream = patterned(seeds::PACKED, normal.nest.size() as usize * count as usize);
         let before = case.images(Direction::Unpack)[0][0].to_vec();
         let (mut after, origin) = (before.clone(), case.low().wrapping_neg() as usize);
-        // Nothing is wider in external32 than here, so all of it fits.
+        // No value is wider in external32 than in memory, so every value of the stream fits.
         let fit = external32::unpack(t, count, &stream, &mut after, origin);
         ensure(fit.is_ok(), "interp", || format!("value {fit:?} of a stream does not fit"))?;
         let (packed, fit) = external32::pack(t, count, &after, origin);
-        // What lies over each other may have become values that do not fit.
+        // Overlapping entries may have left values that do not fit.
         ensure(case.overlaps() || fit.is_ok() && packed.len() == stream.len(), "interp", || {
             format!("{} bytes of {} packed again: {fit:?}", packed.len(), stream.len())
         })?;
         Ok(Values { case, nest: normal.nest, moved: normal.origin, stream, before, after, packed })
     }
 
-    /// The directions in which all values fit.
+    /// Returns the directions in which all values fit.
     fn directions(&self) -> impl Iterator<Item = Direction> {
         let packs = self.packed.len() == self.stream.len();
         Direction::BOTH.into_iter().filter(move |&d| packs || d == Direction::Unpack)
     }
 
-    /// User memory and packed stream `[before, after]`.
+    /// Returns `[user memory, packed stream]` before the call in `direction`, and then both after
+    /// it.
     fn images(&self, direction: Direction) -> [[&[u8]; 2]; 2] {
         match direction {
             Direction::Pack => [[&self.after, &self.stream], [&self.after, &self.packed]],
@@ -67,7 +71,8 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Judges the plans for a target, evaluated one operation at a time, and that there is code for them, where there is an emitter.
+    /// Checks the plans for a target, evaluated one operation at a time, and that every emitter can
+    /// generate code for them. Where the schedule refuses, there is nothing to check.
     pub(super) fn plans(&self, target: Target, emitters: Emitters<'_>) -> Check {
         for direction in self.directions() {
             let kind = Kind { direction, operation: Operation::External32 };
@@ -98,7 +103,8 @@ impl<'a> Values<'a> {
             .map_err(|m| m.at(direction, Some(plan.target().level())))
     }
 
-    /// Judges an engine: whole calls with both edges guarded, ranges at boundaries, values that do not fit.
+    /// Checks an engine: whole calls with the buffers at both edges, ranges that begin and end
+    /// between values, and values that do not fit.
     pub(super) fn engine(
         &self,
         stage: &'static str,
@@ -149,14 +155,15 @@ impl<'a> Values<'a> {
         })
     }
 
-    /// Any bytes as user memory: what fits is packed, and the first value that does not is named.
+    /// Packs arbitrary user memory: the values before the first one that does not fit are packed,
+    /// and the error names that value.
     fn unfit(&self, stage: &'static str, applied: &CommittedOperation) -> Check {
         let (t, count): (&Datatype, u64) = (self.case.datatype(), self.case.count());
         let [[source, _], _] = self.case.images(Direction::Pack);
         let (low, mut packed) = (self.case.low(), vec![0; self.stream.len()]);
         let (want, fit) = external32::pack(t, count, source, low.wrapping_neg() as usize);
         if low > source.len() as i64 + (1 << 20) {
-            // A slice from displacement 0 on would be large.
+            // The slice would begin at displacement 0, so it would be very large.
             return Ok(());
         }
         let ahead = vec![0; low.max(0) as usize];
@@ -176,7 +183,8 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Returns the stream of `case` cut between values of `nest`, in any order where that cannot show.
+/// Returns the stream of `case` cut between values of `nest`. The pieces are in reverse order
+/// unless entries overlap, since the order then matters.
 pub(super) fn pieces(nest: &LoopNest<Normal, Value>, case: &Case, c: &mut Choices<'_>) -> Vec<Range<usize>> {
     let count = case.count();
     let n = nest.size() as u64 * count;
@@ -191,12 +199,12 @@ pub(super) fn pieces(nest: &LoopNest<Normal, Value>, case: &Case, c: &mut Choice
     pieces
 }
 
-/// Judges the stages in external32, without engines.
+/// Checks the stages in external32, without engines.
 pub(super) fn stages(case: &Case, target: Target) -> Check {
     Values::new(case)?.plans(target, Emitters::None)
 }
 
-/// Checks the levels' engines, and the one that compiles nothing.
+/// Checks external32 by the plans of all targets of `levels` and by all `engines`.
 pub(super) fn check(
     case: &Case,
     engines: &[(&'static str, &Engine)],

@@ -1,4 +1,5 @@
-//! Oracles of the wire form: any bytes are read or refused, and a datatype that was written reads back as the same one.
+//! Checks of the wire form: any bytes are read or refused, and a datatype that was written reads
+//! back as the same one.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -9,13 +10,14 @@ use super::panics::caught;
 use crate::datatype::{Datatype, Named};
 use crate::error::Result;
 
-/// Where a form has its length, and its hash, which the nodes follow; bytes of its checksum.
+/// Offsets of the length, of the hash and of the nodes in a form, and number of bytes of the
+/// checksum at its end.
 const LENGTH: usize = 8;
 const HASH: usize = 16;
 const NODES: usize = 32;
 const CHECKSUM: usize = 8;
 
-/// Lists the properties of a datatype beside its combiners, over its nodes.
+/// Returns the properties of all nodes of a datatype that are not part of their constructors.
 fn facts(t: &Datatype) -> Vec<(bool, [i64; 6], u64)> {
     let facts = |t: &Datatype| {
         let numbers = [t.size(), t.lb(), t.ub(), t.true_lb(), t.true_ub(), t.alignment()];
@@ -24,10 +26,11 @@ fn facts(t: &Datatype) -> Vec<(bool, [i64; 6], u64)> {
     t.nodes().map(facts).collect()
 }
 
-/// The wire form of `t` has the length that was said and reads back as the same datatype: contents, bounds, flags and sharing.
+/// Checks that the wire form of `t` has the announced length and reads back as the same datatype,
+/// with contents, bounds, flags and sharing, and that the datatype read back has the same form.
 ///
 /// # Errors
-/// What is not so.
+/// The first property that does not hold.
 pub(super) fn round_trip(t: &Datatype) -> Check {
     let failed = Mismatch::error("wire");
     let form = t.to_wire().map_err(&failed)?;
@@ -44,7 +47,8 @@ pub(super) fn round_trip(t: &Datatype) -> Check {
     ensure(again == form, "wire", || format!("{t} is written in two ways"))
 }
 
-/// Gives a form the length and the checksum that it has, so that what is between them is read.
+/// Writes the actual length and checksum into a form, so that a reader does not refuse it before it
+/// has read what lies between them.
 fn seal(form: &mut Vec<u8>) {
     let end = form.len().max(NODES + CHECKSUM) - CHECKSUM;
     form.resize(end, 0);
@@ -53,13 +57,15 @@ fn seal(form: &mut Vec<u8>) {
     form.extend_from_slice(&checksum.to_le_bytes());
 }
 
-/// The hash that a reader found where another one stands: its error says it.
+/// Returns the hash that a reader computed for a form whose hash is wrong. The error message
+/// contains it.
 fn hash_of(refused: &Result<Datatype>) -> Option<u128> {
     let error = refused.as_ref().err().filter(|e| e.argument() == format!("byte {HASH}"))?;
     u128::from_str_radix(error.rule().strip_prefix("must be ")?.get(..32)?, 16).ok()
 }
 
-/// Reads a form whose length, checksum and hash are made right, whatever its nodes are; what is read must be written and read as itself.
+/// Reads a form after its length, checksum and hash were made right, whatever its nodes are. If the
+/// form is accepted, writing its datatype must give the same form again.
 fn check_nodes(mut form: Vec<u8>) -> Check {
     seal(&mut form);
     let mut read = Datatype::from_wire(&form);
@@ -78,7 +84,8 @@ fn check_nodes(mut form: Vec<u8>) -> Check {
     })
 }
 
-/// A form with one node more, before all others, which no other has for a child: the datatype and its hash are the same.
+/// Returns a form with one more node in front, which is no child of any other node. The datatype
+/// and its hash would be the same.
 fn with_a_stray(form: &[u8], which: u8) -> Vec<u8> {
     let named = Named::ALL[usize::from(which) % Named::ALL.len()];
     let Ok(stray) = Datatype::named(named).to_wire() else { return form.to_vec() };
@@ -96,17 +103,19 @@ fn with_a_stray(form: &[u8], which: u8) -> Vec<u8> {
         left >>= 7;
     }
     more.push(left as u8);
-    // Its number of nodes is a byte.
+    // The number of nodes in the form of the stray node takes one byte.
     more.extend_from_slice(&stray[NODES + 1..stray.len() - CHECKSUM]);
     more.extend_from_slice(&form[at..]);
     seal(&mut more);
     more
 }
 
-/// Reads `data` as a form, then as the nodes of one, then a valid form with a few bytes of it changed.
+/// Reads `data` as a form, then as the nodes of a form, and then valid forms after changing a few
+/// bytes or adding a node.
 ///
 /// # Errors
-/// A panic, a datatype that does not read back, a form that is accepted though its checksum is wrong.
+/// A panic, a datatype that does not read back as itself, or a changed form that is accepted
+/// although its checksum is wrong.
 pub fn check_wire(data: &[u8]) -> std::result::Result<(), Mismatch> {
     caught(|| {
         Datatype::from_wire(data).map_or(Ok(()), |t| round_trip(&t))?;
@@ -155,7 +164,8 @@ mod tests {
             let mut c = Choices::from_seed(seed);
             let data: Vec<u8> = (0..c.below(300)).map(|_| c.byte()).collect();
             check_wire(&data).unwrap_or_else(|m| panic!("seed {seed}: {m}"));
-            // Changed arguments that make another type must be among them, or nothing is checked behind the hash.
+            // Some changes must give another valid type, otherwise nothing after the check of the
+            // hash would be tested.
             let mut form = datatype(&mut c, &Budget::small()).to_wire().unwrap();
             let at = NODES + c.below((form.len() - NODES - CHECKSUM) as u64) as usize;
             form[at] ^= 1;

@@ -1,14 +1,17 @@
 //! Sections, and the fork handlers that wait for them.
 //!
-//! Every thread has a seat, on which it says whether it is in a section; a fork says that it is coming, and then waits seat by seat. Both write
-//! first and read the other's word then, in one total order (SeqCst), so one of them sees the other. Nothing here is a lock of the standard
-//! library: a child could inherit it.
+//! Every thread that uses sections has a slot (`Seat`), which says whether the thread is in a
+//! section. A forking thread announces its fork and then waits for one slot after the other. Each
+//! side writes its own word first and then reads the other's, in one total order (`SeqCst`), so at
+//! least one of them sees the other. The code here uses no lock of the standard library, because a
+//! child could inherit it locked.
 //!
-//! Neither side waits without a limit. A program may register fork handlers that take a lock of its
-//! own, and the order in which its handlers and ours run cannot be chosen. So its handler may wait
-//! for a thread that holds that lock and waits for the fork to end before it enters a section. Such
-//! a thread enters after [`LOOKS`], and the fork then counts as one in the middle of a section:
-//! its child is marked ([`is_inconsistent`]).
+//! Neither side waits without a limit. A program may register fork handlers that take locks of its
+//! own, and the order in which its handlers and ours run cannot be chosen. So a handler of the
+//! program may wait for a lock, while the holder of that lock waits for the fork to end before it
+//! enters a section. The holder then enters its section after [`LOOKS`] looks at the forking
+//! thread, and the fork counts as one in the middle of a section: its child is marked
+//! ([`is_inconsistent`]).
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -16,28 +19,34 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Time between two looks of a thread at the entrance of a section at the thread that forks.
+/// Time between two looks at the state of the forking thread, by a thread that wants to enter a
+/// section.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Looks in a row that must find the forking thread asleep before the thread at the entrance enters:
-/// 20 ms. A handler that waits for a lock sleeps all the time. An ordinary fork sleeps now and then,
-/// for a lock of the allocator whose holder has lost its processor: of 1000 forks among three busy
-/// threads on two loaded processors, one was found asleep by a single look after 5 ms (2026-11-28).
+/// Number of consecutive looks that must find the forking thread asleep before the waiting thread
+/// enters its section. They span 20 ms. A handler that waits for a lock sleeps all the time. An
+/// ordinary fork sleeps now and then, while it waits for a lock of the allocator and the holder of
+/// the lock has lost its processor: of 1000 forks among three busy threads on two loaded
+/// processors, one was found asleep by a single look after 5 ms (2026-11-28).
 const LOOKS: u32 = 5;
 
-/// Time that a fork waits for threads in sections, and a thread at the entrance for a fork whose
-/// thread runs or waits for a processor. Sections and forks are meant to take milliseconds; the limit
-/// is far longer, so that a busy machine seldom reaches it. If it does, the child is marked.
+/// Maximum time that a fork waits for threads in sections, and that a thread waits before a section
+/// for a fork whose thread runs or waits for a processor. Sections and forks are meant to take
+/// milliseconds. The limit is much longer, so that even a busy machine seldom reaches it; if it
+/// does, the child is marked.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// Threads with a seat of their own; the others share one, and write to it as many.
+/// Number of threads that can have a slot of their own. All other threads share one more slot and
+/// update it by atomic additions, which costs more.
 const SEATS: usize = 128;
 
-/// Cache lines of its own.
+/// Slot in which a thread says whether it is in a section. The alignment keeps different slots in
+/// different cache lines.
 #[repr(align(128))]
 struct Seat {
+    /// Whether a thread owns the slot.
     taken: AtomicBool,
-    /// Threads of this seat that are in a section.
+    /// Number of threads that use this slot and are in a section.
     inside: AtomicU32,
 }
 
@@ -71,49 +80,54 @@ impl Seat {
 }
 
 static OWN: [Seat; SEATS] = [const { Seat::new() }; SEATS];
+/// Slot of all threads that have none of their own.
 static SHARED: Seat = Seat::new();
-/// 0 while no thread forks; [`GATHERING`] while a forking thread waits for sections to end; after
-/// that the id of the forking thread.
+/// State of the current fork: 0 while no thread forks, [`GATHERING`] while a forking thread waits
+/// for sections to end, and after that the id of the forking thread.
 static FORKING: AtomicU32 = AtomicU32::new(0);
-/// No id of a thread: these are below 2^22.
+/// Value that is not the id of a thread, since these are below 2^22.
 const GATHERING: u32 = u32::MAX;
-/// A thread has entered a section while another thread was forking. The child of that fork is
-/// inconsistent.
+/// Whether a thread has entered a section while another thread was forking, or was still in one
+/// when the forking thread stopped waiting. The child of that fork is inconsistent.
 static INTRUDED: AtomicBool = AtomicBool::new(false);
-/// Whether this process or an ancestor is the child of a fork in the middle of a section.
+/// Whether this process or one of its ancestors is the child of a fork in the middle of a section.
 static INCONSISTENT: AtomicBool = AtomicBool::new(false);
-/// Functions to call in an inconsistent child, or null: the preload library's registry and its hook in
-/// Open MPI have one each.
+/// Functions to call in a child that becomes inconsistent, or null. The preload library registers
+/// two: one of its registry of MPI functions and one of its hook in Open MPI.
 static NOTICES: [AtomicPtr<fn()>; 2] = [const { AtomicPtr::new(ptr::null_mut()) }; 2];
-/// Forks of this process and of its ancestors before it was forked.
+/// Counter that advances once before and once after each fork of this process. A child continues
+/// with the value of its parent.
 static FORKS: AtomicU64 = AtomicU64::new(0);
-/// How often this process is a child.
+/// Number of forks through which this process and its ancestors came as the child.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
-/// Whether the handlers are registered.
+/// Whether the fork handlers have been registered.
 static REGISTERED: AtomicBool = AtomicBool::new(false);
 
-/// Steps of a forking thread before the fork.
+/// What a forking thread has done before its fork.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fork {
-    /// It does not fork.
+    /// The thread does not fork.
     None,
-    /// The thread has waited until all other threads had left their sections, and threads that want to
-    /// enter one wait for its fork to end.
+    /// The thread has waited for all other threads to leave their sections, or until the limit.
+    /// Threads that want to enter a section wait for its fork to end.
     Alone,
-    /// The thread has not waited. It is in a section itself (a signal handler, or an allocator that
-    /// forks), or another thread's fork did not end in time.
+    /// The thread has not waited. Either it is in a section itself (a signal handler or an
+    /// allocator has forked), or another thread's fork did not end in time, or the process is
+    /// inconsistent already.
     Amid,
 }
 
-/// Of this thread.
+/// State of one thread.
 struct Here {
-    /// Sections inside sections.
+    /// Number of nested sections that the thread is in. A fork in progress counts as one.
     depth: Cell<u32>,
+    /// Slot of the thread, once it has been in a section.
     seat: Cell<Option<&'static Seat>>,
+    /// What the thread has done for a fork that it is in.
     fork: Cell<Fork>,
 }
 
-/// Gives the seat back when the thread ends.
+/// Guard whose destructor gives the slot back when the thread ends.
 struct Leaver;
 
 thread_local! {
@@ -123,7 +137,8 @@ thread_local! {
 
 impl Drop for Leaver {
     fn drop(&mut self) {
-        // Destructors that run later may need a seat once more.
+        // Destructors of other thread-local values may run after this one and enter sections. They
+        // use the shared slot.
         HERE.with(|here| {
             if let Some(seat) = here.seat.replace(Some(&SHARED))
                 && !seat.is_shared()
@@ -134,19 +149,22 @@ impl Drop for Leaver {
     }
 }
 
-/// While it lives, no other thread's fork happens, so what is changed meanwhile is whole in every child that is not marked
-/// ([`is_inconsistent`]). Sections nest.
+/// A section, which lasts as long as this value. While a thread is in a section, a fork of another
+/// thread waits, up to a limit. State that is changed in a section is complete in every child that
+/// is not marked ([`is_inconsistent`]). Sections nest.
 #[derive(Debug)]
 pub struct Section(PhantomData<*const ()>);
 
 /// Begins a section. Waits while another thread forks, up to a limit.
 ///
-/// Until it ends the thread must do nothing that may wait for a thread outside of sections: no callback, no log line, no input or output.
+/// Until the section ends the thread must do nothing that may wait for a thread outside of
+/// sections: no callback, no log line, no input or output.
 #[inline]
 pub fn section() -> Section {
     HERE.with(|here| {
         let depth = here.depth.get();
-        // First, so that a signal handler that forks between the two does not wait for this thread.
+        // Set the depth first. A signal handler that forks after this line finds the thread in a
+        // section, and does not wait for the thread's own slot.
         here.depth.set(depth + 1);
         if depth == 0 {
             let seat = here.seat.get().unwrap_or_else(|| take_seat(here));
@@ -174,26 +192,30 @@ impl Drop for Section {
     }
 }
 
+/// Gives this thread a slot: a free one of `OWN`, or `SHARED` if there is none. Returns the slot.
 #[cold]
 fn take_seat(here: &Here) -> &'static Seat {
     register();
     let free = |seat: &&Seat| !seat.taken.load(Ordering::Relaxed) && !seat.taken.swap(true, Ordering::AcqRel);
-    // Without a destructor to come nobody would give it back.
+    // The guard cannot be set up while the thread ends. Nobody would then give a slot back, so the
+    // thread uses the shared one.
     let lasts = LEAVER.try_with(|_| ()).is_ok();
     let seat = OWN.iter().filter(|_| lasts).find(free).unwrap_or(&SHARED);
     here.seat.set(Some(seat));
     seat
 }
 
-/// Lock that one thread holds at a time, for a few instructions. A fork waits for it as for a seat.
+/// Spin lock that one thread holds at a time, for a few instructions. A fork waits for it as it
+/// does for a slot.
 #[derive(Debug)]
 pub(super) struct Bolt {
+    /// Whether a thread holds the lock.
     taken: AtomicBool,
-    /// Whether forks look at it.
+    /// Whether the lock is in `BOLTS`, so that forks wait for it.
     known: AtomicBool,
 }
 
-/// Those that forks look at.
+/// The spin locks for which forks wait.
 static BOLTS: [AtomicPtr<Bolt>; 8] = [const { AtomicPtr::new(ptr::null_mut()) }; 8];
 
 impl Bolt {
@@ -201,7 +223,8 @@ impl Bolt {
         Bolt { taken: AtomicBool::new(false), known: AtomicBool::new(false) }
     }
 
-    /// Waits until no other thread has it, and none forks, up to the limit of a section. Until it is given back its holder is in a section.
+    /// Takes the lock. Waits until no other thread holds it, and while another thread forks, up to
+    /// the limits of a section. The holder is in a section until it gives the lock back.
     #[inline]
     pub(super) fn take(&'static self) {
         if !self.known.load(Ordering::Acquire) {
@@ -209,9 +232,10 @@ impl Bolt {
         }
         HERE.with(|here| {
             let depth = here.depth.get();
-            // First, as in a section.
+            // Set the depth first, for the same reason as in `section`.
             here.depth.set(depth + 1);
-            // Of a thread that is in a section already a fork waits anyway.
+            // If the thread is in a section already, a fork waits for that section anyway, so the
+            // thread need not look.
             let forks = || depth == 0 && FORKING.load(Ordering::SeqCst) != 0;
             if self.taken.swap(true, Ordering::SeqCst) {
                 self.wait(forks);
@@ -222,13 +246,16 @@ impl Bolt {
         });
     }
 
-    /// Gives it back.
+    /// Gives the lock back and ends the section of its holder.
     #[inline]
     pub(super) fn give(&self) {
         self.taken.store(false, Ordering::Release);
         HERE.with(|here| here.depth.set(here.depth.get() - 1));
     }
 
+    /// Waits for the lock and takes it. While another thread forks, waits for the end of the fork
+    /// first, unless that takes too long: then `late` is true, and the child of a fork that is
+    /// still under way is marked.
     #[cold]
     fn wait(&self, forks: impl Fn() -> bool) {
         let (mut turns, mut pause, mut late) = (0, Duration::from_micros(1), false);
@@ -236,7 +263,8 @@ impl Bolt {
             if !late && forks() {
                 late = !wait_for_the_end();
             } else if self.taken.load(Ordering::Relaxed) {
-                // Its holder goes on at once, unless it has lost the processor.
+                // The holder gives the lock back soon, unless it has lost its processor. So spin a
+                // little, then sleep for growing times.
                 turns += 1;
                 if turns < 100 {
                     std::hint::spin_loop();
@@ -249,7 +277,8 @@ impl Bolt {
                     return;
                 }
                 if late {
-                    // After the bolt was taken: a fork that begins now and resets the mark waits for the bolt.
+                    // Set the mark only after the lock was taken. A fork that begins now and resets
+                    // the mark has to wait for the lock.
                     INTRUDED.store(true, Ordering::SeqCst);
                     return;
                 }
@@ -258,6 +287,8 @@ impl Bolt {
         }
     }
 
+    /// Registers the fork handlers, and enters the lock in `BOLTS` if it is not there. The
+    /// assertion fails for the ninth lock of a process.
     #[cold]
     fn announce(&'static self) {
         register();
@@ -272,7 +303,8 @@ impl Bolt {
     }
 }
 
-/// Another thread forks: it goes first, unless it takes too long.
+/// Lets the fork of another thread go first, unless it takes too long: leaves the slot, waits, and
+/// enters again.
 #[cold]
 fn give_way(seat: &Seat) {
     loop {
@@ -283,18 +315,21 @@ fn give_way(seat: &Seat) {
             return;
         }
         if !ended {
-            // After the seat was entered: a fork that begins now and resets the mark waits for the seat.
+            // Set the mark only after the slot was entered. A fork that begins now and resets the
+            // mark has to wait for the slot.
             INTRUDED.store(true, Ordering::SeqCst);
             return;
         }
     }
 }
 
-/// Waits until no thread forks. Returns false if the fork takes too long to be waited for.
+/// Waits until no thread forks. Returns false if the fork takes too long, or if its child is marked
+/// already.
 fn wait_for_the_end() -> bool {
     let start = Instant::now();
-    // When the forking thread was first seen to wait for no section, and the number of forks then: a
-    // thread that wakes late may find the next fork of the same thread.
+    // `alone` is the time at which the forking thread was first seen to have finished its wait for
+    // sections, and the value of `FORKS` then. A thread that wakes late may find the next fork of
+    // the same thread, and must not take it for the first one.
     let mut alone: Option<(Instant, u64)> = None;
     let mut asleep = 0;
     loop {
@@ -303,9 +338,13 @@ fn wait_for_the_end() -> bool {
             return true;
         }
         if INTRUDED.load(Ordering::SeqCst) {
-            // Its child is marked already.
+            // The child of this fork is marked already, so that waiting longer would gain nothing.
             return false;
         }
+        // A thread that has finished its wait for sections is watched: it may take `LIMIT`, or less
+        // if it only sleeps. The last comparison makes sure that all looks were at the same fork.
+        // While the thread still waits for sections, which takes it at most `LIMIT`, wait for twice
+        // that time.
         if forking != GATHERING {
             let number = FORKS.load(Ordering::SeqCst);
             let seen = alone.filter(|&(_, of)| of == number);
@@ -320,7 +359,9 @@ fn wait_for_the_end() -> bool {
             return false;
         }
         let limit = libc::timespec { tv_sec: 0, tv_nsec: PAUSE.subsec_nanos().into() };
-        // SAFETY: a word of this process's own to wait on, as long as it has the value that was read, for so long at most.
+        // SAFETY: the system call gets the address of a static word of 4 bytes, which it only
+        // reads, and the address of `limit`, which lives until the call returns. It sleeps only if
+        // the word still has the value `forking`, and for at most `PAUSE`.
         unsafe {
             let flags = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
             libc::syscall(libc::SYS_futex, FORKING.as_ptr(), flags, forking, &raw const limit);
@@ -328,10 +369,12 @@ fn wait_for_the_end() -> bool {
     }
 }
 
-/// Says whether a thread of this process sleeps, as far as the system tells; if it does not tell,
-/// the thread is taken to sleep. The state of the thread tells a fork that is held up by a handler
+/// Returns whether a thread of this process sleeps, according to `/proc`. If its state cannot be
+/// read, the thread is taken to sleep. The state distinguishes a fork that is held up by a handler
 /// from one that has lost its processor or copies a large process.
 fn sleeps(thread: u32) -> bool {
+    // Write the path `/proc/self/task/ID/stat` without an allocation: an allocator may be what
+    // waits here.
     let mut path = [0u8; 40];
     let mut at = 0;
     let mut put = |bytes: &[u8]| {
@@ -349,9 +392,13 @@ fn sleeps(thread: u32) -> bool {
     put(&digits[first..]);
     put(b"/stat");
     let mut text = [0u8; 64];
-    // SAFETY: a path that ends with a zero, a buffer of that length, and a file of our own to close.
-    // Nothing is allocated, since an allocator may be waiting here, and a thread that is to be cancelled
-    // is not cancelled here, as it would be in the functions of the C library.
+    // SAFETY: `path` ends with a zero byte, because at most 16 + 10 + 5 of its 40 zero bytes are
+    // overwritten. `read` gets the address and length of `text`. `file` was opened here and is
+    // closed once. `__errno_location` returns a valid address of this thread.
+    //
+    // Nothing is allocated, since an allocator may be waiting here. The system calls are made
+    // directly because the functions of the C library are points at which a thread can be
+    // cancelled.
     let n = unsafe {
         let errno = *libc::__errno_location();
         let flags = libc::O_RDONLY | libc::O_CLOEXEC;
@@ -365,16 +412,19 @@ fn sleeps(thread: u32) -> bool {
         n
     };
     let text = &text[..n.max(0) as usize];
-    // After the name of the thread, which is in parentheses and at most 15 bytes long, but may have parentheses of its own.
+    // The state follows the name of the thread. The name is in parentheses and has at most 15
+    // bytes, which may be parentheses too, so look for the last one.
     let state = text.iter().rposition(|&byte| byte == b')').and_then(|end| text.get(end + 2));
     !matches!(state, Some(b'R' | b'D'))
 }
 
-/// Threads may enter sections again.
+/// Ends the fork: threads may enter sections again. Wakes the threads that wait for the end of the
+/// fork.
 fn end() {
     INTRUDED.store(false, Ordering::SeqCst);
     FORKING.store(0, Ordering::SeqCst);
-    // SAFETY: a word of this process's own; wakes all that wait for it.
+    // SAFETY: the system call gets the address of a static word of 4 bytes. It wakes the threads
+    // that wait for this word, and accesses no other memory.
     unsafe {
         libc::syscall(
             libc::SYS_futex,
@@ -385,9 +435,10 @@ fn end() {
     }
 }
 
-/// Waits for threads in sections: these are short, but a thread may have lost the processor. Returns
-/// false if there still are some after the limit: a section may call an allocator of the program,
-/// which may wait for a lock that a handler of the program holds.
+/// Waits while `inside` returns true, that is, for threads in a section. Sections are short, but a
+/// thread may have lost its processor. Returns false if `LIMIT` has passed since `start`: a section
+/// may call an allocator of the program, which may wait for a lock that a fork handler of the
+/// program holds.
 fn wait_for(inside: impl Fn() -> bool, start: Instant) -> bool {
     let mut pause = Duration::from_micros(1);
     while inside() {
@@ -400,21 +451,21 @@ fn wait_for(inside: impl Fn() -> bool, start: Instant) -> bool {
     true
 }
 
-/// Says whether this process, or one that it descends from, is the child of a fork during which
-/// another thread was in a section, or may have been: a lock may be taken that nobody gives back,
-/// and a value may be half changed. Such a process must not use what it shares with its parent's
-/// threads.
+/// Returns whether this process, or one that it descends from, is the child of a fork during which
+/// another thread was in a section or may have been in one. In this process a lock may be taken
+/// that nobody gives back, and a value may be half changed. So it must not use what it shares with
+/// its parent's threads.
 #[inline]
 pub fn is_inconsistent() -> bool {
     INCONSISTENT.load(Ordering::Relaxed)
 }
 
-/// Has `notice` called in the child of a fork when the child becomes inconsistent, before `fork`
-/// returns there. It must only store to atomics. A process has at most two such functions; the same
-/// one may be given again.
+/// Registers a function that is called in the child of a fork when the child becomes inconsistent,
+/// before `fork` returns there. The function must only store to atomics. A process can have at most
+/// two functions registered; registering the same one again has no effect.
 ///
 /// # Panics
-/// If there are two others.
+/// If two other functions are registered already.
 pub fn when_inconsistent(notice: &'static fn()) {
     let notice = ptr::from_ref(notice).cast_mut();
     let registers = |place: &AtomicPtr<fn()>| {
@@ -424,51 +475,62 @@ pub fn when_inconsistent(notice: &'static fn()) {
     assert!(NOTICES.iter().any(registers), "a third function for inconsistent children");
 }
 
-/// Returns the number of forks that this process has come through, as parent or as child: where it has moved on, memory that was shared with this
-/// process by a mapping is shared with another one too.
+/// Returns a counter that advances with each fork that this process comes through, as the parent or
+/// as the child. If the counter has changed, memory that is shared with this process by a mapping
+/// may be shared with one more process.
 pub fn forks() -> u64 {
     FORKS.load(Ordering::Acquire)
 }
 
-/// Returns the number of forks that this process has come through as a child: what threads of another generation were doing is never finished.
+/// Returns the number of forks through which this process and its ancestors came as the child.
+/// Whatever threads of another generation were doing here is never finished.
 pub(super) fn generation() -> u64 {
     GENERATION.load(Ordering::Acquire)
 }
 
-/// Says whether this thread is in a section of its own making.
+/// Returns whether this thread is in a section that it has begun itself. The level that a fork in
+/// progress adds is not counted.
 pub(super) fn in_section() -> bool {
     HERE.with(|here| here.depth.get() > u32::from(here.fork.get() != Fork::None))
 }
 
-/// Before any section, so that no fork is missed. Two threads may both do it: the handlers stand that, and a lock is what they cannot have.
+/// Registers the fork handlers, if they are not registered yet. This must happen before the first
+/// section, so that no fork is missed. Two threads may both register them: running the handlers
+/// twice in one fork is harmless, and a lock that prevented it could itself be inherited by a
+/// child.
 fn register() {
-    // Miri has no fork.
+    // Miri does not support fork.
     if cfg!(miri) || REGISTERED.load(Ordering::Acquire) {
         return;
     }
-    // SAFETY: the handlers are functions of this library that neither unwind nor allocate.
+    // SAFETY: the three arguments are functions of this library with the signature that
+    // `pthread_atfork` takes. They neither unwind nor allocate.
     let status = unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
     assert_eq!(status, 0, "no memory for fork handlers");
     REGISTERED.store(true, Ordering::Release);
 }
 
+/// Fork handler that runs in the forking thread before the fork.
 extern "C" fn before() {
     HERE.with(|here| {
         if here.fork.get() != Fork::None {
             return;
         }
-        // In an inconsistent process seats and bolts may belong to threads that it does not have.
+        // In an inconsistent process, slots and locks may belong to threads that the process does
+        // not have, so do not wait for them.
         let fork =
             if here.depth.get() == 0 && !is_inconsistent() && gather() { Fork::Alone } else { Fork::Amid };
         here.fork.set(fork);
-        // Handlers of others that run between these may call us: they are as if in a section.
+        // Fork handlers of others may run between these handlers and call this library. They are
+        // treated as if they were in a section.
         here.depth.set(here.depth.get() + 1);
         FORKS.fetch_add(1, Ordering::AcqRel);
     });
 }
 
-/// Waits until no other thread forks or is in a section, up to the limit. Returns false if another
-/// fork does not come to an end.
+/// Waits until no other thread forks, and then until no other thread is in a section, each up to a
+/// limit. Returns false if another thread's fork does not end in time. If a section does not end in
+/// time, marks the child.
 fn gather() -> bool {
     let begin = || FORKING.compare_exchange(0, GATHERING, Ordering::SeqCst, Ordering::Relaxed).is_ok();
     while !begin() {
@@ -476,32 +538,38 @@ fn gather() -> bool {
             return false;
         }
     }
-    // A thread that was about to enter during the fork before this one may have set it since.
+    // Since the fork before this one, a thread that was about to enter a section may have set the
+    // mark.
     INTRUDED.store(false, Ordering::SeqCst);
     let start = Instant::now();
+    // Wait for the slots and then for the spin locks. All of them together get the time `LIMIT`.
     let mut seats = OWN.iter().chain([&SHARED]);
     let mut bolts = BOLTS.iter();
     let all = seats.all(|seat| wait_for(|| seat.inside.load(Ordering::SeqCst) != 0, start))
         && bolts.all(|place| {
-            // SAFETY: null, or a bolt that was announced, which lives as long as the process.
+            // SAFETY: the pointer is null or was stored by `announce`, from a reference that is
+            // valid as long as the process lives. The fields of `Bolt` are accessed only as
+            // atomics.
             let bolt = unsafe { place.load(Ordering::SeqCst).as_ref() };
             bolt.is_none_or(|bolt| wait_for(|| bolt.taken.load(Ordering::SeqCst), start))
         });
     if !all {
         INTRUDED.store(true, Ordering::SeqCst);
     }
-    // SAFETY: it has no precondition.
+    // SAFETY: `gettid` has no precondition.
     let thread = unsafe { libc::gettid() };
     FORKING.store(thread as u32, Ordering::SeqCst);
     true
 }
 
+/// Fork handler that runs in the parent after the fork.
 extern "C" fn after_in_parent() {
     HERE.with(|here| {
         let fork = here.fork.replace(Fork::None);
         if fork != Fork::None {
             here.depth.set(here.depth.get() - 1);
-            // What a handler or a late thread has mapped since the first handler is shared too.
+            // Memory that a fork handler or a late thread has mapped since the handler `before` is
+            // shared with the child too, so the counter advances again.
             FORKS.fetch_add(1, Ordering::AcqRel);
         }
         if fork == Fork::Alone {
@@ -510,6 +578,7 @@ extern "C" fn after_in_parent() {
     });
 }
 
+/// Fork handler that runs in the child after the fork, in its only thread.
 extern "C" fn after_in_child() {
     HERE.with(|here| {
         let fork = here.fork.replace(Fork::None);
@@ -518,9 +587,12 @@ extern "C" fn after_in_child() {
         }
         here.depth.set(here.depth.get() - 1);
         FORKS.fetch_add(1, Ordering::AcqRel);
-        // The other threads are gone, wherever they were. A late one has set the mark before it
-        // changed anything, so a child that has its changes has the mark.
+        // The other threads do not exist here, wherever they were. A thread that entered late had
+        // set the mark before it changed anything, so a child that has its changes has the mark
+        // too.
         let marked = fork == Fork::Amid || INTRUDED.load(Ordering::SeqCst);
+        // Free the slots of the other threads. This thread keeps its own; if the fork happened
+        // inside a section, the thread is still in it.
         let mine = here.seat.get();
         for seat in OWN.iter().chain([&SHARED]) {
             let own = mine.is_some_and(|mine| ptr::eq(mine, seat));
@@ -531,7 +603,8 @@ extern "C" fn after_in_child() {
         end();
         if marked && !INCONSISTENT.swap(true, Ordering::AcqRel) {
             for notice in &NOTICES {
-                // SAFETY: null, or a function pointer that lives as long as the process.
+                // SAFETY: the pointer is null, or was stored by `when_inconsistent` from a
+                // reference to a function pointer that is valid as long as the process lives.
                 if let Some(notice) = unsafe { notice.load(Ordering::Acquire).as_ref() } {
                     notice();
                 }

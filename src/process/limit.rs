@@ -1,4 +1,5 @@
-//! Writes past the limit on the size of files (RLIMIT_FSIZE): an error and not the end of the process, and without a lock.
+//! Writes to files under a limit on their size (RLIMIT_FSIZE): makes an error of what would
+//! otherwise end the process, without taking a lock.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -8,23 +9,28 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::ptr;
 
-/// Runs `grow`, in which this thread writes or enlarges files. Where that passes the limit on file sizes, the system call fails (EFBIG);
-/// the signal that comes with it, and would end the process, is taken away.
+/// Runs `grow`, in which this thread writes or enlarges files. If a system call would exceed the
+/// limit on the size of files, it fails (EFBIG). The signal SIGXFSZ that comes with the error, and
+/// would end the process, is masked and removed.
 ///
-/// To ask for the limit first would not do: another thread, or another process, may lower it in between. The signal goes to the thread that made the call, so
-/// it is enough that this one does not see it. `grow` takes errno with it: it may be another afterwards.
+/// Asking for the limit beforehand would not suffice, since another thread or process may lower it
+/// in between. The signal is sent to the thread that made the call, so it is enough to mask it in
+/// this thread. The value of `errno` may change between the end of `grow` and the return of this
+/// function.
 pub fn without_sigxfsz<T>(grow: impl FnOnce() -> T) -> T {
     let _masked = Masked::new();
     grow()
 }
 
-/// The rule for values of variables that are words or numbers.
+/// Rule of errors about environment variables that must be text, because their values are words or
+/// numbers.
 pub const NO_TEXT: &str = "must be text in UTF-8";
 
-/// Most characters that are said of a value which somebody else wrote.
+/// Maximum number of characters of a foreign value that a message quotes.
 const MOST: usize = 80;
 
-/// Returns a value as messages name it: on one line, and not all of one without end.
+/// Returns a value as messages quote it: on one line, with control characters escaped, and cut
+/// after a maximum number of characters. A value that was cut is followed by its length in bytes.
 pub fn cut(value: &OsStr) -> String {
     let shown = |text: &str| -> String {
         text.chars()
@@ -38,26 +44,30 @@ pub fn cut(value: &OsStr) -> String {
     }
 }
 
-/// Describes the fault of a value, which stands in the text as [`cut`] shows it.
+/// Returns the error `wrong` about `value` as text, in which the value appears as [`cut`] shows it.
 pub fn said(value: &str, wrong: &impl Display) -> String {
     let wrong = wrong.to_string();
     if value.is_empty() { wrong } else { wrong.replace(value, &cut(value.as_ref())) }
 }
 
-/// Writes to standard error, past the lock of the standard library: a child may find that one taken.
+/// Writes to standard error without the lock of the standard library, which a child may have
+/// inherited locked.
 ///
 /// # Errors
-/// Of the file that it is.
+/// The error of duplicating or writing the file that standard error is.
 pub fn to_stderr(text: &[u8]) -> io::Result<()> {
     let mut file = File::from(io::stderr().as_fd().try_clone_to_owned()?);
     without_sigxfsz(|| file.write_all(text))
 }
 
-/// The signal is masked in this thread.
+/// Guard that masks SIGXFSZ in this thread.
 struct Masked {
+    /// Signal mask before, to be restored.
     before: libc::sigset_t,
+    /// Set that contains only SIGXFSZ.
     only: libc::sigset_t,
-    /// Whether one was pending already: that one is the program's.
+    /// Whether SIGXFSZ was pending already. Then the signal belongs to the program and is not
+    /// removed.
     pending: bool,
 }
 
@@ -65,8 +75,10 @@ impl Masked {
     fn new() -> Masked {
         let mut only = MaybeUninit::<libc::sigset_t>::zeroed();
         let (mut before, mut pending) = (only, only);
-        // SAFETY: every set is memory of its own, initialized by the calls (zero is a valid set to begin with), and the signal is one
-        // that there is.
+        // SAFETY: every pointer is to one of the three local sets, which are valid for reads and
+        // writes and initialized with zeros, a valid value of their integers. SIGXFSZ is a number
+        // that `sigaddset` and `sigismember` accept. The sets are initialized when they are moved
+        // to the result.
         unsafe {
             libc::sigemptyset(only.as_mut_ptr());
             libc::sigaddset(only.as_mut_ptr(), libc::SIGXFSZ);
@@ -81,9 +93,12 @@ impl Masked {
 impl Drop for Masked {
     fn drop(&mut self) {
         let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: sets that were initialized by `new`; no information is asked for, and the time is no wait.
+        // SAFETY: `only` and `before` were initialized by `new`, and `now` is initialized.
+        // `sigtimedwait` accepts null, as no information about the signal is asked for, and does
+        // not wait, as the time is 0. `pthread_sigmask` accepts null where the old mask is not
+        // asked for.
         unsafe {
-            // Once more only where another signal interrupted it.
+            // Remove the signal. Try again only if another signal has interrupted the call.
             while !self.pending
                 && libc::sigtimedwait(&raw const self.only, ptr::null_mut(), &raw const now) < 0
                 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted

@@ -1,4 +1,5 @@
-//! Locks and values made once, that a child never finds taken or half made.
+//! Locks, and values that are made once. A child that is not marked as inconsistent never finds
+//! them locked or half made.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -7,15 +8,15 @@ use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 
 use super::fork::{Bolt, Section, generation, in_section, section};
 
-/// A mutex that is only ever locked inside a section. What it guards must be whole after every step of its holders: a panic does not
-/// poison it.
+/// Mutex that is locked only inside a section. A panic does not poison it, so its holders must
+/// leave the value usable after each step.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(std::sync::Mutex<T>);
 
-/// Access to what a [`Mutex`] guards.
+/// Access to the value of a locked [`Mutex`]. Dropping it unlocks the mutex and ends the section.
 #[derive(Debug)]
 pub struct Guard<'a, T> {
-    // In the order in which they are dropped.
+    // The fields are dropped in this order: the mutex is unlocked before the section ends.
     guard: MutexGuard<'a, T>,
     _section: Section,
 }
@@ -26,7 +27,7 @@ impl<T> Mutex<T> {
         Mutex(std::sync::Mutex::new(value))
     }
 
-    /// Waits for the lock, and begins a section that ends with it.
+    /// Begins a section and waits for the lock. The section ends when the lock is released.
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
         let _section = section();
@@ -50,32 +51,41 @@ impl<T> DerefMut for Guard<'_, T> {
     }
 }
 
-/// A lock for a few instructions that are done again and again: it costs one locked instruction where [`Mutex`] takes three. Holding it is a section; who waits does so
-/// by looking, and by sleeping in between. There is room for eight of them in a process.
+/// Lock for frequent work of a few instructions: it costs one locked instruction, where [`Mutex`]
+/// costs three. Its holder is in a section. A thread that waits for it first spins, and then sleeps
+/// for short times. A process can have at most eight such locks.
 #[derive(Debug)]
 pub struct Latch<T> {
     bolt: Bolt,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached by the one thread that holds the bolt, so it is sent from thread to thread and never shared.
+// SAFETY: a shared latch gives access to its value only through `Latched`, which exists only while
+// its thread holds the bolt, and one thread holds the bolt at a time. So threads use the value one
+// after the other, for which `T: Send` suffices. The bolt consists of atomics.
 unsafe impl<T: Send> Sync for Latch<T> {}
 
-/// Access to what a [`Latch`] guards.
+/// Access to the value of a locked [`Latch`]. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct Latched<T: 'static> {
     latch: &'static Latch<T>,
-    // It is given back by the thread that took it.
+    // The raw pointer makes this type neither `Send` nor `Sync`: the thread that took the lock must
+    // release it.
     _here: PhantomData<*const ()>,
 }
 
 impl<T> Latch<T> {
-    /// Open.
+    /// Returns a latch that no thread holds.
     pub const fn new(value: T) -> Latch<T> {
         Latch { bolt: Bolt::new(), value: UnsafeCell::new(value) }
     }
 
-    /// Waits until no other thread holds it, and begins a section that ends with it. No thread may take it twice.
+    /// Begins a section and waits until no other thread holds the lock. The section ends when the
+    /// lock is released. A thread that holds the lock must not call this again: it would wait for
+    /// itself.
+    ///
+    /// # Panics
+    /// If the process already has eight other latches that have been locked.
     #[inline]
     pub fn lock(&'static self) -> Latched<T> {
         self.bolt.take();
@@ -88,7 +98,9 @@ impl<T> Deref for Latched<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this holds the bolt, which one thread does at a time.
+        // SAFETY: the pointer is that of a cell inside a latch that lives as long as the process.
+        // This value holds the bolt, which one thread holds at a time, and `self` is borrowed, so
+        // nobody changes the value meanwhile.
         unsafe { &*self.latch.value.get() }
     }
 }
@@ -96,7 +108,8 @@ impl<T> Deref for Latched<T> {
 impl<T> DerefMut for Latched<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above, and this is borrowed alone.
+        // SAFETY: as in `deref`; and `self` is borrowed mutably, so there is no other reference to
+        // the value.
         unsafe { &mut *self.latch.value.get() }
     }
 }
@@ -108,23 +121,24 @@ impl<T> Drop for Latched<T> {
     }
 }
 
-/// A value that is made once, by something short.
+/// Value that is made once, by short work inside a section.
 #[derive(Debug)]
 pub struct Once<T>(OnceLock<T>);
 
 impl<T> Once<T> {
-    /// Not made.
+    /// Returns a value that is not made yet.
     pub const fn new() -> Once<T> {
         Once(OnceLock::new())
     }
 
-    /// Returns the value, if it is made.
+    /// Returns the value, if it has been made.
     #[inline]
     pub fn get(&self) -> Option<&T> {
         self.0.get()
     }
 
-    /// Returns the value; `make` makes it inside a section if nobody has, so it must be as short as any section.
+    /// Returns the value. If it has not been made, calls `make` inside a section, so `make` must be
+    /// as short as any section.
     #[inline]
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         self.0.get().unwrap_or_else(|| self.init(make))
@@ -149,7 +163,7 @@ impl<T> From<T> for Once<T> {
     }
 }
 
-/// A value that is made at its first use, as [`Once`] does.
+/// Value that is made when it is first used, in the same way as that of [`Once`].
 #[derive(Debug)]
 pub struct Lazy<T> {
     once: Once<T>,
@@ -157,7 +171,7 @@ pub struct Lazy<T> {
 }
 
 impl<T> Lazy<T> {
-    /// Made by `make`.
+    /// Returns a value that `make` will make.
     pub const fn new(make: fn() -> T) -> Lazy<T> {
         Lazy { once: Once::new(), make }
     }
@@ -172,36 +186,43 @@ impl<T> Deref for Lazy<T> {
     }
 }
 
-/// A value that takes long to make: one thread does while others wait, a fork waits for nobody, and a child makes its own.
+/// Value that takes long to make. One thread makes it, outside of any section, while others wait
+/// for that thread. A fork does not wait for it, and the child makes the value again if it needs
+/// it.
 #[derive(Debug)]
 pub struct Awaited<T> {
     value: OnceLock<T>,
-    /// Boxed: most are made once, and there are many.
+    /// The thread that makes the value, if there is one. It is boxed to save memory: there are many
+    /// values of type `Awaited`, and the box exists only while one is made.
     turn: Mutex<Option<Box<Turn>>>,
 }
 
-/// Somebody makes the value.
+/// The work of one thread on the value.
 #[derive(Debug)]
 struct Turn {
-    /// Of the process that does. A turn of another one is that of a thread which this process does not have, or has it in a callback
-    /// that forked: nobody waits for it.
+    /// Generation of the process that does the work. Work of another generation belongs to a thread
+    /// that does not exist in this process, or to the current thread, if a callback of `make` has
+    /// forked. Nobody waits for work of another generation.
     generation: u64,
+    /// Cell that is set when the work is done. Other threads wait for it.
     done: Arc<OnceLock<()>>,
 }
 
 impl<T> Awaited<T> {
-    /// Not made.
+    /// Returns a value that is not made yet.
     pub const fn new() -> Awaited<T> {
         Awaited { value: OnceLock::new(), turn: Mutex::new(None) }
     }
 
-    /// Returns the value, if it is made.
+    /// Returns the value, if it has been made.
     #[inline]
     pub fn get(&self) -> Option<&T> {
         self.value.get()
     }
 
-    /// Returns the value; `make` makes it outside of any section if nobody has and nobody else does.
+    /// Returns the value. If it has not been made, calls `make` outside of any section, or waits
+    /// for the thread of this process that is making it already. Must not be called inside a
+    /// section.
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         self.value.get().unwrap_or_else(|| self.init(make))
     }
@@ -210,11 +231,12 @@ impl<T> Awaited<T> {
     fn init(&self, make: impl FnOnce() -> T) -> &T {
         debug_assert!(!in_section(), "a section must not wait for who is in none");
         self.turn().get_or_init(|| {
-            // A turn that began after the last one had ended.
+            // The value exists already if this turn began after another one had ended.
             if self.value.get().is_none() {
                 let value = make();
                 let _section = section();
-                // A callback of `make` that forked may have been here before, in the child.
+                // The value may be set already. If a callback of `make` has forked, the child may
+                // have made the value itself, before it returned to here.
                 let _ = self.value.set(value);
             }
         });
@@ -223,6 +245,7 @@ impl<T> Awaited<T> {
         self.value.get().expect("set by whoever had the turn")
     }
 
+    /// Returns the cell of the current turn of this process, and begins a turn if there is none.
     fn turn(&self) -> Arc<OnceLock<()>> {
         let mut turn = self.turn.lock();
         if let Some(turn) = turn.as_ref().filter(|turn| turn.generation == generation()) {
@@ -255,7 +278,8 @@ mod tests {
                         let mut both = LATCH.lock();
                         both.0 += 1;
                         assert!(in_section(), "a fork waits");
-                        // Sections and locks inside do not wait for a fork that waits for the latch.
+                        // Sections and locks inside the latch do not wait for a fork, since that
+                        // fork waits for the latch.
                         drop(section());
                         both.1 += 1;
                         assert_eq!(both.0, both.1);

@@ -1,9 +1,17 @@
-//! external32 (MPI 5.0, 14.5.2): big-endian, two's complement, IEEE formats, sizes of table 14.2.
+//! Conversion to and from external32 (MPI 5.0, 14.5.2): big-endian numbers, integers in two's
+//! complement, the formats of IEEE 754, and the sizes of table 14.2.
 //!
-//! Values of one size on both sides are swapped by micro-kernels. The others are converted one by one, by loops for the classes that there are
-//! on usual machines, which are chosen once for a run: integers keep their value or are refused; floating point is rounded to nearest, ties to even, and what is too large becomes an infinity. A NaN keeps its sign, whether it
-//! is quiet, and the leading bits of its payload; where these are all zero it becomes quiet, since it would be an infinity. Of x87's
-//! encodings that its processors refuse (unnormal numbers, pseudo-infinities, pseudo-NaNs) the value is their default NaN.
+//! Values of class `Swap` differ only in the order of their bytes, so micro-kernels swap or copy
+//! them. The other values are converted one at a time. The classes that occur on usual machines
+//! have a loop of their own (`loops`), which is selected once for a run. The rules are:
+//!
+//! * An integer keeps its value or is refused.
+//! * A floating-point number is rounded to nearest, ties to even. A number that is too large
+//!   becomes an infinity.
+//! * A NaN keeps its sign, whether it is quiet, and the leading bits of its payload. If all kept
+//!   bits are zero, the NaN becomes quiet; its encoding would otherwise be an infinity.
+//! * The encodings that x87 processors refuse (unnormal numbers, pseudo-infinities, pseudo-NaNs)
+//!   become the default NaN of these processors.
 
 mod loops;
 
@@ -15,7 +23,7 @@ use crate::kind::Direction;
 use crate::micro::Buffers;
 use crate::nest::{Class, Leaf, Number, Offsets};
 
-/// Does it to a run.
+/// Converts the values of a run in the direction of `memory`.
 pub(super) fn run(memory: &Buffers, run: &Run) -> Result<(), Unfit> {
     let Run { at, n, step, units, value } = *run;
     let unit = value.user();
@@ -43,7 +51,7 @@ pub(super) fn run(memory: &Buffers, run: &Run) -> Result<(), Unfit> {
     }
 }
 
-/// Describes the value of a run that does not fit.
+/// Returns the error for value number `value` of a run, with the position of that value.
 #[cold]
 fn unfit(run: &Run, value: u64) -> Unfit {
     let (block, k) = (value / run.units, value % run.units);
@@ -52,7 +60,8 @@ fn unfit(run: &Run, value: u64) -> Unfit {
 
 const UNFIT: &str = "must fit the size that external32 has for it";
 
-/// Values of a class that has no loop of its own.
+/// Converts the values of a run, of a class that has no loop of its own, one by one. The position
+/// of each value is that of the error which would report it.
 fn one_by_one(memory: &Buffers, run: &Run, number: Number) -> Result<(), Unfit> {
     let lengths = (run.value.user() as usize, run.value.packed() as usize);
     for value in 0..run.n * run.units {
@@ -63,7 +72,8 @@ fn one_by_one(memory: &Buffers, run: &Run, number: Number) -> Result<(), Unfit> 
     Ok(())
 }
 
-/// `bytes` as a number: of this machine's order in the user's buffer, big-endian in the packed stream.
+/// Returns `bytes` as a number. If `native` is true, they are in the byte order of this machine, as
+/// in the user's buffer; otherwise they are big-endian, as in the packed stream.
 fn number_of(bytes: &[u8], native: bool) -> u128 {
     let mut wide = [0; 16];
     if native && cfg!(target_endian = "little") {
@@ -74,6 +84,8 @@ fn number_of(bytes: &[u8], native: bool) -> u128 {
     u128::from_be_bytes(wide)
 }
 
+/// Writes the low bytes of `value` to `bytes`, in the byte order that `native` selects as in
+/// `number_of`.
 fn put(value: u128, bytes: &mut [u8], native: bool) {
     let len = bytes.len();
     if native && cfg!(target_endian = "little") {
@@ -83,7 +95,8 @@ fn put(value: u128, bytes: &mut [u8], native: bool) {
     }
 }
 
-/// The bytes of a value on the other side, where it has another size there.
+/// Converts one value whose size or format differs between the two sides from `old` to `new`.
+/// Returns the broken rule if an integer does not fit.
 fn resized(number: Number, direction: Direction, old: &[u8], new: &mut [u8]) -> Result<(), &'static str> {
     let pack = direction == Direction::Pack;
     let bits = number_of(old, pack);
@@ -106,7 +119,8 @@ fn resized(number: Number, direction: Direction, old: &[u8], new: &mut [u8]) -> 
     Ok(())
 }
 
-/// An integer of `from` bits in `to` bits.
+/// Converts an integer of `from` bits to `to` bits, extended by its sign if `signed` is true.
+/// Returns an error if it does not fit.
 fn integer(bits: u128, from: u32, to: u32, signed: bool) -> Result<u128, &'static str> {
     let extended = |value: u128, size: u32| match signed {
         true => ((value << (128 - size)) as i128 >> (128 - size)) as u128,
@@ -116,13 +130,15 @@ fn integer(bits: u128, from: u32, to: u32, signed: bool) -> Result<u128, &'stati
     if extended(value, to) == value { Ok(value) } else { Err(UNFIT) }
 }
 
-/// A format of floating point: bits of the exponent, bits behind the point, and its arithmetic.
+/// A floating-point format: the number of bits of its exponent and fraction, and the arithmetic
+/// that converts from it.
 struct Format {
     exponent: u32,
-    /// Explicit bits of the fraction; x87's leading bit is one more, in front of them.
+    /// Bits of the fraction, which follow the point. The leading bit of x87, in front of them, is
+    /// not counted.
     fraction: u32,
     leading: bool,
-    /// Finite bits to `f`'s formats.
+    /// Conversion of the bits of a value that is neither an infinity nor a NaN to another format.
     convert: fn(u128, &Format) -> u128,
 }
 
@@ -133,7 +149,8 @@ static QUAD: Format = Format { exponent: 15, fraction: 112, leading: false, conv
 static X87: Format =
     Format { exponent: 15, fraction: 63, leading: true, convert: finite::<X87DoubleExtended> };
 
-/// A finite value of the format `F` in another.
+/// Converts the bits of a finite value from the format `F` to the format `to`, rounded to nearest,
+/// ties to even.
 fn finite<F>(bits: u128, to: &Format) -> u128
 where
     F: Float
@@ -157,30 +174,35 @@ where
 }
 
 impl Format {
-    /// Bits of the fraction with what stands in front of it.
+    /// Returns the number of bits of the fraction together with the leading bit, if the format has
+    /// an explicit one.
     fn significand(&self) -> u32 {
         self.fraction + u32::from(self.leading)
     }
 
-    /// The bits of a value whose exponent is that of infinities and NaNs.
+    /// Returns the bits of an infinity or NaN with this sign and payload. Payload 0 gives the
+    /// infinity.
     fn special(&self, sign: u128, payload: u128) -> u128 {
         let (exponent, leading) = ((1 << self.exponent) - 1, u128::from(self.leading) << self.fraction);
         sign << (self.exponent + self.significand()) | exponent << self.significand() | leading | payload
     }
 }
 
-/// The bits of a value in another format.
+/// Converts the bits of any value from one format to another.
 fn converted(bits: u128, from: &Format, to: &Format) -> u128 {
     let width = from.exponent + from.significand();
-    // x87 stands in 16 bytes, of which 10 count.
+    // An x87 value occupies 10 of 16 bytes. Drop the padding in the other 6 bytes.
     let bits = if width < 127 { bits & ((1 << (width + 1)) - 1) } else { bits };
     let sign = bits >> width;
     let exponent = bits >> from.significand() & ((1 << from.exponent) - 1);
     let payload = bits & ((1 << from.fraction) - 1);
     if from.leading && exponent != 0 && bits >> from.fraction & 1 == 0 {
-        // The processor's default NaN: negative and quiet.
+        // The processor refuses this encoding. Its default NaN is negative and quiet.
         return to.special(1, 1 << (to.fraction - 1));
     }
+    // Finite values are converted by their arithmetic. What remains are infinities and NaNs. An
+    // infinity keeps its sign. Of a NaN's payload the leading bits are kept, and the quiet bit is
+    // set if none of the kept bits is.
     if exponent != (1 << from.exponent) - 1 {
         return (from.convert)(bits, to);
     }
@@ -198,7 +220,8 @@ fn converted(bits: u128, from: &Format, to: &Format) -> u128 {
 mod tests {
     use super::*;
 
-    /// (x87, binary128): what the one is in the other, both ways.
+    /// Each pair of an x87 value and a binary128 value is the same number, and is converted in both
+    /// directions.
     #[test]
     fn x87_by_hand() {
         let one = (0x3fff_8000_0000_0000_0000, 0x3fff << 112);
@@ -212,12 +235,14 @@ mod tests {
         for (x87, quad) in [(0, 0), one, third, least, least_normal, largest, infinity, quiet, signalling] {
             assert_eq!(converted(x87, &X87, &QUAD), quad, "{x87:#x}");
             assert_eq!(converted(quad, &QUAD, &X87), x87, "{quad:#x}");
-            // Bytes 10 to 15 of a long double are padding.
+            // Bytes 10 to 15 of a `long double` are padding and may hold anything.
             assert_eq!(converted(0xdead << 80 | x87, &X87, &QUAD), quad, "{x87:#x} with padding");
         }
     }
 
-    /// Where long double is a double, and where it is no more than a half: what the one is in binary128, both ways.
+    /// Conversions between binary128 and the formats that some machines have for `long double` or
+    /// shorter numbers: binary64, binary32 and binary16. Each pair is the same number and is
+    /// converted in both directions.
     #[test]
     fn narrow_formats_by_hand() {
         let quad = |exponent: u128, fraction: u128| exponent << 112 | fraction;
@@ -225,7 +250,8 @@ mod tests {
             (0, 0),
             (0x3ff << 52, quad(0x3fff, 0)),
             (0xbfd5_5555_5555_5555, quad(0xbffd, 0x5_5555_5555_5555 << 60)),
-            // The least denormal number, the least normal one, the largest.
+            // The smallest denormal number, the smallest normal number, and the largest finite
+            // number.
             (1, quad(0x3fff - 1074, 0)),
             (1 << 52, quad(0x3fff - 1022, 0)),
             (0x7fef_ffff_ffff_ffff, quad(0x43fe, 0xf_ffff_ffff_ffff << 60)),
@@ -241,7 +267,8 @@ mod tests {
                 assert_eq!(converted(wide, &QUAD, format), narrow, "{wide:#x}");
             }
         }
-        // Half way between two doubles, to the even one; past the largest, to infinity.
+        // A number half way between two doubles is rounded to the even one, and a number past the
+        // largest double becomes an infinity.
         assert_eq!(converted(quad(0x3fff, 1 << 59), &QUAD, &DOUBLE), 0x3ff << 52);
         assert_eq!(converted(quad(0x3fff, 3 << 59), &QUAD, &DOUBLE), (0x3ff << 52) + 2);
         assert_eq!(converted(quad(0x43ff, 0), &QUAD, &DOUBLE), 0x7ff << 52);
@@ -255,10 +282,12 @@ mod tests {
         assert_eq!(x87(one | half), 1 << 63);
         assert_eq!(x87(one | half | 1), (1 << 63) + 1);
         assert_eq!(x87(one | 1 << 49 | half), (1 << 63) + 2);
-        // Past the largest: an infinity. Past the largest of its exponent: the next exponent.
+        // A number past the largest one becomes an infinity. A number that rounds up past the
+        // largest one of its exponent gets the next exponent.
         assert_eq!(converted((0x7fff << 112) - 1, &QUAD, &X87), 0x7fff_8000_0000_0000_0000);
         assert_eq!(converted((0x4000 << 112) - 1, &QUAD, &X87), 0x4000_8000_0000_0000_0000);
-        // Half of the least denormal number, and a little more.
+        // Half of the smallest denormal number becomes zero, and a little more than half becomes
+        // that number.
         assert_eq!(converted(1 << 48, &QUAD, &X87), 0);
         assert_eq!(converted(1 << 48 | 1, &QUAD, &X87), 1);
     }
@@ -270,13 +299,14 @@ mod tests {
             [0x3fff_4000_0000_0000_0000, 0x7fff << 64, 0x7fff << 64 | 1]
                 .map(|bits| converted(bits, &X87, &QUAD));
         assert_eq!([unnormal, pseudo_infinity, pseudo_nan], [nan; 3]);
-        // A denormal number with its leading bit set is the least normal one.
+        // A denormal number whose leading bit is set is the smallest normal number.
         assert_eq!(converted(1 << 63, &X87, &QUAD), 1 << 112);
-        // A payload that is cut to nothing stays a NaN.
+        // A NaN whose payload would be cut to zero stays a NaN and becomes quiet.
         assert_eq!(converted(0x7fff << 112 | 1, &QUAD, &X87), 0x7fff_c000_0000_0000_0000);
     }
 
-    /// Values without a loop of their own, from and to bytes: of this machine's order on the one side, big-endian on the other.
+    /// Values without a loop of their own, as bytes: in the order of this machine on the user side
+    /// and big-endian on the packed side. Both directions are checked.
     #[test]
     fn values_by_hand() {
         let check = |number, native: &[u8], external: &[u8]| {

@@ -1,7 +1,9 @@
-//! Reductions (MPI 5.0, 6.9): values of the packed side combined with those in user memory, in the order of the type map.
+//! Reductions (MPI 5.0, 6.9): combine values on the packed side with values in user memory, in the
+//! order of the type map.
 //!
-//! Micro-kernels do it where there is one for the operation and the value, and the same arithmetic value by value where there is none: x87's format,
-//! binary16 and binary128, and pairs that no named type is.
+//! Micro-kernels do this where there is one for the operation and the value. Otherwise the same
+//! arithmetic is done value by value: for the x87 format, binary16 and binary128, and for pairs
+//! that no named type has.
 
 use super::{Packed, Run, Unfit};
 use crate::kind::{Direction, Op};
@@ -9,12 +11,15 @@ use crate::micro::Buffers;
 use crate::micro::buffers::Combined;
 use crate::nest::{Class, Leaf, Offsets};
 
-/// Does it to a run, whose packed side is as `side` says.
+/// Combines the values of a run, whose packed side is `side`. Returns an error if `memory` packs,
+/// or if only conversions have the class of the values. `NoOp` does nothing and accepts any class.
 pub(super) fn run(op: Op, memory: &Buffers, run: &Run, side: Packed) -> Result<(), Unfit> {
     if memory.direction() == Direction::Pack {
         return Err(Unfit { at: Offsets::ZERO, rule: "a value that is combined while packing" });
     }
     let Run { at, n, step, units, value } = *run;
+    // `NoOp` leaves the user's values as they are. `Replace` is a copy for single values; pairs,
+    // which may have padding in user memory, are left to `combine`.
     match (op, value.class()) {
         (Op::NoOp, _) => {}
         (Op::Replace, Class::Native(_)) => {

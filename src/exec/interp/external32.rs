@@ -1,13 +1,16 @@
-//! external32 by its definition (MPI 5.0, 14.5.2): one basic type at a time, from its sign, its exponent and its digits.
+//! Reference implementation of external32 by its definition (MPI 5.0, 14.5.2): converts one basic
+//! value at a time, by its sign, exponent and digits.
 //!
-//! The second opinion on everything that compiled code, micro-kernels and the executor of values do; no line in common with them.
+//! Compiled code, micro-kernels and the executor of values are tested against it, and it shares no
+//! code with them.
 
 use std::ops::Range;
 
 use crate::datatype::{Class, Datatype, Named, TypeMap};
 use crate::kind::Direction;
 
-/// A number as such: `(-1)^negative * digits * 2^exponent`, or none.
+/// Value of a floating-point format: the number `(-1)^negative * digits * 2^exponent`, an infinity,
+/// or a NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Real {
     Finite {
@@ -18,21 +21,22 @@ pub(super) enum Real {
     Infinite {
         negative: bool,
     },
-    /// The payload's bits from its first one, which tells quiet from signalling.
+    /// A NaN. The payload has its most significant bit first; that bit is set if the NaN is quiet.
     Nan {
         negative: bool,
         payload: [bool; 112],
     },
 }
 
-/// Format of a machine's value, read with the last byte first.
+/// Floating-point format. Values are given as one integer each; its highest bit in use is the sign.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Format {
-    /// Exponent bits and fraction bits.
+    /// IEEE format with this number of exponent bits and of fraction bits.
     Ieee(i32, usize),
     X87,
 }
 
+/// Returns the format of a floating-point number of `size` bytes, which is x87's if `x87` is true.
 pub(super) fn format(size: usize, x87: bool) -> Format {
     match size {
         _ if x87 => Format::X87,
@@ -43,6 +47,7 @@ pub(super) fn format(size: usize, x87: bool) -> Format {
     }
 }
 
+/// Returns the low `fraction` bits of `bits`, the most significant one first, followed by zeros.
 fn payload(bits: u128, fraction: usize) -> [bool; 112] {
     let mut payload = [false; 112];
     for (i, bit) in payload.iter_mut().enumerate().take(fraction) {
@@ -51,6 +56,8 @@ fn payload(bits: u128, fraction: usize) -> [bool; 112] {
     payload
 }
 
+/// Returns the value that `bits` stand for. x87's unnormal numbers, pseudo-infinities and
+/// pseudo-NaNs are read as the default NaN of its processors, which is negative and quiet.
 pub(super) fn read(bits: u128, format: Format) -> Real {
     let (width, fraction) = match format {
         Format::Ieee(width, fraction) => (width, fraction),
@@ -76,6 +83,8 @@ pub(super) fn read(bits: u128, format: Format) -> Real {
     Real::Finite { negative, digits, exponent: power.max(1) - bias - fraction as i32 }
 }
 
+/// Returns the bits of a value in a format, rounded to nearest, ties to even. A number that is too
+/// large becomes an infinity. A NaN whose kept payload would be zero becomes quiet.
 pub(super) fn write(real: Real, format: Format) -> u128 {
     let (width, fraction) = match format {
         Format::Ieee(width, fraction) => (width, fraction),
@@ -85,7 +94,8 @@ pub(super) fn write(real: Real, format: Format) -> u128 {
     let bias = (1 << (width - 1)) - 1;
     let top = (1_u128 << width) - 1;
     let join = |negative: bool, power: u128, low: u128| {
-        // x87 writes the digit in front of the point, which is 1 but for the smallest numbers.
+        // The x87 format stores the digit in front of the point. It is 1 except for zero and
+        // denormal numbers, whose exponent field is 0.
         let leading = u128::from(explicit == 1 && power != 0) << fraction;
         (u128::from(negative) << width | power) << (fraction + explicit) | leading | low
     };
@@ -97,7 +107,8 @@ pub(super) fn write(real: Real, format: Format) -> u128 {
         }
         Real::Finite { negative, digits: 0, .. } => join(negative, 0, 0),
         Real::Finite { negative, mut digits, mut exponent } => {
-            // As many digits as the format has, or as few as its smallest exponent leaves.
+            // Shift out the low digits that the format has no place for, or that lie below its
+            // smallest exponent. `rest` keeps these, so that the rounding below is exact.
             let smallest = 1 - bias - fraction as i32;
             let mut rest = Vec::new();
             while digits >> (fraction + 1) != 0 || exponent < smallest {
@@ -109,6 +120,9 @@ pub(super) fn write(real: Real, format: Format) -> u128 {
                 digits <<= 1;
                 exponent -= 1;
             }
+            // Round up if the dropped digits are more than half a unit of the last place, or
+            // exactly half of it and the last digit is odd. A carry out of the top digit moves the
+            // exponent.
             let half = rest.last().copied().unwrap_or(false);
             let beyond = rest.iter().rev().skip(1).any(|&bit| bit);
             if half && (beyond || digits & 1 == 1) {
@@ -118,6 +132,8 @@ pub(super) fn write(real: Real, format: Format) -> u128 {
                     exponent += 1;
                 }
             }
+            // A number without the digit in front of the point is zero or denormal, and has
+            // exponent field 0.
             let power = if digits >> fraction == 0 { 0 } else { exponent + bias + fraction as i32 };
             if power >= (1 << width) - 1 {
                 return join(negative, top, 0);
@@ -127,10 +143,12 @@ pub(super) fn write(real: Real, format: Format) -> u128 {
     }
 }
 
-/// Whether C's `long double` is x87's.
+/// Whether `long double` of C has the x87 format in this build.
 pub(super) const X87: bool = cfg!(all(target_arch = "x86_64", not(windows)));
 
-/// The basic types whose values an entry of a type map has: a complex number is two.
+/// Returns what an entry of the type map consists of: the number of values (two for a complex
+/// number, otherwise one), the bytes of a value in memory and in external32, and whether its format
+/// in memory is x87's.
 fn values(basic: Named) -> (usize, usize, usize, bool) {
     let n = if basic.class() == Class::Complex { 2 } else { 1 };
     let extended =
@@ -138,20 +156,25 @@ fn values(basic: Named) -> (usize, usize, usize, bool) {
     (n, basic.size() as usize / n, basic.external32_size() as usize / n, X87 && extended)
 }
 
-/// Returns one value's bytes in external32, from those in memory; none if it does not fit.
+/// Converts the bytes of one value from memory to external32, where it has `size` bytes. Returns
+/// none if the value does not fit.
 fn outward(basic: Named, bytes: &[u8], size: usize, x87: bool) -> Option<Vec<u8>> {
     let bits = bytes.iter().rev().fold(0_u128, |bits, &byte| bits << 8 | u128::from(byte));
     let out = converted(basic, bits, (bytes.len(), x87), (size, false))?;
     Some(out.to_be_bytes()[16 - size..].to_vec())
 }
 
-/// The reverse.
+/// Converts the bytes of one value from external32 to memory, where it has `size` bytes. Returns
+/// none if the value does not fit.
 fn inward(basic: Named, bytes: &[u8], size: usize, x87: bool) -> Option<Vec<u8>> {
     let bits = bytes.iter().fold(0_u128, |bits, &byte| bits << 8 | u128::from(byte));
     let out = converted(basic, bits, (bytes.len(), false), (size, x87))?;
     Some(out.to_le_bytes()[..size].to_vec())
 }
 
+/// Converts the bits of one value from a format of `from` bytes to one of `to` bytes. If both have
+/// the same size and neither or both are x87's, the bits stay as they are. Signed integers are
+/// converted by their sign and magnitude. Returns none if an integer does not fit.
 fn converted(
     basic: Named,
     bits: u128,
@@ -175,31 +198,33 @@ fn converted(
     }
 }
 
-/// Rule that a value which does not fit breaks.
+/// Rule of the error for a value that does not fit in its size on the other side.
 pub const UNFIT: &str = "must fit the size that external32 has for it";
 
-/// One value of a packed stream: part of a basic element, or all of it.
+/// Position of one value in a packed external32 stream and in memory. A value is a basic element,
+/// or one half of a complex one.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Its basic type; a complex number is two values.
+    /// Basic type of the element, which is two values if it is complex.
     pub basic: Named,
-    /// The number of its basic element among those of all instances.
+    /// Index of the element among the basic elements of all instances.
     pub element: u128,
-    /// Displacement of that element in bytes, from displacement 0 of the first instance.
+    /// Displacement of the element in bytes, relative to displacement 0 of the first instance.
     pub displacement: i64,
-    /// Offset of the value in that element, in bytes.
+    /// Offset of the value in the element in user memory, in bytes.
     pub within: i64,
-    /// Its first byte in the packed stream.
+    /// Offset of the first byte of the value in the packed stream.
     pub at: u64,
-    /// Its bytes in user memory.
+    /// Number of bytes of the value in user memory.
     pub user: usize,
-    /// Its bytes in the stream.
+    /// Number of bytes of the value in the packed stream.
     pub packed: usize,
     x87: bool,
 }
 
 impl Place {
-    /// Converts its bytes at the source of `direction` to those at the destination; none if it does not fit.
+    /// Converts the value by a transfer in `direction`. `bytes` are its bytes at the source.
+    /// Returns its bytes at the destination, or none if it does not fit.
     pub fn converted(&self, direction: Direction, bytes: &[u8]) -> Option<Vec<u8>> {
         match direction {
             Direction::Pack => outward(self.basic, bytes, self.packed, self.x87),
@@ -208,7 +233,8 @@ impl Place {
     }
 }
 
-/// Returns the values that lie whole in bytes `range` of a packed stream of instances of `t`, of which one has `size` bytes there, in packing order.
+/// Returns, in packing order, the values that lie completely inside the bytes `range` of an
+/// external32 stream of instances of `t`. One instance has `size` bytes in that stream.
 pub fn places(t: &Datatype, size: u64, range: Range<u64>) -> impl Iterator<Item = Place> {
     let instance = range.start.checked_div(size).unwrap_or(0);
     let count = range.end.div_ceil(size.max(1));
@@ -230,14 +256,18 @@ pub fn places(t: &Datatype, size: u64, range: Range<u64>) -> impl Iterator<Item 
         .take_while(move |place| place.at + place.packed as u64 <= range.end)
 }
 
-/// Result of packing or unpacking: whether all values fit, and if not the number of the first that does not among the basic
-/// elements of all instances.
+/// Result of packing or unpacking. The error is the index, among the basic elements of all
+/// instances, of the element with the first value that does not fit.
 pub type Fit = Result<(), u64>;
 
-/// Returns the external32 bytes of `count` instances whose displacement 0 is `user[origin]`, up to the first value that does not fit.
+/// Packs `count` instances to external32, and returns the bytes up to the first value that does not
+/// fit. Displacement 0 of the first instance is `user[origin]`.
+///
+/// The bytes in `user` are read as little-endian, so the result is right only on little-endian
+/// machines.
 ///
 /// # Panics
-/// If data lie outside `user`: the caller has sized it by the true bounds. Here and below, on machines that are not little-endian.
+/// If data lie outside `user`, which the caller has to make large enough for the true bounds.
 pub fn pack(t: &Datatype, count: u64, user: &[u8], origin: usize) -> (Vec<u8>, Fit) {
     let mut packed = Vec::new();
     for (i, (basic, displacement)) in TypeMap::instances(t, count).enumerate() {
@@ -253,10 +283,11 @@ pub fn pack(t: &Datatype, count: u64, user: &[u8], origin: usize) -> (Vec<u8>, F
     (packed, Ok(()))
 }
 
-/// The reverse of [`pack`].
+/// Unpacks `count` instances from the external32 bytes `packed` into `user`, as far as the first
+/// value that does not fit. As with [`pack`], the machine must be little-endian.
 ///
 /// # Panics
-/// As [`pack`], and if `packed` is too short.
+/// If data lie outside `user`, or if `packed` is too short.
 pub fn unpack(t: &Datatype, count: u64, packed: &[u8], user: &mut [u8], origin: usize) -> Fit {
     let mut next = 0;
     for (i, (basic, displacement)) in TypeMap::instances(t, count).enumerate() {

@@ -1,7 +1,10 @@
-//! Reductions by their definition (MPI 5.0, 6.9.2 to 6.9.5): entry by entry in the order of the type map, `user = op(packed, user)`.
+//! Reference implementation of reductions by their definition (MPI 5.0, 6.9.2 to 6.9.5): computes
+//! `user = op(packed, user)` for one entry after the other, in the order of the type map.
 //!
-//! The second opinion on compiled code, micro-kernels and the executor of values, without a line in common: integers by decimal meaning, floating
-//! point from its sign, its exponent and its digits. The bits of what is no number are nobody's promise, so they are told apart from those that are.
+//! Compiled code, micro-kernels and the executor of values are tested against it, and it shares no
+//! code with them. Integers are combined by their sign and magnitude, floating-point numbers by
+//! their sign, exponent and digits. If an operation makes a NaN, the bits of that NaN are not
+//! defined. So the results mark the bytes that depend on the bits of a NaN.
 
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 
@@ -9,13 +12,17 @@ use super::external32::{Format, Real, X87, format, read, write};
 use crate::datatype::{Class, Datatype, Named, TypeMap};
 use crate::kind::Op;
 
-/// Marks the unpacked bytes whose bits are not promised: true for every byte that became no number, or was made of such a byte.
+/// One mark per byte of user memory: true if the bits of the byte are not defined, because an
+/// operation made a NaN of the value, or computed the value from bytes that were marked already.
 pub type Loose = Vec<bool>;
 
-/// Combines `count` instances from the start of `packed` into `user`, displacement 0 at `user[origin]`; says which bytes are loose.
+/// Combines `count` instances from the start of `packed` into `user`, where displacement 0 of the
+/// first instance is `user[origin]`. Returns the bytes whose bits are not defined. Values are read
+/// as little-endian, so the result is right only on little-endian machines.
 ///
 /// # Panics
-/// If data lie outside `user`, `packed` is too short, or `op` is not defined for an entry. On machines that are not little-endian.
+/// If data lie outside `user`, `packed` is too short, or `op` is not defined for an entry. For
+/// `Minloc` and `Maxloc` also if an entry has no index after it.
 pub fn unpack(op: Op, t: &Datatype, count: u64, packed: &[u8], user: &mut [u8], origin: usize) -> Loose {
     let mut loose = vec![false; user.len()];
     let mut next = 0;
@@ -25,6 +32,8 @@ pub fn unpack(op: Op, t: &Datatype, count: u64, packed: &[u8], user: &mut [u8], 
         let size = basic.size() as usize;
         let new = &packed[next..next + size];
         next += size;
+        // MINLOC and MAXLOC take two entries at a time, a value and its index. The index of the
+        // smaller or larger value wins; for equal values it is the smaller index.
         if matches!(op, Op::Minloc | Op::Maxloc) {
             let (index, displacement) = entries.next().expect("an index behind a value");
             let index_at = (origin as i64 + displacement) as usize;
@@ -36,7 +45,8 @@ pub fn unpack(op: Op, t: &Datatype, count: u64, packed: &[u8], user: &mut [u8], 
             let order = compare(basic, new, &value);
             let better = order == Some(if op == Op::Minloc { Less } else { Greater });
             let sooner = order == Some(Equal) && compare(index, new_index, &old_index) == Some(Less);
-            // What loose bytes are compared with may come out either way.
+            // A comparison with bytes that are not defined may have either result. If the user's
+            // value or index has undefined bytes, mark the value and the index.
             let any = (at..at + size).chain(index_at..index_at + index_size).any(|i| loose[i]);
             if better {
                 put(basic, user, at, new);
@@ -57,6 +67,8 @@ pub fn unpack(op: Op, t: &Datatype, count: u64, packed: &[u8], user: &mut [u8], 
             loose[at..at + size].fill(false);
             continue;
         }
+        // Every other operation combines the entry with the user's. A complex number is added part
+        // by part, but multiplied as a whole.
         let old = user[at..at + size].to_vec();
         let parts = if basic.class() == Class::Complex { 2 } else { 1 };
         let mut out = old.clone();
@@ -76,12 +88,13 @@ pub fn unpack(op: Op, t: &Datatype, count: u64, packed: &[u8], user: &mut [u8], 
     loose
 }
 
-/// Whether a type is C's `long double` of x87's format, or two of them: 10 bytes of 16.
+/// Returns true for the `long double` of C in the x87 format, or for two of them: 10 of each 16
+/// bytes hold the value.
 fn extended(basic: Named) -> bool {
     X87 && matches!(basic, Named::LongDouble | Named::CLongDoubleComplex | Named::CxxLongDoubleComplex)
 }
 
-/// Writes a value, but for the padding inside.
+/// Writes the bytes of a value to user memory, except for padding inside the value.
 fn put(basic: Named, user: &mut [u8], at: usize, bytes: &[u8]) {
     for (i, &byte) in bytes.iter().enumerate() {
         if !extended(basic) || i % 16 < 10 {
@@ -90,26 +103,28 @@ fn put(basic: Named, user: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
+/// Returns little-endian bytes as one number.
 fn bits(bytes: &[u8]) -> u128 {
     bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u128::from(byte))
 }
 
-/// The format of a real of so many bytes, and its bits without padding.
+/// Returns the floating-point format of a number of this length, and its bits without padding.
 fn real(basic: Named, bytes: &[u8]) -> (Format, u128) {
     let all = bits(bytes);
     (format(bytes.len(), extended(basic)), if extended(basic) { all & ((1 << 80) - 1) } else { all })
 }
 
-/// An integer's sign and magnitude.
+/// Returns whether an integer is negative, and its magnitude.
 fn integer(basic: Named, bytes: &[u8]) -> (bool, u128) {
     let value = bits(bytes);
     let negative = basic.class() == Class::Integer && bytes.last().is_some_and(|&byte| byte >= 128);
-    // Two's complement: the magnitude is what is missing to the next power of two.
+    // In two's complement the magnitude of a negative number is its distance to the next power of
+    // two.
     let missing = if bytes.len() == 16 { value.wrapping_neg() } else { (1 << (8 * bytes.len())) - value };
     (negative, if negative { missing } else { value })
 }
 
-/// The order of two values; none where one is no number.
+/// Compares two values by their meaning. Returns none if one of them is a NaN.
 fn compare(basic: Named, a: &[u8], b: &[u8]) -> Option<Ordering> {
     match basic.class() {
         Class::Float => {
@@ -125,6 +140,8 @@ fn compare(basic: Named, a: &[u8], b: &[u8]) -> Option<Ordering> {
     }
 }
 
+/// Compares two floating-point values. Returns none if one of them is a NaN; zeros are equal,
+/// whatever their signs.
 fn order(a: Real, b: Real) -> Option<Ordering> {
     let negative = |r| match r {
         Real::Finite { negative, digits, .. } => negative && digits != 0,
@@ -133,7 +150,8 @@ fn order(a: Real, b: Real) -> Option<Ordering> {
     let zero = |r| matches!(r, Real::Finite { digits: 0, .. });
     let magnitude = |r| match r {
         Real::Finite { digits, exponent, .. } => {
-            // Normalized: the first digit at bit 127.
+            // Normalize the number so that its first digit is bit 127; then the exponents are
+            // compared first and the digits next.
             let up = digits.leading_zeros();
             Some((exponent - up as i32, digits << up))
         }
@@ -157,7 +175,9 @@ fn order(a: Real, b: Real) -> Option<Ordering> {
     }
 }
 
-/// The sum of two numbers, exact but for a last digit that only says that there are more; none if it is no number.
+/// Returns the sum of two floating-point values. The last digit of the result is 1 if there are
+/// nonzero digits after it that were dropped, so that a later rounding is the same as for the exact
+/// sum. Returns none if the sum is a NaN.
 fn sum(a: Real, b: Real) -> Option<Real> {
     use Real::{Finite, Infinite, Nan};
     match (a, b) {
@@ -171,7 +191,9 @@ fn sum(a: Real, b: Real) -> Option<Real> {
         (Finite { digits: 0, .. }, _) => Some(b),
         (_, Finite { digits: 0, .. }) => Some(a),
         (Finite { negative: x, digits: m, exponent: e }, Finite { negative: y, digits: n, exponent: g }) => {
-            // The first digits at bit 125, so that the sum has room; the smaller one's last digits become one.
+            // Shift both so that their first digit is bit 125, which leaves room for the sum. The
+            // digits of the smaller one that are shifted out are replaced by a last digit of 1,
+            // unless all are zero.
             let up = |digits: u128, exponent: i32| {
                 let up = digits.leading_zeros() as i32 - 2;
                 if up >= 0 { (digits << up, exponent - up) } else { panic!("too many digits") }
@@ -191,7 +213,8 @@ fn sum(a: Real, b: Real) -> Option<Real> {
     }
 }
 
-/// The product of two numbers, in the same way.
+/// Returns the product of two floating-point values, with the last digit as in `sum`. Returns none
+/// if the product is a NaN.
 fn times(a: Real, b: Real) -> Option<Real> {
     use Real::{Finite, Infinite, Nan};
     match (a, b) {
@@ -202,13 +225,14 @@ fn times(a: Real, b: Real) -> Option<Real> {
             (digits != 0).then_some(Infinite { negative: x != y })
         }
         (Finite { negative: x, digits: m, exponent: e }, Finite { negative: y, digits: n, exponent: g }) => {
-            // In halves of 64 bits, as one multiplies on paper.
+            // Multiply as on paper, in halves of 64 bits.
             let (m1, m0, n1, n0) = (m >> 64, m & u128::from(u64::MAX), n >> 64, n & u128::from(u64::MAX));
             let middle = m1 * n0 + ((m0 * n0) >> 64);
             let (middle, carry) = middle.overflowing_add(m0 * n1);
             let high = m1 * n1 + (middle >> 64) + (u128::from(carry) << 64);
             let low = middle << 64 | ((m0 * n0) & u128::from(u64::MAX));
-            // As many digits as fit, the last of them telling of more.
+            // Keep as many digits as fit into 126 bits. The last digit of the result becomes 1 if a
+            // dropped digit was 1.
             let (mut high, mut low, mut exponent, mut rest) = (high, low, e + g, false);
             while high != 0 || low >> 126 != 0 {
                 rest |= low & 1 == 1;
@@ -221,7 +245,8 @@ fn times(a: Real, b: Real) -> Option<Real> {
     }
 }
 
-/// One part of a value; whether it became no number.
+/// Combines one part of a value into `out`. Returns true if the operation made a NaN. The bits of
+/// that NaN are not defined.
 fn combine(op: Op, basic: Named, new: &[u8], old: &[u8], out: &mut [u8]) -> bool {
     let size = out.len();
     if matches!(basic.class(), Class::Float | Class::Complex) {
@@ -234,7 +259,7 @@ fn combine(op: Op, basic: Named, new: &[u8], old: &[u8], out: &mut [u8]) -> bool
                 let wanted = if op == Op::Min { Less } else { Greater };
                 let taken = if order(a, b) == Some(wanted) { new } else { old };
                 out.copy_from_slice(taken);
-                // The bits of one of the two, whatever they are.
+                // The result has the bits of one of the operands, even if that operand is a NaN.
                 return false;
             }
             _ => panic!("{op} of {basic}"),
@@ -272,7 +297,8 @@ fn one_if(true_: bool, size: usize) -> Vec<u8> {
     u128::from(true_).to_le_bytes()[..size].to_vec()
 }
 
-/// A complex product by the plain formula, every step rounded; whether a part of it became no number, which C may then make an infinity.
+/// Computes a complex product by the plain formula, with every step rounded. Returns true if a part
+/// of the product is a NaN; C may replace a product with a NaN by an infinity.
 fn product(basic: Named, new: &[u8], old: &[u8], out: &mut [u8]) -> bool {
     let half = out.len() / 2;
     let rounded = |made: Option<Real>, f: Format| made.map(|made| read(write(made, f), f));

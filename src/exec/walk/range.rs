@@ -1,12 +1,18 @@
-//! Ranges: packed bytes `[from, to)` of a nest, in O(depth + log rows) and without any state.
+//! Moves a range `[from, to)` of the packed bytes of a nest, in O(depth + log rows) and without any
+//! state between calls.
 //!
-//! At every loop the range has a head, whole iterations, and a tail, done in this order, which is the type map's. Whole iterations are
-//! offered to [`Parts`], which is how kernels move them; the others are a descent, one multiplication a loop ([`Descent`]). Nodes are entered
-//! at positions of their own, so nothing is compared with the ends of the range on the way. What is cut at more than [`MAX_DEPTH`] levels is
-//! walked from there.
+//! At every loop the range has a head, whole iterations and a tail, each of which may be empty.
+//! Head, whole iterations and tail are moved in this order, which is the order of the type map.
+//! [`Parts`] offers whole iterations to kernels. The head lies in one iteration, and so does the
+//! tail; entering an iteration costs one multiplication per loop ([`Descent`]). In the functions
+//! below, `[from, to)` is relative to the packed offset `at` of the node or body, so that nothing
+//! on the way down is compared with the ends of the whole range. `i` is the index of a node in the
+//! nest. If a range cuts more than `MAX_DEPTH` levels, the interpreter of nests moves the rest from
+//! there.
 //!
-//! A piece of 4 KiB takes less than 100 ns, so what is done once a piece is written for few instructions and few stores: behind a kernel that
-//! filled the store buffer every one of them waits.
+//! A range of 4 KiB takes less than 100 ns, so code that runs once per range is written for few
+//! instructions and few stores: after a kernel has filled the store buffer of the processor, each
+//! further store waits.
 
 use std::ops::Range;
 
@@ -16,33 +22,36 @@ use crate::interval::Interval;
 use crate::micro::Buffers;
 use crate::nest::{Body, Descent, EqualPieces, Level, LoopNest, MAX_SCANNED_BLOCKS, Node, Normal, Offsets};
 
-/// Moves whole parts of a range faster than the walker does.
+/// Faster ways to move whole parts of a range than the interpreter of nests.
 pub trait Parts {
-    /// Moves whole iterations `range` of node `i`, a loop or table whose iteration 0 is at `at`; false if it leaves that to the walker.
+    /// Moves whole iterations `range` of node `i`, a loop or table whose iteration 0 is at `at`.
+    /// Returns false if it moved nothing, so that the interpreter has to.
     fn run(&self, memory: &Buffers, i: usize, at: Offsets, range: Range<u64>) -> bool;
 
-    /// By which columns whole rows of blocks `i` are moved, for a range of `bytes` in them.
+    /// Returns the columns to use for moving whole rows of the blocks `i`, if a range has `bytes`
+    /// bytes in these blocks.
     fn rows(&self, i: usize, bytes: u64) -> Rows<'_>;
 
-    /// How to descend at node `i`, if that is made.
+    /// Returns the descent of node `i`, if it has been computed already.
     #[inline(always)]
     fn descent(&self, _: usize) -> Option<&Descent> {
         None
     }
 }
 
-/// How rows of blocks are moved.
+/// Columns to use for moving rows of blocks.
 #[derive(Clone, Copy, Debug)]
 pub enum Rows<'a> {
-    /// As the nest lists them.
+    /// The columns of the nest, in its order.
     Listed,
-    /// As equal pieces, all of them.
+    /// Equal pieces, which together cover all rows.
     Pieces(&'a [EqualPieces]),
-    /// In another order within every run of so many rows: user offsets, packed offsets, lengths.
+    /// User offsets, packed offsets and lengths of the rows, sorted within each bucket, and the
+    /// number of rows in a bucket.
     Buckets([&'a Column; 3], usize),
 }
 
-/// Everything is walked.
+/// An implementation of [`Parts`] that leaves everything to the interpreter of nests.
 pub struct Plain;
 
 impl Parts for Plain {
@@ -55,22 +64,24 @@ impl Parts for Plain {
     }
 }
 
-/// Deepest level that is entered by recursion.
+/// Maximum number of levels at which a range is cut by recursion.
 const MAX_DEPTH: u32 = 16;
 
-/// Moves the packed bytes `range` of `count` instances of `nest` in the direction of `memory`; `parts` is asked first for what is whole.
+/// Moves the packed bytes `range` of `count` instances of `nest` in the direction of `memory`.
+/// Whole iterations and rows are offered to `parts` first.
 ///
-/// Bytes outside `range` are touched on neither side. The range may start and end inside an element; it lies inside the stream.
+/// Bytes outside `range` are touched on neither side. The range must lie inside the stream, and may
+/// begin and end inside an element.
 #[inline]
 pub fn range(nest: &LoopNest<Normal>, memory: &Buffers, count: u64, range: Range<u64>, parts: &impl Parts) {
-    // A stream has less than 2^63 bytes.
+    // The positions fit in `i64`, because a stream has less than 2^63 bytes.
     let (from, to) = (range.start as i64, range.end as i64);
     if from < to {
         Driver { nest, memory, count, parts }.body(nest.root(), Offsets::ZERO, from, to, 0);
     }
 }
 
-/// A range that lies in one loop of copies.
+/// A range that lies in one loop around a single copy.
 pub struct Strip<'a> {
     node: &'a Descent,
     at: Offsets,
@@ -79,8 +90,13 @@ pub struct Strip<'a> {
 }
 
 impl<'a> Strip<'a> {
-    /// Returns where the packed bytes `range` of `nest` lie, if that is one loop of copies. All that this needs is in registers: behind a kernel that
-    /// filled the store buffer a store waits as long as one of the kernel's.
+    /// Returns the place of the packed bytes `range` of `nest`, if all of them lie in one loop
+    /// around a single copy that can be found without a search: no body on the way has more than
+    /// [`MAX_SCANNED_BLOCKS`] nodes, and the descents are made. Returns none otherwise, and for an
+    /// empty range.
+    ///
+    /// The values that this needs fit in registers. This matters after a kernel that filled the
+    /// store buffer of the processor, when a store would wait as long as one of the kernel's.
     #[inline(always)]
     pub fn find(
         nest: &'a LoopNest<Normal>,
@@ -93,7 +109,8 @@ impl<'a> Strip<'a> {
             let mut i = body.start as usize;
             let mut node = descent(i).filter(|_| body.len as usize <= MAX_SCANNED_BLOCKS && from < to)?;
             if body.len != 1 {
-                // The last member that begins at or before the first byte, if all of the bytes are before the next.
+                // Find the last node of the body that begins at or before the first byte of the
+                // range. All bytes of the range must lie before the next node.
                 for next in body.range().skip(1) {
                     let other = descent(next)?;
                     if other.at.packed >= to {
@@ -112,6 +129,8 @@ impl<'a> Strip<'a> {
                 Level::Loop | Level::Table => {}
                 Level::Structures | Level::Leaf => return None,
             }
+            // The range is inside one node. If it also lies in one iteration of that node, continue
+            // with the body of the iteration.
             let cut = Cut::new(node, from, to);
             if cut.skip + cut.len > cut.piece {
                 return None;
@@ -125,13 +144,14 @@ impl<'a> Strip<'a> {
         }
     }
 
-    /// Moves it.
+    /// Moves the bytes of the range.
     #[inline(always)]
     pub fn run(&self, memory: &Buffers) {
         strips(memory, self.node, self.at, self.from, self.to);
     }
 }
 
+/// One call of [`range`]: what does not change while it runs.
 struct Driver<'a, P> {
     nest: &'a LoopNest<Normal>,
     memory: &'a Buffers,
@@ -140,7 +160,8 @@ struct Driver<'a, P> {
 }
 
 impl<P: Parts> Driver<'_, P> {
-    /// Packed bytes `[from, to)` of one iteration of `body`, which is at `at`, below `depth` cuts.
+    /// Moves the packed bytes `[from, to)` of one iteration of `body`, which is at `at`. `depth` is
+    /// the number of levels above it that recursion has entered.
     fn body(&self, mut body: Body, mut at: Offsets, mut from: i64, mut to: i64, depth: u32) {
         loop {
             if body.len != 1 {
@@ -161,13 +182,14 @@ impl<P: Parts> Driver<'_, P> {
             if !cut.is_one() {
                 return self.cut(i, node, at, from, to, depth);
             }
-            // All lies inside one iteration: there is nothing to come back to.
+            // All bytes lie inside one iteration, so continue with its body in this loop. Nothing
+            // of this level is left to do afterwards.
             (body, at) = (node.body, self.iteration(i, node, at, cut.first));
             (from, to) = (cut.skip, cut.skip + cut.len);
         }
     }
 
-    /// As [`Driver::body`], of one node whose descent is not made.
+    /// As `Driver::body`, for a body of one node whose descent has not been computed.
     #[cold]
     fn unmade(&self, body: Body, at: Offsets, from: i64, to: i64, depth: u32) {
         let i = body.start as usize;
@@ -185,7 +207,7 @@ impl<P: Parts> Driver<'_, P> {
         }
     }
 
-    /// Offset of iteration `k` of node `i`, whose iteration 0 is at `at`.
+    /// Returns the offset of iteration `k` of node `i`, whose iteration 0 is at `at`.
     #[inline(always)]
     fn iteration(&self, i: usize, node: &Descent, at: Offsets, k: i64) -> Offsets {
         match node.level {
@@ -194,13 +216,14 @@ impl<P: Parts> Driver<'_, P> {
         }
     }
 
-    /// As [`Driver::iteration`], of a table.
+    /// Returns the offset of row `k` of table `i`, whose first displacement is relative to `at`.
     #[inline(never)]
     fn entry(&self, i: usize, at: Offsets, k: i64) -> Offsets {
         self.nest.nodes()[i].iteration(at, k as u64)
     }
 
-    /// The ends of a range inside iterations of node `i`, and what is between.
+    /// Moves the packed bytes `[from, to)` of a loop or table `i`: the parts of iterations at both
+    /// ends, and the whole iterations between them.
     #[inline(never)]
     fn cut(&self, i: usize, node: &Descent, at: Offsets, from: i64, to: i64, depth: u32) {
         let cut = Cut::new(node, from, to);
@@ -212,19 +235,20 @@ impl<P: Parts> Driver<'_, P> {
         cut.each(|bytes| node.iterations(bytes), part, |first, n| self.iterations(i, node, at, first, n));
     }
 
-    /// Bytes `[from, to)` of the packed side, of `body` at `at`, by the walker.
+    /// Lets the interpreter move the bytes `[from, to)` of the packed side, counted from the start
+    /// of the stream, that lie in `body` at `at`.
     #[cold]
     fn walk(&self, body: Body, at: Offsets, from: i64, to: i64) {
         walk_body(self.nest, self.memory, self.count, (body, at), Interval { from, to });
     }
 
-    /// Packed bytes `[from, to)` of a loop of copies.
+    /// Moves the packed bytes `[from, to)` of a loop around one copy.
     #[inline(never)]
     fn strips(&self, node: &Descent, at: Offsets, from: i64, to: i64) {
         strips(self.memory, node, at, from, to);
     }
 
-    /// Packed bytes `[from, to)` of node `i`, a loop of few blocks.
+    /// Moves the packed bytes `[from, to)` of node `i`, a loop around one list of few blocks.
     #[inline(never)]
     fn structures(&self, i: usize, node: &Descent, at: Offsets, from: i64, to: i64) {
         let Node::Blocks { at: inner, user, packed, len, .. } = &self.nest.nodes()[node.body.start as usize]
@@ -237,7 +261,8 @@ impl<P: Parts> Driver<'_, P> {
         Cut::new(node, from, to).each(|bytes| node.iterations(bytes), part, whole);
     }
 
-    /// Walks a body of several nodes, which cover the stream one after the other.
+    /// Moves the packed bytes `[from, to)` of a body of several nodes, which cover the stream one
+    /// after the other.
     #[inline(never)]
     fn members(&self, body: Body, at: Offsets, from: i64, to: i64, depth: u32) {
         if depth == MAX_DEPTH {
@@ -256,7 +281,7 @@ impl<P: Parts> Driver<'_, P> {
         }
     }
 
-    /// Whole iterations `[first, first + n)` of node `i`, whose iteration 0 is at `at`.
+    /// Moves whole iterations `[first, first + n)` of node `i`, whose iteration 0 is at `at`.
     fn iterations(&self, i: usize, node: &Descent, at: Offsets, first: i64, n: i64) {
         let piece = node.step.packed;
         let start = |k: i64| at.packed.wrapping_add(piece.wrapping_mul(k));
@@ -272,7 +297,7 @@ impl<P: Parts> Driver<'_, P> {
         }
     }
 
-    /// Packed bytes `[from, to)` of leaf `i`.
+    /// Moves the packed bytes `[from, to)` of leaf `i`.
     #[inline(never)]
     fn leaf(&self, i: usize, at: Offsets, from: i64, to: i64) {
         match &self.nest.nodes()[i] {
@@ -281,7 +306,7 @@ impl<P: Parts> Driver<'_, P> {
         }
     }
 
-    /// Packed bytes `[from, to)` of blocks `i`.
+    /// Moves the packed bytes `[from, to)` of the blocks `i`.
     fn blocks(&self, i: usize, columns: [&Column; 3], at: Offsets, from: i64, to: i64) {
         if columns[0].len() <= MAX_SCANNED_BLOCKS {
             return few(self.memory, columns, at, from, to);
@@ -292,7 +317,8 @@ impl<P: Parts> Driver<'_, P> {
                 rows(self.memory, columns, Some((sorted, bucket)), at, from, to);
             }
             Rows::Pieces(all) => {
-                // Few, and mostly one.
+                // There are few groups of pieces, usually one. Move from each group what the range
+                // has of it.
                 for pieces in all.iter().filter(|pieces| from < pieces.end() && pieces.at.packed < to) {
                     let start = pieces.at.packed;
                     let (from, to) = (from.max(start), to.min(pieces.end()));
@@ -302,7 +328,7 @@ impl<P: Parts> Driver<'_, P> {
         }
     }
 
-    /// Packed bytes `[from, to)` of equal pieces.
+    /// Moves the packed bytes `[from, to)` of a group of equal pieces.
     #[inline(always)]
     fn pieces(&self, EqualPieces { user, len, .. }: &EqualPieces, at: Offsets, from: i64, to: i64) {
         let piece = *len as i64;
@@ -320,13 +346,15 @@ impl<P: Parts> Driver<'_, P> {
     }
 }
 
-/// Packed bytes `[from, to)` of a loop of copies.
+/// Moves the packed bytes `[from, to)` of a loop around one copy. Both are relative to the packed
+/// offset of iteration 0.
 #[inline(always)]
 fn strips(memory: &Buffers, node: &Descent, at: Offsets, from: i64, to: i64) {
     let Offsets { user: step, packed: piece } = node.step;
     let first = node.iterations(from);
     let (mut user, mut packed) =
         (at.user.wrapping_add(step.wrapping_mul(first)), at.packed.wrapping_add(from));
+    // Move the rest of the first block, if the range begins inside that block or ends inside it.
     let (skip, mut rest) = (from - first * piece, to - from);
     if skip > 0 || rest < piece {
         let head = rest.min(piece - skip);
@@ -338,9 +366,11 @@ fn strips(memory: &Buffers, node: &Descent, at: Offsets, from: i64, to: i64) {
         (user, packed) = (user.wrapping_add(step), packed.wrapping_add(head));
     }
     let n = node.iterations(rest);
+    // Now the range begins with a block. Move the whole blocks together, and then the part of the
+    // last one.
     let tail = rest - n * piece;
     if n == 1 {
-        // One block needs no micro-kernel to be looked up.
+        // A single block is copied directly, since looking up a micro-kernel costs more.
         memory.block(user, packed, piece as u64);
     } else if n > 0 {
         memory.strided(user, packed, n as u64, (step, piece), piece as u64);
@@ -351,12 +381,13 @@ fn strips(memory: &Buffers, node: &Descent, at: Offsets, from: i64, to: i64) {
     }
 }
 
-/// A range of a sequence of equal pieces.
+/// A range of a sequence of pieces of equal length, in bytes.
 struct Cut {
-    /// The piece that the first byte lies in, and the bytes of it before that.
+    /// Index of the piece that contains the first byte of the range, and number of bytes of this
+    /// piece before that byte.
     first: i64,
     skip: i64,
-    /// Bytes of the range.
+    /// Number of bytes of the range.
     len: i64,
     piece: i64,
 }
@@ -369,14 +400,15 @@ impl Cut {
         Cut { first, skip: from - first * piece, len: to - from, piece }
     }
 
-    /// Whether it is a part of one piece.
+    /// Returns whether the range is a part of a single piece and not the whole of it.
     #[inline(always)]
     fn is_one(&self) -> bool {
         self.skip + self.len <= self.piece && self.len < self.piece
     }
 
-    /// Calls `part` for bytes `[from, to)` of a piece that is not whole, and `whole` for the first and number of the whole ones between the two
-    /// that may be; `divide` divides by the piece.
+    /// Splits the range at the boundaries of pieces. Calls `part(piece, from, to)` for a piece that
+    /// is only partly in the range, at most once at each end, and `whole(first, n)` for the whole
+    /// pieces between them. The calls are in order. `divide` divides by the length of a piece.
     #[inline(always)]
     fn each(&self, divide: impl Fn(i64) -> i64, part: impl Fn(i64, i64, i64), whole: impl FnOnce(i64, i64)) {
         let Cut { mut first, skip, len: mut rest, piece } = *self;
@@ -398,19 +430,20 @@ impl Cut {
     }
 }
 
-/// `a / b`, of which neither is negative and `b` is not 0.
+/// Returns `a / b`; `a` must not be negative and `b` must be positive.
 #[inline]
 fn quotient(a: i64, b: i64) -> i64 {
     (a as u64 / b as u64) as i64
 }
 
-/// Bytes `[from, to)` of what lies at `at`.
+/// Copies the bytes `[from, to)` of a contiguous piece that lies at `at`.
 #[inline]
 fn copy(memory: &Buffers, at: Offsets, from: i64, to: i64) {
     memory.block(at.user.wrapping_add(from), at.packed.wrapping_add(from), (to - from) as u64);
 }
 
-/// Packed bytes `[from, to)` of at most [`MAX_SCANNED_BLOCKS`] rows, one copy each.
+/// Moves the packed bytes `[from, to)` of at most [`MAX_SCANNED_BLOCKS`] rows, with one copy per
+/// row.
 #[inline(never)]
 fn few(memory: &Buffers, columns: [&Column; 3], at: Offsets, from: i64, to: i64) {
     let clip = |user: i64, begin: i64, len: i64| {
@@ -429,8 +462,9 @@ fn few(memory: &Buffers, columns: [&Column; 3], at: Offsets, from: i64, to: i64)
     }
 }
 
-/// Packed bytes `[from, to)` of rows of their own lengths: those that are cut by themselves, whole buckets by their columns, the others as
-/// listed.
+/// Moves the packed bytes `[from, to)` of rows that have lengths of their own. The rows that the
+/// range cuts are copied one by one. Whole buckets, if there are any, are moved by their sorted
+/// columns, and the other rows in the order of the nest.
 pub(super) fn rows(
     memory: &Buffers,
     columns: [&Column; 3],
@@ -448,7 +482,8 @@ pub(super) fn rows(
             memory.blocks(at.user, at.packed, columns, (range.start, range.len()));
         }
     };
-    // The row that holds byte `from`, and the first one that begins at or after `to`.
+    // Find the row that contains byte `from`, and the first row that begins at or after `to`. If
+    // the range begins inside a row, copy the rest of that row.
     let mut first = packed.partition_point(|start| start <= from) - 1;
     let mut end = packed.partition_point(|start| start < to);
     let skip = from - packed.get(first);
@@ -456,12 +491,14 @@ pub(super) fn rows(
         part(first, skip, len.get(first).min(to - packed.get(first)));
         first += 1;
     }
+    // If the range ends inside the last row, that row is copied last, so that the order is kept.
     let tail = if first < end { to - packed.get(end - 1) } else { 0 };
     let is_cut = first < end && tail < len.get(end - 1);
     end -= usize::from(is_cut);
     if let Some((sorted, bucket)) = buckets {
         let inner = first.next_multiple_of(bucket);
-        // The last bucket is whole where it ends with the rows.
+        // The last bucket may have fewer rows than the others. It is whole if the range contains
+        // the last row.
         let outer = if end == len.len() { end } else { end / bucket * bucket };
         if inner < outer {
             whole(columns, first..inner);

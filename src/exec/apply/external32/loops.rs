@@ -1,7 +1,10 @@
-//! The conversions of external32 that have a loop of their own: integers of 8 and 4 bytes that have 4 and 2 there, and x87's long double, which is
-//! binary128 there. What is rare among x87's values (denormal numbers, infinities, NaNs, what its processors refuse) is left to `converted`.
+//! Conversions of external32 that have a loop of their own: integers of 8 and 4 bytes that
+//! external32 represents in 4 and 2 bytes, and the x87 `long double`, which is binary128 in
+//! external32. The rare x87 values (denormal numbers, infinities, NaNs, and encodings that x87
+//! processors refuse) are left to `converted`.
 //!
-//! Bits of the user's side are in this machine's order, those of the stream big-endian.
+//! Values on the user side are in the byte order of this machine. Values in the packed stream are
+//! big-endian.
 
 use std::marker::PhantomData;
 
@@ -11,10 +14,12 @@ use crate::micro::Buffers;
 use crate::micro::resize::Conversion;
 use crate::nest::{Leaf, Number, Value};
 
-/// [`Buffers::resized`] for one conversion: how many values were converted before one that does not fit.
+/// [`Buffers::resized`] for one conversion. It returns the number of values that were converted
+/// before the first one that does not fit; this is the number of all values if all fit.
 pub(super) type Loop = fn(&Buffers, (i64, i64), u64, (i64, i64), u64) -> u64;
 
-/// Returns the loop for values of a class, if there is one.
+/// Returns the loop that converts values of this kind of number and these sizes in `direction`, if
+/// there is one.
 pub(super) fn of(number: Number, value: Value, direction: Direction) -> Option<Loop> {
     let sizes = (value.user(), value.packed());
     macro_rules! by_direction {
@@ -38,10 +43,11 @@ pub(super) fn of(number: Number, value: Value, direction: Direction) -> Option<L
     }
 }
 
-/// Integers of the stream that are shorter than those in memory, on the way there.
+/// Conversion from memory to the stream of integers that are shorter in the stream: `W` is the type
+/// in memory, `N` that in the stream.
 struct Narrow<W, N>(PhantomData<(W, N)>);
 
-/// Conversion of `Narrow` on the way back.
+/// Conversion in the opposite direction of `Narrow`, from the stream to memory. Every value fits.
 struct Widen<N, W>(PhantomData<(N, W)>);
 
 macro_rules! integers {
@@ -85,7 +91,7 @@ integers! {
     u32, u32 => u16, u16;
 }
 
-/// x87's long double, in the low 10 of 16 bytes, to binary128.
+/// Conversion of the x87 `long double`, in the low 10 of 16 bytes, to binary128.
 struct Outward;
 
 impl Conversion for Outward {
@@ -104,7 +110,7 @@ impl Conversion for Outward {
     }
 }
 
-/// The reverse.
+/// Conversion of binary128 to the x87 `long double`.
 struct Inward;
 
 impl Conversion for Inward {
@@ -123,13 +129,15 @@ impl Conversion for Inward {
     }
 }
 
-/// Bits of a fraction in the one format that the other has not.
+/// Number of fraction bits that binary128 has and the x87 format has not.
 const MORE: u32 = QUAD.fraction - X87.fraction;
-/// x87's digit in front of the point.
+/// Leading bit of an x87 significand, in front of the point.
 const LEADING: u64 = 1 << 63;
-/// The exponent of infinities and NaNs.
+/// Exponent of infinities and NaNs, in both formats.
 const TOP: u16 = 0x7fff;
 
+/// Converts an x87 value to binary128, both given as bits. Zeros and normal numbers need no
+/// rounding, as binary128 has more bits; every other value is left to `rare`.
 #[inline(always)]
 fn outward(x87: u128) -> u128 {
     let (significand, power) = (x87 as u64, (x87 >> 64) as u16);
@@ -140,6 +148,8 @@ fn outward(x87: u128) -> u128 {
     rare(x87, true)
 }
 
+/// Converts a binary128 value to the x87 format, both given as bits, rounded to nearest, ties to
+/// even. Zeros and normal numbers are converted here; every other value is left to `rare`.
 #[inline(always)]
 fn inward(quad: u128) -> u128 {
     let (power, fraction) = ((quad >> QUAD.fraction) as u16, quad & ((1 << QUAD.fraction) - 1));
@@ -149,11 +159,14 @@ fn inward(quad: u128) -> u128 {
     let kept = LEADING | (fraction >> MORE) as u64;
     let (rest, half) = (fraction & ((1 << MORE) - 1), 1 << (MORE - 1));
     let up = rest > half || rest == half && kept & 1 == 1;
-    // Past the largest significand is the next exponent's least, past the largest exponent an infinity: both are those digits.
+    // If the largest significand is rounded up, the sum overflows to 0 and the result has the next
+    // exponent and the smallest normal significand. After the largest exponent this is an infinity.
+    // Both have the leading bit alone, which the last line sets.
     let (kept, carry) = kept.overflowing_add(up.into());
     u128::from(power + u16::from(carry)) << 64 | u128::from(kept | LEADING)
 }
 
+/// Converts a value that is neither zero nor a normal number by the general function.
 #[cold]
 fn rare(bits: u128, out: bool) -> u128 {
     if out { converted(bits, &X87, &QUAD) } else { converted(bits, &QUAD, &X87) }
