@@ -143,7 +143,7 @@ pub(crate) unsafe fn out<T>(
 /// Returns the `n` entries of an array that is only read.
 ///
 /// # Errors
-/// Class `Count` if `n` is negative or if so many entries exceed the address space. Class `Arg` if
+/// Class `Count` if `n` is negative or if the entries exceed `isize::MAX` bytes. Class `Arg` if
 /// `array` is null and `n` is not 0.
 ///
 /// # Safety
