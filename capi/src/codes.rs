@@ -1,8 +1,8 @@
 //! Error classes, codes and strings that the program adds (MPI 5.0, 9.5), and the attributes that
 //! MPI predefines on communicators.
 //!
-//! The attributes are here because one of them, `MPI_LASTUSEDCODE`, is the highest number among the
-//! error classes and codes.
+//! The attributes are here because one of them, `MPI_LASTUSEDCODE`, is the highest number that was
+//! given out for an error class or code, even if the program has removed it again.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};

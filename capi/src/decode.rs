@@ -102,8 +102,9 @@ export! {
 ///
 /// # Errors
 /// Class `Type` for a named type, and class `Arg` if a length is negative or too small, or if an
-/// array that gets entries is null: nothing is written then. If a later step fails, the first three
-/// arrays may have been written, but no handle.
+/// array that gets entries is null: nothing is written then. Class `ValueTooLarge` if an integer of
+/// the contents does not fit in an `int`, and class `NoMem` if there is no handle left for a child:
+/// the first three arrays may have been written then, but no handle.
 ///
 /// # Safety
 /// Each array must be null or point to aligned room for as many entries as its maximum in `max`

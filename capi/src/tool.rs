@@ -461,8 +461,11 @@ fn category(call: &'static str, index: c_int) -> Result<&'static Category> {
     tool::at(call, &CATEGORIES, index)
 }
 
-/// Writes the indices of the members of a category, or as many of them as `len` entries hold. A
-/// negative `len` is an error of class `ToolInvalid`.
+/// Writes the indices of the members of a category, or as many of them as `len` entries hold.
+///
+/// # Errors
+/// Class `ToolInvalid` if `len` is negative. Class `Arg` if `indices` is null and there are indices
+/// to write.
 ///
 /// # Safety
 /// `indices` must be null or have aligned room for `len` entries, which nothing else accesses

@@ -121,7 +121,7 @@ static void handler(MPI_Comm *comm, int *code, ...)
     handled_code = *code;
     OK(MPI_Error_string(*code, text, &n));
     TRUE(n > 0);
-    *code = 0; /* Only the variable of the library changes. */
+    *code = 0; /* Changes only a variable of the library, and not the code that the call returns. */
 }
 
 static void of_files(MPI_File *file, int *code, ...)

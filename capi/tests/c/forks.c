@@ -16,8 +16,8 @@ static int keyval;
 static atomic_int stop;
 static atomic_int current[THREADS];
 
-/* Creates, uses and frees type `i`. Types with different numbers have different layouts, up to a
- * period of many types. */
+/* Creates, uses and frees type `i`. Two types have the same layout only if their numbers differ by
+ * a multiple of 1500, the least common multiple of 300 and 500. */
 static void life(int i)
 {
     enum { BLOCKS = 3 };

@@ -88,8 +88,8 @@ int main(void)
     FAILS(DDTC_ERR_ARG, "committed", runtime_send(rows, 1, &t));
     t.packing = held;
 
-    /* A type that is described by its wire form packs the same bytes. This includes a named
-     * type. */
+    /* A type that is described by its wire form packs the same bytes. The form of a named type can
+     * be learned, too, although its handle is no new object that could be freed. */
     struct my_type learned = {NULL};
     void *wire;
     ddtc_count size;

@@ -18,7 +18,7 @@ pub(super) fn wrap(text: &str, indent: &str, mark: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns the words of `text` in lines of fewer than [`WIDTH`] columns, each of which begins with
+/// Returns the words of `text` in lines of at most [`WIDTH`] columns, each of which begins with
 /// `indent`. A single longer word has a line of its own.
 pub(super) fn fill(text: &str, indent: &str) -> String {
     let mut lines = vec![String::new()];
