@@ -1,4 +1,5 @@
-//! The soname of the shared library: major.minor while major is 0, then major.
+//! Sets the soname of the shared library on Linux. Its suffix is `0.MINOR` while the major version
+//! is 0, because every minor version has its own ABI then, and later it is the major version.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,8 +1,10 @@
-! ddtc_c.f90 - the functions of ddtc.h, by iso_c_binding: what ddtc_mpi.f90 is made of. Handles are type(c_ptr), addresses
-! integer(c_intptr_t), as those of info objects and error handlers are, counts integer(c_int64_t); arguments, errors and
-! ownership are those of ddtc.h.
+! ddtc_c.f90 - interfaces of the functions of ddtc.h that ddtc_mpi.f90 calls, by iso_c_binding.
 !
-! Generated: capi/tests/table/names.txt of ddtc's sources says from what.
+! Handles are type(c_ptr), except for those of info objects and error handlers, which are
+! integer(c_intptr_t). Addresses are integer(c_intptr_t), and counts integer(c_int64_t). Arguments,
+! errors and ownership are those of ddtc.h.
+!
+! This file is generated. capi/tests/table/names.txt in ddtc's sources says from which files.
 module ddtc_c
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char, c_double
   implicit none

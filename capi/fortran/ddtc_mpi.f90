@@ -1,13 +1,19 @@
-! ddtc_mpi.f90 - MPI's names for Fortran over ddtc, by iso_c_binding.
+! ddtc_mpi.f90 - MPI's names for Fortran, implemented by ddtc, by iso_c_binding.
 !
-! Compile ddtc_c.f90 and this file with the program: the modules are ddtc_mpi, and mpi with the same under the usual name.
-! Handles are default INTEGERs, addresses INTEGER(MPI_ADDRESS_KIND), large counts INTEGER(MPI_COUNT_KIND); the last argument
-! ierror may be left out. MPI-1's MPI_TYPE_HVECTOR, _HINDEXED and _STRUCT take INTEGER addresses and decode as
-! MPI_COMBINER_*_INTEGER; contents return all addresses as INTEGER(MPI_ADDRESS_KIND). The window accessors of 1996 are
-! MPI_TYPE_ENVELOPE and MPI_TYPE_CONTENTS. One process and no communication: the meaning of every call is that of ddtc_mpi.h. The
-! tool interface has no Fortran form in MPI.
+! Compile ddtc_c.f90 and then this file with the program. This file has the module ddtc_mpi, and the
+! module mpi, which has the same contents under the usual name. Handles are default INTEGERs,
+! addresses INTEGER(MPI_ADDRESS_KIND), and large counts INTEGER(MPI_COUNT_KIND). The last argument,
+! ierror, is optional.
 !
-! Generated: capi/tests/table/names.txt of ddtc's sources says from what.
+! MPI_TYPE_HVECTOR, MPI_TYPE_HINDEXED and MPI_TYPE_STRUCT of MPI-1 take INTEGER addresses, and their
+! datatypes decode with the combiners MPI_COMBINER_*_INTEGER. The contents of a datatype return all
+! addresses as INTEGER(MPI_ADDRESS_KIND). MPI_TYPE_ENVELOPE and MPI_TYPE_CONTENTS are the window
+! accessors of a proposal of 1996.
+!
+! The program is the only process, and there is no communication. Each call means the same as in
+! ddtc_mpi.h. MPI defines no Fortran binding of the tool interface.
+!
+! This file is generated. capi/tests/table/names.txt in ddtc's sources says from which files.
 module ddtc_mpi
   use, intrinsic :: iso_c_binding
   use ddtc_c
@@ -272,9 +278,11 @@ module ddtc_mpi
   integer, parameter :: MPI_HINDEXED = 1506
   integer, parameter :: MPI_STRUCT = 1507
 
-  ! As a buffer: displacements are absolute. Known by its address.
+  ! Stands for a buffer if the displacements of the datatype are absolute addresses. The procedures
+  ! recognize it by its address.
   integer, save, target :: MPI_BOTTOM
-  ! Known by their addresses too; no call of these modules fills a status.
+  ! Stand for a status that the program does not want. Like MPI_BOTTOM they are identified by their
+  ! addresses. Since there is no communication, no procedure fills the status of a message.
   integer, save, target :: MPI_STATUS_IGNORE(MPI_STATUS_SIZE), MPI_STATUSES_IGNORE(MPI_STATUS_SIZE, 1)
 
   abstract interface
@@ -324,7 +332,8 @@ module ddtc_mpi
 
 contains
 
-  ! The handles of n INTEGERs.
+  ! Converts n INTEGERs into handles. The result is 0, or the error of the first INTEGER that names
+  ! no datatype.
   function take_all(n, datatypes, handles) result(code)
     integer(MPI_COUNT_KIND), intent(in) :: n
     integer, intent(in) :: datatypes(*)
@@ -338,7 +347,8 @@ contains
     end do
   end function
 
-  ! The INTEGERs of handles that a call made, unless it failed.
+  ! Converts n handles that a call returned into INTEGERs. Does nothing if the call failed, that is,
+  ! if code is not 0. An error of a conversion is returned in code.
   subroutine give_all(code, n, handles, datatypes)
     integer, intent(inout) :: code
     integer(MPI_COUNT_KIND), intent(in) :: n
@@ -350,7 +360,9 @@ contains
     end do
   end subroutine
 
-  ! Returns the code, calls the program's error handler, or ends the program, as the error handler says.
+  ! Returns code in ierror. If code is an error, the error handler in force decides what follows: it
+  ! is called if the program created it, or the program ends, or nothing else happens. The handler
+  ! gets the communicator comm, or MPI_COMM_SELF if comm is missing or invalid.
   subroutine finish(code, call, ierror, comm)
     integer, intent(in) :: code
     character(len=*), intent(in) :: call
@@ -377,7 +389,8 @@ contains
     stop 1
   end subroutine
 
-  ! MPI_SUCCESS for the two communicators that there are.
+  ! Returns MPI_SUCCESS for MPI_COMM_WORLD and MPI_COMM_SELF, which are the only communicators, and
+  ! otherwise MPI_ERR_COMM, for which it records a message.
   function known(comm, name) result(code)
     integer, intent(in) :: comm
     character(len=*), intent(in) :: name
@@ -408,7 +421,7 @@ contains
     end do
   end subroutine
 
-  ! The address of a buffer; null for MPI_BOTTOM.
+  ! Returns the address of a buffer, or null for MPI_BOTTOM.
   function buffer(location) result(pointer)
     !GCC$ ATTRIBUTES NO_ARG_CHECK :: location
     type(*), intent(in) :: location
@@ -537,13 +550,13 @@ contains
   subroutine MPI_Init(ierror)
     integer, intent(out), optional :: ierror
     integer :: code
-    ! What this compiler stores for .TRUE. and .FALSE.
+    ! The library must know the values that this compiler stores for .TRUE. and .FALSE.
     code = ddtc_set_fortran_booleans(transfer(.true., 0), transfer(.false., 0))
     if (code == 0) code = ddtc_mpi_set(DDTC_MPI_STATE, 1)
     call finish(code, 'MPI_Init', ierror)
   end subroutine
 
-  ! Any thread may call, whatever is required.
+  ! Any thread may call MPI, whatever level of thread support is required.
   subroutine MPI_Query_thread(provided, ierror)
     integer, intent(inout) :: provided
     integer, intent(out), optional :: ierror
@@ -559,7 +572,7 @@ contains
     call MPI_Init(ierror)
   end subroutine
 
-  ! Whether this thread called MPI_Init.
+  ! Returns whether this thread called MPI_Init.
   subroutine MPI_Is_thread_main(flag, ierror)
     logical, intent(inout) :: flag
     integer, intent(out), optional :: ierror
@@ -570,7 +583,7 @@ contains
     call finish(code, 'MPI_Is_thread_main', ierror)
   end subroutine
 
-  ! Writes the report if the control variable ddtc_report asks for one.
+  ! Writes a report if the control variable ddtc_report asks for one.
   subroutine MPI_Finalize(ierror)
     integer, intent(out), optional :: ierror
     integer :: code
@@ -657,7 +670,8 @@ contains
     answer = 1d-9
   end function
 
-  ! The bytes of a variable of any numeric type, of one element of an array.
+  ! Returns the bytes of a variable of any numeric type. For an array, these are the bytes of one
+  ! element.
   subroutine MPI_Sizeof(x, size, ierror)
     class(*), intent(in) :: x(..)
     integer, intent(out) :: size
@@ -699,7 +713,7 @@ contains
 
   ! ---- Info: what a program puts in; nothing here takes hints -----------------------------------------------------
 
-  ! Leading and trailing blanks of keys and values are no part of them (MPI 5.0, chapter 10).
+  ! Blanks before and after a key or a value do not belong to it (MPI 5.0, chapter 10).
 
   subroutine MPI_Info_create(info, ierror)
     integer, intent(inout) :: info
@@ -753,7 +767,7 @@ contains
     call finish(ddtc_info_delete(int(info, WIDE), to_c(adjustl(key))), 'MPI_Info_delete', ierror)
   end subroutine
 
-  ! In: characters wanted, 0 for none; out: those of the whole value.
+  ! On entry, buflen is the number of characters wanted, or 0; on return, that of the whole value.
   subroutine MPI_Info_get_string(info, key, buflen, value, flag, ierror)
     integer, intent(in) :: info
     character(len=*), intent(in) :: key
@@ -1646,7 +1660,7 @@ contains
     call finish(code, 'MPI_Pack_size_c', ierror, comm)
   end subroutine
 
-  ! No communicator belongs to these: errors go to that of MPI_COMM_SELF, as all others without one.
+  ! These functions have no communicator, so their errors go to the handler of MPI_COMM_SELF.
   subroutine MPI_Reduce_local(inbuf, inoutbuf, count, datatype, op, ierror)
     !GCC$ ATTRIBUTES NO_ARG_CHECK :: inbuf, inoutbuf
     type(*), intent(in) :: inbuf
@@ -1771,7 +1785,8 @@ contains
     call finish(code, 'MPI_Pack_external_size_c', ierror)
   end subroutine
 
-  ! A status holds the received bytes in words 4 and 5, low half first, and in word 6 whether it was cancelled, as in C.
+  ! Returns the number of received bytes in a status. As in C, they are in words 4 and 5, the low
+  ! half first. Word 6 says whether the operation was cancelled.
   function ddtc_mpi_bytes(status) result(bytes)
     integer, intent(in) :: status(MPI_STATUS_SIZE)
     integer(MPI_COUNT_KIND) :: bytes
@@ -1779,7 +1794,8 @@ contains
     bytes = ior(ishft(int(status(5), MPI_COUNT_KIND), 32), bytes)
   end function
 
-  ! The bytes of basic elements of a type.
+  ! Stores the bytes of `count` basic elements of a type in a status, as the number of received
+  ! bytes. After an error the status is unchanged.
   subroutine set_received(status, datatype, count, name, ierror)
     integer, intent(inout) :: status(MPI_STATUS_SIZE)
     integer, intent(in) :: datatype
@@ -1950,7 +1966,7 @@ contains
     integer(MPI_ADDRESS_KIND) :: wide
     integer :: code
     code = ddtc_get_address(location, wide)
-    ! An INTEGER may be too small: then there is no address to return.
+    ! An INTEGER may be too small for an address. The result is MPI_UNDEFINED then, with an error.
     if (wide > huge(address) .or. wide < -huge(address)) then
       address = MPI_UNDEFINED
       code = MPI_ERR_VALUE_TOO_LARGE

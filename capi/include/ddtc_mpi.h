@@ -53,7 +53,8 @@ typedef struct MPI_ABI_Op *MPI_Op;
 typedef struct MPI_ABI_Request *MPI_Request;
 typedef struct MPI_ABI_Session *MPI_Session;
 typedef struct MPI_ABI_Win *MPI_Win;
-/* MPI_internal holds the received bytes, [0] low, [1] high half, and [2] whether the operation was cancelled. */
+/* MPI_internal holds the received bytes, the low half in [0] and the high half in [1]. [2] is whether the operation was
+ * cancelled. */
 typedef struct {
     int MPI_SOURCE;
     int MPI_TAG;
@@ -197,7 +198,7 @@ typedef ddtc_t_event_instance MPI_T_event_instance;
 #define MPI_IN_PLACE ((void *)1)
 #define MPI_STATUS_IGNORE ((MPI_Status *)0)
 #define MPI_STATUSES_IGNORE ((MPI_Status *)0)
-/* Communicators and windows bear no attributes here, so nothing takes these. */
+/* Attributes of communicators and windows do not exist here, so no function takes these values. */
 #define MPI_NULL_COPY_FN ((MPI_Copy_function *)0)
 #define MPI_DUP_FN ((MPI_Copy_function *)1)
 #define MPI_NULL_DELETE_FN ((MPI_Delete_function *)0)
@@ -379,7 +380,7 @@ enum {
     MPI_COMBINER_STRUCT_INTEGER = DDTC_COMBINER_STRUCT_INTEGER
 };
 
-/* The window accessors of 1996. */
+/* Combiners of the window accessors that were proposed in 1996. */
 enum {
     MPI_BASIC = DDTC_BASIC,
     MPI_CONTIG = DDTC_CONTIG,
@@ -557,8 +558,8 @@ static inline int MPI_Comm_call_errhandler(MPI_Comm comm, int errorcode)
     ddtc_mpi_raise(DDTC_ERRHANDLER_COMM, comm, errorcode, "MPI_Comm_call_errhandler");
     return 0;
 }
-/* There are no windows and sessions to set one on. No file but MPI_FILE_NULL, whose handler is the one that opened
- * files would start with (MPI 5.0, 14.7). */
+/* A handler can be set on no window or session, since none exists. The only file is MPI_FILE_NULL. Its handler is the
+ * one that opened files would start with (MPI 5.0, 14.7). */
 static inline int MPI_File_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn,
     MPI_Errhandler *errhandler)
 {
@@ -636,7 +637,7 @@ static inline int MPI_Init(int *argc, char ***argv)
     (void)argc, (void)argv;
     return ddtc_mpi_check(ddtc_mpi_set(DDTC_MPI_STATE, 1), "MPI_Init");
 }
-/* Any thread may call, whatever is required. */
+/* Any thread may call MPI, whatever level of thread support is required. */
 static inline int MPI_Query_thread(int *provided)
 {
     DDTC_MPI_NOT_NULL(provided, "MPI_Query_thread");
@@ -650,12 +651,12 @@ static inline int MPI_Init_thread(int *argc, char ***argv, int required, int *pr
     *provided = MPI_THREAD_MULTIPLE;
     return MPI_Init(argc, argv);
 }
-/* Whether this thread called MPI_Init. */
+/* Returns whether this thread called MPI_Init. */
 static inline int MPI_Is_thread_main(int *flag)
 {
     return ddtc_mpi_check(ddtc_mpi_get(DDTC_MPI_THREAD_MAIN, flag), "MPI_Is_thread_main");
 }
-/* Writes the report if the control variable ddtc_report asks for one. */
+/* Writes a report if the control variable ddtc_report asks for one. */
 static inline int MPI_Finalize(void)
 {
     ddtc_mpi_set(DDTC_MPI_STATE, 2);
@@ -702,8 +703,8 @@ static inline int MPI_Barrier(MPI_Comm comm)
     DDTC_MPI_COMM(comm, "MPI_Barrier");
     return 0;
 }
-/* MPI's own attributes only (MPI 5.0, 9.1.2 and 9.5): communicators cache none here. MPI_APPNUM and MPI_UNIVERSE_SIZE
- * are not set. */
+/* Returns the attributes that MPI predefines (MPI 5.0, 9.1.2 and 9.5). Programs cannot cache others on communicators
+ * here. MPI_APPNUM and MPI_UNIVERSE_SIZE are not set. */
 static inline int MPI_Comm_get_attr(MPI_Comm comm, int comm_keyval, void *attribute_val, int *flag)
 {
     DDTC_MPI_COMM(comm, "MPI_Comm_get_attr");
@@ -742,7 +743,7 @@ static inline int MPI_Info_create(MPI_Info *info)
 {
     return ddtc_mpi_check(ddtc_info_create(info), "MPI_Info_create");
 }
-/* As MPI_INFO_ENV, which is empty: no MPI started this process. */
+/* Returns a copy of MPI_INFO_ENV, which is empty, because no MPI started this process. */
 static inline int MPI_Info_create_env(int argc, char *argv[], MPI_Info *info)
 {
     (void)argc, (void)argv;
@@ -765,7 +766,7 @@ static inline int MPI_Info_get_string(MPI_Info info, const char *key, int *bufle
 {
     return ddtc_mpi_check(ddtc_info_get_string(info, key, buflen, value, flag), "MPI_Info_get_string");
 }
-/* At most valuelen characters and a NUL. */
+/* Writes at most valuelen characters and a NUL. */
 static inline int MPI_Info_get(MPI_Info info, const char *key, int valuelen, char *value, int *flag)
 {
     int buflen = valuelen < 0 ? -1 : valuelen < MPI_MAX_INFO_VAL ? valuelen + 1 : MPI_MAX_INFO_VAL;
@@ -1115,7 +1116,7 @@ static inline int MPI_Pack_size_c(MPI_Count incount, MPI_Datatype datatype, MPI_
     DDTC_MPI_COMM(comm, "MPI_Pack_size_c");
     return ddtc_mpi_check_on(comm, ddtc_pack_size_c(incount, datatype, size), "MPI_Pack_size_c");
 }
-/* No communicator belongs to these: errors go to that of MPI_COMM_SELF, as all others without one. */
+/* These functions have no communicator, so their errors go to the handler of MPI_COMM_SELF. */
 static inline int MPI_Reduce_local(const void *inbuf, void *inoutbuf, int count, MPI_Datatype datatype, MPI_Op op)
 {
     return ddtc_mpi_check(ddtc_reduce_local(inbuf, inoutbuf, count, datatype, op), "MPI_Reduce_local");

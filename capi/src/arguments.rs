@@ -1,7 +1,9 @@
-//! Arguments as C passes them: numbers of two widths, arrays with a length beside them, strings, places for results, handles.
+//! Conversion of arguments from C: numbers of two widths, arrays and their lengths, strings,
+//! addresses of results, and handles.
 //!
-//! Here alone raw pointers of callers become references, after the checks that can be made: not null where something is to be read or
-//! written, lengths not negative. That the memory is there is the caller's side of the contract in ddtc.h.
+//! The functions here check what can be checked before a pointer is used: pointers to memory that
+//! is read or written must not be null, and lengths must not be negative. That the memory exists is
+//! the caller's part of the contract in ddtc.h.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -14,10 +16,12 @@ use ddtc::internal::error::{Error, ErrorClass, Result};
 use ddtc::internal::methods::*;
 use ddtc::internal::object::{self, Handle};
 
-/// `ddtc_datatype`: the ABI's pointer, never dereferenced.
+/// A handle as C passes it, such as `ddtc_datatype`. The ABI declares it as a pointer, which is
+/// never dereferenced.
 pub(crate) type Type = *mut c_void;
 
-/// Defines exports: panic-proof, errors to codes. The body is unsafe code under the contract of the header.
+/// Defines exported functions. Panics and errors in a body become return codes. A body is unsafe
+/// code that relies on the contract of the function in ddtc.h.
 macro_rules! export {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)+) => {$(
         #[doc = concat!("See `", stringify!($name), "` in ddtc.h.")]
@@ -25,8 +29,9 @@ macro_rules! export {
         pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> ::std::ffi::c_int {
             #[allow(unused_unsafe)]
             $crate::guard::guard(
-                // SAFETY: the caller keeps the contract of the declaration in ddtc.h: pointers are null or point to
-                // as much memory of their type as the arguments beside them say.
+                // SAFETY: the caller satisfies the contract of the declaration in ddtc.h. Each
+                // pointer is null or points to memory of its type, of the length that the other
+                // arguments give, and each function pointer has the declared type.
                 || unsafe { $body },
             )
         }
@@ -34,21 +39,25 @@ macro_rules! export {
 }
 pub(crate) use export;
 
-/// `MPI_UNDEFINED` of the standard ABI.
+/// `MPI_UNDEFINED` of the standard ABI: the result of counts that do not exist or do not fit.
 pub(crate) const UNDEFINED: c_int = -32766;
 
-/// A result in the form of the call; `MPI_UNDEFINED` where there is none, or it does not fit.
+/// Returns `value` in the form `N` of the call, or `MPI_UNDEFINED` if there is no value or if it
+/// does not fit into that form.
 pub(crate) fn or_undefined<N: Count>(value: Option<i64>) -> N {
     value.and_then(N::narrow).unwrap_or(UNDEFINED.into())
 }
 
-/// A place for a result: not null.
+/// Address of a result, which is not null. Arguments that a call both reads and writes use this
+/// type, too.
 pub(crate) struct Out<T>(NonNull<T>);
 
 impl<T> Out<T> {
     #[inline]
     pub(crate) fn set(&self, value: T) {
-        // SAFETY: `out` took a place that its caller vouched for; it may be unaligned in sloppy callers, which costs nothing.
+        // SAFETY: the caller of `out` promised that the address, which is not null, is valid for
+        // writes of a `T` as long as this value is used. It need not be aligned, so that a C caller
+        // with an unaligned variable does no harm.
         unsafe { self.0.as_ptr().write_unaligned(value) };
     }
 
@@ -57,42 +66,52 @@ impl<T> Out<T> {
     where
         T: Copy,
     {
-        // SAFETY: as in `set`, for a place that the caller initialized.
+        // SAFETY: the caller of `out` promised that the address is valid for reads of a `T`, too.
+        // The exports read only arguments that ddtc.h asks the program to set before the call. The
+        // address need not be aligned.
         unsafe { self.0.as_ptr().read_unaligned() }
     }
 }
 
-/// Structures that have grown: callers of earlier versions have their first bytes alone.
+/// Access to structures that later versions of ddtc extended. A caller that was compiled for an
+/// earlier version has only the first bytes of such a structure.
 impl<T: Copy> Out<T> {
-    /// Writes the first `n` bytes of `value`.
+    /// Writes the first `n` bytes of `value` to the address.
     ///
     /// # Safety
-    /// The place and `T` must have that many, none of them padding.
+    /// The memory at the address must have at least `n` bytes and must not overlap `value`. `n`
+    /// must be at most the size of `T`. None of the first `n` bytes of a `T` may be padding.
     pub(crate) unsafe fn set_start(&self, value: &T, n: usize) {
         let from = std::ptr::from_ref(value).cast::<u8>();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that `n` bytes can be read from `value` and written to the
+        // address, and that these do not overlap. Bytes have no alignment.
         unsafe { std::ptr::copy_nonoverlapping(from, self.0.as_ptr().cast(), n) };
     }
 
-    /// `value` with its first `n` bytes replaced by those of the place.
+    /// Returns `value` with its first `n` bytes replaced by those at the address.
     ///
     /// # Safety
-    /// As [`Out::set_start`]; any bytes must be a value of `T`.
+    /// The conditions are those of [`Out::set_start`]. In addition, the `n` bytes must be
+    /// initialized, and a `T` with any bytes in their place must be a valid value.
     pub(crate) unsafe fn get_start(&self, mut value: T, n: usize) -> T {
         let to = std::ptr::from_mut(&mut value).cast::<u8>();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that `n` initialized bytes can be read from the address, and
+        // that `n` is at most the size of `T`. `value` is a local variable, which overlaps nothing.
+        // The caller also promises that the result is a valid `T`.
         unsafe { std::ptr::copy_nonoverlapping(self.0.as_ptr().cast(), to, n) };
         value
     }
 }
 
 impl Out<c_char> {
-    /// Writes bytes from here on, and a NUL if asked.
+    /// Writes `bytes` from this address on, followed by a NUL if `nul` is true.
     ///
     /// # Safety
-    /// There must be room for them.
+    /// The memory at the address must have room for `bytes` and the NUL and must not overlap
+    /// `bytes`.
     pub(crate) unsafe fn write_bytes(&self, bytes: &[u8], nul: bool) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises room for all of `bytes`, which the copy fills, and for one
+        // more byte if `nul` is true, and that this memory does not overlap `bytes`.
         unsafe {
             let to = self.0.as_ptr().cast::<u8>();
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
@@ -107,10 +126,11 @@ fn null(operation: &'static str, argument: &'static str) -> Error {
     Error::new(ErrorClass::Arg, operation, argument, "NULL", "must not be a null pointer")
 }
 
-/// Returns a place for a result.
+/// Returns the address of a result, or an error of class `Arg` if `place` is null.
 ///
 /// # Safety
-/// `place` must be null or valid for as long as the result is used.
+/// `place` must be null, or valid for the reads and writes of a `T` for which the returned value is
+/// used, for as long as it is used. It need not be aligned.
 #[inline]
 pub(crate) unsafe fn out<T>(
     operation: &'static str,
@@ -120,10 +140,15 @@ pub(crate) unsafe fn out<T>(
     NonNull::new(place).map(Out).ok_or_else(|| null(operation, argument))
 }
 
-/// `n` entries to read.
+/// Returns the `n` entries of an array that is only read.
+///
+/// # Errors
+/// Class `Count` if `n` is negative or if the entries exceed `isize::MAX` bytes. Class `Arg` if
+/// `array` is null and `n` is not 0.
 ///
 /// # Safety
-/// `array` must be null or point to `n` entries for as long as the result is used.
+/// `array` must be null, or point to `n` initialized and aligned entries, which nothing may change
+/// for as long as the returned slice is used.
 pub(crate) unsafe fn input<'a, T>(
     operation: &'static str,
     argument: &'static str,
@@ -144,19 +169,25 @@ pub(crate) unsafe fn input<'a, T>(
     if array.is_null() {
         return Err(null(operation, argument));
     }
+<<<<<<< HEAD
     if !array.is_aligned() {
         let rule = "must be aligned for its type";
         return Err(Error::new(ErrorClass::Arg, operation, argument, format_args!("{array:p}"), rule));
     }
     // SAFETY: not null and aligned, and the caller vouches for `n` entries.
+=======
+    // SAFETY: `array` is not null, and the `n` entries have at most `isize::MAX` bytes, as just
+    // checked. The caller promises that they are initialized and aligned, and do not change.
+>>>>>>> eng-c
     Ok(unsafe { std::slice::from_raw_parts(array, n) })
 }
 
-/// Returns `n` entries to write to, which C need not have initialized.
+/// Returns the `n` entries of an array that is written, and which the program need not have
+/// initialized. The errors are those of [`input`].
 ///
 /// # Safety
-/// `array` must be null or point to room for `n` entries for as long as the result is used, and nobody else
-/// may use them meanwhile.
+/// `array` must be null, or point to aligned room for `n` entries for as long as the returned slice
+/// is used, and nothing else may access them during that time.
 pub(crate) unsafe fn output<'a, T>(
     operation: &'static str,
     argument: &'static str,
@@ -164,34 +195,39 @@ pub(crate) unsafe fn output<'a, T>(
     n: i64,
 ) -> Result<&'a mut [MaybeUninit<T>]> {
     let places = array.cast::<MaybeUninit<T>>();
-    // SAFETY: as the caller promises, since any memory holds entries that may be uninitialized.
+    // SAFETY: the caller promises that `array` is null or points to aligned room for `n` entries
+    // that nothing else accesses. Any memory is an initialized `MaybeUninit`.
     let n = unsafe { input(operation, argument, places.cast_const(), n)? }.len();
     if n == 0 {
         return Ok(&mut []);
     }
-    // SAFETY: `input` checked the pointer; the caller vouches that the entries are its own.
+    // SAFETY: `input` has checked that `array` is not null and that the `n` entries have at most
+    // `isize::MAX` bytes; its own slice is no longer in use. The caller promises that the entries
+    // are aligned and that nothing else accesses them.
     Ok(unsafe { std::slice::from_raw_parts_mut(places, n) })
 }
 
-/// Numbers of either form as the core takes them.
+/// Returns a copy of an array of numbers of either form of a call, in 64 bits. The errors are those
+/// of [`input`].
 ///
 /// # Safety
-/// As [`input`].
+/// The conditions are those of [`input`], until this function returns.
 pub(crate) unsafe fn numbers<N: Count>(
     operation: &'static str,
     argument: &'static str,
     array: *const N,
     n: i64,
 ) -> Result<Arc<[i64]>> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises the conditions of `input`; the slice is used only here.
     let entries = unsafe { input(operation, argument, array, n)? };
     Ok(entries.iter().map(|&x| x.wide()).collect())
 }
 
-/// Returns the bytes of a C string argument.
+/// Returns the bytes of a C string without its NUL, or an error of class `Arg` if `string` is null.
 ///
 /// # Safety
-/// `string` must be null or a NUL-terminated string that lives as long as the result is used.
+/// `string` must be null or a NUL-terminated string that lives and does not change for as long as
+/// the returned slice is used.
 pub(crate) unsafe fn bytes<'a>(
     call: &'static str,
     argument: &'static str,
@@ -200,42 +236,44 @@ pub(crate) unsafe fn bytes<'a>(
     if string.is_null() {
         return Err(Error::new(ErrorClass::Arg, call, argument, "NULL", "must not be a null pointer"));
     }
-    // SAFETY: not null; the rest is the caller's promise.
+    // SAFETY: `string` is not null, as just checked. The caller promises that it is a
+    // NUL-terminated string that lives and does not change as long as the slice is used.
     Ok(unsafe { CStr::from_ptr(string) }.to_bytes())
 }
 
-/// Returns a C string argument.
+/// Returns the text of a C string, or an error of class `Arg` if `string` is null or is not UTF-8.
 ///
 /// # Safety
-/// As [`bytes`].
+/// The conditions are those of [`bytes`].
 pub(crate) unsafe fn text<'a>(
     call: &'static str,
     argument: &'static str,
     string: *const c_char,
 ) -> Result<&'a str> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the conditions of `bytes` are those that the caller of this function promises.
     let bytes = unsafe { bytes(call, argument, string)? };
     std::str::from_utf8(bytes)
         .map_err(|_| Error::new(ErrorClass::Arg, call, argument, "not UTF-8", "must be UTF-8 text"))
 }
 
-/// Returns the handle of a C value.
+/// Returns the handle that a C value stands for, which need not name an object.
 #[inline]
 pub(crate) fn handle(datatype: Type) -> Handle {
     Handle::from_bits(datatype.addr() as u64)
 }
 
-/// Returns the C value of a handle.
+/// Returns the C value of a handle, which is a pointer only by its type.
 pub(crate) fn to_c(handle: Handle) -> Type {
     std::ptr::without_provenance_mut(handle.bits() as usize)
 }
 
-/// Returns the datatype of an `oldtype` argument.
+/// Returns the datatype of a handle, such as the `oldtype` of a constructor. A handle that names no
+/// datatype is an error of class `Type`.
 pub(crate) fn tree(operation: &'static str, datatype: Type) -> Result<Datatype> {
     object::datatype(operation, handle(datatype))
 }
 
-/// Returns a count that must not be negative.
+/// Returns a count as an unsigned number, or an error of class `Count` if it is negative.
 #[inline]
 pub(crate) fn natural(operation: &'static str, argument: &'static str, value: i64) -> Result<u64> {
     u64::try_from(value)

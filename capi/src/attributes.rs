@@ -1,4 +1,5 @@
-//! Keyvals and attributes: C callbacks, and callbacks of Fortran's calling convention.
+//! Exports for keyvals and attributes (MPI 5.0, 7.7.4), whose callbacks are C functions or Fortran
+//! procedures.
 
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
@@ -8,12 +9,13 @@ use ddtc::internal::object::{self, Callbacks, Handle};
 use crate::arguments::{Type, export, handle, out, to_c};
 use crate::fortran;
 
-/// `MPI_Type_copy_attr_function`.
+/// A copy callback in C: `MPI_Type_copy_attr_function`.
 type Copy =
     unsafe extern "C" fn(Type, c_int, *mut c_void, *mut c_void, *mut *mut c_void, *mut c_int) -> c_int;
-/// `MPI_Type_delete_attr_function`.
+/// A delete callback in C: `MPI_Type_delete_attr_function`.
 type Delete = unsafe extern "C" fn(Type, c_int, *mut c_void, *mut c_void) -> c_int;
-/// `SUBROUTINE COPY(OLDTYPE, KEYVAL, EXTRA_STATE, VALUE_IN, VALUE_OUT, FLAG, IERROR)`.
+/// A copy callback in Fortran: `SUBROUTINE COPY(OLDTYPE, KEYVAL, EXTRA_STATE, VALUE_IN, VALUE_OUT,
+/// FLAG, IERROR)`.
 type FortranCopy = unsafe extern "C" fn(
     *const c_int,
     *const c_int,
@@ -23,19 +25,22 @@ type FortranCopy = unsafe extern "C" fn(
     *mut c_int,
     *mut c_int,
 );
-/// `SUBROUTINE DELETE(DATATYPE, KEYVAL, VALUE, EXTRA_STATE, IERROR)`.
+/// A delete callback in Fortran: `SUBROUTINE DELETE(DATATYPE, KEYVAL, VALUE, EXTRA_STATE, IERROR)`.
 type FortranDelete = unsafe extern "C" fn(*const c_int, *const c_int, *const isize, *const isize, *mut c_int);
 
-/// A callback argument: the ABI's two small constants, or a function.
+/// A callback argument: one of the two small constants that the ABI defines, or a function.
 #[derive(Clone, Copy)]
 enum Choice<F> {
-    /// `MPI_TYPE_NULL_COPY_FN`, `MPI_TYPE_NULL_DELETE_FN`: not copied; nothing to do.
+    /// `MPI_TYPE_NULL_COPY_FN` or `MPI_TYPE_NULL_DELETE_FN`: the attribute is not copied, or
+    /// nothing is done before it is deleted.
     Null,
-    /// `MPI_TYPE_DUP_FN`.
+    /// `MPI_TYPE_DUP_FN`: the copy has the same value. As a delete callback it does nothing.
     Dup,
     Call(F),
 }
 
+/// Returns the callback that an argument with the value `bits` stands for. `function` converts an
+/// address into a function pointer, and is called only if `bits` is neither 0 nor 1.
 fn choice<F>(bits: usize, function: impl FnOnce(*const ()) -> F) -> Choice<F> {
     match bits {
         0 => Choice::Null,
@@ -44,13 +49,15 @@ fn choice<F>(bits: usize, function: impl FnOnce(*const ()) -> F) -> Choice<F> {
     }
 }
 
-/// Addresses as numbers: they belong to the caller and are only handed back to it.
+/// Callbacks in C. `extra` is the address `extra_state`, stored as a number, because it belongs to
+/// the program and is only passed back to it.
 struct InC {
     copy: Choice<Copy>,
     delete: Choice<Delete>,
     extra: usize,
 }
 
+/// Returns the address that was stored as the number `bits`.
 fn pointer(bits: usize) -> *mut c_void {
     std::ptr::with_exposed_provenance_mut(bits)
 }
@@ -62,7 +69,9 @@ impl Callbacks for InC {
             Choice::Dup => Ok(Some(value)),
             Choice::Call(copy) => {
                 let (mut new, mut flag) = (std::ptr::null_mut(), 0);
-                // SAFETY: the user gave this function for this purpose; the two places are ours.
+                // SAFETY: the program passed `copy` as a function of type `Copy` to
+                // `ddtc_type_create_keyval`, to be called with these arguments. `new` and `flag`
+                // are local variables that live until after the call.
                 let code = unsafe {
                     copy(to_c(old), keyval, pointer(self.extra), pointer(value), &mut new, &mut flag)
                 };
@@ -73,7 +82,8 @@ impl Callbacks for InC {
 
     fn delete(&self, datatype: Handle, keyval: i32, value: usize) -> Result<(), i32> {
         let Choice::Call(delete) = self.delete else { return Ok(()) };
-        // SAFETY: the user gave this function for this purpose.
+        // SAFETY: the program passed `delete` as a function of type `Delete` to
+        // `ddtc_type_create_keyval`, to be called with these arguments.
         match unsafe { delete(to_c(datatype), keyval, pointer(value), pointer(self.extra)) } {
             0 => Ok(()),
             code => Err(code),
@@ -81,6 +91,7 @@ impl Callbacks for InC {
     }
 }
 
+/// Callbacks in Fortran. `extra` is the value of `EXTRA_STATE` and not an address.
 struct InFortran {
     copy: Choice<FortranCopy>,
     delete: Choice<FortranDelete>,
@@ -95,7 +106,9 @@ impl Callbacks for InFortran {
             Choice::Call(copy) => {
                 let old = object::to_integer(old).map_err(|e| e.class() as i32)?;
                 let (value, mut new, mut flag, mut code) = (value as isize, 0, fortran::logical(false), 0);
-                // SAFETY: the user gave this function for this purpose; all places are ours.
+                // SAFETY: the program passed `copy` as a procedure of this interface to
+                // `ddtc_type_create_keyval_f`, to be called with these arguments. All references
+                // are to local variables and a field of `self`, which live until after the call.
                 unsafe { copy(&old, &keyval, &self.extra, &value, &mut new, &mut flag, &mut code) };
                 if code != 0 { Err(code) } else { Ok(fortran::truth(flag).then_some(new as usize)) }
             }
@@ -106,7 +119,9 @@ impl Callbacks for InFortran {
         let Choice::Call(delete) = self.delete else { return Ok(()) };
         let datatype = object::to_integer(datatype).map_err(|e| e.class() as i32)?;
         let (value, mut code) = (value as isize, 0);
-        // SAFETY: the user gave this function for this purpose; all places are ours.
+        // SAFETY: the program passed `delete` as a procedure of this interface to
+        // `ddtc_type_create_keyval_f`, to be called with these arguments. All references are to
+        // local variables and a field of `self`, which live until after the call.
         unsafe { delete(&datatype, &keyval, &value, &self.extra, &mut code) };
         if code != 0 { Err(code) } else { Ok(()) }
     }
@@ -116,9 +131,11 @@ export! {
     fn ddtc_type_create_keyval(copy: usize, delete: usize, keyval: *mut c_int, extra: *mut c_void) {
         let keyval = out("type_create_keyval", "type_keyval", keyval)?;
         let callbacks = InC {
-            // SAFETY: not a constant, so a function of that type, as ddtc.h demands.
+            // SAFETY: `choice` passes on only an address that is none of the ABI's constants 0 and
+            // 1. ddtc.h demands that it is a function of type `Copy`, whose pointers have this
+            // size.
             copy: choice(copy, |f| unsafe { transmute::<*const (), Copy>(f) }),
-            // SAFETY: as above.
+            // SAFETY: as for `copy`, and ddtc.h demands that the function has the type `Delete`.
             delete: choice(delete, |f| unsafe { transmute::<*const (), Delete>(f) }),
             extra: extra.expose_provenance(),
         };
@@ -129,9 +146,11 @@ export! {
     fn ddtc_type_create_keyval_f(copy: usize, delete: usize, keyval: *mut c_int, extra: *const isize) {
         let keyval = out("type_create_keyval", "type_keyval", keyval)?;
         let callbacks = InFortran {
-            // SAFETY: not a constant, so a procedure of that interface, as ddtc.h demands.
+            // SAFETY: `choice` passes on only an address that is none of the ABI's constants 0 and
+            // 1. ddtc.h demands that it is a Fortran procedure with the interface of `FortranCopy`,
+            // whose pointers have this size.
             copy: choice(copy, |f| unsafe { transmute::<*const (), FortranCopy>(f) }),
-            // SAFETY: as above.
+            // SAFETY: as for `copy`, and ddtc.h demands the interface of `FortranDelete`.
             delete: choice(delete, |f| unsafe { transmute::<*const (), FortranDelete>(f) }),
             extra: out("type_create_keyval", "extra_state", extra.cast_mut())?.get(),
         };
@@ -142,7 +161,7 @@ export! {
     fn ddtc_type_free_keyval(keyval: *mut c_int) {
         let keyval = out("type_free_keyval", "type_keyval", keyval)?;
         object::free_keyval(keyval.get())?;
-        // MPI_KEYVAL_INVALID
+        // The value 0 is MPI_KEYVAL_INVALID.
         keyval.set(0);
         Ok(())
     }

@@ -1,8 +1,9 @@
-//! MPI's error classes and what they mean.
+//! Descriptions of the error classes of MPI and of its tool interface.
 
 use std::ffi::c_int;
 
-/// Meanings of the classes of MPI 5.0 (9.4), by number.
+/// Descriptions of the error classes of MPI 5.0 (9.4). The index is the value of the class in the
+/// standard ABI.
 const CLASSES: [&str; 63] = [
     "no error",
     "invalid buffer pointer",
@@ -69,8 +70,10 @@ const CLASSES: [&str; 63] = [
     "error of the binary interface",
 ];
 
-/// Those of the tool interface, from this number on.
+/// Value of the first error class of the tool interface, which is the first entry of
+/// `TOOL_CLASSES`.
 const FIRST_TOOL: usize = 1001;
+/// Descriptions of the error classes of the tool interface, in the order of their values.
 const TOOL_CLASSES: [&str; 18] = [
     "the tool interface cannot be initialized",
     "the tool interface is not accessible",
@@ -92,13 +95,14 @@ const TOOL_CLASSES: [&str; 18] = [
     "the performance variable cannot be read and reset at once",
 ];
 
-/// Returns the meaning of a predefined class, for a thread of which no call failed with it.
+/// Returns the description of a predefined error class, or none for any other number. It is the
+/// message for a code for which the thread has no message of a failed call.
 pub(crate) fn meaning(code: c_int) -> Option<&'static str> {
     let code = usize::try_from(code).ok()?;
     CLASSES.get(code).or_else(|| TOOL_CLASSES.get(code.checked_sub(FIRST_TOOL)?)).copied()
 }
 
-/// Says whether a code is one of MPI's classes.
+/// Returns true if `code` is a predefined error class. The class 0, no error, is one of them.
 pub(crate) fn is_predefined(code: c_int) -> bool {
     meaning(code).is_some()
 }

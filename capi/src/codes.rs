@@ -1,5 +1,8 @@
-//! Error classes, codes and strings that the program adds (MPI 5.0, 9.5), and the attributes that MPI itself has on communicators,
-//! one of which is the last of those numbers.
+//! Error classes, codes and strings that the program adds (MPI 5.0, 9.5), and the attributes that
+//! MPI predefines on communicators.
+//!
+//! The attributes are here because one of them, `MPI_LASTUSEDCODE`, is the highest number that was
+//! given out for an error class or code, even if the program has removed it again.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
@@ -12,34 +15,45 @@ use crate::arguments::{bytes, export, out};
 use crate::classes::is_predefined;
 use crate::numbered::Numbered;
 
-/// `MPI_ERR_LASTCODE` of the standard ABI.
+/// `MPI_ERR_LASTCODE` of the standard ABI. The numbers that the program adds begin after it.
 const LAST_PREDEFINED: c_int = 0x3fff;
 
+/// An error class or error code that the program added.
 struct Code {
-    /// The class of a code; none for a class.
+    /// The class to which a code belongs, or none if this is a class itself.
     class: Option<c_int>,
+    /// The string that the program added for the number, or none.
     text: Option<Box<[u8]>>,
 }
 
-/// Values of `MPI_TAG_UB`, `MPI_IO` (any process), `MPI_HOST` (none), `MPI_WTIME_IS_GLOBAL`, `MPI_LASTUSEDCODE`.
+/// Value of the attribute `MPI_TAG_UB`. The program gets the address of this value, as of the four
+/// below.
 static TAG_UB: AtomicI32 = AtomicI32::new(i32::MAX);
+/// Value of the attribute `MPI_IO`: `MPI_ANY_SOURCE`, since every process can do I/O.
 static IO: AtomicI32 = AtomicI32::new(-1);
+/// Value of the attribute `MPI_HOST`: `MPI_PROC_NULL`, since there is no host process.
 static HOST: AtomicI32 = AtomicI32::new(-3);
+/// Value of the attribute `MPI_WTIME_IS_GLOBAL`: true, since there is only one process.
 static WTIME_IS_GLOBAL: AtomicI32 = AtomicI32::new(1);
+/// Value of the attribute `MPI_LASTUSEDCODE`. It is updated whenever the program asks for a
+/// predefined attribute.
 static LAST_USED: AtomicI32 = AtomicI32::new(LAST_PREDEFINED);
 
+/// The error classes and codes that the program added and has not removed.
 static CODES: Mutex<Numbered<Code>> = Mutex::new(Numbered::new(LAST_PREDEFINED + 1));
 
 fn codes() -> Guard<'static, Numbered<Code>> {
     CODES.lock()
 }
 
-/// Returns the class of a code, or the class itself, that the program added.
+/// Returns the class of a code that the program added, or the number itself if it is a class that
+/// the program added. Returns none for any other number.
 pub(crate) fn class_of(code: c_int) -> Option<c_int> {
     codes().get(code).map(|c| c.class.unwrap_or(code))
 }
 
-/// Returns the string of a code or class that the program added: empty until it adds one.
+/// Returns the string of a code or class that the program added, which is empty until the program
+/// adds one. Returns none for any other number.
 pub(crate) fn text_of(code: c_int) -> Option<Box<[u8]>> {
     codes().get(code).map(|c| c.text.clone().unwrap_or_default())
 }
@@ -48,7 +62,11 @@ fn refuse(call: &'static str, argument: &'static str, value: c_int, rule: &'stat
     Error::new(ErrorClass::Arg, call, argument, value, rule)
 }
 
-/// Takes out a class or a code.
+/// Removes an error class if `is_class` is true, otherwise an error code.
+///
+/// # Errors
+/// Class `Arg` if the program did not add such a class or code, if it still has a string, or if a
+/// code still belongs to the class. Nothing is removed then.
 fn remove(call: &'static str, argument: &'static str, code: c_int, is_class: bool) -> Result<()> {
     let mut codes = codes();
     if codes.get(code).is_none_or(|c| c.class.is_none() != is_class) {
@@ -85,7 +103,7 @@ export! {
     fn ddtc_error_add_string(errorcode: c_int, string: *const c_char) {
         const CALL: &str = "error_add_string";
         let text = bytes(CALL, "string", string)?;
-        // MPI_MAX_ERROR_STRING with its NUL.
+        // With its NUL, a string has at most the 512 bytes of MPI_MAX_ERROR_STRING.
         let text: Box<[u8]> = text[..text.len().min(511)].into();
         let mut codes = codes();
         let rule = "is none that the program added, or was removed";

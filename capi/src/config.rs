@@ -1,4 +1,5 @@
-//! Configuration, version, log hook, how far the stand-in MPI is.
+//! Exports for the configuration, the version, the log hook, and the state of the MPI functions
+//! that `ddtc_mpi.h` implements.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
@@ -20,7 +21,8 @@ use tracing::span;
 use crate::arguments::{Out, export, out};
 use crate::handlers;
 
-/// `ddtc_config` of ddtc.h; fields are only ever added at the end, `struct_size` says how many the caller knows. No padding.
+/// `ddtc_config` of ddtc.h. New fields are added only at the end, and `struct_size` tells which of
+/// them the caller knows. The structure has no padding, so that its bytes can be copied.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct CConfig {
@@ -37,18 +39,23 @@ pub(crate) struct CConfig {
     stream_bytes: u64,
 }
 
-/// Sizes of the structure in the headers of earlier versions and of this one: up to the first field that a version added, and all.
+/// The sizes of the structure in bytes that are accepted: that of earlier versions, which ends
+/// before the first field that a later version added, and the present size.
 const SIZES: [usize; 2] = [offset_of!(CConfig, stream_bytes), size_of::<CConfig>()];
 
+/// Returns the position of `one` in `all`, which is the value of its constant in ddtc.h, or -1.
 fn index<T: PartialEq>(all: &[T], one: &T) -> c_int {
     all.iter().position(|x| x == one).map_or(-1, |i| i as c_int)
 }
 
+/// Returns the value of `all` that the constant `i` of ddtc.h stands for, or an error of class
+/// `Arg`.
 fn pick<T: Copy>(argument: &'static str, all: &[T], i: c_int, rule: &'static str) -> Result<T> {
     let one = usize::try_from(i).ok().and_then(|i| all.get(i)).copied();
     one.ok_or_else(|| Error::new(ErrorClass::Arg, "configure", argument, i, rule))
 }
 
+/// Returns a configuration in the form of ddtc.h.
 fn to_c(config: &Config) -> CConfig {
     CConfig {
         struct_size: size_of::<CConfig>(),
@@ -65,12 +72,20 @@ fn to_c(config: &Config) -> CConfig {
     }
 }
 
-/// The caller's structure, and how many bytes of it there are.
+/// Returns the address of the caller's structure and its number of bytes, which is one of
+/// [`SIZES`].
+///
+/// # Errors
+/// Class `Arg` if `config` is null or if its `struct_size` is not one of [`SIZES`].
 ///
 /// # Safety
-/// `config` must be null or point to as many bytes as its `struct_size` says.
+/// `config` must be null, or point to as many readable bytes as its `struct_size` says, at least
+/// that field itself. They must stay valid, and be writable if the result is written to, for as
+/// long as the result is used.
 unsafe fn sized(call: &'static str, config: *mut CConfig) -> Result<(Out<CConfig>, usize)> {
-    // SAFETY: as the caller promises; every version begins with its size.
+    // SAFETY: the caller promises that `config` is null or points at least to the field
+    // `struct_size`, with which every version of the structure begins. Only this field is read
+    // here.
     let (size, config) =
         unsafe { (out(call, "config", config.cast::<usize>())?.get(), out(call, "config", config)?) };
     if !SIZES.contains(&size) {
@@ -81,6 +96,7 @@ unsafe fn sized(call: &'static str, config: *mut CConfig) -> Result<(Out<CConfig
     Ok((config, size))
 }
 
+/// Returns a number of bytes or threads that fits in an `isize`, or an error of class `Arg`.
 fn bytes(argument: &'static str, n: u64) -> Result<usize> {
     usize::try_from(n)
         .ok()
@@ -98,7 +114,7 @@ export! {
     fn ddtc_configure(config: *const CConfig) {
         let (place, size) = sized("configure", config.cast_mut())?;
         Ok(runtime::configure(|config| {
-            // Fields that the caller does not know keep their values.
+            // The fields that the caller's version of the structure lacks keep their values.
             let new = place.get_start(to_c(config), size);
             config.mode = pick("mode", &Mode::ALL, new.mode, "must be a DDTC_MODE_ constant")?;
             config.level = pick("target", &Level::ALL, new.target, "must be a DDTC_TARGET_ constant")?;
@@ -141,40 +157,50 @@ export! {
         let hook = log.map(|function| Arc::new(Hook { function, context: context.expose_provenance(), level }));
         let old = std::mem::replace(&mut *HOOK.lock(), hook);
         drop(old);
-        // What the two calls lock or set must be whole in a child. They ask our subscriber, which calls nobody.
+        // `tracing` takes locks in the two calls below. A fork waits for the end of this section,
+        // so that a child process does not inherit a lock that is held. This cannot deadlock,
+        // because the calls reach only the subscriber `Log`, whose `enabled` calls nothing of the
+        // program.
         let _section = section();
-        // Ours is the first and only subscriber of this copy of the library; once more changes nothing.
+        // `Log` is the only subscriber that this copy of the library ever sets. Setting it again at
+        // a later call fails and has no effect.
         let _ = tracing::subscriber::set_global_default(Log);
         tracing::callsite::rebuild_interest_cache();
         Ok(())
     }
 }
 
-/// See `ddtc_version_string` in ddtc.h.
+/// Returns the name and version of the library as a static string (see `ddtc_version_string` in
+/// ddtc.h).
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ddtc_version_string() -> *const c_char {
     concat!("ddtc ", env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
+/// The embedder's function for log lines: `ddtc_log_function` of ddtc.h.
 type LogFunction = unsafe extern "C" fn(*mut c_void, c_int, *const c_char);
 
+/// The embedder's log function with its context, as a number, and the least urgent level it
+/// receives.
 struct Hook {
     function: LogFunction,
     context: usize,
     level: tracing::Level,
 }
 
+/// The log hook in force, or none while logging is off.
 static HOOK: Mutex<Option<Arc<Hook>>> = Mutex::new(None);
 
-/// Hands events to the embedder's function as one line each.
+/// Subscriber that passes each event to the embedder's log function as one line.
 struct Log;
 
+/// Text of an event: the message and its fields, separated by blanks.
 struct Line(String);
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         let separator = if self.0.is_empty() { "" } else { " " };
-        // Writing to a String does not fail.
+        // Writing to a `String` cannot fail, so the result is ignored.
         let _ = match field.name() {
             "message" => write!(self.0, "{separator}{value:?}"),
             name => write!(self.0, "{separator}{name}={value:?}"),
@@ -182,6 +208,7 @@ impl Visit for Line {
     }
 }
 
+/// Returns the log hook in force. The lock is released before the function returns.
 fn hook() -> Option<Arc<Hook>> {
     HOOK.lock().clone()
 }
@@ -211,7 +238,9 @@ impl tracing::Subscriber for Log {
         let mut line = Line(String::new());
         event.record(&mut line);
         let Ok(line) = std::ffi::CString::new(line.0.replace('\0', " ")) else { return };
-        // SAFETY: the embedder gave this function for this purpose; no lock is held.
+        // SAFETY: the embedder passed this function with this context to `ddtc_set_log`, to be
+        // called from any thread that logs. `line` is a NUL-terminated string that lives until
+        // after the call. `hook` released the lock, so the function may call the library.
         unsafe { (hook.function)(std::ptr::with_exposed_provenance_mut(hook.context), level, line.as_ptr()) };
     }
 
@@ -220,11 +249,12 @@ impl tracing::Subscriber for Log {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// How far MPI_Init and MPI_Finalize are: what ddtc_mpi.h must know in every translation unit.
+/// State of the program: 0 before `MPI_Init`, 1 after it, 2 after `MPI_Finalize`. The functions of
+/// `ddtc_mpi.h` are inline, so a value that all translation units share must be in the library.
 static STATE: AtomicI32 = AtomicI32::new(0);
 
 thread_local! {
-    /// Whether this thread called MPI_Init (`MPI_Is_thread_main`).
+    /// True if this thread called `MPI_Init`, which is the answer of `MPI_Is_thread_main`.
     static MAIN: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -259,7 +289,7 @@ export! {
     }
 }
 
-/// See `ddtc_mpi_wtime` in ddtc.h.
+/// Returns the seconds since the first call of this function (see `ddtc_mpi_wtime` in ddtc.h).
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ddtc_mpi_wtime() -> f64 {
     static START: Once<Instant> = Once::new();

@@ -1,4 +1,7 @@
-//! Constructors in the small and the large-count form, dup, free, commit.
+//! Exports that create, look up, duplicate, commit and free datatypes.
+//!
+//! Most constructors have a form for `int` and one for `MPI_Count`. One generic function implements
+//! both: its parameter `N` is the type of counts, and `A` that of displacements if this differs.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -12,7 +15,9 @@ use ddtc::internal::object::{self, Handle};
 use crate::arguments::{Out, Type, UNDEFINED, export, handle, input, numbers, out, to_c, tree};
 use crate::guard::Outcome;
 
-/// Makes the node and its handle, and only then writes the result.
+/// Creates a datatype and its handle, and writes the handle to `newtype`. After an error `newtype`
+/// is unchanged. In the form for `MPI_Count` the datatype is marked as built by a large-count
+/// constructor.
 fn make<N: Count>(newtype: &Out<Type>, combiner: Combiner) -> Outcome {
     let datatype = Datatype::new(combiner)?;
     let datatype = if N::LARGE { datatype.with_large_count() } else { datatype };
@@ -20,11 +25,17 @@ fn make<N: Count>(newtype: &Out<Type>, combiner: Combiner) -> Outcome {
     Ok(())
 }
 
+/// Returns the address of the new handle, or an error of class `Arg` if it is null.
+///
+/// # Safety
+/// `newtype` must be null or valid for a write of a handle for as long as the result is used.
 unsafe fn place(call: &'static str, newtype: *mut Type) -> Result<Out<Type>> {
-    // SAFETY: the callers below hand on what they were promised.
+    // SAFETY: the caller promises that `newtype` is null or valid for the write for which the
+    // result is used.
     unsafe { out(call, "newtype", newtype) }
 }
 
+/// Returns the storage order that an argument of C stands for, or an error of class `Arg`.
 fn order(call: &'static str, value: c_int) -> Result<Order> {
     match value {
         v if v == Constants::ABI.order_c => Ok(Order::C),
@@ -38,14 +49,20 @@ fn order(call: &'static str, value: c_int) -> Result<Order> {
 
 type Numbers = Arc<[i64]>;
 
-/// Arrays of the indexed family and of struct; `A` is the form of the displacements.
+/// Returns the block lengths and displacements of a constructor of the indexed family or of struct.
+/// `A` is the form of the displacements.
+///
+/// # Safety
+/// Each array must be null or point to `count` initialized and aligned entries, which nothing
+/// changes during the call.
 unsafe fn blocks<N: Count, A: Count>(
     call: &'static str,
     count: N,
     blocklengths: *const N,
     displacements: *const A,
 ) -> Result<(Numbers, Numbers)> {
-    // SAFETY: the callers below hand on what they were promised.
+    // SAFETY: `numbers` needs arrays that are null or have `count` entries. The caller promises
+    // this for both.
     unsafe {
         Ok((
             numbers(call, "array_of_blocklengths", blocklengths, count.wide())?,
@@ -54,18 +71,31 @@ unsafe fn blocks<N: Count, A: Count>(
     }
 }
 
+/// Returns the datatypes of `n` handles.
+///
+/// # Errors
+/// The errors of [`input`]; class `Type` if a handle names no datatype.
+///
+/// # Safety
+/// `array` must be null or point to `n` initialized and aligned handles, which nothing changes
+/// during the call.
 unsafe fn types(call: &'static str, n: i64, array: *const Type) -> Result<Arc<[Datatype]>> {
-    // SAFETY: the callers below hand on what they were promised.
+    // SAFETY: the caller promises that `array` is null or has `n` entries, which do not change
+    // while `handles` is used.
     let handles = unsafe { input(call, "array_of_types", array, n)? };
     let trees: Result<Vec<Datatype>> = handles.iter().map(|&h| tree(call, h)).collect();
     Ok(trees?.into())
 }
 
+/// Creates a datatype of `count` copies of `oldtype` one after the other, for both forms of
+/// `ddtc_type_contiguous`.
+///
 /// # Safety
-/// As of the exports below.
+/// `newtype` must be null or valid for a write of a handle.
 #[inline]
 unsafe fn contiguous<N: Count>(count: N, oldtype: Type, newtype: *mut Type) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: `place` needs a pointer that is null or valid for a write, which the caller promises
+    // for `newtype`.
     unsafe {
         const CALL: &str = "type_contiguous";
         let newtype = place(CALL, newtype)?;
@@ -84,8 +114,11 @@ export! {
     }
 }
 
+/// Creates a datatype of `count` blocks at equal distances, as a multiple of the extent, for both
+/// forms of `ddtc_type_vector`.
+///
 /// # Safety
-/// As of the exports below.
+/// `newtype` must be null or valid for a write of a handle.
 #[inline]
 unsafe fn vector<N: Count>(
     count: N,
@@ -94,7 +127,8 @@ unsafe fn vector<N: Count>(
     oldtype: Type,
     newtype: *mut Type,
 ) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: `place` needs a pointer that is null or valid for a write, which the caller promises
+    // for `newtype`.
     unsafe {
         const CALL: &str = "type_vector";
         let newtype = place(CALL, newtype)?;
@@ -114,10 +148,14 @@ export! {
     }
 }
 
-// `legacy` marks what MPI-1 constructed from Fortran, with INTEGER addresses.
+// In the functions below, `legacy` is true for the constructors of MPI-1's Fortran binding, whose
+// addresses are INTEGERs. Their datatypes decode with the combiners MPI_COMBINER_*_INTEGER.
 
+/// Creates a datatype of `count` blocks at equal distances in bytes, for both forms of
+/// `ddtc_type_create_hvector` and for `ddtc_type_hvector_integer`.
+///
 /// # Safety
-/// As of the exports below.
+/// `newtype` must be null or valid for a write of a handle.
 #[inline]
 unsafe fn hvector<N: Count, A: Count>(
     count: N,
@@ -127,7 +165,8 @@ unsafe fn hvector<N: Count, A: Count>(
     newtype: *mut Type,
     legacy: bool,
 ) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: `place` needs a pointer that is null or valid for a write, which the caller promises
+    // for `newtype`.
     unsafe {
         const CALL: &str = "type_create_hvector";
         let newtype = place(CALL, newtype)?;
@@ -157,8 +196,12 @@ export! {
     }
 }
 
+/// Creates a datatype of blocks of different lengths at displacements in extents, for both forms of
+/// `ddtc_type_indexed`.
+///
 /// # Safety
-/// As of the exports below.
+/// `newtype` must be null or valid for a write of a handle. Each array must be null or point to
+/// `count` initialized and aligned entries, which nothing changes during the call.
 #[inline]
 unsafe fn indexed<N: Count>(
     count: N,
@@ -167,7 +210,8 @@ unsafe fn indexed<N: Count>(
     oldtype: Type,
     newtype: *mut Type,
 ) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: `place` and `blocks` need what the caller promises: `newtype` is null or valid for a
+    // write, and each array is null or has `count` entries.
     unsafe {
         const CALL: &str = "type_indexed";
         let newtype = place(CALL, newtype)?;
@@ -192,8 +236,12 @@ export! {
     }
 }
 
+/// Creates a datatype of blocks of different lengths at displacements in bytes, for both forms of
+/// `ddtc_type_create_hindexed` and for `ddtc_type_hindexed_integer`.
+///
 /// # Safety
-/// As of the exports below.
+/// `newtype` must be null or valid for a write of a handle. Each array must be null or point to
+/// `count` initialized and aligned entries, which nothing changes during the call.
 #[inline]
 unsafe fn hindexed<N: Count, A: Count>(
     count: N,
@@ -203,7 +251,8 @@ unsafe fn hindexed<N: Count, A: Count>(
     newtype: *mut Type,
     legacy: bool,
 ) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: `place` and `blocks` need what the caller promises: `newtype` is null or valid for a
+    // write, and each array is null or has `count` entries.
     unsafe {
         const CALL: &str = "type_create_hindexed";
         let newtype = place(CALL, newtype)?;
@@ -234,8 +283,12 @@ export! {
     }
 }
 
+/// Creates a datatype of blocks of equal length at displacements in extents, for both forms of
+/// `ddtc_type_create_indexed_block`.
+///
 /// # Safety
-/// As of the exports below.
+/// `newtype` must be null or valid for a write of a handle. `displacements` must be null or point
+/// to `count` initialized and aligned entries, which nothing changes during the call.
 #[inline]
 unsafe fn indexed_block<N: Count, A: Count>(
     count: N,
@@ -244,7 +297,8 @@ unsafe fn indexed_block<N: Count, A: Count>(
     oldtype: Type,
     newtype: *mut Type,
 ) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: `place` and `numbers` need what the caller promises: `newtype` is null or valid for a
+    // write, and `displacements` is null or has `count` entries.
     unsafe {
         const CALL: &str = "type_create_indexed_block";
         let newtype = place(CALL, newtype)?;
@@ -269,8 +323,12 @@ export! {
     }
 }
 
+/// Creates a datatype of blocks of equal length at displacements in bytes, for both forms of
+/// `ddtc_type_create_hindexed_block`.
+///
 /// # Safety
-/// As of the exports below.
+/// `newtype` must be null or valid for a write of a handle. `displacements` must be null or point
+/// to `count` initialized and aligned entries, which nothing changes during the call.
 #[inline]
 unsafe fn hindexed_block<N: Count, A: Count>(
     count: N,
@@ -279,7 +337,8 @@ unsafe fn hindexed_block<N: Count, A: Count>(
     oldtype: Type,
     newtype: *mut Type,
 ) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: `place` and `numbers` need what the caller promises: `newtype` is null or valid for a
+    // write, and `displacements` is null or has `count` entries.
     unsafe {
         const CALL: &str = "type_create_hindexed_block";
         let newtype = place(CALL, newtype)?;
@@ -304,8 +363,12 @@ export! {
     }
 }
 
+/// Creates a datatype of blocks of different datatypes at displacements in bytes, for both forms of
+/// `ddtc_type_create_struct` and for `ddtc_type_struct_integer`.
+///
 /// # Safety
-/// As of the exports below.
+/// `newtype` must be null or valid for a write of a handle. Each array must be null or point to
+/// `count` initialized and aligned entries, which nothing changes during the call.
 #[inline]
 unsafe fn structure<N: Count, A: Count>(
     count: N,
@@ -315,7 +378,8 @@ unsafe fn structure<N: Count, A: Count>(
     newtype: *mut Type,
     legacy: bool,
 ) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: `place`, `blocks` and `types` need what the caller promises: `newtype` is null or
+    // valid for a write, and each array is null or has `count` entries.
     unsafe {
         const CALL: &str = "type_create_struct";
         let newtype = place(CALL, newtype)?;
@@ -348,7 +412,8 @@ export! {
     }
 }
 
-/// A number of dimensions: arrays of it are read at once, so it is checked before.
+/// Returns the number of dimensions, or an error of class `Arg` if it is not positive. Arrays of
+/// this length are read right away, so the number is checked before that.
 fn dimensions(call: &'static str, ndims: c_int) -> Result<i64> {
     if ndims <= 0 {
         return Err(Error::new(ErrorClass::Arg, call, "ndims", ndims, "must be positive"));
@@ -356,8 +421,12 @@ fn dimensions(call: &'static str, ndims: c_int) -> Result<i64> {
     Ok(i64::from(ndims))
 }
 
+/// Creates a datatype of a part of a multidimensional array, for both forms of
+/// `ddtc_type_create_subarray`.
+///
 /// # Safety
-/// As of the exports below.
+/// `newtype` must be null or valid for a write of a handle. Each array must be null or point to
+/// `ndims` initialized and aligned entries, which nothing changes during the call.
 #[inline]
 unsafe fn subarray<N: Count>(
     ndims: c_int,
@@ -368,7 +437,8 @@ unsafe fn subarray<N: Count>(
     oldtype: Type,
     newtype: *mut Type,
 ) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: `place` and `numbers` need what the caller promises: `newtype` is null or valid for a
+    // write, and each array is null or has `ndims` entries, of which there are `n`.
     unsafe {
         const CALL: &str = "type_create_subarray";
         let newtype = place(CALL, newtype)?;
@@ -398,6 +468,8 @@ export! {
     }
 }
 
+/// Returns the distribution that entry `i` of `array_of_distribs` stands for, or an error of class
+/// `Arg`.
 fn distribution(call: &'static str, i: usize, value: c_int) -> Result<Distribution> {
     let abi = Constants::ABI;
     match value {
@@ -411,8 +483,12 @@ fn distribution(call: &'static str, i: usize, value: c_int) -> Result<Distributi
     }
 }
 
+/// Creates a datatype of the part of a distributed array that belongs to one process, for both
+/// forms of `ddtc_type_create_darray`.
+///
 /// # Safety
-/// As of the exports below.
+/// `newtype` must be null or valid for a write of a handle. Each array must be null or point to
+/// `ndims` initialized and aligned entries, which nothing changes during the call.
 #[inline]
 unsafe fn darray<N: Count>(
     (size, rank, ndims): (c_int, c_int, c_int),
@@ -422,7 +498,8 @@ unsafe fn darray<N: Count>(
     oldtype: Type,
     newtype: *mut Type,
 ) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: `place`, `numbers` and `input` need what the caller promises: `newtype` is null or
+    // valid for a write, and each array is null or has `ndims` entries, of which there are `n`.
     unsafe {
         const CALL: &str = "type_create_darray";
         let newtype = place(CALL, newtype)?;
@@ -469,11 +546,15 @@ export! {
     }
 }
 
+/// Creates a datatype of `oldtype` with another lower bound and extent, for both forms of
+/// `ddtc_type_create_resized`.
+///
 /// # Safety
-/// As of the exports below.
+/// `newtype` must be null or valid for a write of a handle.
 #[inline]
 unsafe fn resized<N: Count>(oldtype: Type, lb: i64, extent: i64, newtype: *mut Type) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: `place` needs a pointer that is null or valid for a write, which the caller promises
+    // for `newtype`.
     unsafe {
         const CALL: &str = "type_create_resized";
         let newtype = place(CALL, newtype)?;
@@ -492,6 +573,7 @@ export! {
     }
 }
 
+/// Returns a precision or range, or none if the argument is `MPI_UNDEFINED`.
 fn defined(value: c_int) -> Option<i64> {
     (value != UNDEFINED).then_some(i64::from(value))
 }
@@ -519,7 +601,8 @@ export! {
         let named = [&value, &index].iter().all(|t| matches!(t.combiner(), Combiner::Named(_)));
         match Datatype::value_index(&value, &index) {
             Ok(pair) => newtype.set(to_c(object::create(pair)?)),
-            // Named types that make no pair: there is no such predefined type, which is no error (6.9.4).
+            // For named types that do not form a pair, MPI has no predefined type. By MPI 5.0,
+            // 6.9.4, this is not an error: the result is MPI_DATATYPE_NULL.
             Err(_) if named => newtype.set(to_c(Handle::NULL)),
             Err(error) => return Err(error.into()),
         }
@@ -538,7 +621,8 @@ export! {
                 return Err(Error::new(ErrorClass::Arg, CALL, "typeclass", typeclass, rule).into());
             }
         };
-        // The sized Fortran types: INTEGER1 to COMPLEX32.
+        // The candidates are the named types with a size in their name, MPI_INTEGER1 to
+        // MPI_COMPLEX32. Other types of this class and size, such as those of C, do not count.
         let sized = |n: &&Named| {
             n.class() == class && n.size() == i64::from(size) && n.mpi_name().ends_with(&sized_suffix(**n))
         };
@@ -585,7 +669,8 @@ export! {
     }
 }
 
-/// The digits that a sized Fortran type's name ends with.
+/// Returns the name that a sized Fortran type of the class and size of `named` has, such as
+/// `MPI_REAL8`.
 fn sized_suffix(named: Named) -> String {
     let stem = match named.class() {
         Class::Integer => "INTEGER",

@@ -1,4 +1,5 @@
-//! Copies and reductions from layout to layout: through handles, and for runtimes that keep what a look-up gave.
+//! Exports for copies and reductions from one layout to another: a call with two handles, and an
+//! object that a runtime looks up once for a pair of committed types.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use crate::embed::{committed, has_data};
 use crate::pack::uncommitted;
 use crate::reduce::predefined;
 
-/// The committed type of the handle that is argument `name`.
+/// Returns the committed type of the handle that is argument `name`, or an error of class `Type`
+/// about that argument if the handle names no committed datatype.
 fn ready(call: &'static str, name: &'static str, datatype: Type) -> Result<Committed> {
     let known = object::with(call, handle(datatype), |o| {
         o.committed()?.cloned().ok_or_else(|| uncommitted(call, o.datatype()))
@@ -21,20 +23,26 @@ fn ready(call: &'static str, name: &'static str, datatype: Type) -> Result<Commi
     known.and_then(|known| known).map_err(|error| error.about(name))
 }
 
-/// Borrows the result of `ddtc_committed_direct`.
+/// Borrows a direct copy, or returns an error of class `Arg` if `pointer` is null.
 ///
 /// # Safety
-/// `pointer` must be null or such a pointer that was not released as often as retained.
+/// `pointer` must be null or a result of `ddtc_committed_direct` or `ddtc_committed_direct_reduce`,
+/// and the caller must hold a reference to it for as long as the returned value is used.
 unsafe fn direct<'a>(call: &'static str, pointer: *const LayoutCopy) -> Result<&'a LayoutCopy> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that `pointer` is null or comes from `Arc::into_raw`, and that a
+    // reference is held while the result is used, so it points to a live and aligned value.
     unsafe { pointer.as_ref() }
         .ok_or_else(|| Error::new(ErrorClass::Arg, call, "direct", "NULL", "must not be a null pointer"))
 }
 
-/// Checks both spans, and copies; returns the bytes copied.
+/// Copies `incount` instances at `inbuf` to those at `outbuf`, or combines them, and returns the
+/// number of packed bytes moved. The counts and the spans of all instances on both sides are
+/// checked first.
 ///
 /// # Safety
-/// As of `ddtc_copy`.
+/// All bytes of the instances at `inbuf` must be readable. The bytes of the instances at `outbuf`
+/// that receive data must be writable, and readable if values are combined. During the call,
+/// nothing else may write to the former or access the latter. This is the contract of `ddtc_copy`.
 unsafe fn copy(
     call: &'static str,
     direct: &LayoutCopy,
@@ -44,7 +52,9 @@ unsafe fn copy(
     let (incount, outcount) = (natural(call, "incount", incount)?, natural(call, "outcount", outcount)?);
     has_data(call, direct.from(), inbuf, incount).map_err(|error| error.about("inbuf"))?;
     has_data(call, direct.to(), outbuf, outcount).map_err(|error| error.about("outbuf"))?;
-    // SAFETY: the caller vouches for all instances on both sides, which lie in the address space, as just checked.
+    // SAFETY: the caller promises that the instances at `inbuf` are readable, that those at
+    // `outbuf` are writable and, if needed, readable, and that nothing else interferes during the
+    // call. Both spans lie in the address space, as just checked.
     Ok(unsafe { direct.copy_raw(inbuf.cast(), incount, outbuf.cast(), outcount)? } as i64)
 }
 

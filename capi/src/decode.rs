@@ -1,4 +1,5 @@
-//! Decoding: envelope and contents in both forms, and the window accessors of 1996.
+//! Exports that decode a datatype: envelope and contents in both forms of the calls, and the
+//! accessors of a proposal of 1996, which return a window of the constructor's arguments.
 
 use std::ffi::c_int;
 
@@ -10,7 +11,8 @@ use ddtc::internal::object::{self, window};
 use crate::arguments::{Type, export, handle, out, output, to_c, tree};
 use crate::guard::Outcome;
 
-/// The small form refuses what a `_c` constructor built.
+/// Checks that a datatype may be decoded by the calls without `_c`. A datatype that a large-count
+/// constructor built is an error of class `Type`.
 fn small(call: &'static str, datatype: &Datatype) -> Result<()> {
     if datatype.constructed().is_large_count() {
         let rule = "was built by a large-count constructor: ask with the _c form";
@@ -20,6 +22,7 @@ fn small(call: &'static str, datatype: &Datatype) -> Result<()> {
     Ok(())
 }
 
+/// Returns `value` as a C `int`, or an error of class `ValueTooLarge` if it does not fit.
 fn int(call: &'static str, argument: &'static str, value: i64) -> Result<c_int> {
     c_int::try_from(value)
         .map_err(|_| Error::new(ErrorClass::ValueTooLarge, call, argument, value, "must fit an int"))
@@ -93,7 +96,19 @@ export! {
     }
 }
 
-/// Both forms: checks everything, fills the caller's arrays with one copy of each, then makes references.
+/// Writes the contents of a datatype to the caller's arrays, for both forms of
+/// `ddtc_type_get_contents`. `max` has the lengths of the four arrays. Each array is filled by one
+/// copy, and afterwards a reference to each child datatype is created.
+///
+/// # Errors
+/// Class `Type` for a named type, and class `Arg` if a length is negative or too small, or if an
+/// array that gets entries is null: nothing is written then. Class `ValueTooLarge` if an integer of
+/// the contents does not fit in an `int`, and class `NoMem` if there is no handle left for a child:
+/// the first three arrays may have been written then, but no handle.
+///
+/// # Safety
+/// Each array must be null or point to aligned room for as many entries as its maximum in `max`
+/// says, and nothing else may access it during the call.
 unsafe fn contents(
     call: &'static str,
     tree: &Datatype,
@@ -119,7 +134,9 @@ unsafe fn contents(
             return Err(Error::new(ErrorClass::Arg, call, name, max, rule).into());
         }
     }
-    // SAFETY: the caller promises arrays of the maxima, which are at least what is needed.
+    // SAFETY: the caller promises that each array is null or has room for its maximum, which the
+    // loop above has found to be at least the length in `needed`, and that nothing else accesses
+    // it.
     let (integers, addresses, large_counts, datatypes) = unsafe {
         (
             output(call, "array_of_integers", integers, needed[0])?,
@@ -161,7 +178,7 @@ export! {
             int(CALL, "array_blocklens", length)?;
         }
         let references = match window.combiner {
-            // Itself, under the handle that was asked.
+            // A basic type has one entry, which is the handle that was passed.
             window::Early::Basic => vec![handle(datatype)],
             _ => object::references(window.types.iter())?,
         };

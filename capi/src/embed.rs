@@ -1,4 +1,5 @@
-//! For runtimes that keep committed types in their own objects: a counted pointer, packing without a handle, the kernel itself.
+//! Exports for runtimes that keep committed types in objects of their own: a committed type with a
+//! reference count, packing without a handle, and access to the compiled kernel.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use ddtc::internal::object;
 use crate::arguments::{Type, export, handle, natural, out};
 use crate::pack::{check_span, range};
 
-/// `ddtc_kernel` of ddtc.h.
+/// A compiled kernel for direct calls: `ddtc_kernel` of ddtc.h.
 #[repr(C)]
 pub(crate) struct CKernel {
     entry: Option<Entry>,
@@ -21,6 +22,7 @@ pub(crate) struct CKernel {
     origin: isize,
 }
 
+/// Returns the direction that an argument of C stands for, or an error of class `Arg`.
 pub(crate) fn direction(call: &'static str, value: c_int) -> Result<Direction> {
     match value {
         0 => Ok(Direction::Pack),
@@ -32,17 +34,23 @@ pub(crate) fn direction(call: &'static str, value: c_int) -> Result<Direction> {
     }
 }
 
-/// Returns the committed type behind a pointer that `ddtc_type_get_committed` gave.
+/// Borrows a committed type, or returns an error of class `Arg` if `pointer` is null.
 ///
 /// # Safety
-/// `pointer` must be null or such a pointer that was not released as often as retained.
+/// `pointer` must be null or a result of `ddtc_type_get_committed`, and the caller must hold a
+/// reference to it for as long as the returned value is used.
 pub(crate) unsafe fn committed<'a>(call: &'static str, pointer: *const Committed) -> Result<&'a Committed> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that `pointer` is null or comes from `Arc::into_raw`, and that a
+    // reference is held while the result is used, so it points to a live and aligned value.
     unsafe { pointer.as_ref() }
         .ok_or_else(|| Error::new(ErrorClass::Arg, call, "committed", "NULL", "must not be a null pointer"))
 }
 
-/// Says whether there is anything to move between `user` and its packed form; checks the count and the span.
+/// Returns true if `count` instances at `user` have any packed bytes.
+///
+/// # Errors
+/// Class `Count` if the packed size does not fit in 63 bits, and class `Buffer` if there is data
+/// and its span does not lie in the address space.
 #[inline]
 pub(crate) fn has_data(
     call: &'static str,
@@ -60,6 +68,8 @@ pub(crate) fn has_data(
     Ok(true)
 }
 
+/// Returns the kernel of a direction and its context, or null pointers if there is no kernel. The
+/// origin is set in both cases.
 fn kernel(committed: &Committed, direction: Direction) -> CKernel {
     match committed.kernel(direction) {
         Some(kernel) => {

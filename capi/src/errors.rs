@@ -1,4 +1,5 @@
-//! Texts and classes of error codes, and the text that MPI's names over this library leave.
+//! Texts and classes of error codes, and the function with which `ddtc_mpi.h` and the Fortran
+//! module record messages of their own.
 
 use std::borrow::Cow;
 use std::ffi::{c_char, c_int};
@@ -10,14 +11,16 @@ use crate::classes::{is_predefined, meaning};
 use crate::codes;
 use crate::guard::{last, remember};
 
-/// `MPI_MAX_ERROR_STRING` of the standard ABI.
+/// `MPI_MAX_ERROR_STRING` of the standard ABI: the room for a message in bytes, including the NUL.
 const MAX_ERROR_STRING: usize = 512;
 
 export! {
     fn ddtc_error_string(code: c_int, string: *mut c_char, resultlen: *mut c_int) {
         let resultlen = out("error_string", "resultlen", resultlen)?;
         let string = out("error_string", "string", string)?;
-        // Bytes as the program gave them, or text.
+        // The sources of the text in order of preference are the string that the program added for
+        // this code, the message of this thread's last failure if that had this code, and a general
+        // description. The string of a program may have any encoding, so the result is bytes.
         let text: Cow<'_, [u8]> = if let Some(added) = codes::text_of(code) {
             Cow::Owned(added.into_vec())
         } else {

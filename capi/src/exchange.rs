@@ -1,4 +1,5 @@
-//! Datatypes between two processes: wire forms, and whether signatures fit.
+//! Exports for datatypes that are exchanged between processes: their wire form, and comparison and
+//! hashes of type signatures.
 
 use std::ffi::{c_int, c_void};
 

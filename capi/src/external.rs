@@ -1,4 +1,5 @@
-//! Pack, unpack and pack_size in external32, through handles, and for runtimes that keep what a look-up gave.
+//! Exports for packing, unpacking and packed sizes in external32. There are calls with a handle,
+//! and an object that a runtime looks up once for a committed type and a leaf operation.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
@@ -16,15 +17,20 @@ use crate::guard::Outcome;
 use crate::pack::{bad_position, check_span, null, uncommitted};
 use crate::reduce::predefined;
 
-/// Checks the name of the data representation (MPI 5.0, 5.3 has one).
+/// Checks the name of the data representation. MPI 5.0, 5.3 has only `external32`.
+///
+/// # Errors
+/// Class `Arg` if `name` is null, and `UnsupportedDatarep` for any other name, of which the message
+/// has at most 64 characters.
 ///
 /// # Safety
-/// `name` must be null or a string.
+/// `name` must be null or a NUL-terminated string that nothing changes during the call.
 unsafe fn check_representation(call: &'static str, name: *const c_char) -> Result<()> {
     if name.is_null() {
         return Err(Error::new(ErrorClass::Arg, call, "datarep", "NULL", "must not be a null pointer"));
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: `name` is not null, as just checked, and the caller promises that it is a
+    // NUL-terminated string, which does not change while it is used here.
     let name = unsafe { CStr::from_ptr(name) };
     if name == c"external32" {
         return Ok(());
@@ -34,11 +40,14 @@ unsafe fn check_representation(call: &'static str, name: *const c_char) -> Resul
     Err(Error::new(ErrorClass::UnsupportedDatarep, call, "datarep", shown, rule))
 }
 
+/// Returns the object's handle for external32, or an error of class `Type` if the datatype is not
+/// committed.
 fn ready<'o>(call: &'static str, object: &'o Object) -> Result<&'o CommittedOperation> {
     object.external32()?.ok_or_else(|| uncommitted(call, object.datatype()))
 }
 
-/// One call through a handle: `packed` bytes at `position` of a buffer of `size`.
+/// Arguments of one call with a handle. The packed data begin at byte `position` of the buffer
+/// `packed`, which has `size` bytes.
 #[derive(Clone, Copy)]
 struct Call {
     name: &'static str,
@@ -46,16 +55,19 @@ struct Call {
     user: *mut c_void,
     count: u64,
     packed: *mut c_void,
-    /// Name of the packed buffer, and of its size.
+    /// Names of the arguments `packed` and `size` in messages.
     names: (&'static str, &'static str),
     size: i64,
     position: i64,
 }
 
-/// Moves all instances; returns the position behind them.
+/// Packs or unpacks all instances and returns the position after them.
 ///
 /// # Safety
-/// As of `ddtc_pack_external` and `ddtc_unpack_external`.
+/// All instances at `call.user` must be readable for packing and writable for unpacking.
+/// `call.packed` must be null or point to `call.size` bytes, for the opposite access, which do not
+/// overlap the instances. During the call, nothing else may write to the memory that is read or
+/// access the memory that is written.
 unsafe fn moved(datatype: Type, call: Call) -> Result<i64> {
     let Call { name, direction, user, count, packed, names, size, position } = call;
     object::with(name, handle(datatype), |o| {
@@ -72,15 +84,21 @@ unsafe fn moved(datatype: Type, call: Call) -> Result<i64> {
         }
         check_span(name, o.datatype(), user, count)?;
         let packed = packed.cast::<u8>().wrapping_add(position as usize);
-        // SAFETY: the caller vouches for all instances at `user` and `size` bytes at `packed`, apart from them; `bytes` fit there after the
-        // position.
+        // SAFETY: the range is the whole stream of `count` instances. The caller promises access to
+        // these and to `size` bytes at the packed buffer, which is not null, without overlap and
+        // without interference. `bytes` bytes fit there after `position`, as checked above.
         unsafe { applied.range_raw(direction, user.cast(), count, packed, 0..bytes) }?;
         Ok(position + bytes as i64)
     })?
 }
 
+/// Packs in external32, for both forms of `ddtc_pack_external`.
+///
 /// # Safety
-/// As of the exports below.
+/// `datarep` must be null or a NUL-terminated string, and `position` null or valid for a read and a
+/// write. All instances at `inbuf` must be readable, and `outbuf` must be null or have `outsize`
+/// writable bytes that do not overlap them. During the call, nothing else may write to the former
+/// or access the latter.
 #[inline]
 unsafe fn pack_external<N: Count>(
     datarep: *const c_char,
@@ -91,7 +109,8 @@ unsafe fn pack_external<N: Count>(
     outsize: i64,
     position: *mut i64,
 ) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: `check_representation`, `out` and `moved` need what the caller promises of the
+    // string, the position and the two buffers. All of them are passed on unchanged.
     unsafe {
         const CALL: &str = "pack_external";
         check_representation(CALL, datarep)?;
@@ -114,8 +133,13 @@ unsafe fn pack_external<N: Count>(
     }
 }
 
+/// Unpacks from external32, for both forms of `ddtc_unpack_external`.
+///
 /// # Safety
-/// As of the exports below.
+/// `datarep` must be null or a NUL-terminated string, and `position` null or valid for a read and a
+/// write. `inbuf` must be null or have `insize` readable bytes, and all instances at `outbuf` must
+/// be writable and must not overlap these. During the call, nothing else may write to the former or
+/// access the latter.
 #[inline]
 unsafe fn unpack_external<N: Count>(
     datarep: *const c_char,
@@ -126,7 +150,8 @@ unsafe fn unpack_external<N: Count>(
     outcount: N,
     datatype: Type,
 ) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: `check_representation`, `out` and `moved` need what the caller promises of the
+    // string, the position and the two buffers. All of them are passed on unchanged.
     unsafe {
         const CALL: &str = "unpack_external";
         check_representation(CALL, datarep)?;
@@ -149,8 +174,11 @@ unsafe fn unpack_external<N: Count>(
     }
 }
 
+/// Writes the packed size of `incount` instances in external32, for both forms of
+/// `ddtc_pack_external_size`. A size that does not fit in 63 bits is `MPI_UNDEFINED`.
+///
 /// # Safety
-/// As of the exports below.
+/// `datarep` must be null or a NUL-terminated string, and `size` null or valid for a write.
 #[inline]
 unsafe fn external_size<N: Count>(
     datarep: *const c_char,
@@ -158,7 +186,8 @@ unsafe fn external_size<N: Count>(
     datatype: Type,
     size: *mut i64,
 ) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: `check_representation` and `out` need what the caller promises of the string and of
+    // `size`, which are passed on unchanged.
     unsafe {
         const CALL: &str = "pack_external_size";
         check_representation(CALL, datarep)?;
@@ -208,15 +237,18 @@ export! {
     }
 }
 
-/// Borrows the result of `ddtc_committed_external32`.
+/// Borrows a committed type under a leaf operation, or returns an error of class `Arg` if `pointer`
+/// is null.
 ///
 /// # Safety
-/// `pointer` must be null or such a pointer that was not released as often as retained.
+/// `pointer` must be null or a result of `ddtc_committed_external32` or `ddtc_committed_reduce`,
+/// and the caller must hold a reference to it for as long as the returned value is used.
 unsafe fn applied<'a>(
     call: &'static str,
     pointer: *const CommittedOperation,
 ) -> Result<&'a CommittedOperation> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that `pointer` is null or comes from `Arc::into_raw`, and that a
+    // reference is held while the result is used, so it points to a live and aligned value.
     unsafe { pointer.as_ref() }
         .ok_or_else(|| Error::new(ErrorClass::Arg, call, "applied", "NULL", "must not be a null pointer"))
 }
@@ -268,7 +300,7 @@ export! {
         let direction = direction(CALL, direction_value)?;
         let applied = applied(CALL, pointer)?;
         let count = natural(CALL, "count", count)?;
-        // Of the class that a committed type's range has, too.
+        // Negative numbers of bytes are errors of class `Arg`, as in `ddtc_committed_range`.
         let bytes_of = |argument, value: i64| {
             let refused = |_| Error::new(ErrorClass::Arg, CALL, argument, value, "must not be negative");
             u64::try_from(value).map_err(refused)

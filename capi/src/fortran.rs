@@ -1,4 +1,5 @@
-//! Fortran: default INTEGERs for handles; the sizes of default kinds and the values of LOGICAL in the runtime's compiler.
+//! Exports for Fortran: conversion of handles to default INTEGERs and back, the sizes of the
+//! default kinds, and the values of LOGICAL in the runtime's Fortran compiler.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
@@ -10,15 +11,18 @@ use ddtc::internal::object::{self, Handle};
 
 use crate::arguments::{Type, export, handle, out, to_c};
 
+/// Value that the Fortran compiler stores for `.TRUE.`.
 static TRUE: AtomicI32 = AtomicI32::new(1);
+/// Value that the Fortran compiler stores for `.FALSE.`.
 static FALSE: AtomicI32 = AtomicI32::new(0);
 
-/// A truth value as the runtime's Fortran compiler stores it.
+/// Returns the value that the runtime's Fortran compiler stores for a LOGICAL.
 pub(crate) fn logical(value: bool) -> c_int {
     if value { TRUE.load(Relaxed) } else { FALSE.load(Relaxed) }
 }
 
-/// Says whether a LOGICAL of the runtime's Fortran compiler is true: everything that is not `.FALSE.` is.
+/// Returns true if `value`, a LOGICAL of the runtime's Fortran compiler, is true. Every value
+/// except that of `.FALSE.` counts as true.
 pub(crate) fn truth(value: c_int) -> bool {
     value != FALSE.load(Relaxed)
 }
@@ -47,7 +51,8 @@ export! {
     }
 
     fn ddtc_set_fortran_kinds(integer: c_int, real: c_int, double_precision: c_int) {
-        // Negative and huge sizes are no kind's.
+        // No kind has a size that is negative or above 255, so such a size becomes 0, which is
+        // refused like any other unsupported size.
         let size = |bytes: c_int| u8::try_from(bytes).unwrap_or(0);
         let (integer, real, double_precision) = (size(integer), size(real), size(double_precision));
         Ok(FortranKinds { integer, real, double_precision }.set()?)

@@ -1,4 +1,5 @@
-//! Runs the body of every export: faults and panics become MPI error classes, and each thread keeps the message of its last one.
+//! The function that runs the body of an export. It turns faults and panics into return codes and
+//! keeps the message of the last failure of each thread.
 
 use std::cell::RefCell;
 use std::ffi::c_int;
@@ -9,15 +10,20 @@ use ddtc::internal::methods::*;
 use ddtc::internal::object::Fault;
 use ddtc::internal::process::is_inconsistent;
 
-/// Result of the body of an export.
+/// Result of the body of an export. The error is an [`Error`] of ddtc, or the code that an
+/// attribute callback of the program returned.
 pub(crate) type Outcome = Result<(), Fault>;
 
 thread_local! {
+    /// Code and message of the last failure in this thread, or none before the first failure.
     static LAST: RefCell<Option<(c_int, String)>> = const { RefCell::new(None) };
 }
 
-/// Runs the body of an export: an error becomes its code, a panic class `Intern`. In an inconsistent
-/// child the body does not run, since it could wait for a lock that nobody gives back.
+/// Runs the body of an export and returns 0, the code of its error, or class `Intern` if the body
+/// panicked.
+///
+/// In a process that [`is_inconsistent`] the body does not run, because it could wait for a lock
+/// that no thread of this process will release. The result is class `Other` then.
 #[inline]
 pub(crate) fn guard(body: impl FnOnce() -> Outcome) -> c_int {
     if is_inconsistent() {
@@ -27,7 +33,8 @@ pub(crate) fn guard(body: impl FnOnce() -> Outcome) -> c_int {
         Ok(Ok(())) => 0,
         Ok(Err(fault)) => failed(fault),
         Err(payload) => {
-            // Dropping a payload may run anything; nothing is lost but a message.
+            // The destructor of a panic payload may run any code, which could panic in turn. So the
+            // payload is leaked, which loses only the panic's message.
             std::mem::forget(payload);
             failed(Error::internal("ddtc", "a check inside ddtc failed").into())
         }
@@ -50,9 +57,11 @@ fn failed(fault: Fault) -> c_int {
     code
 }
 
-/// Keeps `text` for `ddtc_error_string(code, ..)` in this thread.
+/// Stores `text` as the message that `ddtc_error_string` returns for `code` in this thread, in
+/// place of the message of an earlier failure.
 pub(crate) fn remember(code: c_int, text: String) {
-    // At the end of a thread there may be no place left for the message; the code remains.
+    // While a thread ends, its thread-local values may already be destroyed. The message is lost
+    // then, but the caller of the export still gets the code.
     let _ = LAST.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
             *last = Some((code, text));
@@ -60,7 +69,8 @@ pub(crate) fn remember(code: c_int, text: String) {
     });
 }
 
-/// Returns the message that this thread keeps, and its code.
+/// Returns the code and message of the last failure in this thread, or none if there was no failure
+/// or if the thread is ending.
 pub(crate) fn last() -> Option<(c_int, String)> {
     LAST.try_with(|last| last.try_borrow().ok()?.clone()).ok().flatten()
 }
@@ -71,7 +81,8 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_a_class() {
-        // What the standard library prints about a panic is not wanted in the output of the tests.
+        // The default hook would print the panic to the output of the tests, so it is replaced for
+        // this one call.
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(|_| {}));
         let code = guard(|| panic!("on purpose"));
@@ -81,7 +92,8 @@ mod tests {
         assert_eq!(guard(|| Ok(())), 0);
     }
 
-    /// Exports that are not made by `export!` are listed here: they cannot fail, or must not allocate.
+    /// Checks that the exports defined without `export!` are those listed here. These exports
+    /// cannot fail, or must not allocate memory, as `guard` does when it records a message.
     #[test]
     fn every_export_is_guarded() {
         let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

@@ -1,7 +1,9 @@
-//! Error handlers (MPI 5.0, 9.3): what ddtc_mpi.h and the Fortran module do with an error.
+//! Exports for error handlers (MPI 5.0, 9.3), which decide what ddtc_mpi.h and the Fortran module
+//! do with an error.
 //!
-//! There is one handler in force for communicators, and with them for everything that is no file, and one for files. A handler
-//! lives while the program holds a reference or it is in force. Handlers run with no lock held.
+//! Two error handlers are in force at any time: one for files, and one for communicators and
+//! everything else. A handler lives as long as the program holds a reference to it or it is in
+//! force. No lock is held while a handler runs.
 
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
@@ -13,31 +15,42 @@ use ddtc::internal::process::{Guard, Mutex};
 use crate::arguments::{Type, export, out};
 use crate::numbered::{FIRST_HANDLE, Numbered, number, pointer};
 
+/// `MPI_ERRHANDLER_NULL` of the standard ABI.
 const NULL: i32 = 0x140;
+/// `MPI_ERRORS_ARE_FATAL` of the standard ABI, the first predefined handler. `MPI_ERRORS_ABORT`
+/// follows it.
 const ARE_FATAL: i32 = 0x141;
+/// `MPI_ERRORS_RETURN` of the standard ABI, the last predefined handler.
 const RETURN: i32 = 0x143;
 
-/// `DDTC_ERRHANDLER_FORTRAN` of ddtc.h: added to the kind of object.
+/// `DDTC_ERRHANDLER_FORTRAN` of ddtc.h. It is added to the kind of object if the handler is a
+/// Fortran procedure.
 const FORTRAN: c_int = 8;
 
-/// `MPI_Comm_errhandler_function` and its kin: a handle and a code by reference, and nothing more from here.
+/// An error handler's function in C: `MPI_Comm_errhandler_function` or the corresponding type for
+/// another kind of object. It gets a handle and a code by reference. This library passes no further
+/// arguments.
 type InC = unsafe extern "C" fn(*mut Type, *mut c_int, ...);
-/// An error handler's function that takes a Fortran handle.
+/// An error handler's procedure in Fortran, which gets a handle and a code as INTEGERs by
+/// reference.
 type InFortran = unsafe extern "C" fn(*mut c_int, *mut c_int);
 
+/// An error handler that the program created.
 struct Handler {
-    /// Of the objects that it is for, and the calling convention.
+    /// Kind of the objects for which the handler was created, plus [`FORTRAN`] for a procedure.
     kind: c_int,
+    /// Address of the function, stored as a number.
     function: usize,
-    /// References that the program has not freed.
+    /// Number of references that the program holds.
     held: u32,
-    /// Whether it is in force.
+    /// True while the handler is in force.
     in_force: bool,
 }
 
+/// All error handlers that the program created and that still live, and those in force.
 struct State {
     handlers: Numbered<Handler>,
-    /// For communicators, for files.
+    /// Numbers of the handlers in force: first for communicators, then for files.
     in_force: [i32; 2],
 }
 
@@ -48,6 +61,7 @@ fn state() -> Guard<'static, State> {
     STATE.lock()
 }
 
+/// Returns true for `MPI_ERRORS_ARE_FATAL`, `MPI_ERRORS_ABORT` and `MPI_ERRORS_RETURN`.
 fn is_predefined(handler: i32) -> bool {
     (ARE_FATAL..=RETURN).contains(&handler)
 }
@@ -57,7 +71,8 @@ fn refuse(call: &'static str, handler: i32, rule: &'static str) -> Error {
     Error::new(ErrorClass::Errhandler, call, "errhandler", format_args!("{handler:#x}"), rule)
 }
 
-/// The place of the handler in force for objects of a kind.
+/// Returns the index in [`State::in_force`] for objects of a kind, or an error of class `Arg` for a
+/// kind other than communicators and files.
 fn place(call: &'static str, kind: c_int) -> Result<usize> {
     let rule = "must be that of communicators or files: there are no other objects with error handlers";
     let place = usize::try_from(kind).ok().filter(|&k| k < 2);
@@ -65,7 +80,13 @@ fn place(call: &'static str, kind: c_int) -> Result<usize> {
 }
 
 impl State {
-    /// Counts a reference of the program more or less; a handler without any use goes.
+    /// Adds a reference of the program to a handler if `more` is true, otherwise removes one. A
+    /// handler without references that is not in force is dropped. Predefined handlers are not
+    /// counted.
+    ///
+    /// # Errors
+    /// Class `Errhandler` if there is no such handler, or if the program has no reference to
+    /// remove.
     fn hold(&mut self, call: &'static str, handler: i32, more: bool) -> Result<()> {
         if is_predefined(handler) {
             return Ok(());
@@ -79,6 +100,13 @@ impl State {
         Ok(())
     }
 
+    /// Puts `handler` in force for objects of a kind. The handler that it replaces is dropped if
+    /// the program holds no reference to it.
+    ///
+    /// # Errors
+    /// Class `Arg` for a kind other than communicators and files. Class `Errhandler` if there is no
+    /// such handler, if it was freed, or if it was created for another kind. The handler in force
+    /// stays the same then.
     fn put(&mut self, call: &'static str, kind: c_int, handler: i32) -> Result<()> {
         let place = place(call, kind)?;
         if !is_predefined(handler) {
@@ -99,11 +127,14 @@ impl State {
     }
 }
 
-/// Whether errors return, and its opposite, where nothing but that is asked (`DDTC_MPI_ERRORS_RETURN`).
+/// Puts `MPI_ERRORS_RETURN` in force for communicators if `returning` is true, otherwise
+/// `MPI_ERRORS_ARE_FATAL`. This serves `DDTC_MPI_ERRORS_RETURN`, which has only these two values.
 pub(crate) fn set_returning(returning: bool) -> Result<()> {
     state().put("mpi", 0, if returning { RETURN } else { ARE_FATAL })
 }
 
+/// Returns true if an error of a communicator is returned to the caller or passed to a handler of
+/// the program, and false if it ends the program.
 pub(crate) fn returning() -> bool {
     let handler = state().in_force[0];
     handler == RETURN || !is_predefined(handler)
@@ -157,11 +188,17 @@ export! {
             let mut code = code;
             if kind & FORTRAN != 0 {
                 let mut object = number(object);
-                // SAFETY: the program gave this procedure for this purpose; the places are ours.
+                // SAFETY: the number is the address that the program passed, with
+                // DDTC_ERRHANDLER_FORTRAN in the kind, as a procedure with two INTEGERs, which is
+                // the type `InFortran`. Both references are to local variables that live until
+                // after the call. The lock of the state was released above.
                 unsafe { transmute::<*const (), InFortran>(function)(&mut object, &mut code) };
             } else {
                 let mut object = object;
-                // SAFETY: as above, a function.
+                // SAFETY: the number is the address that the program passed, without
+                // DDTC_ERRHANDLER_FORTRAN, as an error handler's function, which has the type
+                // `InC`. Both references are to local variables that live until after the call. The
+                // lock of the state was released above.
                 unsafe { transmute::<*const (), InC>(function)(&mut object, &mut code) };
             }
         }

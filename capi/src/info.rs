@@ -1,7 +1,8 @@
-//! Info objects (MPI 5.0, chapter 10): pairs of strings in the order in which their keys were first set.
+//! Exports for info objects (MPI 5.0, chapter 10), which are lists of pairs of strings in the order
+//! in which their keys were first set.
 //!
-//! Nothing in this library takes hints, so objects only keep what a program puts in. `MPI_INFO_ENV` is there and empty: no MPI
-//! started this process.
+//! The library takes no hints, so an info object only keeps what the program stores in it.
+//! `MPI_INFO_ENV` exists and is empty, because no MPI started this process.
 
 use std::ffi::{c_char, c_int};
 
@@ -12,14 +13,21 @@ use ddtc::internal::process::{Guard, Mutex};
 use crate::arguments::{Type, bytes, export, out};
 use crate::numbered::{FIRST_HANDLE, Numbered, number, pointer};
 
+/// `MPI_INFO_NULL` of the standard ABI.
 const NULL: i32 = 0x130;
+/// `MPI_INFO_ENV` of the standard ABI.
 const ENV: i32 = 0x131;
-/// `MPI_MAX_INFO_KEY` and `MPI_MAX_INFO_VAL` of the standard ABI without the terminating NUL.
+/// Maximum number of bytes of a key: `MPI_MAX_INFO_KEY` of the standard ABI without the terminating
+/// NUL.
 const MAX_KEY: usize = 255;
+/// Maximum number of bytes of a value: `MPI_MAX_INFO_VAL` of the standard ABI without the
+/// terminating NUL.
 const MAX_VALUE: usize = 1023;
 
+/// Keys and values of one info object.
 type Entries = Vec<(Box<[u8]>, Box<[u8]>)>;
 
+/// All info objects of the program. `MPI_INFO_ENV` is not among them.
 static INFOS: Mutex<Numbered<Entries>> = Mutex::new(Numbered::new(FIRST_HANDLE));
 
 fn infos() -> Guard<'static, Numbered<Entries>> {
@@ -35,20 +43,27 @@ fn refuse(call: &'static str, info: i32) -> Error {
     Error::new(ErrorClass::Info, call, "info", format_args!("{info:#x}"), rule)
 }
 
-/// Calls `f` with the pairs of `info`, to change them.
+/// Calls `f` with the pairs of `info`, which it may change. Class `Info` if the handle names no
+/// info object, or `MPI_INFO_ENV`.
 fn change<R>(call: &'static str, info: Type, f: impl FnOnce(&mut Entries) -> R) -> Result<R> {
     infos().get(number(info)).map(f).ok_or_else(|| refuse(call, number(info)))
 }
 
-/// Calls `f` with the pairs of `info`.
+/// Calls `f` with the pairs of `info`, which are none for `MPI_INFO_ENV`. Class `Info` if the
+/// handle names no info object.
 fn read<R>(call: &'static str, info: Type, f: impl FnOnce(&Entries) -> R) -> Result<R> {
     if number(info) == ENV { Ok(f(&Entries::new())) } else { change(call, info, |entries| f(entries)) }
 }
 
-/// A string of one to `most` bytes, or of none where that is allowed.
+/// Returns the bytes of a string that has at most `most` bytes, and at least one if `class` is that
+/// of keys.
+///
+/// # Errors
+/// Class `Arg` if `string` is null, and `class` if its length is not allowed.
 ///
 /// # Safety
-/// `string` must be null or a NUL-terminated string that lives as long as the result is used.
+/// `string` must be null or a NUL-terminated string that lives and does not change for as long as
+/// the result is used.
 unsafe fn short<'a>(
     call: &'static str,
     argument: &'static str,
@@ -56,7 +71,7 @@ unsafe fn short<'a>(
     most: usize,
     class: ErrorClass,
 ) -> Result<&'a [u8]> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the conditions of `bytes` are those that the caller of this function promises.
     let bytes = unsafe { bytes(call, argument, string)? };
     if bytes.len() > most || (bytes.is_empty() && class == ErrorClass::InfoKey) {
         let rule = format!("must have 1 to {most} bytes, a value may be empty");
@@ -65,12 +80,12 @@ unsafe fn short<'a>(
     Ok(bytes)
 }
 
-/// A key.
+/// Returns the bytes of a key, with the errors of [`short`].
 ///
 /// # Safety
-/// As [`short`].
+/// The conditions are those of [`short`].
 unsafe fn key<'a>(call: &'static str, string: *const c_char) -> Result<&'a [u8]> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the conditions of `short` are those that the caller of this function promises.
     unsafe { short(call, "key", string, MAX_KEY, ErrorClass::InfoKey) }
 }
 

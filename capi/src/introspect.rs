@@ -1,4 +1,5 @@
-//! A runtime's own types through a table of functions: decoded with the runtime's own bounds.
+//! The export that decodes a datatype of the runtime by functions that the runtime provides. The
+//! decoded datatype keeps the bounds that the runtime reports.
 
 use std::ffi::{c_int, c_void};
 
@@ -10,8 +11,10 @@ use ddtc::internal::object::{self, Handle};
 
 use crate::arguments::{Type, export, out, to_c};
 
+/// The callback `envelope` of `ddtc_introspect`.
 type EnvelopeFunction =
     unsafe extern "C" fn(*mut c_void, usize, *mut i64, *mut i64, *mut i64, *mut i64, *mut c_int) -> c_int;
+/// The callback `contents` of `ddtc_introspect`.
 type ContentsFunction = unsafe extern "C" fn(
     *mut c_void,
     usize,
@@ -25,7 +28,7 @@ type ContentsFunction = unsafe extern "C" fn(
     *mut usize,
 ) -> c_int;
 
-/// `ddtc_introspect` of ddtc.h.
+/// The table of the runtime's functions: `ddtc_introspect` of ddtc.h.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Functions {
@@ -39,12 +42,14 @@ pub(crate) struct Functions {
     release: Option<unsafe extern "C" fn(*mut c_void, usize)>,
 }
 
+/// The runtime as a source of datatypes for the decoder.
 struct Host(Functions);
 
 fn missing(argument: &'static str) -> Error {
     Error::new(ErrorClass::Arg, "type_decode", argument, "NULL", "the table must have this function")
 }
 
+/// Returns an error of class `Other` if a callback returned a code other than 0.
 fn answer(argument: &'static str, code: c_int) -> Result<()> {
     if code != 0 {
         let rule = "the runtime's function refused with this code";
@@ -60,7 +65,8 @@ impl Introspect for Host {
         let envelope = self.0.envelope.ok_or_else(|| missing("envelope"))?;
         let (mut n, mut combiner) = ([0i64; 4], 0);
         let [integers, addresses, large_counts, datatypes] = &mut n;
-        // SAFETY: the runtime gave this function for this purpose; all places are ours.
+        // SAFETY: the runtime passed this function and context in its table, to be called with a
+        // handle of its own. All references are to local variables that live until after the call.
         answer("envelope", unsafe {
             envelope(self.0.context, *handle, integers, addresses, large_counts, datatypes, &mut combiner)
         })?;
@@ -73,14 +79,16 @@ impl Introspect for Host {
 
     fn contents(&mut self, handle: &usize, envelope: &Envelope) -> Result<Contents<usize>> {
         let contents = self.0.contents.ok_or_else(|| missing("contents"))?;
-        // The decoder has checked the lengths against its limits.
+        // The decoder has checked that the lengths are not negative and within its limits.
         let mut arrays = Contents {
             integers: vec![0; envelope.integers as usize],
             addresses: vec![0; envelope.addresses as usize],
             large_counts: vec![0; envelope.large_counts as usize],
             datatypes: vec![0; envelope.datatypes as usize],
         };
-        // SAFETY: the runtime gave this function for this purpose; the arrays have the lengths that are passed.
+        // SAFETY: the runtime passed this function and context in its table, to be called with a
+        // handle of its own. Each array has exactly the length that is passed with it, and lives
+        // until after the call.
         answer("contents", unsafe {
             contents(
                 self.0.context,
@@ -101,7 +109,8 @@ impl Introspect for Host {
     fn named(&mut self, handle: &usize) -> Result<Named> {
         let named = self.0.named.ok_or_else(|| missing("named"))?;
         let mut datatype = std::ptr::null_mut();
-        // SAFETY: the runtime gave this function for this purpose; the place is ours.
+        // SAFETY: the runtime passed this function and context in its table, to be called with a
+        // handle of its own. `datatype` is a local variable that lives until after the call.
         answer("named", unsafe { named(self.0.context, *handle, &mut datatype) })?;
         let handle = crate::arguments::handle(datatype);
         handle.named().ok_or_else(|| {
@@ -113,21 +122,24 @@ impl Introspect for Host {
     fn bounds(&mut self, handle: &usize) -> Result<Option<(i64, i64)>> {
         let Some(bounds) = self.0.bounds else { return Ok(None) };
         let (mut lb, mut extent) = (0, 0);
-        // SAFETY: the runtime gave this function for this purpose; both places are ours.
+        // SAFETY: the runtime passed this function and context in its table, to be called with a
+        // handle of its own. `lb` and `extent` are local variables that live until after the call.
         answer("bounds", unsafe { bounds(self.0.context, *handle, &mut lb, &mut extent) })?;
         Ok(Some((lb, extent)))
     }
 
     fn identity(&mut self, handle: &usize) -> Option<u64> {
         let mut value = 0;
-        // SAFETY: the runtime gave this function for this purpose; the place is ours.
+        // SAFETY: the runtime passed this function and context in its table, to be called with a
+        // handle of its own. `value` is a local variable that lives until after the call.
         let code = unsafe { (self.0.identity?)(self.0.context, *handle, &mut value) };
         (code == 0).then_some(value)
     }
 
     fn release(&mut self, handle: usize) {
         if let Some(release) = self.0.release {
-            // SAFETY: the runtime gave this function for this purpose.
+            // SAFETY: the runtime passed this function and context in its table, to be called once
+            // with each handle that `contents` returned, as the decoder does.
             unsafe { release(self.0.context, handle) };
         }
     }

@@ -1,10 +1,19 @@
-//! The C ABI of ddtc: MPI's object model over datatypes for a runtime to embed. `include/ddtc.h` is its documentation.
+//! The C ABI of ddtc: MPI's object model for datatypes, which an MPI library or another runtime can
+//! embed. `include/ddtc.h` documents the functions.
 //!
-//! Every export checks its arguments, catches panics and returns an MPI error class; the message is kept per thread for
-//! `ddtc_error_string`. Nothing happens before the first call: no constructor, no thread, no environment variable.
-//! Datatypes live in `ddtc::internal::object`, tool variables in `ddtc::internal::tool`. What a program of MPI needs beside them lives here: info
-//! objects (`info`), error handlers (`handlers`), error codes of its own (`codes`), operations of its own (`reduce`).
-#![allow(clippy::missing_safety_doc)] // The contracts stand in ddtc.h, function by function.
+//! The macro `arguments::export` defines nearly all exports. Such an export checks its arguments,
+//! catches panics, and returns 0, an MPI error class, or the code that an attribute callback of the
+//! program returned. The message of the last error is kept per thread for `ddtc_error_string`. A
+//! test in `guard` lists the exports that are defined without the macro.
+//!
+//! Loading the library has no effect by itself: before the first call no constructor runs, no
+//! thread is started and no environment variable is read.
+//!
+//! `ddtc::internal::object` holds the datatypes, and `ddtc::internal::tool` the variables of the
+//! tool interface. This crate holds the other objects that an MPI program makes: info objects
+//! (`info`), error handlers (`handlers`), error codes (`codes`) and reduction operations
+//! (`reduce`).
+#![allow(clippy::missing_safety_doc)] // ddtc.h documents the contract of each function.
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("handles, MPI_Aint and MPI_Count are 64-bit here");

@@ -1,7 +1,9 @@
-//! Objects of the library's own that are named by numbers, as MPI's Fortran handles are: info objects, error handlers, error codes.
+//! Tables of objects that are identified by numbers, as MPI's Fortran handles are: info objects,
+//! error handlers, operations, and error classes and codes.
 //!
-//! A number is given out once in the life of the process, so that of a freed object names nothing. As a C handle it is the
-//! pointer of that value: above the ABI's predefined handles, and never followed.
+//! A table gives out each number only once in the life of the process, so the number of a freed
+//! object names nothing. The C handle of an object is a pointer with the value of its number, which
+//! lies above the ABI's predefined handles and is never dereferenced.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +12,24 @@ use ddtc::internal::methods::*;
 
 use crate::arguments::Type;
 
-/// First handle past those that the ABI reserves for predefined ones.
+/// First number after those that the ABI reserves for predefined handles.
 pub(crate) const FIRST_HANDLE: i32 = 4096;
 
+/// A table of live objects by their numbers.
 pub(crate) struct Numbered<T> {
+    /// Number of the next object.
     next: i32,
     live: BTreeMap<i32, T>,
 }
 
 impl<T> Numbered<T> {
-    /// None yet; the first will be `first`.
+    /// Returns an empty table whose first object will have the number `first`.
     pub(crate) const fn new(first: i32) -> Numbered<T> {
         Numbered { next: first, live: BTreeMap::new() }
     }
 
+    /// Adds an object and returns its number, or an error of class `NoMem` after all numbers up to
+    /// `i32::MAX - 1` were given out.
     pub(crate) fn insert(&mut self, operation: &'static str, object: T) -> Result<i32> {
         let number = self.next;
         self.next = number.checked_add(1).ok_or_else(|| {
@@ -45,13 +51,14 @@ impl<T> Numbered<T> {
         self.live.values()
     }
 
-    /// Returns the highest number that was given out, or the one below the first.
+    /// Returns the highest number given out so far, or the number before the first if there was
+    /// none.
     pub(crate) fn last(&self) -> i32 {
         self.next - 1
     }
 }
 
-/// Returns the number of a C handle; 0, which is none, for what cannot be one.
+/// Returns the number of a C handle, or 0 if its value is no `i32`. No object has the number 0.
 pub(crate) fn number(handle: Type) -> i32 {
     i32::try_from(handle.addr()).unwrap_or(0)
 }

@@ -1,4 +1,5 @@
-//! Pack, unpack, pack_size, and ranges of the packed stream, through handles.
+//! Exports that pack and unpack through handles: whole messages, their packed sizes, and ranges of
+//! the packed stream.
 
 use std::ffi::{c_int, c_void};
 
@@ -13,20 +14,26 @@ use ddtc::internal::object::{self, Object};
 use crate::arguments::{Type, export, handle, natural, or_undefined, out};
 use crate::guard::Outcome;
 
-/// Returns the committed type of a call's object.
+/// Returns the committed type of a datatype object, or an error of class `Type` if the datatype is
+/// not committed.
 #[inline]
 fn ready<'o>(call: &'static str, object: &'o Object) -> Result<&'o Committed> {
     object.committed()?.ok_or_else(|| uncommitted(call, object.datatype()))
 }
 
+/// Returns the error for a datatype that is not committed.
 #[cold]
 pub(crate) fn uncommitted(call: &'static str, t: &Datatype) -> Error {
     let name = t.envelope().combiner.mpi_name();
     Error::new(ErrorClass::Type, call, "datatype", name, "is not committed")
 }
 
-/// MPI 5.0 section 5.1.12: the span of all instances must lie inside the address space. Computed in 128 bits, where
-/// [`Committed::plain_size`] has not answered.
+/// Checks that the span of `count` instances at `buffer` lies in the address space, above its first
+/// page (MPI 5.0, 5.1.12). The span is computed in 128 bits. It need not be checked if
+/// [`Committed::plain_size`] has returned a size. `count` must not be 0.
+///
+/// # Errors
+/// Class `Buffer` if the span does not lie in the address space.
 #[cold]
 pub(crate) fn check_span(call: &'static str, t: &Datatype, buffer: *const c_void, count: u64) -> Result<()> {
     let last = (i128::from(count) - 1) * i128::from(t.extent());
@@ -39,6 +46,7 @@ pub(crate) fn check_span(call: &'static str, t: &Datatype, buffer: *const c_void
     Err(outside(call, buffer, count, low, high))
 }
 
+/// Returns the error for a span from byte `low` to byte `high` outside of the address space.
 #[cold]
 fn outside(call: &'static str, buffer: *const c_void, count: u64, low: i128, high: i128) -> Error {
     let rule = format!(
@@ -47,14 +55,18 @@ fn outside(call: &'static str, buffer: *const c_void, count: u64, low: i128, hig
     Error::new(ErrorClass::Buffer, call, "buffer", format_args!("{:#x}", buffer.addr()), rule)
 }
 
-/// Numbers of a call whose position and room are checked; `spans` says that the span of all instances still has to be.
+/// Result of the check of a call's position and room.
 struct CheckedCall {
+    /// Position at which the packed bytes begin.
     at: i64,
+    /// Packed bytes of all instances.
     bytes: u64,
+    /// True if the span of all instances must still be checked.
     spans: bool,
 }
 
-/// Describes the fault of a position and the room behind it.
+/// Returns the error for a negative size, for a position outside of the buffer, or otherwise for a
+/// buffer without room for `bytes` bytes after position `at`.
 #[cold]
 pub(crate) fn bad_position(
     call: &'static str,
@@ -72,7 +84,10 @@ pub(crate) fn bad_position(
     Error::new(ErrorClass::Truncate, call, size_name, size, rule)
 }
 
-#[inline(always)] // Its result would go through memory: a third of the call.
+/// Checks the position and room of a call, and determines its number of packed bytes. The errors
+/// are those of [`bad_position`], and of [`Committed::packed_size`] if the position is inside the
+/// buffer.
+#[inline(always)] // Otherwise its result goes through memory, which takes a third of a call.
 fn check_call<N: Count>(
     call: &'static str,
     committed: &Committed,
@@ -84,21 +99,30 @@ fn check_call<N: Count>(
     let plain = committed.plain_size(buffer.addr(), count);
     let bytes = match plain {
         Some(bytes) => bytes,
-        // A bad position is told first.
+        // If the packed size overflows, a position outside of the buffer is still reported first:
+        // 0 bytes lead to the check below, which refuses every such position.
         None => committed.packed_size(count).or_else(|e| if at < 0 || at > size { Ok(0) } else { Err(e) })?,
     };
-    // A position past the end leaves less than no room, which no number of bytes fits.
+    // If the position lies past the end, the difference is negative, so not even 0 bytes fit. Both
+    // operands are not negative when the difference is computed, so it cannot overflow.
     if (at | size) < 0 || bytes as i64 > size - at {
         return Err(bad_position(call, (at, size, bytes), size_name));
     }
     Ok(CheckedCall { at, bytes, spans: plain.is_none() })
 }
 
+/// Returns the error for a null packed buffer, which has class `Buffer`.
 #[cold]
 pub(crate) fn null(call: &'static str, argument: &'static str) -> Error {
     Error::new(ErrorClass::Buffer, call, argument, "NULL", "must not be a null pointer")
 }
 
+/// Packs `count` instances at `buffer` for both forms of `ddtc_pack`, and advances the position.
+///
+/// # Safety
+/// `position` must be null or valid for a read and a write. All instances at `buffer` must be
+/// readable, and `packed` must be null or have `size` writable bytes that do not overlap them.
+/// During the call, nothing else may write to the former or access the latter.
 #[inline]
 unsafe fn pack<N: Count>(
     buffer: *const c_void,
@@ -109,10 +133,12 @@ unsafe fn pack<N: Count>(
     position: *mut N,
 ) -> Outcome {
     const CALL: &str = "pack";
-    // SAFETY: the exports below hand on what they were promised.
+    // SAFETY: the caller promises that `position` is null or valid for the read and the write for
+    // which it is used.
     let position = unsafe { out(CALL, "position", position)? };
     let count = natural(CALL, "incount", count.wide())?;
-    // One reference: a closure that captures much is copied, and its copy stalls on the stores just made.
+    // The closure captures one reference and not five values. A larger closure is copied, and the
+    // loads of that copy stall on the stores that have just filled the closure.
     let arguments = &(position, count, size, packed, buffer);
     Ok(object::with(CALL, handle(datatype), move |o| -> Result<()> {
         let &(ref position, count, size, packed, buffer) = arguments;
@@ -128,14 +154,23 @@ unsafe fn pack<N: Count>(
         if spans {
             check_span(CALL, committed.datatype(), buffer, count)?;
         }
-        // SAFETY: the caller promises that all instances at `buffer` are readable and `size` bytes at `packed`
-        // writable, apart from them; `bytes` fit there after the position.
+        // SAFETY: the caller promises that all instances at `buffer` are readable, that `size`
+        // bytes at `packed`, which is not null, are writable and do not overlap them, and that
+        // nothing else interferes. `check_call` has found that `bytes` bytes fit there after
+        // position `at`.
         unsafe { committed.pack_raw(buffer.cast(), count, packed.cast::<u8>().wrapping_add(at as usize)) };
         position.set(or_undefined(Some(at + bytes as i64)));
         Ok(())
     })??)
 }
 
+/// Unpacks `count` instances to `buffer` for both forms of `ddtc_unpack`, and advances the
+/// position.
+///
+/// # Safety
+/// `position` must be null or valid for a read and a write. `packed` must be null or have `size`
+/// readable bytes, and all instances at `buffer` must be writable and must not overlap these.
+/// During the call, nothing else may write to the former or access the latter.
 #[inline]
 unsafe fn unpack<N: Count>(
     packed: *const c_void,
@@ -146,7 +181,8 @@ unsafe fn unpack<N: Count>(
     datatype: Type,
 ) -> Outcome {
     const CALL: &str = "unpack";
-    // SAFETY: the exports below hand on what they were promised.
+    // SAFETY: the caller promises that `position` is null or valid for the read and the write for
+    // which it is used.
     let position = unsafe { out(CALL, "position", position)? };
     let count = natural(CALL, "outcount", count.wide())?;
     let arguments = &(position, count, size, packed, buffer);
@@ -164,17 +200,29 @@ unsafe fn unpack<N: Count>(
         if spans {
             check_span(CALL, committed.datatype(), buffer, count)?;
         }
-        // SAFETY: as in `pack`, with the sides exchanged.
+        // SAFETY: the caller promises that `size` bytes at `packed`, which is not null, are
+        // readable, that all instances at `buffer` are writable and do not overlap them, and that
+        // nothing else interferes. `check_call` has found that `bytes` bytes follow position `at`.
         unsafe { committed.unpack_raw(packed.cast::<u8>().wrapping_add(at as usize), count, buffer.cast()) };
         position.set(or_undefined(Some(at + bytes as i64)));
         Ok(())
     })??)
 }
 
-/// Moves packed bytes `offset ..` of a stream, as many as `max` and are left; returns how many.
+/// Packs or unpacks the part of the packed stream of `count` instances that begins at byte
+/// `offset`. It has `max` bytes, or fewer if the stream ends before. Returns the number of bytes
+/// moved.
+///
+/// # Errors
+/// Class `Count` if the packed size overflows. Class `Arg` if `offset` lies outside of the stream
+/// or `max` is negative. Class `Buffer` if there are bytes to move and `packed` is null or the span
+/// of the instances does not lie in the address space. Nothing is moved then.
 ///
 /// # Safety
-/// As of `ddtc_pack_range` and `ddtc_unpack_range`.
+/// The bytes of the instances at `buffer` that lie in the part must be readable for packing and
+/// writable for unpacking. `packed` must be null or point to `max` bytes, for the opposite access,
+/// which do not overlap the instances. During the call, nothing else may write to the memory that
+/// is read or access the memory that is written.
 pub(crate) unsafe fn range(
     call: &'static str,
     committed: &Committed,
@@ -201,16 +249,22 @@ pub(crate) unsafe fn range(
     }
     check_span(call, committed.datatype(), buffer, count)?;
     let range = offset as u64..(offset + bytes) as u64;
-    // SAFETY: the range lies in the stream; the caller vouches for the memory on both sides.
+    // SAFETY: `range` lies in the stream, since `offset` and `offset + bytes` are at most `total`.
+    // It has at most `max` bytes. The caller promises access to these bytes at `packed`, which is
+    // not null, and to the mapped bytes at `buffer`, without overlap and without interference.
     unsafe { committed.range_raw(direction, buffer.cast(), count, packed.cast(), range) };
     Ok(bytes)
 }
 
+/// Writes the packed size of `incount` instances, for both forms of `ddtc_pack_size`. A size that
+/// does not fit is `MPI_UNDEFINED`. The datatype need not be committed.
+///
 /// # Safety
-/// As of the exports below.
+/// `size` must be null or valid for a write.
 #[inline]
 unsafe fn pack_size<N: Count>(incount: N, datatype: Type, size: *mut N) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: the caller promises that `size` is null or valid for the write for which `out`
+    // returns it.
     unsafe {
         const CALL: &str = "pack_size";
         let size = out(CALL, "size", size)?;
@@ -269,7 +323,8 @@ export! {
         let count = natural(CALL, "incount", incount)?;
         let moved = object::with(CALL, handle(datatype), |o| {
             let (committed, place) = (ready(CALL, o)?, (packed, max_bytes));
-            // SAFETY: as the caller promises.
+            // SAFETY: the contract of the export is that of `range` for packing: readable instances
+            // at `inbuf`, and `max_bytes` writable bytes at `packed`, which may be null.
             unsafe { range(CALL, committed, Direction::Pack, inbuf.cast_mut(), count, offset, place) }
         })??;
         bytes.set(moved);
@@ -285,7 +340,8 @@ export! {
         let count = natural(CALL, "outcount", outcount)?;
         let moved = object::with(CALL, handle(datatype), |o| {
             let (committed, place) = (ready(CALL, o)?, (packed.cast_mut(), max_bytes));
-            // SAFETY: as the caller promises.
+            // SAFETY: the contract of the export is that of `range` for unpacking: `max_bytes`
+            // readable bytes at `packed`, which may be null, and writable instances at `outbuf`.
             unsafe { range(CALL, committed, Direction::Unpack, outbuf, count, offset, place) }
         })??;
         bytes.set(moved);

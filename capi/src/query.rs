@@ -1,4 +1,5 @@
-//! Size, bounds, names, addresses, elements.
+//! Exports for the size, bounds, name and text of a datatype, for addresses, and for the numbers of
+//! elements and instances in a received message.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -9,11 +10,15 @@ use ddtc::internal::object::{self, MAX_NAME};
 use crate::arguments::{Type, bytes, export, handle, natural, or_undefined, out};
 use crate::guard::Outcome;
 
+/// Writes the size in bytes of a datatype, for all forms of `ddtc_type_size`. A size that does not
+/// fit is `MPI_UNDEFINED`.
+///
 /// # Safety
-/// As of the exports below.
+/// `size` must be null or valid for a write.
 #[inline]
 unsafe fn type_size<N: Count>(datatype: Type, size: *mut N) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: the caller promises that `size` is null or valid for the write for which `out`
+    // returns it.
     unsafe {
         const CALL: &str = "type_size";
         let size = out(CALL, "size", size)?;
@@ -23,11 +28,15 @@ unsafe fn type_size<N: Count>(datatype: Type, size: *mut N) -> Outcome {
     }
 }
 
+/// Writes the lower bound and the extent in bytes of a datatype, for all forms of
+/// `ddtc_type_get_extent`.
+///
 /// # Safety
-/// As of the exports below.
+/// `lb` and `extent` must each be null or valid for a write.
 #[inline]
 unsafe fn type_extent<A: Count>(datatype: Type, lb: *mut A, extent: *mut A) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: the caller promises that `lb` and `extent` are each null or valid for the write for
+    // which `out` returns them.
     unsafe {
         const CALL: &str = "type_get_extent";
         let (lb, extent) = (out(CALL, "lb", lb)?, out(CALL, "extent", extent)?);
@@ -38,11 +47,15 @@ unsafe fn type_extent<A: Count>(datatype: Type, lb: *mut A, extent: *mut A) -> O
     }
 }
 
+/// Writes the true lower bound and the true extent in bytes of a datatype, for all forms of
+/// `ddtc_type_get_true_extent`.
+///
 /// # Safety
-/// As of the exports below.
+/// `lb` and `extent` must each be null or valid for a write.
 #[inline]
 unsafe fn true_extent<A: Count>(datatype: Type, lb: *mut A, extent: *mut A) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: the caller promises that `lb` and `extent` are each null or valid for the write for
+    // which `out` returns them.
     unsafe {
         const CALL: &str = "type_get_true_extent";
         let (lb, extent) = (out(CALL, "true_lb", lb)?, out(CALL, "true_extent", extent)?);
@@ -54,11 +67,16 @@ unsafe fn true_extent<A: Count>(datatype: Type, lb: *mut A, extent: *mut A) -> O
     }
 }
 
+/// Writes the number of basic elements in `bytes` packed bytes, for all forms of
+/// `ddtc_get_elements`. The number is `MPI_UNDEFINED` if the bytes end inside an element or if it
+/// does not fit.
+///
 /// # Safety
-/// As of the exports below.
+/// `count` must be null or valid for a write.
 #[inline]
 unsafe fn elements<N: Count>(datatype: Type, bytes: i64, count: *mut N) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: the caller promises that `count` is null or valid for the write for which `out`
+    // returns it.
     unsafe {
         const CALL: &str = "get_elements";
         let count = out(CALL, "count", count)?;
@@ -69,11 +87,16 @@ unsafe fn elements<N: Count>(datatype: Type, bytes: i64, count: *mut N) -> Outco
     }
 }
 
+/// Writes the number of whole instances in `bytes` packed bytes, for all forms of `ddtc_get_count`.
+/// The number is `MPI_UNDEFINED` if the bytes are no multiple of the size or if it does not fit.
+/// For a datatype of size 0 it is 0 for 0 bytes, and otherwise `MPI_UNDEFINED`.
+///
 /// # Safety
-/// As of the exports below.
+/// `count` must be null or valid for a write.
 #[inline]
 unsafe fn count_of<N: Count>(datatype: Type, bytes: i64, count: *mut N) -> Outcome {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: the caller promises that `count` is null or valid for the write for which `out`
+    // returns it.
     unsafe {
         const CALL: &str = "get_count";
         let count = out(CALL, "count", count)?;
@@ -192,13 +215,15 @@ export! {
     }
 }
 
-/// See `ddtc_aint_add` in ddtc.h.
+/// Returns the sum of an address and a displacement (see `ddtc_aint_add` in ddtc.h). An overflow
+/// wraps around.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ddtc_aint_add(base: i64, displacement: i64) -> i64 {
     base.wrapping_add(displacement)
 }
 
-/// See `ddtc_aint_diff` in ddtc.h.
+/// Returns the difference of two addresses (see `ddtc_aint_diff` in ddtc.h). An overflow wraps
+/// around.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ddtc_aint_diff(a: i64, b: i64) -> i64 {
     a.wrapping_sub(b)

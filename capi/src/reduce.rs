@@ -1,4 +1,5 @@
-//! Reductions through handles (MPI 5.0, 6.9): reduce_local, unpacking with an operation, and operations of the caller's own.
+//! Exports for reductions through handles (MPI 5.0, 6.9): `MPI_Reduce_local`, unpacking under an
+//! operation, and operations that the program creates.
 
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
@@ -15,10 +16,12 @@ use crate::guard::Outcome;
 use crate::numbered::{FIRST_HANDLE, Numbered, number, pointer};
 use crate::pack::{bad_position, check_span, null, uncommitted};
 
-/// `ddtc_user_function` and `ddtc_user_function_c`.
+/// An operation's function with a count of type `int`: `ddtc_user_function` of ddtc.h.
 type Small = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut Type);
+/// An operation's function with a count of type `MPI_Count`: `ddtc_user_c_function` of ddtc.h.
 type Large = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut i64, *mut Type);
 
+/// The function of an operation that the program created, in one of its two forms.
 #[derive(Clone, Copy)]
 enum Function {
     Small(Small),
@@ -26,10 +29,14 @@ enum Function {
 }
 
 impl Function {
-    /// Calls it with `n` instances of `datatype`, in pieces that its count holds, the one `extent` bytes from the other.
+    /// Combines `n` instances of `datatype` at `new` with those at `old` by calling the function.
+    /// Neighbouring instances are `extent` bytes apart. If `n` does not fit in the function's
+    /// count, there are several calls.
     ///
     /// # Safety
-    /// Both are so many instances, apart from each other; the function keeps to them.
+    /// `n` instances at `new` must be readable, and `n` instances at `old` readable and writable,
+    /// and the two must not overlap. During the call, nothing else may write to the former or
+    /// access the latter. The function must access only the instances that it is passed.
     unsafe fn call(self, new: *const c_void, old: *mut c_void, n: u64, extent: i64, datatype: Type) {
         let most = match self {
             Function::Small(_) => c_int::MAX as u64,
@@ -40,7 +47,9 @@ impl Function {
             let (m, mut datatype) = (most.min(n - first), datatype);
             let at = (first as isize).wrapping_mul(extent as isize);
             let (new, old) = (new.cast_mut().wrapping_byte_offset(at), old.wrapping_byte_offset(at));
-            // SAFETY: as the caller promises; arguments by reference, as MPI passes them.
+            // SAFETY: the program created the operation with a function of this type. It gets `m`
+            // of the instances that the caller promises, and `m` is at most `most`, so the count is
+            // not truncated. Count and datatype are local variables, passed by reference as in MPI.
             unsafe {
                 match self {
                     Function::Small(f) => f(new, old, &mut (m as c_int), &mut datatype),
@@ -52,18 +61,21 @@ impl Function {
     }
 }
 
+/// An operation that the program created.
 struct Own {
     function: Function,
+    /// True if the program declared the operation to be commutative.
     commute: bool,
 }
 
+/// All operations that the program created and has not freed.
 static OPS: Mutex<Numbered<Own>> = Mutex::new(Numbered::new(FIRST_HANDLE));
 
 fn ops() -> Guard<'static, Numbered<Own>> {
     OPS.lock()
 }
 
-/// `MPI_OP_NULL`.
+/// `MPI_OP_NULL` of the standard ABI.
 const NULL: i32 = 0x20;
 
 fn refuse(call: &'static str, op: i32, rule: &'static str) -> Error {
@@ -71,12 +83,13 @@ fn refuse(call: &'static str, op: i32, rule: &'static str) -> Error {
     Error::new(ErrorClass::Op, call, "op", format_args!("{op:#x}"), rule)
 }
 
-/// An operation of MPI's, or of the caller's own.
+/// The operation that a handle names: a predefined one of MPI, or one that the program created.
 enum Asked {
     Predefined(Op),
     Own(Function),
 }
 
+/// Returns the operation that a handle names, or an error of class `Op` if it names none.
 fn asked(call: &'static str, op: Type) -> Result<Asked> {
     if let Some(op) = Op::from_abi(op.addr() as u64) {
         return Ok(Asked::Predefined(op));
@@ -85,13 +98,20 @@ fn asked(call: &'static str, op: Type) -> Result<Asked> {
     found.map(Asked::Own).ok_or_else(|| refuse(call, number(op), "is no operation, or was freed"))
 }
 
-/// One of MPI's operations.
+/// Returns the predefined operation that a handle names, or an error of class `Op` for any other
+/// handle.
 pub(crate) fn predefined(call: &'static str, op: Type) -> Result<Op> {
     Op::from_abi(op.addr() as u64).ok_or_else(|| refuse(call, number(op), "is no predefined operation"))
 }
 
+/// Combines the instances at `inbuf` with those at `inoutbuf`, for both forms of
+/// `ddtc_reduce_local`.
+///
 /// # Safety
-/// As of `ddtc_reduce_local`.
+/// All instances at `inbuf` must be readable, all instances at `inoutbuf` readable and writable,
+/// and the two must not overlap. During the call, nothing else may write to the former or access
+/// the latter. The function of an operation that the program created must satisfy the contract of
+/// ddtc.h.
 unsafe fn reduce_local<N: Count>(
     inbuf: *const c_void,
     inoutbuf: *mut c_void,
@@ -112,14 +132,17 @@ unsafe fn reduce_local<N: Count>(
                 }
                 check_span(CALL, t, inbuf, count)?;
                 check_span(CALL, t, inoutbuf, count)?;
-                // SAFETY: the caller promises that all instances at both addresses are valid, do
-                // not overlap, and are not used by others during the call.
+                // SAFETY: the caller promises that all instances at both addresses are readable and
+                // those at `inoutbuf` writable, that they do not overlap, and that nothing else
+                // interferes during the call. Both spans lie in the address space, as just checked.
                 unsafe { applied.combine_raw(inbuf.cast(), count, inoutbuf.cast()) }
             }
             Asked::Own(function) => {
                 o.committed()?.ok_or_else(|| uncommitted(CALL, t))?;
                 if count > 0 {
-                    // SAFETY: the same; the function is called with the caller's own arguments.
+                    // SAFETY: the caller promises that `count` instances at both addresses can be
+                    // accessed without overlap and without interference, and that the function
+                    // accesses only these. The function gets the caller's own arguments.
                     unsafe { function.call(inbuf, inoutbuf, count, t.extent(), datatype) };
                 }
                 Ok(())
@@ -128,8 +151,14 @@ unsafe fn reduce_local<N: Count>(
     })??)
 }
 
+/// Combines packed data with the instances at `user`, for both forms of `ddtc_unpack_reduce`, and
+/// advances the position.
+///
 /// # Safety
-/// As of `ddtc_unpack_reduce`.
+/// `position` must be null or valid for a read and a write. `packed` must be null or have `size`
+/// readable bytes, and all instances at `user` must be readable and writable and must not overlap
+/// these. During the call, nothing else may write to the former or access the latter. The function
+/// of an operation that the program created must satisfy the contract of ddtc.h.
 unsafe fn unpack_reduce<N: Count>(
     packed: *const c_void,
     size: N,
@@ -139,7 +168,8 @@ unsafe fn unpack_reduce<N: Count>(
     op: Type,
 ) -> Outcome {
     const CALL: &str = "unpack_reduce";
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that `position` is null or valid for the read and the write for
+    // which it is used.
     let position = unsafe { out(CALL, "position", position)? };
     let count = natural(CALL, "outcount", count.wide())?;
     let asked = asked(CALL, op)?;
@@ -148,10 +178,13 @@ unsafe fn unpack_reduce<N: Count>(
         let t = o.datatype();
         let committed = o.committed()?.ok_or_else(|| uncommitted(CALL, t))?;
         let bytes = committed.packed_size(count)?;
+        // The packed bytes must lie between the position and the end of the buffer. For an empty
+        // buffer or a count of 0, the position is checked, too.
         if (at | size) < 0 || bytes as i64 > size - at {
             return Err(bad_position(CALL, (at, size, bytes), "insize"));
         }
-        // What is wrong with the operation is told whatever the count.
+        // The operation is looked up even if there is nothing to combine, so that an operation
+        // which is not defined for the datatype is an error whatever the count is.
         let (applied, own) = match asked {
             Asked::Predefined(op) => (o.reduced(op)?, None),
             Asked::Own(function) => (None, o.by_function()?.flatten().map(|by| (function, by))),
@@ -159,21 +192,27 @@ unsafe fn unpack_reduce<N: Count>(
         if bytes == 0 {
             return Ok(at);
         }
+        // From here on there are bytes to combine, so the packed buffer and the span of the
+        // instances are checked before the data are accessed.
         if packed.is_null() {
             return Err(null(CALL, "inbuf"));
         }
         check_span(CALL, t, user, count)?;
         let from = packed.cast::<u8>().wrapping_add(at as usize);
-        // SAFETY: the caller promises that all instances at `user` can be read and written, and
-        // that `size` bytes at `packed`, which do not overlap them, can be read. `bytes` bytes lie
-        // there after the position. Nothing else uses the instances during the call.
+        // SAFETY: the caller promises that all instances at `user` can be read and written, that
+        // `size` bytes at `packed`, which is not null, can be read and do not overlap them, and
+        // that nothing else interferes. `bytes` bytes lie there after the position, as checked
+        // above, and they are the whole stream of `count` instances. The program's function gets
+        // arrays of `n` elements that `unpack_raw` passes, and accesses only these until it
+        // returns.
         unsafe {
             if let Some(applied) = applied {
                 applied.range_raw(Direction::Unpack, user.cast(), count, from.cast_mut(), 0..bytes)?;
             } else if let Some((function, by)) = own {
                 let element = by.element();
                 let datatype = to_c(object::Handle::of_named(element));
-                // Rows of so many elements, of which the function changes the user's.
+                // Each call gets two arrays of `n` elements. The function changes those of `old`,
+                // which lie in user memory or are copied back there.
                 by.unpack_raw(from, count, user.cast(), &mut |new, old, n| {
                     function.call(new.cast(), old.cast(), n, element.extent(), datatype);
                 })?;
@@ -185,14 +224,14 @@ unsafe fn unpack_reduce<N: Count>(
     Ok(())
 }
 
-/// Makes an operation of a function.
+/// Creates an operation from a function and writes its handle to `op`.
 fn create_op(function: Function, commute: c_int, op: &Out<Type>) -> Outcome {
     let made = ops().insert("op_create", Own { function, commute: commute != 0 })?;
     op.set(pointer(made));
     Ok(())
 }
 
-/// Whether there is a function.
+/// Checks that the function of an operation is not null. A null pointer is an error of class `Arg`.
 fn given(function: *mut c_void) -> Result<()> {
     match function.is_null() {
         true => Err(Error::new(ErrorClass::Arg, "op_create", "function", "NULL", "must be a function")),
@@ -230,14 +269,18 @@ export! {
     fn ddtc_op_create(function: *mut c_void, commute: c_int, op: *mut Type) {
         let op = out("op_create", "op", op)?;
         given(function)?;
-        // SAFETY: the caller passes a function of this type.
+        // SAFETY: the address is not null, as just checked, and ddtc.h demands that it is a
+        // function of type `Small`. Function pointers have the size of data pointers on all targets
+        // of ddtc.
         create_op(Function::Small(unsafe { transmute::<*mut c_void, Small>(function) }), commute, &op)
     }
 
     fn ddtc_op_create_c(function: *mut c_void, commute: c_int, op: *mut Type) {
         let op = out("op_create", "op", op)?;
         given(function)?;
-        // SAFETY: the caller passes a function of this type.
+        // SAFETY: the address is not null, as just checked, and ddtc.h demands that it is a
+        // function of type `Large`. Function pointers have the size of data pointers on all targets
+        // of ddtc.
         create_op(Function::Large(unsafe { transmute::<*mut c_void, Large>(function) }), commute, &op)
     }
 }
@@ -259,7 +302,8 @@ export! {
         const CALL: &str = "op_commutative";
         let commute = out(CALL, "commute", commute)?;
         let commutes = match Op::from_abi(op.addr() as u64) {
-            // The last one wins with the one, the first with the other.
+            // Of two operands, `Replace` and `NoOp` return a certain one, so their order matters.
+            // All other predefined operations are commutative.
             Some(op) => !matches!(op, Op::Replace | Op::NoOp),
             None => {
                 let known = ops().get(number(op)).map(|own| own.commute);

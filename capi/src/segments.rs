@@ -1,4 +1,5 @@
-//! Segments of committed datatypes: the contiguous pieces of user memory, as `struct iovec`.
+//! Exports for the segments of committed datatypes, which are the contiguous pieces of user memory
+//! that instances occupy. They are listed as `struct iovec`.
 
 use std::ffi::c_void;
 
@@ -11,14 +12,16 @@ use ddtc::internal::segments::{Segment, Segments};
 use crate::arguments::{Out, Type, export, handle, natural, out, output};
 use crate::embed::{committed, has_data};
 
-/// An index or a packed byte that must lie inside or at the end of what there is.
+/// Returns an index of a segment or of a packed byte, which may be at most their number `end`, or
+/// an error of class `Arg`. `of` says in the message what is counted.
 fn up_to(call: &'static str, argument: &'static str, value: i64, end: u64, of: &str) -> Result<u64> {
     u64::try_from(value).ok().filter(|&value| value <= end).ok_or_else(|| {
         Error::new(ErrorClass::Arg, call, argument, value, format!("must be from 0 to the {end} {of}"))
     })
 }
 
-/// A budget in bytes; -1 is none.
+/// Returns a maximum number of bytes, which is `u64::MAX` for -1, or an error of class `Arg` for
+/// any other negative number.
 fn budget(call: &'static str, argument: &'static str, value: i64) -> Result<u64> {
     if value < -1 {
         let rule = "must not be negative, but for -1, which is no limit";
@@ -27,34 +30,37 @@ fn budget(call: &'static str, argument: &'static str, value: i64) -> Result<u64>
     Ok(value as u64)
 }
 
-/// The segments of `count` instances at address `user`, which is checked as a pack checks it.
+/// Returns the segments of `count` instances at address `user`. The count and the span of the
+/// instances are checked like those of a pack.
 ///
 /// # Safety
-/// As [`committed`].
+/// The conditions are those of [`committed`].
 unsafe fn placed<'a>(
     call: &'static str,
     pointer: *const Committed,
     user: *const c_void,
     count: i64,
 ) -> Result<Segments<'a>> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the conditions of `committed` are those that the caller of this function promises.
     let committed = unsafe { committed(call, pointer)? };
     let count = natural(call, "count", count)?;
     has_data(call, committed, user, count)?;
     Ok(committed.segments(count)?.based(user.addr() as i64))
 }
 
-/// Returns the segments of questions that need no address.
+/// Returns the segments of `count` instances, for functions that only count and thus need no
+/// address.
 ///
 /// # Safety
-/// As [`committed`].
+/// The conditions are those of [`committed`].
 unsafe fn counted<'a>(call: &'static str, pointer: *const Committed, count: i64) -> Result<Segments<'a>> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the conditions of `committed` are those that the caller of this function promises.
     let committed = unsafe { committed(call, pointer)? };
     committed.segments(natural(call, "count", count)?)
 }
 
-/// Calls `ask` with the segments of one instance of the type behind a handle, which must be committed.
+/// Calls `ask` with the segments of one instance of a datatype. Class `Type` if the datatype is not
+/// committed.
 fn one<T>(call: &'static str, datatype: Type, ask: impl FnOnce(Segments<'_>) -> Result<T>) -> Result<T> {
     object::with(call, handle(datatype), |o| {
         let committed = o.committed()?.ok_or_else(|| {
@@ -64,6 +70,7 @@ fn one<T>(call: &'static str, datatype: Type, ask: impl FnOnce(Segments<'_>) -> 
     })?
 }
 
+/// Writes how many whole segments from `index` on fit in `budget` bytes, and the bytes in them.
 fn within(
     segments: &Segments<'_>,
     index: u64,

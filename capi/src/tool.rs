@@ -1,9 +1,10 @@
-//! The tool information interface (MPI 5.0, 15.3): buffers, strings and codes over
-//! `ddtc::internal::tool`.
+//! Exports for the tool information interface (MPI 5.0, 15.3). They convert buffers, strings and
+//! codes; `ddtc::internal::tool` has the variables.
 //!
-//! Strings follow the convention of that section: at most n - 1 characters and a NUL are written,
-//! and the length argument returns the full length plus one. A null buffer or n = 0 asks for the
-//! length alone; a null length asks for nothing. Results that are not wanted may be null.
+//! Strings follow the convention of that section: of a string at most `n - 1` bytes and a NUL are
+//! written, where `n` is the length argument on entry. On return this argument is the full length
+//! plus one. With a null buffer or `n = 0`, only the length is returned, and with a null length,
+//! nothing is. Results that the caller does not want may be null in most functions.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::NonNull;
@@ -22,27 +23,41 @@ use crate::arguments::{Out, Type, export, handle, out, output, text, to_c};
 /// Handles of sessions, variables and enumerations: pointers that are never dereferenced.
 type Opaque = *mut c_void;
 
-/// `MPI_T_PVAR_ALL_HANDLES`.
+/// `MPI_T_PVAR_ALL_HANDLES` of the standard ABI, which stands for all handles of a session.
 const ALL_HANDLES: u64 = 1;
-/// `MPI_T_BIND_NO_OBJECT`, `MPI_T_SCOPE_LOCAL`, `MPI_T_VERBOSITY_USER_BASIC`, `.._TUNER_BASIC`.
+/// `MPI_T_BIND_NO_OBJECT`: no variable belongs to an object of MPI.
 const NO_OBJECT: c_int = 1;
+/// `MPI_T_SCOPE_LOCAL`: setting a control variable is a local operation.
 const SCOPE_LOCAL: c_int = 3;
+/// `MPI_T_VERBOSITY_USER_BASIC`, the level of variables for users.
 const USER_BASIC: c_int = 0x09;
+/// `MPI_T_VERBOSITY_TUNER_BASIC`, the level of control variables for tuning.
 const TUNER_BASIC: c_int = 0x11;
-/// Enumeration `i` is this plus `i`.
+/// Handle of the first enumeration. The handle of enumeration `i` is larger by `i`.
 const ENUMERATION: u64 = 0xd5 << 56 | 1;
 
-/// Writes a result that may not be wanted.
+/// Writes a result, unless its address is null because the caller does not want it.
+///
+/// # Safety
+/// `place` must be null or valid for a write of a `T`. It need not be aligned.
 unsafe fn set<T>(place: *mut T, value: T) {
     if let Some(place) = NonNull::new(place) {
-        // SAFETY: not null, so a place for a result, as the callers below were promised.
+        // SAFETY: the address is not null, so the caller promises that it is valid for this write,
+        // which needs no alignment.
         unsafe { place.write_unaligned(value) };
     }
 }
 
-/// Returns a string by the convention of MPI_T (MPI 5.0, 15.3.3).
+/// Writes a string by the convention of the tool interface (MPI 5.0, 15.3.3), which the
+/// documentation of this module describes.
+///
+/// # Safety
+/// `length` must be null or valid for a read and a write. `buffer` must be null or have room for
+/// `*length` bytes.
 unsafe fn string(known: &str, buffer: *mut c_char, length: *mut c_int) {
-    // SAFETY: null or places for results, as the callers below were promised; `buffer` has room for `*length` characters.
+    // SAFETY: the caller promises that `length`, if it is not null, can be read and written, and
+    // that `buffer`, if it is not null, has room for `*length` bytes. `write_bytes` writes at most
+    // `room - 1` bytes and a NUL, and the static text `known` does not overlap the buffer.
     unsafe {
         if length.is_null() {
             return;
@@ -58,6 +73,7 @@ unsafe fn string(known: &str, buffer: *mut c_char, length: *mut c_int) {
     }
 }
 
+/// Returns an error of class `ToolInvalid`.
 fn invalid(
     call: &'static str,
     argument: &'static str,
@@ -67,15 +83,24 @@ fn invalid(
     Error::new(ErrorClass::ToolInvalid, call, argument, value, rule)
 }
 
-/// A place that must be there; MPI_T has an error class of its own.
+/// Returns the address of a result that must not be null. A null pointer is an error of class
+/// `ToolInvalid`, which the tool interface has instead of `Arg`.
+///
+/// # Safety
+/// `pointer` must be null, or valid for the reads and writes of a `T` for which the result is used.
 unsafe fn place<T>(call: &'static str, argument: &'static str, pointer: *mut T) -> Result<Out<T>> {
-    // SAFETY: as the callers below were promised.
+    // SAFETY: the condition of `out` is the one that the caller of this function promises.
     unsafe { out(call, argument, pointer) }
         .map_err(|_| invalid(call, argument, "NULL", "must not be a null pointer"))
 }
 
+/// Returns the text of a name, or an error of class `ToolInvalid` if it is null or not UTF-8.
+///
+/// # Safety
+/// `pointer` must be null or a NUL-terminated string that lives and does not change for as long as
+/// the result is used.
 unsafe fn name<'a>(call: &'static str, pointer: *const c_char) -> Result<&'a str> {
-    // SAFETY: as the callers below were promised.
+    // SAFETY: the condition of `text` is the one that the caller of this function promises.
     unsafe { text(call, "name", pointer) }.map_err(|e| invalid(call, "name", e.value(), "must be a string"))
 }
 
@@ -83,6 +108,7 @@ fn unknown(call: &'static str, name: &str) -> Error {
     Error::new(ErrorClass::ToolInvalidName, call, "name", name, "nothing has this name")
 }
 
+/// Returns the handle of the datatype in which variables of a kind are read and written.
 fn datatype(kind: Kind) -> Type {
     to_c(Handle::of_named(match kind {
         Kind::Int => Named::Int,
@@ -93,10 +119,12 @@ fn datatype(kind: Kind) -> Type {
     }))
 }
 
+/// Returns the handle of an enumeration, or a null handle if there is none.
 fn enumeration(index: Option<usize>) -> Opaque {
     index.map_or(std::ptr::null_mut(), |i| to_c(Handle::from_bits(ENUMERATION + i as u64)))
 }
 
+/// Returns the enumeration of a handle, or an error of class `ToolInvalidHandle`.
 fn enumeration_of(call: &'static str, opaque: Opaque) -> Result<&'static Enumeration> {
     tool::ready(call)?;
     let index = handle(opaque).bits().checked_sub(ENUMERATION);
@@ -106,9 +134,15 @@ fn enumeration_of(call: &'static str, opaque: Opaque) -> Result<&'static Enumera
     })
 }
 
-/// Writes a value into a buffer of its variable's type and count.
+/// Writes the value of a variable to a buffer. A null buffer is an error of class `ToolInvalid`.
+///
+/// # Safety
+/// `buffer` must be null or have room for the type and count of the variable. For text this
+/// includes the NUL.
 unsafe fn write(call: &'static str, value: &Value, buffer: *mut c_void) -> Result<()> {
-    // SAFETY: as the callers below were promised.
+    // SAFETY: the caller promises that `buffer` is null, which is refused first, or has room for
+    // the variable's type and count. `set` and `write_bytes` need no alignment, and text with its
+    // NUL fits the variable's count.
     unsafe {
         place(call, "buf", buffer)?;
         match value {
@@ -121,9 +155,19 @@ unsafe fn write(call: &'static str, value: &Value, buffer: *mut c_void) -> Resul
     Ok(())
 }
 
-/// Reads a value from a buffer of its variable's type and count.
+/// Returns the value of a variable that a buffer contains.
+///
+/// # Errors
+/// Class `ToolInvalid` if `buffer` is null, or if text has no NUL within the variable's count or is
+/// not UTF-8.
+///
+/// # Safety
+/// `buffer` must be null or hold an initialized value of the variable's type. Text must end with a
+/// NUL or have as many bytes as the variable's count.
 unsafe fn read(call: &'static str, kind: Kind, buffer: *const c_void) -> Result<Value> {
-    // SAFETY: as the callers below were promised.
+    // SAFETY: the caller promises that `buffer` is null, which is refused first, or holds an
+    // initialized value of the variable's type. The reads need no alignment. Text is read up to its
+    // NUL and within the variable's count `n`, so the slice of `end` bytes has been read before.
     unsafe {
         place(call, "buf", buffer.cast_mut())?;
         Ok(match kind {
@@ -153,7 +197,7 @@ unsafe fn read(call: &'static str, kind: Kind, buffer: *const c_void) -> Result<
 export! {
     fn ddtc_t_init_thread(_required: c_int, provided: *mut c_int) {
         tool::init();
-        // MPI_THREAD_MULTIPLE
+        // The value of MPI_THREAD_MULTIPLE. The calls are thread-safe whatever level is required.
         set(provided, 4096);
         Ok(())
     }
@@ -396,7 +440,7 @@ export! {
 
     fn ddtc_t_category_changed(update_number: *mut c_int) {
         tool::ready("t_category_changed")?;
-        // Nothing is ever added.
+        // No variable or category is added after the start, so the number never changes.
         set(update_number, 1);
         Ok(())
     }
@@ -406,16 +450,26 @@ export! {
     }
 }
 
+/// Returns the handle, or all handles of a session, that an argument stands for.
 fn target(pvar: Opaque) -> Target {
     if handle(pvar).bits() == ALL_HANDLES { Target::All } else { Target::One(handle(pvar)) }
 }
 
+/// Returns the category of an index, or an error of class `ToolInvalidIndex`.
 fn category(call: &'static str, index: c_int) -> Result<&'static Category> {
     tool::ready(call)?;
     tool::at(call, &CATEGORIES, index)
 }
 
-/// As many members as there is room for.
+/// Writes the indices of the members of a category, or as many of them as `len` entries hold.
+///
+/// # Errors
+/// Class `ToolInvalid` if `len` is negative. Class `Arg` if `indices` is null and there are indices
+/// to write.
+///
+/// # Safety
+/// `indices` must be null or have aligned room for `len` entries, which nothing else accesses
+/// during the call.
 unsafe fn members(
     call: &'static str,
     all: Vec<i32>,
@@ -424,26 +478,34 @@ unsafe fn members(
 ) -> crate::guard::Outcome {
     let room = usize::try_from(len).map_err(|_| invalid(call, "len", len, "must not be negative"))?;
     let n = room.min(all.len());
+<<<<<<< HEAD
     // SAFETY: the caller promises `len` places.
     unsafe { output(call, "indices", indices, n as i64) }
         .map_err(|e| invalid(call, "indices", e.value(), "must point to len integers"))?
         .write_copy_of_slice(&all[..n]);
+=======
+    // SAFETY: the caller promises that `indices` is null or has room for `len` entries, which
+    // nothing else accesses. `n` is at most `len`.
+    unsafe { output(call, "indices", indices, n as i64)? }.write_copy_of_slice(&all[..n]);
+>>>>>>> eng-c
     Ok(())
 }
 
-/// Events and sources: there are none, so no index, name or handle is valid.
+/// Exports for events and their sources. ddtc has neither, so no index, name or handle is valid.
 mod events {
     use super::{Opaque, export, invalid, name, set, tool, unknown};
     use ddtc::internal::error::{Error, ErrorClass, Result};
     use ddtc::internal::methods::ErrorMethods as _;
     use std::ffi::{c_char, c_int, c_void};
 
+    /// Returns an error of class `ToolInvalidIndex`, since no index is valid.
     fn none(call: &'static str, index: c_int) -> Result<()> {
         tool::ready(call)?;
         tool::at::<()>(call, &[], index)?;
         Ok(())
     }
 
+    /// Returns an error of class `ToolInvalidHandle`, since no handle is valid.
     fn no_handle(call: &'static str, argument: &'static str, handle: Opaque) -> Result<()> {
         tool::ready(call)?;
         let rule = "there are no events, so no handles of events";

@@ -1,6 +1,8 @@
-//! The constants of the headers and of the Fortran module are those of the MPI 5.0 standard ABI.
+//! Tests that the constants of the headers and of the Fortran module have the values of the MPI 5.0
+//! standard ABI.
 //!
-//! `abi.txt` was printed by a program over another implementation's header of that ABI, so the two have no common source.
+//! The values in `abi.txt` come from another implementation's header of that ABI, so both sides of
+//! the comparison have different sources.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,7 +11,8 @@ use std::process::Command;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Names without a value in the ABI: the proposal of 1996, MPI-1's markers, and combiners that only MPI-1's Fortran made.
+/// Names that have no value in the ABI: those of the proposal of 1996, the bound markers of MPI-1,
+/// and combiners of constructors that only MPI-1's Fortran binding had.
 const OURS: [&str; 12] = [
     "MPI_BASIC",
     "MPI_CONTIG",
@@ -29,14 +32,14 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(Path::new(HERE).join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// The table: name and value.
+/// Returns the names and values in abi.txt.
 fn abi() -> BTreeMap<String, i64> {
     let text = read("tests/abi.txt");
     let rows = text.lines().filter(|l| !l.starts_with('#'));
     rows.map(|l| l.split_once(' ').map(|(n, v)| (n.to_owned(), v.parse().unwrap())).unwrap()).collect()
 }
 
-/// Names of constants with `prefix` that a header defines, as macros or in enumerations.
+/// Returns the names of the constants with `prefix` that a header defines as macros or enumerators.
 fn constants(header: &str, prefix: &str) -> Vec<String> {
     let is_constant = |name: &str| {
         let plain = name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
@@ -55,7 +58,7 @@ fn constants(header: &str, prefix: &str) -> Vec<String> {
     found
 }
 
-/// Returns the values of `names` that a C program sees which includes `header`.
+/// Returns the values that `names` have in a C program that includes `header`.
 fn values(header: &str, names: &[String]) -> BTreeMap<String, i64> {
     let mut source =
         format!("#include <stdint.h>\n#include <stdio.h>\n#include <{header}>\nint main(void)\n{{\n");
@@ -92,7 +95,7 @@ fn mpi_names_have_the_values_of_the_abi() {
             None => assert!(OURS.contains(&name.as_str()), "{name} is neither the ABI's nor ours"),
         }
     }
-    // The other way round: what the table has, and ours, is defined.
+    // Conversely, the header must define all names of the table and of `OURS`.
     for name in abi.keys().map(String::as_str).chain(OURS) {
         assert!(names.iter().any(|n| n == name), "{name} is not defined");
     }
@@ -108,7 +111,8 @@ fn names_of_our_own_have_the_values_of_the_abi() {
         let candidates = [bare, bare.strip_prefix("TYPE_").unwrap_or(bare), &format!("TYPE_{bare}")]
             .map(|n| format!("MPI_{n}"));
         let ours = candidates.iter().any(|n| OURS.contains(&n.as_str()));
-        // Versions are the library's own, not the standard's.
+        // The names of `OURS` are not compared. Neither are DDTC_VERSION_MAJOR, _MINOR and _PATCH:
+        // they are the version of the library, and the ABI has no constants of these names.
         if let Some(expected) = candidates.iter().find_map(|n| abi.get(n)).filter(|_| !ours) {
             assert_eq!(value, *expected, "{name}");
             compared += 1;
@@ -131,11 +135,11 @@ fn fortran_constants_have_the_values_of_the_abi() {
         let Ok(value) = value.trim().parse::<i64>() else { continue };
         let (name, expected) = match name {
             "MPI_STATUS_SIZE" => ("MPI_F_STATUS_SIZE", value),
-            // Fortran counts from one.
+            // Indices begin with 1 in Fortran, and with 0 in the ABI.
             "MPI_SOURCE" => ("MPI_F_SOURCE", value - 1),
             "MPI_TAG" => ("MPI_F_TAG", value - 1),
             "MPI_ERROR" => ("MPI_F_ERROR", value - 1),
-            // Fortran strings have no NUL.
+            // Strings in Fortran have no NUL, so their maximum length is smaller by 1.
             n if n.starts_with("MPI_MAX_") => (n, value + 1),
             n => (n, value),
         };

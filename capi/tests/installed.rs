@@ -1,8 +1,11 @@
-//! C, C++ and Fortran programs against the installed library, as a user would build them.
+//! Tests that compile and run C, C++ and Fortran programs with the installed library, as a user
+//! would.
 //!
-//! The library is built and installed by install.sh into a directory of this test, and every program under tests/ is compiled with the
-//! system's compilers against it: shared by this member's tests, static and under AddressSanitizer by those of e2e, which have the programs
-//! in C++ and Fortran too. What is missing makes a test fail, not pass.
+//! install.sh builds the library and installs it into a directory of this test. The programs under
+//! tests/ are compiled with the system's compilers. The tests of this package link them with the
+//! shared library. Those of e2e, which include this file, link them with the static library and
+//! under AddressSanitizer, and have the programs in C++ and Fortran, too. A missing compiler or
+//! file makes a test fail.
 
 mod table;
 
@@ -15,10 +18,11 @@ use ddtc::internal::datatype::Datatype;
 use ddtc::internal::datatype::c::{self, HostBounds};
 use ddtc::internal::methods::*;
 
-/// This member, whichever compiles its tests: itself, or e2e.
+/// Directory of the package capi, whether capi or e2e compiles this file.
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../capi");
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/install.sh");
 
+/// Runs a command and returns its output. Panics with the output if the command fails.
 fn run(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     assert!(
@@ -35,17 +39,19 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// `<target>/tmp`, made by cargo for this test.
+/// Returns a directory in `<target>/tmp`, which cargo makes for this test.
 fn scratch() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("installed")
 }
 
-/// Tests run from `<target>/<profile>/deps`: the profile's directory holds the libraries.
+/// Returns the directory of the build profile, which holds the libraries. Tests run from
+/// `<target>/<profile>/deps`.
 fn libs() -> PathBuf {
     let exe = std::env::current_exe().expect("path of this test");
     exe.parent().and_then(Path::parent).expect("profile directory").to_owned()
 }
 
+/// Returns a command that installs the C library under `prefix`.
 fn install(prefix: &Path) -> Command {
     let mut command = Command::new("sh");
     command.arg(SCRIPT).args(["--only", "capi", "--static", "--no-debug", "--prefix"]).arg(prefix);
@@ -53,7 +59,7 @@ fn install(prefix: &Path) -> Command {
     command
 }
 
-/// The installed layout, made once per run.
+/// Returns the prefix of the installed library, which the first call in a run installs.
 fn installed() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
@@ -62,8 +68,9 @@ fn installed() -> &'static Path {
             "debug" => "dev",
             other => other,
         };
-        // Cargo builds no cdylib for the tests of its own package: install.sh does, in the profile and the folder of this test, so
-        // that what `cargo test` has compiled of other crates is there already.
+        // Cargo builds no cdylib for the tests of the same package, so install.sh builds it. It
+        // uses the profile and target directory of this test, where `cargo test` has already
+        // compiled the other crates.
         let target = libs.parent().expect("target directory");
         let prefix = scratch().join("prefix");
         let _ = std::fs::remove_dir_all(scratch());
@@ -72,6 +79,7 @@ fn installed() -> &'static Path {
     })
 }
 
+/// Returns the words of the line of ddtc.pc that begins with `which`, with the prefix inserted.
 fn pkg_config(which: &str) -> Vec<String> {
     let pc = std::fs::read_to_string(installed().join("lib/pkgconfig/ddtc.pc")).expect("ddtc.pc");
     let line = pc.lines().find_map(|l| l.strip_prefix(which)).expect("a line of ddtc.pc");
@@ -83,18 +91,20 @@ fn pkg_config(which: &str) -> Vec<String> {
         .collect()
 }
 
+/// The way in which a program is linked with the library.
 #[derive(Clone, Copy, PartialEq)]
 enum Link {
     Shared,
     Static,
-    /// Shared, the program under AddressSanitizer with its leak check.
+    /// With the shared library, and under AddressSanitizer with its leak check and
+    /// UndefinedBehaviorSanitizer.
     Sanitized,
 }
 
-/// Compiles `source` (a file under tests/, or anywhere) and returns the program.
+/// Compiles `source`, which is a file under tests/ or an absolute path, and returns the program.
 ///
-/// Each call makes a file of its own: tests run side by side, and a program that one of them runs cannot be written by
-/// another ("Text file busy").
+/// Each call writes a file of its own, because tests run concurrently, and a program cannot be
+/// written while another test runs it ("Text file busy").
 fn compile(compiler: &str, source: &str, link: Link, extra: &[&str]) -> PathBuf {
     let name = Path::new(source).file_stem().and_then(|s| s.to_str()).expect("name");
     let suffix = match link {
@@ -129,7 +139,7 @@ fn compile(compiler: &str, source: &str, link: Link, extra: &[&str]) -> PathBuf 
     program
 }
 
-/// The fast tier runs every program once, e2e in the other two ways.
+/// Ways in which the programs are linked: one in the fast tier, and the other two in e2e.
 const LINKS: &[Link] = if cfg!(e2e) { &[Link::Static, Link::Sanitized] } else { &[Link::Shared] };
 
 fn runs(program: &Path) -> String {
@@ -138,7 +148,7 @@ fn runs(program: &Path) -> String {
         .env("UBSAN_OPTIONS", "print_stacktrace=1")))
 }
 
-/// A C program in every way of this tier.
+/// Compiles and runs a C program in every way of this tier.
 fn c(source: &str) {
     for &link in LINKS {
         runs(&compile("cc", source, link, &["-std=gnu11"]));
@@ -159,7 +169,8 @@ c_programs! {
     exchange segments copy
 }
 
-/// Not sanitized: the sanitizer's own allocator may be locked in the child of a process with threads (gcc 12).
+/// Runs the program of forks without sanitizers, because with gcc 12 the sanitizer's own allocator
+/// may be locked in the child of a process with threads.
 #[test]
 fn forks() {
     for &link in LINKS.iter().filter(|&&link| link != Link::Sanitized) {
@@ -167,7 +178,8 @@ fn forks() {
     }
 }
 
-/// Every function of ddtc_mpi.h with each pointer null in turn: tests/table.
+/// Checks the functions of ddtc_mpi.h with each pointer and handle null in turn. tests/table
+/// generates the calls.
 #[test]
 fn null_pointers_are_refused() {
     installed();
@@ -176,7 +188,7 @@ fn null_pointers_are_refused() {
     let defined = format!("-DCALLS=\"{}\"", calls.display());
     let link = if cfg!(e2e) { Link::Sanitized } else { Link::Shared };
     let program = compile("cc", "table/nulls.c", link, &["-std=gnu11", "-O0", &mpi_h(), &defined]);
-    // The calls leave their objects behind.
+    // The calls do not free the objects that they create, so the leak check is off.
     let output = Command::new(program).env("ASAN_OPTIONS", "detect_leaks=0").output().expect("program");
     let (said, failed) = (text(&output), String::from_utf8_lossy(&output.stderr));
     let last = said.lines().last().unwrap_or_default();
@@ -184,15 +196,17 @@ fn null_pointers_are_refused() {
     assert!(said.lines().count() > 600, "{} calls", said.lines().count());
 }
 
-/// `-I` of the directory with the stand-in mpi.h.
+/// Returns the option `-I` for the directory with the mpi.h that includes ddtc_mpi.h.
 fn mpi_h() -> String {
     format!("-I{}", installed().join("include/ddtc").display())
 }
 
-/// Reproducers hold: the C statements that `datatype::c` prints build the datatype that they were printed from.
+/// Checks that the C statements that `datatype::c` prints, for example in reproducers, build the
+/// datatype from which they were printed.
 #[test]
 fn printed_constructors_build_the_type() {
-    // Combiners that differ from MPI's constructors in a mark only; host bounds are printed as resized.
+    // C has no constructors for the combiners of MPI-1's Fortran binding, so such types come back
+    // with ordinary combiners. Bounds of an MPI library are printed as `resized`.
     let plain = |text: &str| {
         let text = ["hvector", "hindexed", "struct"].iter().fold(text.to_owned(), |text, name| {
             text.replace(&format!("{name}_integer("), &format!("{name}("))
@@ -229,7 +243,8 @@ fn printed_constructors_build_the_type() {
     assert!(types.len() > 50, "{} types", types.len());
 }
 
-/// The documents' examples: what they print, and that the one with LARGE = 1000 stops where it should.
+/// Checks what the examples of the section on decoding in MPI-2.0 print, and that the example with
+/// LARGE = 1000 aborts for a datatype with more arguments.
 #[test]
 fn examples_of_the_decoding_section() {
     const EXPECTED: &str = "\
@@ -272,14 +287,14 @@ fn mpi_1_programs() {
     for &link in LINKS {
         runs(&compile("cc", "c/mpi1.c", link, &["-std=c99", &mpi_h()]));
     }
-    // Without a directory for mpi.h: the header forced in, an empty mpi.h beside it.
+    // The second way to compile the program: -include adds the header, and mpi.h is an empty file.
     let empty = scratch().join("empty");
     std::fs::create_dir_all(&empty).expect("directory");
     std::fs::write(empty.join("mpi.h"), "").expect("mpi.h");
     let beside = format!("-I{}", empty.display());
     let program = compile("cc", "c/mpi1.c", Link::Shared, &["-std=c99", "-include", "ddtc_mpi.h", &beside]);
     runs(&program);
-    // Fatal errors end the program with a message.
+    // With MPI_ERRORS_ARE_FATAL, an error ends the program with a message.
     let fatal = Command::new(program).arg("fatal").output().expect("program");
     assert_eq!(fatal.status.code(), Some(2));
     let said = String::from_utf8_lossy(&fatal.stderr).into_owned();
@@ -294,7 +309,7 @@ fn cxx_programs() {
     }
 }
 
-/// A Fortran program with the installed modules.
+/// Compiles a Fortran program with the installed modules and returns the program.
 #[cfg(e2e)]
 fn fortran(source: &str) -> PathBuf {
     let name = Path::new(source).file_stem().and_then(|s| s.to_str()).expect("name");
@@ -360,7 +375,7 @@ fn fortran_environment() {
     assert_eq!(runs(&fortran("fortran/environment.f90")), "done\n");
 }
 
-/// A source of this test, by its path.
+/// Writes a source file and returns its path.
 fn written(name: &str, code: &str) -> String {
     installed();
     let path = scratch().join(name);
@@ -368,7 +383,8 @@ fn written(name: &str, code: &str) -> String {
     path.display().to_string()
 }
 
-/// The tables and the header have the same names, each by itself.
+/// Checks that the header has all names of the tables, and that names.txt has all functions of the
+/// header.
 #[test]
 fn the_names_that_a_program_may_mention_are_there() {
     let constants: Vec<String> = table::constants().map(str::to_owned).collect();
@@ -388,7 +404,8 @@ fn the_names_that_a_program_may_mention_are_there() {
     assert_eq!(defined, listed.len());
 }
 
-/// Programs that ask for every warning include the header: those of 1989 too, whose declarations come first.
+/// Checks that the header compiles without these warnings, in C11 and in C89, which wants
+/// declarations before statements.
 #[test]
 fn the_header_is_quiet() {
     let quiet = written("quiet.c", "#include <mpi.h>\nint main(void)\n{\n    return MPI_SUCCESS;\n}\n");
@@ -404,14 +421,14 @@ fn the_header_is_quiet() {
     }
 }
 
-/// The module has every name of the tables.
+/// Checks that the Fortran module has every name of the tables.
 #[cfg(e2e)]
 #[test]
 fn the_names_that_a_fortran_program_may_mention_are_there() {
     runs(&fortran(&written("mentions.f90", &table::fortran_mentions(&table::fortran_constants()))));
 }
 
-/// The leak check of the sanitized programs finds a leak, their address check what the library writes past a buffer.
+/// Checks that the sanitizers find a leak, and a write of the library past the end of a buffer.
 #[cfg(e2e)]
 #[test]
 fn the_sanitizer_sees() {
@@ -440,7 +457,7 @@ fn the_sanitizer_sees() {
     }
 }
 
-/// Names that a library defines for others, by nm.
+/// Returns the names that a library exports, as nm lists them.
 fn names(arguments: &[&str], library: &str) -> Vec<String> {
     let output = run(Command::new("nm").args(arguments).arg(installed().join("lib").join(library)));
     text(&output).lines().filter_map(|l| l.split_whitespace().nth(2).map(str::to_owned)).collect()
@@ -454,7 +471,7 @@ fn only_the_abi_is_exported() {
         let foreign: Vec<_> = names.iter().filter(|n| !n.starts_with("ddtc_")).collect();
         assert!(foreign.is_empty(), "{library} exports {foreign:?}");
     }
-    // What the header declares is there, and nothing else.
+    // The libraries export exactly the functions that the header declares.
     let header = std::fs::read_to_string(format!("{HERE}/include/ddtc.h")).expect("ddtc.h");
     let declared: Vec<String> = table::Declarations::parse(&header).functions.into_keys().collect();
     for mut exported in [shared, archive] {
@@ -479,8 +496,10 @@ fn the_layout_is_that_of_cargo_c() {
     assert!(dynamic.contains(&format!("soname: [libddtc.so.{short}]")), "{dynamic}");
     let pc = std::fs::read_to_string(lib.join("pkgconfig/ddtc.pc")).expect("ddtc.pc");
     assert!(pc.contains(&format!("Version: {version}")));
-    // No global constructor of the library's own, no thread and no environment variable at load time: the only entries of
-    // .init_array are the C runtime's and the standard library's, which keeps argc and argv.
+    // The library has no global constructor of its own, starts no thread and reads no environment
+    // variable when it is loaded: the only entries of .init_array are those of the C runtime and of
+    // Rust's standard library, which stores argc and argv. This is not checked here. The lines
+    // below check the version in the header.
     let header = std::fs::read_to_string(format!("{HERE}/include/ddtc.h")).expect("ddtc.h");
     let parts: Vec<&str> = version.split('.').collect();
     for (name, value) in ["MAJOR", "MINOR", "PATCH"].iter().zip(parts) {
@@ -488,7 +507,7 @@ fn the_layout_is_that_of_cargo_c() {
     }
 }
 
-/// Libraries that are built already are installed as they are.
+/// Checks that install.sh installs libraries that are already built without changing them.
 #[test]
 fn built_libraries_are_installed() {
     installed();
@@ -499,7 +518,7 @@ fn built_libraries_are_installed() {
         |prefix: &Path| std::fs::read(prefix.join(format!("lib/libddtc.so.{version}"))).expect("libddtc.so");
     assert!(installed_bytes(&prefix) == installed_bytes(installed()));
     assert!(prefix.join("lib/libddtc.a").exists() && prefix.join("lib/pkgconfig/ddtc.pc").exists());
-    // Refusals name what is wrong.
+    // Messages about wrong arguments name the argument.
     for (arguments, said) in
         [(&["--profil", "dev"][..], "unknown argument --profil"), (&[], "--prefix DIR is needed")]
     {
@@ -509,7 +528,7 @@ fn built_libraries_are_installed() {
     }
 }
 
-/// The C code in docs/EMBEDDING.md compiles, and its send path gives the packed bytes and hands errors on.
+/// Checks that the C code in docs/EMBEDDING.md compiles, sends the packed bytes and returns errors.
 #[test]
 fn the_embedding_guide_runs() {
     let guide = Path::new(HERE).parent().expect("workspace").join("docs/EMBEDDING.md");
@@ -518,7 +537,7 @@ fn the_embedding_guide_runs() {
         guide.split("```c\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0)).collect();
     assert_eq!(blocks.len(), 9);
     installed();
-    // tests/guide has what a runtime has of its own, before and after.
+    // The files in tests/guide have the code of a runtime that comes before and after the guide's.
     let part = |name| std::fs::read_to_string(format!("{HERE}/tests/guide/{name}.c")).expect(name);
     let source = scratch().join("embedding.c");
     std::fs::write(&source, part("before") + &blocks.concat() + &part("after")).expect("source");
@@ -527,8 +546,9 @@ fn the_embedding_guide_runs() {
     runs(&compile("cc", source.to_str().expect("a path"), link, &["-std=gnu11", &headers]));
 }
 
-/// Whether a name in docs/SEMANTICS.md or docs/records/requirements.md leads to a test: a program, a file, a function of an integration or unit test, of this member,
-/// of the preload library or of the drop-in for yaksa.
+/// Returns true if a name in docs/SEMANTICS.md or docs/records/requirements.md is that of a test: a
+/// program, a file, or a function in an integration or unit test of the main crate, of this
+/// package, of the preload library or of the drop-in for yaksa.
 fn is_test(name: &str) -> bool {
     let root = Path::new(HERE).parent().expect("workspace");
     let defines = |path: String, function: &str| {
@@ -545,7 +565,8 @@ fn is_test(name: &str) -> bool {
         return ["capi", "preload", "yaksa"].iter().any(|member| root.join(member).join(&path).exists());
     }
     let Some((module, function)) = name.rsplit_once("::") else {
-        // A whole file of tests, or one of this member's own.
+        // Without `::`, it is a file of tests of the main crate, or a test function of this
+        // package.
         let here = ["installed", "abi"].iter().any(|f| defines(format!("capi/tests/{f}.rs"), name));
         return here || root.join(format!("tests/{name}.rs")).exists();
     };
@@ -563,7 +584,8 @@ fn is_test(name: &str) -> bool {
     }
 }
 
-/// docs/SEMANTICS.md and docs/records/requirements.md name a test for every decision and requirement, and all that they name are there.
+/// Checks that docs/SEMANTICS.md and docs/records/requirements.md name a test for every decision
+/// and requirement in their tables, and that all these tests exist.
 #[test]
 fn the_tests_named_in_the_semantics_exist() {
     let root = Path::new(HERE).parent().expect("workspace");
@@ -574,7 +596,7 @@ fn the_tests_named_in_the_semantics_exist() {
     let (mut rows, mut tests, mut in_table) = (0, 0, false);
     for line in semantics.lines() {
         let Some(row) = line.strip_prefix("| ") else {
-            // A table goes on as long as its lines do; a sentence may name tests too.
+            // A line outside of the table ends the table. Sentences may name tests, too.
             in_table &= line.starts_with('|');
             for name in ticked(line).iter().filter(|n| n.starts_with("datatype_")) {
                 assert!(is_test(name), "{name} in: {line}");
@@ -586,7 +608,7 @@ fn the_tests_named_in_the_semantics_exist() {
             in_table = true;
         } else if in_table {
             rows += 1;
-            // `tag_ub` is what the C program calls a keyval of communicators.
+            // `tag_ub` is no test, but a variable of a C program with a keyval of communicators.
             let names: Vec<String> = ticked(last).into_iter().filter(|n| n != "tag_ub").collect();
             assert!(!names.is_empty(), "no test in: {line}");
             for name in names {

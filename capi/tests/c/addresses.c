@@ -1,4 +1,4 @@
-/* MPI-2.2 section 4.1.12: correct use of addresses. */
+/* Tests for the correct use of addresses (MPI-2.2, section 4.1.12). */
 #include <ddtc.h>
 #include <stdint.h>
 #include "check.h"
@@ -10,7 +10,7 @@ int main(void)
     int second[3] = {5, 6, 7}, *third = malloc(2 * sizeof(int)), n;
     third[0] = 8, third[1] = 9;
 
-    /* A buffer of separate objects: MPI_BOTTOM, count 1, absolute displacements. */
+    /* Separate objects form one buffer: MPI_BOTTOM with count 1 and absolute displacements. */
     ddtc_aint at[3], here;
     OK(ddtc_get_address(first, &at[0]));
     OK(ddtc_get_address(second, &at[1]));
@@ -36,14 +36,15 @@ int main(void)
     TRUE(first[0] == 1 && first[3] == 4 && second[0] == 5 && second[2] == 7 && third[1] == 9);
     OK(ddtc_type_free(&t));
 
-    /* Overflow of 64 bits: at construction. */
+    /* A displacement or extent that overflows 64 bits is refused by the constructor. */
     FAILS(DDTC_ERR_VALUE_TOO_LARGE, "displacements",
           ddtc_type_create_hindexed(1, (int[]){2}, (ddtc_aint[]){INT64_MAX - 4}, DDTC_TYPE_INT, &t));
     FAILS(DDTC_ERR_VALUE_TOO_LARGE, "stride",
           ddtc_type_create_hvector(3, 1, INT64_MAX, DDTC_TYPE_INT, &t));
     FAILS(DDTC_ERR_VALUE_TOO_LARGE, "extent", ddtc_type_create_resized(DDTC_TYPE_INT, INT64_MAX, 1, &t));
 
-    /* Past the address space: at pack and unpack, over all instances. */
+    /* Data outside of the address space are refused by pack and unpack, which consider all
+     * instances. */
     int buffer[4] = {0};
     char out[1024];
     memset(out, 3, sizeof out);
@@ -62,12 +63,12 @@ int main(void)
     ddtc_count got;
     FAILS(DDTC_ERR_BUFFER, "address space", ddtc_pack_range(buffer, 2, t, 0, out, 8, &got));
     OK(ddtc_type_free(&t));
-    /* A null buffer with relative displacements. */
+    /* A null buffer with relative displacements is refused. */
     FAILS(DDTC_ERR_BUFFER, "buffer = 0x0", ddtc_pack(NULL, 1, DDTC_TYPE_INT, out, sizeof out, &position));
     EQ(position, 0);
     for (int i = 0; i < 1024; i++) EQ(out[i], 3);
 
-    /* Relative displacements, also negative ones, are the same arithmetic. */
+    /* Relative displacements are added to the buffer address, even if they are negative. */
     OK(ddtc_type_create_hindexed(2, (int[]){1, 1}, (ddtc_aint[]){-4, 4}, DDTC_TYPE_INT, &t));
     OK(ddtc_type_commit(&t));
     OK(ddtc_pack(&second[1], 1, t, out, sizeof out, &position));

@@ -1,4 +1,5 @@
-/* The allocator hook: everything goes through it and comes back; too late is refused. */
+/* Tests of the allocator hook: memory comes from it and is returned to it, and a call after the
+ * first allocation is refused. */
 #include <ddtc.h>
 #include <stdatomic.h>
 #include <stdint.h>

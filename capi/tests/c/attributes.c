@@ -1,4 +1,5 @@
-/* The MPI_TYPE_DUP thread of 1996 and MPI 5.0 section 7.7.4: attributes and their callbacks, in order. */
+/* Tests of attributes and the order of their callbacks, after MPI 5.0, section 7.7.4, and the
+ * discussion of MPI_TYPE_DUP in 1996. */
 #include <ddtc.h>
 #include <stdint.h>
 #include "check.h"
@@ -24,7 +25,7 @@ static void say(const char *format, int keyval, long value)
 static int copy(ddtc_datatype old, int keyval, void *extra, void *in, void *out, int *flag)
 {
     int size;
-    OK(ddtc_type_size(old, &size)); /* callbacks may call back */
+    OK(ddtc_type_size(old, &size)); /* A callback may call the library. */
     EQ(*(int *)extra, 99);
     copies++;
     say("copy %d %ld;", keyval, (long)(intptr_t)in);
@@ -51,7 +52,8 @@ static int delete(ddtc_datatype type, int keyval, void *value, void *extra)
     return delete_fails && delete_fails == (int)(intptr_t)value ? 55 : 0;
 }
 
-/* Cownie's notes 1 and 2: the original is tagged with a reference to a copy, and the delete callback frees that copy. */
+/* Notes 1 and 2 of Cownie: an attribute of the original type is a reference to a copy of the type,
+ * and the delete callback frees that copy. */
 static int free_copy(ddtc_datatype type, int keyval, void *value, void *extra)
 {
     (void)type, (void)keyval, (void)extra;
@@ -89,34 +91,37 @@ int main(void)
     EQ(get(t, a), 1);
     EQ(get(t, c), -1);
     SAID("%s", "");
-    /* Setting over a value deletes the old one first. */
+    /* When an attribute that has a value is set, the old value is deleted first. */
     OK(ddtc_type_set_attr(t, b, (void *)6));
     SAID("delete %d 2;", b);
 
-    /* Attributes of the dup are the results of the copy functions; order of setting. */
+    /* A duplicate has the values that the copy functions return. They are called in the order in
+     * which the attributes were set. */
     OK(ddtc_type_commit(&t));
     OK(ddtc_type_dup(t, &d));
     SAID("copy %d 1;omit %d 0;copy %d 6;", a, omit, b);
     TRUE(get(d, a) == 101 && get(d, b) == 106 && get(d, omit) == -1 && get(d, dup_fn) == 4 && get(d, none) == -1);
     TRUE(get(t, a) == 1 && get(t, b) == 6 && get(t, omit) == 3);
 
-    /* One underlying datatype, many caches; committed state and kernel are shared. */
+    /* A type and its duplicate have separate attributes, but share the committed state and the
+     * kernel. */
     ddtc_kernel k1, k2;
     OK(ddtc_type_get_kernel(t, DDTC_PACK, &k1));
     OK(ddtc_type_get_kernel(d, DDTC_PACK, &k2));
     TRUE(k1.entry && k1.entry == k2.entry && k1.context == k2.context);
 
-    /* Other constructors start with an empty cache. */
+    /* A type made by another constructor has no attributes. */
     OK(ddtc_type_contiguous(2, t, &v));
     EQ(get(v, a), -1);
     OK(ddtc_type_free(&v));
     SAID("%s", "");
 
-    /* Freed: in reverse order of setting. */
+    /* When a type is freed, its attributes are deleted in the reverse order of setting. */
     OK(ddtc_type_free(&d));
     SAID("delete %d 106;delete %d 101;", b, a);
 
-    /* A failing copy: dup fails with its code, copies made are deleted, old type untouched, newtype null. */
+    /* If a copy function fails, dup fails with its code. The values that were already copied are
+     * deleted, the old type is unchanged, and the new handle is null. */
     copies = 0, copy_fails = 2;
     d = (ddtc_datatype)(intptr_t)1;
     EQ(ddtc_type_dup(t, &d), 77);
@@ -125,17 +130,19 @@ int main(void)
     TRUE(get(t, a) == 1 && get(t, b) == 6 && get(t, omit) == 3 && get(t, dup_fn) == 4);
     copy_fails = 0;
 
-    /* delete_attr runs the callback; once more is an error. */
+    /* ddtc_type_delete_attr runs the callback. A second call is an error. */
     OK(ddtc_type_delete_attr(t, omit));
     SAID("delete %d 3;", omit);
     FAILS(DDTC_ERR_KEYVAL, "type_keyval", ddtc_type_delete_attr(t, omit));
 
-    /* The freed variable becomes invalid; the keyval lives until its last attribute. */
+    /* Freeing a keyval makes the variable invalid, but the keyval lives until its last attribute is
+     * deleted. */
     int old_a = a;
     OK(ddtc_type_free_keyval(&a));
     EQ(a, DDTC_KEYVAL_INVALID);
     int again_a = old_a;
-    OK(ddtc_type_free_keyval(&again_a)); /* in use, so it is still there (MPI 5.0, 7.7.2) */
+    /* The keyval is in use, so it still exists (MPI 5.0, 7.7.2). */
+    OK(ddtc_type_free_keyval(&again_a));
     EQ(again_a, DDTC_KEYVAL_INVALID);
     EQ(get(t, old_a), 1);
     EQ(get(DDTC_TYPE_INT, old_a), -1);
@@ -143,7 +150,7 @@ int main(void)
     SAID("copy %d 1;copy %d 6;", old_a, b);
     OK(ddtc_type_free(&d));
     SAID("delete %d 106;delete %d 101;", b, old_a);
-    /* Until then it sets, on other types too, and deletes. */
+    /* Until then, attributes with this keyval can be set, even on other types, and deleted. */
     OK(ddtc_type_contiguous(2, DDTC_TYPE_INT, &d));
     OK(ddtc_type_set_attr(d, old_a, (void *)9));
     OK(ddtc_type_set_attr(d, old_a, (void *)10));
@@ -152,7 +159,8 @@ int main(void)
     FAILS(DDTC_ERR_KEYVAL, "no attribute", ddtc_type_delete_attr(d, old_a));
     OK(ddtc_type_free(&d));
 
-    /* A failing delete stops free with its code: what was deleted is gone, it, the rest and the handle stay. */
+    /* If a delete function fails, free fails with its code. The attributes already deleted are
+     * gone, but the failing one, the others and the handle stay. */
     OK(ddtc_type_set_attr(t, c, (void *)7));
     delete_fails = 6;
     ddtc_datatype same = t;
@@ -166,7 +174,7 @@ int main(void)
     delete_fails = 0;
     OK(ddtc_type_free(&t));
     SAID("delete %d 6;delete %d 1;", b, old_a);
-    /* That was the last. */
+    /* That was the last attribute of the keyval, so the keyval no longer exists. */
     void *unset = &extra;
     int flag = 5;
     FAILS(DDTC_ERR_KEYVAL, "was freed", ddtc_type_get_attr(DDTC_TYPE_INT, old_a, &unset, &flag));
@@ -177,7 +185,7 @@ int main(void)
     EQ(again_a, old_a);
     TRUE(unset == &extra && flag == 5);
 
-    /* Predefined types bear attributes. */
+    /* Predefined types can have attributes. */
     OK(ddtc_type_set_attr(DDTC_TYPE_INT, b, (void *)1));
     EQ(get(DDTC_TYPE_INT, b), 1);
     OK(ddtc_type_dup(DDTC_TYPE_INT, &d));
@@ -186,7 +194,7 @@ int main(void)
     OK(ddtc_type_delete_attr(DDTC_TYPE_INT, b));
     EQ(get(DDTC_TYPE_INT, b), -1);
 
-    /* The library's own copy behind a tag: it cannot go away before the original does. */
+    /* The copy of a type that an attribute refers to lives until the original is freed. */
     int tag;
     OK(ddtc_type_create_keyval(DDTC_NULL_COPY_FN, free_copy, &tag, NULL));
     OK(ddtc_type_vector(4, 1, 2, DDTC_TYPE_DOUBLE, &t));
@@ -195,7 +203,7 @@ int main(void)
     OK(ddtc_type_set_attr(t, tag, mine));
     OK(ddtc_type_free(&t));
 
-    /* Names are not copied. */
+    /* A duplicate does not get the name of the original. */
     char name[DDTC_MAX_OBJECT_NAME];
     int n;
     OK(ddtc_type_contiguous(2, DDTC_TYPE_INT, &t));

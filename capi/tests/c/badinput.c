@@ -1,4 +1,5 @@
-/* Bad input: the MPI error class, a message that names argument and value, and nothing changed. */
+/* Tests of bad input: each call returns the right error class, has a message that names argument
+ * and value, and changes nothing. */
 #include <ddtc.h>
 #include <limits.h>
 #include <stdint.h>
@@ -14,7 +15,7 @@ int main(void)
     OK(ddtc_type_vector(2, 1, 2, DDTC_TYPE_INT, &t));
     stale = t;
 
-    /* Constructors. */
+    /* Constructors refuse bad arguments. */
     FAILS(DDTC_ERR_COUNT, "count = -1", ddtc_type_contiguous(-1, DDTC_TYPE_INT, &keep));
     FAILS(DDTC_ERR_COUNT, "count = -2", ddtc_type_vector(-2, 1, 1, DDTC_TYPE_INT, &keep));
     FAILS(DDTC_ERR_ARG, "blocklength = -3", ddtc_type_vector(2, -3, 1, DDTC_TYPE_INT, &keep));
@@ -47,7 +48,7 @@ int main(void)
     FAILS(DDTC_ERR_ARG, "text", ddtc_type_parse(NULL, &keep));
     EQ(keep, 0x5a5a);
 
-    /* Pack and unpack. */
+    /* Pack and unpack refuse bad arguments. */
     position = 0;
     FAILS(DDTC_ERR_TYPE, "not committed", ddtc_pack(buffer, 1, t, out, 64, &position));
     FAILS(DDTC_ERR_TYPE, "not committed", ddtc_unpack(buffer, 64, &position, out, 1, t));
@@ -75,7 +76,7 @@ int main(void)
     EQ(got, 5);
     FAILS(DDTC_ERR_COUNT, "incount = -1", ddtc_pack_size(-1, t, &n));
 
-    /* Attributes. */
+    /* The functions for attributes refuse bad arguments. */
     void *value = &n;
     int flag = 3, bad = 12345, invalid = DDTC_KEYVAL_INVALID, tag_ub = 501;
     FAILS(DDTC_ERR_KEYVAL, "type_keyval = 12345", ddtc_type_set_attr(t, bad, value));
@@ -85,7 +86,7 @@ int main(void)
     FAILS(DDTC_ERR_KEYVAL, "type_keyval", ddtc_type_free_keyval(&bad));
     TRUE(value == &n && flag == 3 && bad == 12345);
 
-    /* Handles: predefined, null, stale, double free. */
+    /* Handles that cannot be freed: predefined, null, and freed before. */
     ddtc_datatype predefined = DDTC_TYPE_DOUBLE;
     FAILS(DDTC_ERR_TYPE, "MPI_DOUBLE", ddtc_type_free(&predefined));
     EQ(predefined, DDTC_TYPE_DOUBLE);
@@ -96,7 +97,7 @@ int main(void)
     ddtc_datatype again = stale;
     FAILS(DDTC_ERR_TYPE, "was freed", ddtc_type_free(&again));
     EQ(again, stale);
-    /* New objects never answer to the old name. */
+    /* No new object gets a handle that was freed. */
     for (int i = 0; i < 100; i++) {
         OK(ddtc_type_contiguous(i, DDTC_TYPE_INT, &t));
         TRUE(t != stale);
@@ -106,7 +107,7 @@ int main(void)
     FAILS(DDTC_ERR_TYPE, "was freed", ddtc_type_dup(stale, &again));
     EQ(again, DDTC_DATATYPE_NULL);
 
-    /* Texts. */
+    /* Messages and classes of codes without a failed call. */
     char text[512];
     OK(ddtc_error_string(0, text, &n));
     EQ(strcmp(text, "no error"), 0);

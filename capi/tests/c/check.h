@@ -1,4 +1,4 @@
-/* Checks that say where and what. */
+/* Checks that print the place and the expression if they fail, and end the program. */
 #ifndef CHECK_H
 #define CHECK_H
 #include <stdint.h>
@@ -22,7 +22,7 @@ static inline void check_failed(const char *file, int line, const char *what, lo
     } while (0)
 #define TRUE(a) EQ(!!(a), 1)
 #define OK(call) EQ(call, 0)
-/* A failure of that class whose message names the argument. */
+/* Checks that a call fails with an error of `class` whose message contains `argument`. */
 #define FAILS(class, argument, call)                                                                                   \
     do {                                                                                                               \
         EQ(call, class);                                                                                               \

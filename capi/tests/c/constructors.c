@@ -1,10 +1,12 @@
-/* Every constructor in both forms: envelope, contents, bounds, and bytes by hand; contents make an equal type again. */
+/* Tests of the constructors in both forms: envelope, contents and bounds, bytes that were computed
+ * by hand, and a type made again from the contents, which must be equal. */
 #include <ddtc.h>
 #include "check.h"
 
 static int source[4096];
 
-/* Packs one instance and compares with the elements listed: indices of ints in `source`. */
+/* Packs and unpacks one instance of `t`, which must consist of the `n` ints of `source` with these
+ * indices. */
 static void packs(ddtc_datatype t, int n, const int *indices)
 {
     int packed[256], position = 0, size, back[4096];
@@ -25,7 +27,7 @@ static void packs(ddtc_datatype t, int n, const int *indices)
     }
     for (int i = 0; i < 4096; i++)
         if (!mapped[i]) EQ(back[i], (int)0xeeeeeeee);
-    /* In pieces, from the middle on. */
+    /* Ranges that begin at each byte of the packed stream. */
     for (ddtc_count cut = 0; cut <= size; cut++) {
         char piece[256 * sizeof(int)];
         ddtc_count got;
@@ -60,14 +62,15 @@ static struct contents decode(ddtc_datatype t)
         OK(ddtc_type_get_contents(t, ni, na, nd, i, a, d));
         BYTES(i, x.i, ni * sizeof *i);
         BYTES(a, x.a, na * sizeof *a);
-        for (int k = 0; k < nd; k++) EQ(d[k], x.d[k]); /* all children here are predefined */
+        /* All children in this program are predefined. */
+        for (int k = 0; k < nd; k++) EQ(d[k], x.d[k]);
     } else {
         int ni, na, nd, combiner, i[64];
         ddtc_aint a[64];
         ddtc_datatype d[64];
         FAILS(DDTC_ERR_TYPE, "large-count", ddtc_type_get_envelope(t, &ni, &na, &nd, &combiner));
         FAILS(DDTC_ERR_TYPE, "large-count", ddtc_type_get_contents(t, 64, 64, 64, i, a, d));
-        /* Per node: its dup is not refused. */
+        /* Only the type that a large-count constructor built is refused. Its duplicate is not. */
         ddtc_datatype dup;
         OK(ddtc_type_dup(t, &dup));
         OK(ddtc_type_get_envelope(dup, &ni, &na, &nd, &combiner));
@@ -303,7 +306,8 @@ int main(void)
     PACKS(t, 0);
     OK(ddtc_type_free(&t));
 
-    /* Unnamed predefined types: equal handles, no datatypes in the contents, not freed, usable without commit. */
+    /* Unnamed predefined types: equal arguments give equal handles, f90 types have no datatypes in
+     * their contents, and the types cannot be freed and need no commit. */
     ddtc_datatype u;
     OK(ddtc_type_create_f90_real(15, 307, &t));
     OK(ddtc_type_create_f90_real(15, 307, &u));
@@ -337,7 +341,8 @@ int main(void)
     OK(ddtc_type_contiguous(2, DDTC_TYPE_INT, &u));
     FAILS(DDTC_ERR_TYPE, "value", ddtc_type_get_value_index(u, DDTC_TYPE_INT, &t));
     OK(ddtc_type_free(&u));
-    /* ... also as a child: the same handle, not a reference. */
+    /* An unnamed predefined type that is a child is decoded to the same handle and not to a new
+     * reference. */
     OK(ddtc_type_contiguous(2, t, &u));
     OK(ddtc_type_get_contents(u, 1, 0, 1, x.i, x.a, x.d));
     EQ(x.d[0], t);

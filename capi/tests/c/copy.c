@@ -1,4 +1,5 @@
-/* Copies from layout to layout: through handles and by a pointer that is kept; bytes by hand, counts, signatures, memories that overlap. */
+/* Tests of copies from one layout to another, by handles and by a pointer that is looked up once:
+ * values computed by hand, counts, signatures, and overlapping memory. */
 #include <ddtc.h>
 #include <limits.h>
 #include <stdint.h>
@@ -19,7 +20,8 @@ static struct {
     float at[N][3];
 } arrays;
 
-/* All members of one name, and then those of the next: `base` and `step` say where. */
+/* Returns a type with one member of all bodies after the other. `base` is the displacement of each
+ * member in the first body, and `step` its distance in bytes from body to body. */
 static ddtc_datatype by_member(const ddtc_aint base[3], const ddtc_aint step[3])
 {
     static const int lengths[3] = {1, 1, 3};
@@ -46,7 +48,7 @@ int main(void)
     FAILS(DDTC_ERR_TYPE, "outtype", ddtc_copy(bodies, 1, from, &arrays, 1, to));
     OK(ddtc_type_commit(&to));
 
-    /* An array of structs to a struct of arrays, and back. */
+    /* Copies an array of structures to a structure of arrays, and back. */
     OK(ddtc_copy(bodies, 1, from, &arrays, 1, to));
     for (int i = 0; i < N; i++) {
         EQ(arrays.id[i], i);
@@ -57,7 +59,7 @@ int main(void)
     OK(ddtc_type_get_committed(from, &a));
     OK(ddtc_type_get_committed(to, &b));
     OK(ddtc_committed_direct(b, a, &direct));
-    /* The pointer lives without what it came from. */
+    /* The pointer stays valid after the committed types and handles are released. */
     OK(ddtc_committed_release(a));
     OK(ddtc_committed_release(b));
     OK(ddtc_type_free(&from));
@@ -84,7 +86,8 @@ int main(void)
     EQ(bytes, 0);
     OK(ddtc_direct_release(direct));
 
-    /* Sums from rows into a column, from layout to layout; what is combined again in one place is not lost. */
+    /* Adds rows to a column. If the target has the same place several times, every contribution is
+     * added. */
     int rows[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}}, sums[8][2];
     ddtc_datatype pair, step, place;
     const ddtc_committed *source, *target;
@@ -119,7 +122,8 @@ int main(void)
     OK(ddtc_type_free(&step));
     OK(ddtc_type_free(&place));
 
-    /* Named types are committed. A signature that differs is refused before anything is written. */
+    /* Named types need no commit. A copy with different signatures is refused before anything is
+     * written. */
     int four[4] = {1, 2, 3, 4}, into[5] = {0};
     OK(ddtc_copy(four, 4, DDTC_TYPE_INT, into, 5, DDTC_TYPE_INT));
     EQ(into[3], 4);
@@ -128,7 +132,8 @@ int main(void)
     EQ(into[3], 4);
     OK(ddtc_copy(four, 4, DDTC_TYPE_INT, into, 16, DDTC_TYPE_BYTE));
 
-    /* A column of a matrix into its first row, which has the first element of the column in it. */
+    /* Copies a column of a matrix to its first row. The two overlap in the first element of the
+     * column. */
     double matrix[4][4];
     ddtc_datatype column;
     for (int i = 0; i < 16; i++) matrix[i / 4][i % 4] = i;

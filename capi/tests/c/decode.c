@@ -1,4 +1,5 @@
-/* Decoding: references, dup chains, empty types, short arrays, 64-bit values, cost of large contents. */
+/* Tests of decoding: references, chains of duplicates, empty types, short arrays, 64-bit values and
+ * large contents. */
 #include <ddtc.h>
 #include <limits.h>
 #include "check.h"
@@ -10,7 +11,7 @@ int main(void)
     ddtc_aint a[8];
     ddtc_count c[8], size;
 
-    /* Children: derived ones are new references, named ones equal handles. */
+    /* Children: a derived type is returned as a new reference, a named type as the same handle. */
     OK(ddtc_type_vector(2, 1, 3, DDTC_TYPE_DOUBLE, &v));
     ddtc_datatype types[3] = {v, DDTC_TYPE_INT, v};
     OK(ddtc_type_create_struct(3, (int[]){1, 1, 1}, (ddtc_aint[]){0, 64, 80}, types, &s));
@@ -26,7 +27,8 @@ int main(void)
     }
     FAILS(DDTC_ERR_TYPE, "predefined", ddtc_type_free(&d[1]));
 
-    /* Maxima: larger is fine, smaller is an error and writes nothing. */
+    /* Array lengths may be larger than needed. A smaller one is an error, and nothing is
+     * written. */
     i[0] = -7;
     FAILS(DDTC_ERR_ARG, "max_integers = 3", ddtc_type_get_contents(s, 3, 8, 3, i, a, d));
     FAILS(DDTC_ERR_ARG, "max_addresses = 2", ddtc_type_get_contents(s, 8, 2, 3, i, a, d));
@@ -42,7 +44,8 @@ int main(void)
     FAILS(DDTC_ERR_TYPE, "named", ddtc_type_get_contents(DDTC_TYPE_INT, 8, 8, 3, i, a, d));
     FAILS(DDTC_ERR_TYPE, "named", ddtc_type_get_contents_c(DDTC_TYPE_INT, 8, 8, 8, 3, i, a, c, d));
 
-    /* A dup of a predefined type is committed as that is, never used before or not. */
+    /* A duplicate of a predefined type is committed, even if the predefined type was never used
+     * before. */
     ddtc_datatype unused[] = {DDTC_TYPE_REAL2, DDTC_TYPE_LONG_DOUBLE_INT, DDTC_TYPE_COMPLEX32}, again;
     for (int i = 0; i < LENGTH(unused); i++) {
         char from[64] = {1, 2, 3}, to[64] = {0};
@@ -57,7 +60,8 @@ int main(void)
         OK(ddtc_type_free(&again));
     }
 
-    /* A dup of a predefined type is derived; chains keep every link. */
+    /* A duplicate of a predefined type is a derived type, and decoding a chain of duplicates
+     * returns each of them. */
     OK(ddtc_type_dup(DDTC_TYPE_INT, &v));
     OK(ddtc_type_dup(v, &s));
     OK(ddtc_type_get_contents(s, 0, 0, 1, NULL, NULL, d));
@@ -67,7 +71,7 @@ int main(void)
     OK(ddtc_type_free(&v));
     OK(ddtc_type_free(&s));
 
-    /* Empty types keep their combiner. */
+    /* Types without data keep their combiner. */
     OK(ddtc_type_create_struct(0, NULL, NULL, NULL, &e));
     OK(ddtc_type_get_envelope(e, &ni, &na, &nd, &combiner));
     TRUE(ni == 1 && na == 0 && nd == 0 && combiner == DDTC_COMBINER_STRUCT);
@@ -82,7 +86,7 @@ int main(void)
     OK(ddtc_pack(NULL, 17, e, NULL, 0, &n));
     OK(ddtc_type_free(&e));
 
-    /* Large counts; small queries that overflow are UNDEFINED. */
+    /* Large counts: results that do not fit in an int are DDTC_UNDEFINED. */
     OK(ddtc_type_contiguous_c((ddtc_count)1 << 40, DDTC_TYPE_INT, &v));
     OK(ddtc_type_size(v, &n));
     EQ(n, DDTC_UNDEFINED);
@@ -95,12 +99,13 @@ int main(void)
     OK(ddtc_get_elements_x(v, (ddtc_count)1 << 40, &size));
     EQ(size, (ddtc_count)1 << 38);
     OK(ddtc_type_free(&v));
-    /* The text notation says nothing of the form: a count that no int holds makes it the large one. */
+    /* The text notation does not say by which form of a constructor a type was built. A count that
+     * does not fit in an int means the large-count form. */
     OK(ddtc_type_parse("contiguous(4294967296, int)", &v));
     FAILS(DDTC_ERR_TYPE, "large-count", ddtc_type_get_contents(v, 1, 0, 1, i, a, d));
     OK(ddtc_type_free(&v));
 
-    /* Elements. */
+    /* Numbers of elements and instances in received bytes. */
     OK(ddtc_type_create_struct(2, (int[]){1, 3}, (ddtc_aint[]){0, 8},
                                (ddtc_datatype[]){DDTC_TYPE_DOUBLE, DDTC_TYPE_INT}, &s));
     OK(ddtc_get_elements(s, 20 + 8 + 4, &n));
@@ -114,7 +119,7 @@ int main(void)
     FAILS(DDTC_ERR_COUNT, "bytes = -1", ddtc_get_elements(s, -1, &n));
     OK(ddtc_type_free(&s));
 
-    /* 10^5 blocks. */
+    /* Contents with 100000 blocks. */
     enum { MANY = 100000 };
     int *lengths = malloc(MANY * sizeof(int)), *ints = malloc((MANY + 1) * sizeof(int));
     ddtc_aint *places = malloc(MANY * sizeof(ddtc_aint)), *addresses = malloc(MANY * sizeof(ddtc_aint));
@@ -128,7 +133,8 @@ int main(void)
     BYTES(ints + 1, lengths, MANY * sizeof(int));
     BYTES(addresses, places, MANY * sizeof(ddtc_aint));
 
-    /* The window accessors over the same type: entries from anywhere, nothing beyond. */
+    /* The window accessors on the same type return entries from any position, and write nothing
+     * after them. */
     OK(ddtc_type_envelope(v, &n, &combiner));
     TRUE(n == MANY && combiner == DDTC_HINDEXED);
     for (int start = 0; start < MANY; start += 33333) {

@@ -1,4 +1,5 @@
-/* For runtimes: committed pointers, kernels, the runtime's own types, configuration, log, Fortran integers, fork. */
+/* Tests of the functions for runtimes: committed types, kernels, decoding of the runtime's types,
+ * configuration, log, Fortran integers and fork. */
 #include <ddtc.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -6,7 +7,8 @@
 #include <unistd.h>
 #include "check.h"
 
-/* A tiny runtime's types: 1 = vector(2, 1, 3, int) with an extent of its own, 2 = struct of two of them, 3 = a cycle. */
+/* The types of a small runtime: 1 is vector(2, 1, 3, int) with another extent, 2 is a struct of two
+ * of type 1, and 3 is a cycle. */
 static int released;
 static int envelope(void *c, uintptr_t h, ddtc_count *ni, ddtc_count *na, ddtc_count *nc, ddtc_count *nd, int *combiner)
 {
@@ -59,11 +61,12 @@ static void log_line(void *context, int level, const char *line)
     TRUE(level >= DDTC_LOG_ERROR && level <= DDTC_LOG_DEBUG);
     snprintf(logged + strlen(logged), sizeof logged - strlen(logged), "%s\n", line);
     int size;
-    OK(ddtc_type_size(DDTC_TYPE_INT, &size)); /* hooks may call back */
+    OK(ddtc_type_size(DDTC_TYPE_INT, &size)); /* A hook may call the library. */
 }
 
-/* Callers that were built with the header of an earlier version have fewer fields: no byte behind them is read or written, and what
- * they do not know stays as it is. */
+/* The structure of callers that were built with the header of an earlier version has fewer fields.
+ * No byte after them is read or written, and the fields that such a caller lacks keep their
+ * values. */
 struct earlier {
     size_t struct_size;
     int mode, target, both_directions, check;
@@ -88,7 +91,8 @@ static void old_callers(void)
     all.stream_bytes = 12345;
     OK(ddtc_configure(&all));
 
-    struct earlier *old = malloc(before); /* under AddressSanitizer a byte more would be a fault */
+    /* AddressSanitizer reports an access to a byte after it. */
+    struct earlier *old = malloc(before);
     old->struct_size = before;
     OK(ddtc_config_get((ddtc_config *)old));
     TRUE(old->struct_size == before && old->mode == all.mode && old->parallel_bytes == all.parallel_bytes);
@@ -109,7 +113,7 @@ int main(void)
     TRUE(major == DDTC_VERSION_MAJOR && minor == DDTC_VERSION_MINOR && patch == DDTC_VERSION_PATCH);
     TRUE(strstr(ddtc_version_string(), "ddtc ") != NULL);
 
-    /* Log and configuration. */
+    /* Log hook and configuration. */
     OK(ddtc_set_log(log_line, &context, DDTC_LOG_DEBUG));
     FAILS(DDTC_ERR_ARG, "level = 9", ddtc_set_log(log_line, &context, 9));
     ddtc_config config = {.struct_size = sizeof config}, same = {.struct_size = sizeof config};
@@ -125,7 +129,7 @@ int main(void)
     config.struct_size = sizeof config, config.both_directions = 1, config.check = 1;
     OK(ddtc_configure(&config));
 
-    /* A kernel by itself. */
+    /* A kernel is called directly. */
     ddtc_datatype t;
     ddtc_kernel kernel;
     const ddtc_committed *committed;
@@ -141,7 +145,7 @@ int main(void)
     kernel.entry((char *)source + kernel.origin, packed, 1, kernel.context);
     TRUE(packed[0] == 70 && packed[1] == 14 && packed[2] == 21);
 
-    /* A committed pointer outlives the handle. */
+    /* A committed type stays valid after its handle is freed. */
     OK(ddtc_type_get_committed(t, &committed));
     OK(ddtc_committed_retain(committed));
     OK(ddtc_type_free(&t));
@@ -164,7 +168,7 @@ int main(void)
     OK(ddtc_committed_release(committed));
     OK(ddtc_committed_release(committed));
 
-    /* Modes that do not compile have no kernel and still pack. */
+    /* In modes that do not compile there is no kernel, but packing works. */
     for (int mode = DDTC_MODE_OFF; mode <= DDTC_MODE_LAZY; mode++) {
         config.mode = mode, config.check = 0;
         OK(ddtc_configure(&config));
@@ -184,10 +188,11 @@ int main(void)
     config.mode = DDTC_MODE_COMMIT;
     OK(ddtc_configure(&config));
 
-    /* The runtime's own types, with its own bounds. */
+    /* Types of the runtime are decoded with the bounds that the runtime reports. */
     ddtc_introspect host = {sizeof host, &context, envelope, contents, named, bounds, identity, release};
     OK(ddtc_type_decode(&host, 2, &t));
-    EQ(released, 3); /* two children of the struct; the shared vector was opened once */
+    /* The two children of the struct, and the child of the vector, which is decoded only once. */
+    EQ(released, 3);
     ddtc_aint a, b;
     OK(ddtc_type_get_extent(t, &a, &b));
     EQ(b, 96);
@@ -210,7 +215,7 @@ int main(void)
     host.struct_size = 8;
     FAILS(DDTC_ERR_ARG, "struct_size", ddtc_type_decode(&host, 1, &t));
 
-    /* Fortran integers. */
+    /* Conversion of handles to Fortran integers and back. */
     OK(ddtc_type_toint(DDTC_TYPE_DOUBLE, &n));
     EQ(n, 0x214);
     OK(ddtc_type_fromint(n, &t));
@@ -225,7 +230,8 @@ int main(void)
     FAILS(DDTC_ERR_TYPE, "datatype", ddtc_type_fromint(n, d));
     EQ(d[0], DDTC_DATATYPE_NULL);
 
-    /* A child after fork commits and packs in memory of its own; the parent's kernels stay what they are. */
+    /* A child process commits and packs in its own memory, and does not change the parent's
+     * kernels. */
     ddtc_datatype p;
     OK(ddtc_type_vector(8, 1, 3, DDTC_TYPE_INT, &p));
     OK(ddtc_type_commit(&p));

@@ -1,5 +1,6 @@
-/* What a program of types has around it (MPI 5.0, 9.3 to 9.5, 10, 11.6, 19.3): info objects, error handlers, error classes of its
- * own, threads, handles as integers, MPI's attributes of communicators. */
+/* Tests of the functions that a program with datatypes needs besides those of datatypes (MPI 5.0,
+ * 9.3 to 9.5, 10, 11.6, 19.3): info objects, error handlers, error classes of the program, threads,
+ * handles as integers, and the predefined attributes of communicators. */
 #include <ddtc/mpi.h>
 #include <limits.h>
 #include <pthread.h>
@@ -30,7 +31,8 @@ static void info(void)
     FAILS(MPI_ERR_ARG, "n = 3", MPI_Info_get_nthkey(a, 3, key));
     FAILS(MPI_ERR_ARG, "n = -1", MPI_Info_get_nthkey(a, -1, key));
 
-    /* Room: less, none, exactly, more. Absent keys change nothing but the flag. */
+    /* Buffers that are too short, empty, exactly long enough, and longer. For a key that does not
+     * exist, only the flag is written. */
     memset(value, '#', sizeof value);
     length = 3;
     OK(MPI_Info_get_string(a, "first", &length, value, &flag));
@@ -59,7 +61,7 @@ static void info(void)
     OK(MPI_Info_get_valuelen(a, "first", &length, &flag));
     TRUE(flag && length == 3);
 
-    /* A copy is another object. */
+    /* A duplicate is a separate object. */
     OK(MPI_Info_dup(a, &b));
     OK(MPI_Info_delete(a, "first"));
     FAILS(MPI_ERR_INFO_NOKEY, "key = first", MPI_Info_delete(a, "first"));
@@ -68,7 +70,7 @@ static void info(void)
     OK(MPI_Info_get_nthkey(b, 0, key));
     EQ(strcmp(key, "first"), 0);
 
-    /* Lengths. */
+    /* Limits on the lengths of keys and values. */
     memset(longest, 'x', sizeof longest);
     longest[MPI_MAX_INFO_VAL] = 0;
     FAILS(MPI_ERR_INFO_VALUE, "value", MPI_Info_set(b, "long", longest));
@@ -84,7 +86,7 @@ static void info(void)
     EQ(strcmp(key, longest), 0);
     FAILS(MPI_ERR_INFO_KEY, "key", MPI_Info_set(b, "", "v"));
 
-    /* Handles. */
+    /* Handles of info objects, valid and invalid. */
     EQ(MPI_Info_f2c(MPI_Info_c2f(b)), b);
     gone = b;
     OK(MPI_Info_free(&b));
@@ -109,7 +111,7 @@ static void info(void)
 static int handled, handled_code;
 static MPI_Comm handled_comm;
 
-/* Reads no argument beyond the two that MPI promises; calls back. */
+/* An error handler that reads only the two arguments that MPI guarantees, and calls MPI. */
 static void handler(MPI_Comm *comm, int *code, ...)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -119,7 +121,7 @@ static void handler(MPI_Comm *comm, int *code, ...)
     handled_code = *code;
     OK(MPI_Error_string(*code, text, &n));
     TRUE(n > 0);
-    *code = 0; /* a place of the library's: the code that the call returns is another */
+    *code = 0; /* Changes only a variable of the library, and not the code that the call returns. */
 }
 
 static void of_files(MPI_File *file, int *code, ...)
@@ -142,7 +144,8 @@ static void handlers(void)
     OK(MPI_Errhandler_free(&other));
     EQ(other, MPI_ERRHANDLER_NULL);
 
-    /* Called with the communicator of the call, else MPI_COMM_SELF; the code is returned. */
+    /* The handler gets the communicator of the call, or MPI_COMM_SELF if there is none, and the
+     * call returns the code. */
     EQ(MPI_Type_contiguous(-1, MPI_INT, &t), MPI_ERR_COUNT);
     TRUE(handled == 1 && handled_code == MPI_ERR_COUNT && handled_comm == MPI_COMM_SELF);
     EQ(MPI_Pack(NULL, -1, MPI_INT, out, 8, &position, MPI_COMM_WORLD), MPI_ERR_COUNT);
@@ -156,7 +159,8 @@ static void handlers(void)
     EQ(MPI_Comm_get_attr(MPI_COMM_WORLD, 7, &value, &flag), MPI_ERR_KEYVAL);
     TRUE(handled == 6 && handled_comm == MPI_COMM_WORLD);
 
-    /* Freed while in force: it goes on, and a new reference to it can be had. */
+    /* A handler that is freed while in force is still called, and a new reference to it can be
+     * obtained. */
     gone = mine;
     OK(MPI_Errhandler_free(&mine));
     EQ(mine, MPI_ERRHANDLER_NULL);
@@ -169,13 +173,14 @@ static void handlers(void)
     FAILS(MPI_ERR_ERRHANDLER, "was freed", MPI_Errhandler_free(&gone));
     FAILS(MPI_ERR_ERRHANDLER, "was freed", MPI_Comm_set_errhandler(MPI_COMM_WORLD, gone));
     EQ(handled, 7);
-    /* Predefined ones are never freed. */
+    /* Freeing a predefined handler succeeds, and only sets the variable to null. */
     other = MPI_ERRORS_RETURN;
     OK(MPI_Errhandler_free(&other));
     EQ(other, MPI_ERRHANDLER_NULL);
     FAILS(MPI_ERR_ERRHANDLER, "MPI_ERRHANDLER_NULL", MPI_Errhandler_free(&other));
 
-    /* Of files: one that returns at first. Not for communicators. */
+    /* Handlers of files: the initial one is MPI_ERRORS_RETURN, and one for files cannot be set on a
+     * communicator. */
     OK(MPI_File_get_errhandler(MPI_FILE_NULL, &other));
     EQ(other, MPI_ERRORS_RETURN);
     OK(MPI_File_create_errhandler(of_files, &files));
@@ -186,13 +191,13 @@ static void handlers(void)
     OK(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
     EQ(MPI_Errhandler_f2c(MPI_Errhandler_c2f(files)), files);
     OK(MPI_Errhandler_free(&files));
-    /* Windows and sessions: there are none. */
+    /* There are no windows and sessions, so no handler can be set or called on one. */
     OK(MPI_Win_create_errhandler((MPI_Win_errhandler_function *)handler, &other));
     FAILS(MPI_ERR_WIN, "win", MPI_Win_set_errhandler(MPI_WIN_NULL, other));
     OK(MPI_Errhandler_free(&other));
     FAILS(MPI_ERR_SESSION, "session", MPI_Session_call_errhandler(MPI_SESSION_NULL, 1));
     FAILS(MPI_ERR_COMM, "comm", MPI_Comm_call_errhandler(MPI_COMM_NULL, 1));
-    /* MPI-1's names. */
+    /* The same with the names of MPI-1. */
     OK(MPI_Errhandler_create(handler, &mine));
     OK(MPI_Errhandler_set(MPI_COMM_WORLD, mine));
     OK(MPI_Errhandler_free(&mine));
@@ -200,7 +205,8 @@ static void handlers(void)
     EQ(handled, 9);
     OK(MPI_Errhandler_set(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
 
-    /* Fatal: with both handlers that end a program the code is its status, as far as it fits. */
+    /* Both handlers that end the program use the error code as its exit status, as far as it
+     * fits. */
     for (int i = 0; i < 2; i++) {
         pid_t child = fork();
         int status;
@@ -258,7 +264,7 @@ static void codes(void)
     OK(MPI_Error_string(class, text, &n));
     TRUE(n == MPI_MAX_ERROR_STRING - 1 && (int)strlen(text) == n);
 
-    /* What a callback of the program returns has the program's class and string. */
+    /* A code that a callback returns has the string that the program gave to it. */
     OK(MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, refuse, &keyval, &code));
     OK(MPI_Type_contiguous(2, MPI_INT, &t));
     OK(MPI_Type_set_attr(t, keyval, NULL));
@@ -271,7 +277,7 @@ static void codes(void)
     code = kept;
     OK(MPI_Type_free_keyval(&keyval));
 
-    /* MPI's own cannot be changed; what is in use cannot be removed. */
+    /* Predefined codes and classes cannot be changed, and those in use cannot be removed. */
     FAILS(MPI_ERR_ARG, "errorcode", MPI_Add_error_string(MPI_ERR_IO, "no"));
     FAILS(MPI_ERR_ARG, "errorclass", MPI_Add_error_code(code, &n));
     FAILS(MPI_ERR_ARG, "errorclass", MPI_Add_error_code(MPI_ERR_LASTCODE, &n));
@@ -292,7 +298,7 @@ static void codes(void)
     EQ(n, MPI_ERR_OTHER);
     EQ(last_used(), another);
 
-    /* Every class of MPI is one, with a text of its own. */
+    /* Each error class of MPI is its own class and has a description. */
     for (int c = 0; c <= MPI_T_ERR_PVAR_NO_ATOMIC; c++) {
         if (c == MPI_ERR_ABI + 1) c = MPI_T_ERR_CANNOT_INIT;
         OK(MPI_Error_class(c, &n));
@@ -324,7 +330,7 @@ static void *another_thread(void *flag)
     return NULL;
 }
 
-/* Threads work on objects of their own and on a common one. */
+/* A thread that uses objects of its own and one that all threads share. */
 static void *busy(void *shared)
 {
     for (int i = 0; i < 2000; i++) {
@@ -383,7 +389,7 @@ int main(void)
     attributes();
     threads();
 
-    /* Predefined handles are the ABI's integers. */
+    /* Predefined handles have the integer values of the ABI. */
     EQ(MPI_Comm_c2f(MPI_COMM_WORLD), 0x101);
     EQ(MPI_Comm_f2c(0x102), MPI_COMM_SELF);
     EQ(MPI_Request_toint(MPI_REQUEST_NULL), 0x180);
@@ -391,7 +397,7 @@ int main(void)
     EQ(MPI_Op_f2c(MPI_Op_c2f(MPI_OP_NULL)), MPI_OP_NULL);
     EQ(MPI_Info_fromint(0x131), MPI_INFO_ENV);
 
-    /* A type in C: its own name, of the two that it has. */
+    /* A type with two names in C has one fixed name of the two. */
     char name[MPI_MAX_OBJECT_NAME];
     int n;
     OK(MPI_Type_get_name(MPI_LONG_LONG, name, &n));

@@ -1,9 +1,11 @@
-/* Wire forms and signatures: a type goes to bytes and back, and what is no form is refused with nothing made. */
+/* Tests of wire forms and signatures: a type is written to bytes and read back, and bytes that are
+ * no wire form are refused without making a type. */
 #include <ddtc/mpi.h>
 #include "check.h"
 #include "integers.h"
 
-/* An equal type comes back: the same text, bounds, flag of large counts. */
+/* Checks that a type that is written and read back is equal: it has the same text, bounds and
+ * envelope. */
 static void there_and_back(MPI_Datatype t)
 {
     char *wire, before[4096], after[4096];
@@ -36,10 +38,12 @@ static void there_and_back(MPI_Datatype t)
         OK(MPI_Type_commit(&back));
         OK(MPI_Type_free(&back));
     }
-    /* Every beginning and every changed byte is refused, and nothing is made. */
+    /* Every proper prefix of the form, and every form with one changed byte, is refused, and no
+     * type is made. */
     back = MPI_DATATYPE_NULL;
     for (ddtc_count i = 0; i < size; i++) {
-        /* A copy of its own length, for who looks at accesses. */
+        /* The copy is exactly as long as the prefix, so that AddressSanitizer reports reads past
+         * its end. */
         char *part = malloc(i ? i : 1);
         memcpy(part, wire, i);
         EQ(ddtc_type_from_wire(part, i, &back), DDTC_ERR_TRUNCATE);
@@ -79,7 +83,8 @@ int main(void)
     OK(MPI_Type_create_f90_real(6, MPI_UNDEFINED, &f90));
     there_and_back(f90);
     there_and_back(MPI_LONG_DOUBLE);
-    /* What was written once is read by every library of that version. */
+    /* Every library of that version reads this form, which was written once, and still writes the
+     * same bytes. */
     OK(ddtc_type_from_wire(integers, sizeof integers, &stale));
     OK(MPI_Type_vector(2, 1, 3, MPI_INTEGER, &kept));
     char forms[2][57];

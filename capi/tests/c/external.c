@@ -1,4 +1,5 @@
-/* external32 (MPI 5.0, 5.3, 14.5.2) through MPI's names: bytes by hand, positions, what does not fit, and the handle of a runtime. */
+/* Tests of external32 (MPI 5.0, 5.3, 14.5.2) with MPI's names: bytes computed by hand, positions,
+ * values that do not fit, and the functions for runtimes. */
 #include <ddtc/mpi.h>
 #include <limits.h>
 #include "check.h"
@@ -22,7 +23,7 @@ static MPI_Datatype particle_type(void)
     return resized;
 }
 
-/* One particle: 1, -2, {3, 4}, 1.0. */
+/* The particle {1, -2, {3, 4}, 1.0} in external32. */
 static const unsigned char wanted[20] = {0, 0, 0, 1, 0xff, 0xff, 0xff, 0xfe, 0, 3, 0, 4, 0x3f, 0xf0, 0, 0, 0, 0, 0, 0};
 
 int main(void)
@@ -36,7 +37,7 @@ int main(void)
     OK(MPI_Init(NULL, NULL));
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
     t = particle_type();
-    /* The size is known before a commit, and nothing else is done before it. */
+    /* Only the size is available before the type is committed. */
     OK(MPI_Pack_external_size("external32", 2, t, &size));
     EQ(size, 40);
     position = 0;
@@ -47,7 +48,7 @@ int main(void)
     OK(MPI_Pack_external_size("external32", INT_MAX, t, &size));
     EQ(size, 20LL * INT_MAX);
 
-    /* In two calls, behind what is there. */
+    /* Two calls pack one after the other, after 4 bytes that are already in the buffer. */
     memset(packed, 0xaa, sizeof packed);
     position = 4;
     OK(MPI_Pack_external("external32", source, 1, t, packed, sizeof packed, &position));
@@ -77,7 +78,8 @@ int main(void)
         TRUE(back[i].weight == 1.0);
     }
 
-    /* A long that needs more than four bytes: the second element of the second particle. */
+    /* A long that does not fit in four bytes is an error. It is the second element of the second
+     * particle. */
     source[1].cell = 1L << 31;
     position = 0;
     FAILS(MPI_ERR_CONVERSION, "element = 6 (MPI_LONG",
@@ -98,7 +100,7 @@ int main(void)
     FAILS(MPI_ERR_ARG, "position", MPI_Pack_external("external32", source, 1, t, packed, 64, &position));
     EQ(position, 65);
 
-    /* Swapped by a kernel, strided, and of a predefined type. */
+    /* A strided type whose values a kernel swaps, and a predefined pair type. */
     {
         int column[6] = {1, 99, 2, 99, 3, 99};
         OK(MPI_Type_vector(3, 1, 2, MPI_INT, &v));
@@ -112,7 +114,7 @@ int main(void)
         EQ(position, 6);
     }
 
-    /* A runtime's own objects. */
+    /* The functions for runtimes. */
     {
         const ddtc_committed *committed;
         const ddtc_applied *applied;
@@ -124,7 +126,7 @@ int main(void)
         OK(ddtc_applied_size(applied, 2, &bytes));
         EQ(bytes, 40);
         memset(packed, 0, sizeof packed);
-        /* Whole values: 12 of 19 bytes, since the next value has eight. */
+        /* Only whole values are packed: 12 of 19 bytes, because the next value has 8 bytes. */
         OK(ddtc_applied_range(applied, DDTC_PACK, source, 2, 0, packed, 19, &bytes));
         EQ(bytes, 12);
         OK(ddtc_applied_range(applied, DDTC_PACK, source, 2, 12, packed + 12, 64, &bytes));
@@ -135,7 +137,7 @@ int main(void)
         OK(ddtc_applied_range(applied, DDTC_UNPACK, back, 2, 0, packed, 40, &bytes));
         EQ(back[1].cell, -2);
         FAILS(DDTC_ERR_ARG, "offset = 13", ddtc_applied_range(applied, DDTC_PACK, source, 2, 13, packed, 64, &bytes));
-        /* As of a committed type's range. */
+        /* Errors have the same classes as those of ddtc_committed_range. */
         FAILS(DDTC_ERR_ARG, "offset = -1", ddtc_applied_range(applied, DDTC_PACK, source, 2, -1, packed, 64, &bytes));
         FAILS(DDTC_ERR_ARG, "max_bytes = -1", ddtc_applied_range(applied, DDTC_PACK, source, 2, 0, packed, -1, &bytes));
         FAILS(DDTC_ERR_COUNT, "count = -1", ddtc_applied_range(applied, DDTC_PACK, source, -1, 0, packed, 64, &bytes));

@@ -1,5 +1,7 @@
-/* Threads commit, free, set attributes, pack and configure while the main thread forks; every child goes on with everything.
- * DDTC_FORKS says how often. At last a fork handler waits for a thread that calls the library: the child of that fork is refused. */
+/* Tests of forks: threads commit, free, set attributes, pack and configure while the main thread
+ * forks, and each child then does all of this, too. DDTC_FORKS is the number of forks. In the last
+ * fork, a fork handler waits for a thread that calls the library. Calls in the child of that fork
+ * are refused. */
 #include <ddtc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,7 +16,8 @@ static int keyval;
 static atomic_int stop;
 static atomic_int current[THREADS];
 
-/* The life of type `i`; every one is another layout for a while. */
+/* Creates, uses and frees type `i`. Two types have the same layout only if their numbers differ by
+ * a multiple of 1500, the least common multiple of 300 and 500. */
 static void life(int i)
 {
     enum { BLOCKS = 3 };
@@ -92,7 +95,8 @@ static void heard(void *context, int level, const char *line)
     atomic_fetch_add((atomic_int *)context, line[0] != 0);
 }
 
-/* A handler that waits for a call of another thread, as one would that takes a lock which that thread holds. */
+/* State of a fork handler that waits for a call of another thread, like a handler that takes a lock
+ * which that thread holds. */
 static atomic_int holding, forking, called;
 
 static void hold(void)
@@ -133,7 +137,8 @@ static void held_up(void)
 
 int main(void)
 {
-    /* Before the first call: it runs after the library's handlers. */
+    /* Prepare handlers run in reverse order of registration. This one is registered before the
+     * first call of the library, so it runs after the handler of the library. */
     EQ(pthread_atfork(hold, NULL, NULL), 0);
     const char *number = getenv("DDTC_FORKS");
     int forks = number ? atoi(number) : 1000;

@@ -1,4 +1,4 @@
-/* Fortran's default kinds as a runtime sets them, before any datatype is used. */
+/* Tests of Fortran's default kinds, which a runtime sets before any datatype is used. */
 #include <ddtc.h>
 #include "check.h"
 #include "integers.h"
@@ -14,7 +14,8 @@ int main(void)
 {
     int i, r, d;
     FAILS(DDTC_ERR_UNSUPPORTED_OPERATION, "real = 3", ddtc_set_fortran_kinds(8, 3, 8));
-    OK(ddtc_set_fortran_kinds(8, 8, 16)); /* -fdefault-integer-8 -fdefault-real-8 */
+    /* The kinds that gfortran has with -fdefault-integer-8 -fdefault-real-8. */
+    OK(ddtc_set_fortran_kinds(8, 8, 16));
     size(DDTC_TYPE_INTEGER, 8);
     size(DDTC_TYPE_LOGICAL, 8);
     size(DDTC_TYPE_REAL, 8);
@@ -24,12 +25,12 @@ int main(void)
     size(DDTC_TYPE_2INTEGER, 16);
     size(DDTC_TYPE_INT, 4);
     size(DDTC_TYPE_INTEGER4, 4);
-    /* Too late for others; the same again is fine. */
+    /* Other kinds can no longer be set, but setting the same kinds succeeds. */
     FAILS(DDTC_ERR_OTHER, "before any datatype", ddtc_set_fortran_kinds(4, 4, 8));
     OK(ddtc_set_fortran_kinds(8, 8, 16));
     OK(ddtc_get_fortran_kinds(&i, &r, &d));
     TRUE(i == 8 && r == 8 && d == 16);
-    /* A type of them decodes to the same handle and moves whole values. */
+    /* A type with INTEGER decodes to the same handle, and packing moves whole values of 8 bytes. */
     ddtc_datatype t, child;
     int64_t source[6] = {1, 2, 3, 4, 5, 6}, packed[3];
     int position = 0, ni;
@@ -42,10 +43,11 @@ int main(void)
     OK(ddtc_get_elements(t, 16, &ni));
     EQ(ni, 2);
     OK(ddtc_type_free(&t));
-    /* A type from a process with other kinds is refused: it means other bytes here. */
+    /* The wire form of a type from a process with other kinds is refused, because INTEGER has
+     * another size here. */
     FAILS(DDTC_ERR_TYPE, "must have the 8 bytes", ddtc_type_from_wire(integers, sizeof integers, &t));
 
-    /* LOGICAL as other compilers store it. */
+    /* Values of LOGICAL that other compilers use. */
     OK(ddtc_set_fortran_booleans(-1, 0));
     OK(ddtc_get_fortran_booleans(&i, &r));
     TRUE(i == -1 && r == 0);

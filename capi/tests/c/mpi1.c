@@ -1,5 +1,7 @@
-/* A program of MPI-1 times for an mpi.h with the removed names: markers, MPI_Type_struct, MPI_Address, status queries, the
- * stand-ins of one process, error handlers that return, large counts, the window accessors under the proposal's names. */
+/* Tests with a program in the style of MPI-1 that includes mpi.h: names that MPI removed, such as
+ * the bound markers, MPI_Type_struct and MPI_Address, queries of a status, MPI_Comm_rank and other
+ * functions in a single process, error handlers that return, large counts, and the window accessors
+ * with the names of the proposal. */
 #include <mpi.h>
 #include "check.h"
 
@@ -9,7 +11,8 @@ struct particle {
     int id;
 };
 
-/* The proposal's use: a fixed array, window after window, no allocation. */
+/* Counts the blocks of a type as the proposal intended it: one window after the other in an array
+ * of fixed length, without allocation. */
 static int count_blocks(MPI_Datatype type)
 {
     int count, combiner, start, total = 0;
@@ -83,7 +86,7 @@ int main(int argc, char **argv)
     BYTES(p, q, sizeof p);
     EQ(count_blocks(t), 7);
 
-    /* Envelope of MPI-1's constructor from C. */
+    /* Types made by MPI-1's constructors in C have the combiners of the present constructors. */
     int ni, na, nd, combiner;
     MPI_Type_get_envelope(t, &ni, &na, &nd, &combiner);
     TRUE(ni == 6 && na == 5 && nd == 5 && combiner == MPI_COMBINER_STRUCT);
@@ -95,7 +98,7 @@ int main(int argc, char **argv)
     EQ(count_blocks(h), 2);
     MPI_Type_free(&h);
 
-    /* Received bytes. */
+    /* Queries of a status. */
     MPI_Status status;
     int elements;
     MPI_Count large;
@@ -115,7 +118,7 @@ int main(int argc, char **argv)
     MPI_Get_count(&status, MPI_INT, &elements);
     EQ(elements, MPI_UNDEFINED);
 
-    /* Errors that return, with class and text. */
+    /* Errors that are returned have a class and a message. */
     MPI_Errhandler handler;
     char text[MPI_MAX_ERROR_STRING];
     int class;
@@ -130,7 +133,7 @@ int main(int argc, char **argv)
     EQ(MPI_Pack(p, 1, t, buffer, sizeof buffer, &position, MPI_COMM_NULL), MPI_ERR_COMM);
     EQ(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRHANDLER_NULL), MPI_ERR_ERRHANDLER);
 
-    /* Fortran handles. */
+    /* Handles as Fortran integers. */
     EQ(MPI_Type_f2c(MPI_Type_c2f(t)), t);
     EQ(MPI_Type_c2f(MPI_INTEGER), 0x219);
 

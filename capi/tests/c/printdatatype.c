@@ -1,5 +1,6 @@
-/* The example of MPI-2.0 section 8.6, as written there where the text gives code ("... else test for other types ..." and
- * "... other combiner values ..." are filled in), and the LARGE = 1000 sequence of the same section. */
+/* The example of MPI-2.0 section 8.6, as written there where the text gives code ("... else test
+ * for other types ..." and "... other combiner values ..." are filled in), and the LARGE = 1000
+ * sequence of the same section. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "mpi.h"

@@ -1,4 +1,5 @@
-/* Reductions (MPI 5.0, 6.9): MPI_Reduce_local on any layout, unpacking with an operation, operations of the program's own, and refusals. */
+/* Tests of reductions (MPI 5.0, 6.9): MPI_Reduce_local on arbitrary layouts, unpacking with an
+ * operation, operations of the program, and calls that are refused. */
 #include <ddtc/mpi.h>
 #include <math.h>
 #include "check.h"
@@ -6,7 +7,7 @@
 static int calls, rows, aligned = 1;
 static ddtc_datatype called_with;
 
-/* in + 10 * inout: neither commutative nor associative. */
+/* An operation that is neither commutative nor associative: in + 10 * inout. */
 static void weighted(void *in, void *inout, int *len, ddtc_datatype *datatype)
 {
     int i, *from = in, *to = inout;
@@ -51,7 +52,7 @@ static void sums(void)
     OK(MPI_Reduce_local(in, out, 6, MPI_DOUBLE, MPI_REPLACE));
     BYTES(out, in, sizeof in);
 
-    /* Two elements named twice each: both contributions. */
+    /* A type that has each of two elements twice: both contributions are added. */
     OK(MPI_Type_create_hvector(2, 2, 0, MPI_INT, &twice));
     OK(MPI_Type_commit(&twice));
     OK(ddtc_unpack_reduce(packed, sizeof packed, &position, ints, 1, twice, DDTC_SUM));
@@ -61,7 +62,8 @@ static void sums(void)
     OK(ddtc_unpack_reduce_c(packed, sizeof packed, &large, ints, 1, MPI_INT, DDTC_MIN));
     EQ(large, 8);
     EQ(ints[0], 2);
-    /* From a buffer of the same layout each of its entries is read where it lies. */
+    /* MPI_Reduce_local reads both buffers by the type, so each of the two elements is added
+     * twice. */
     OK(MPI_Reduce_local(packed, ints, 1, twice, MPI_SUM));
     EQ(ints[0], 4);
     EQ(ints[1], 210);
@@ -104,14 +106,15 @@ static void own(void)
     EQ(commute, 1);
     OK(ddtc_op_commutative(DDTC_REPLACE, &commute));
     EQ(commute, 0);
-    /* reduce_local hands its arguments on. */
+    /* MPI_Reduce_local calls the function with its own arguments. */
     OK(MPI_Type_vector(2, 1, 2, MPI_INT, &odd));
     OK(MPI_Type_commit(&odd));
     OK(MPI_Reduce_local(in, out, 2, MPI_INT, op));
     TRUE(calls == 1 && rows == 2 && called_with == MPI_INT && out[0] == 11 && out[1] == 12 && out[2] == 1);
     OK(MPI_Reduce_local(in, out, 1, odd, op));
     TRUE(calls == 2 && called_with == odd);
-    /* unpack_reduce calls it on arrays of the basic type, aligned where the stream is not. */
+    /* ddtc_unpack_reduce calls the function with arrays of the basic type, which are aligned even
+     * if the packed data are not. */
     memcpy(packed + 1, in, sizeof in);
     calls = rows = 0;
     out[0] = out[1] = out[2] = out[3] = 1;
@@ -125,7 +128,7 @@ static void own(void)
     position = 0;
     OK(ddtc_unpack_reduce(pairs, sizeof pairs, &position, old, 2, MPI_DOUBLE_INT, large));
     TRUE(old[0].value == 3 && old[1].index == 2 && called_with == MPI_DOUBLE_INT);
-    /* Elements of two types. */
+    /* A type with elements of two basic types is refused for an operation of the program. */
     OK(MPI_Type_create_struct(2, (int[]){1, 1}, (MPI_Aint[]){0, 4}, (MPI_Datatype[]){MPI_INT, MPI_UNSIGNED}, &mixed));
     OK(MPI_Type_commit(&mixed));
     position = 0;
@@ -153,7 +156,7 @@ static void refusals(void)
     FAILS(MPI_ERR_TRUNCATE, "8 packed bytes", ddtc_unpack_reduce(in, 7, &position, out, 2, MPI_INT, DDTC_SUM));
     position = 9;
     FAILS(MPI_ERR_ARG, "position", ddtc_unpack_reduce(in, 8, &position, out, 1, MPI_INT, DDTC_SUM));
-    /* A reduction is not packed, be the stream empty. */
+    /* Packing under a reduction is refused, even if the stream is empty. */
     {
         const ddtc_committed *ints;
         const ddtc_applied *sum;

@@ -1,4 +1,5 @@
-/* Segments: lists by hand, from any segment and any byte, budgets, refusals; a subarray to a file by pwritev and back. */
+/* Tests of segments: lists computed by hand, from any segment and any byte, limits on bytes, calls
+ * that are refused, and a subarray that is written to a file by pwritev and read back. */
 #define _DEFAULT_SOURCE
 #include <ddtc.h>
 #include <limits.h>
@@ -16,7 +17,8 @@ static const ddtc_committed *commit(ddtc_datatype *t)
     return committed;
 }
 
-/* vector(3, 1, 2, int) twice: the last block of an instance and the first of the next are one segment. */
+/* Two instances of vector(3, 1, 2, int): the last block of the first and the first block of the
+ * second form one segment. */
 static void by_hand(void)
 {
     ddtc_datatype t;
@@ -37,7 +39,8 @@ static void by_hand(void)
                 EQ((char *)iov[i].iov_base - at, offsets[first + i]);
                 EQ(iov[i].iov_len, lengths[first + i]);
             }
-            for (int i = len; i < 8; i++) EQ(iov[i].iov_len, 0x5555555555555555); /* nothing behind */
+            /* No entry after the listed ones is written. */
+            for (int i = len; i < 8; i++) EQ(iov[i].iov_len, 0x5555555555555555);
         }
         ddtc_count start = 0, found;
         for (int i = 0; i < first; i++) start += lengths[i];
@@ -47,7 +50,7 @@ static void by_hand(void)
     OK(ddtc_committed_segments(c, user, 2, 0, NULL, 0, &len));
     EQ(len, 0);
 
-    /* From the middle of the one that crosses the border of instances. */
+    /* A list that begins inside of the segment that belongs to both instances. */
     OK(ddtc_committed_segments_from(c, user, 2, 11, iov, 2, &len, &bytes));
     EQ(len, 2);
     EQ(bytes, 9);
@@ -62,7 +65,8 @@ static void by_hand(void)
     OK(ddtc_committed_segment_at(c, 2, 24, &index, &skip));
     TRUE(index == 5 && skip == 0);
 
-    /* Whole segments only: 15 bytes hold two, 16 three; all that is left. */
+    /* Only whole segments count: 15 bytes hold two and 16 bytes three. -1 counts all that
+     * remain. */
     const ddtc_count budgets[][3] = {{0, 0, 0}, {3, 0, 0}, {4, 1, 4}, {15, 2, 8}, {16, 3, 16}, {23, 4, 20}, {24, 5, 24}, {-1, 5, 24}, {LONG_MAX, 5, 24}};
     for (int i = 0; i < LENGTH(budgets); i++) {
         OK(ddtc_committed_segments_within(c, 2, 0, budgets[i][0], &len, &bytes));
@@ -74,7 +78,7 @@ static void by_hand(void)
     OK(ddtc_committed_segments_within(c, 2, 5, 11, &len, &bytes));
     TRUE(len == 0 && bytes == 0);
 
-    /* Refusals write nothing. */
+    /* Calls that are refused write nothing. */
     len = bytes = 77;
     memset(iov, 0x55, sizeof iov);
     FAILS(DDTC_ERR_ARG, "first = 6", ddtc_committed_segments(c, user, 2, 6, iov, 8, &len));
@@ -90,17 +94,19 @@ static void by_hand(void)
     FAILS(DDTC_ERR_ARG, "len", ddtc_committed_segments(c, user, 2, 0, iov, 8, NULL));
     FAILS(DDTC_ERR_ARG, "committed", ddtc_committed_segments(NULL, user, 2, 0, iov, 8, &len));
     FAILS(DDTC_ERR_COUNT, "count", ddtc_committed_segments_within(c, LONG_MAX / 4, 0, 8, &len, &bytes));
-    /* As for a pack: relative displacements with a null buffer, data past the end of the address space. */
+    /* As for a pack, relative displacements with a null buffer and data past the end of the address
+     * space are refused. */
     FAILS(DDTC_ERR_BUFFER, "buffer", ddtc_committed_segments(c, NULL, 2, 0, iov, 8, &len));
     FAILS(DDTC_ERR_BUFFER, "buffer", ddtc_committed_segments(c, (void *)(UINTPTR_MAX - 30), 2, 0, iov, 8, &len));
     TRUE(len == 77 && bytes == 77);
     for (int i = 0; i < 8; i++) EQ(iov[i].iov_len, 0x5555555555555555);
-    OK(ddtc_committed_segments(c, NULL, 0, 0, iov, 8, &len)); /* nothing is nowhere */
+    /* Without instances there is no data that could lie outside of the address space. */
+    OK(ddtc_committed_segments(c, NULL, 0, 0, iov, 8, &len));
     EQ(len, 0);
     OK(ddtc_committed_release(c));
 }
 
-/* Absolute displacements with a null buffer. */
+/* Tests absolute displacements with a null buffer. */
 static void absolute(void)
 {
     int a[4] = {0}, b[4] = {0}, lengths[2] = {2, 3};
@@ -119,7 +125,7 @@ static void absolute(void)
     OK(ddtc_committed_release(c));
 }
 
-/* Handles, in the manner of MPIX_Type_iov: displacements of one instance. */
+/* Tests the calls with handles, which like MPIX_Type_iov list displacements of one instance. */
 static void handles(void)
 {
     ddtc_datatype t;
@@ -148,11 +154,12 @@ static void handles(void)
     EQ((intptr_t)iov[1].iov_base, -16);
     EQ(iov[1].iov_len, 4);
     OK(ddtc_type_free(&t));
-    OK(ddtc_type_iov(DDTC_TYPE_DOUBLE, 0, iov, 4, &len)); /* predefined types are committed */
+    OK(ddtc_type_iov(DDTC_TYPE_DOUBLE, 0, iov, 4, &len)); /* Predefined types need no commit. */
     TRUE(len == 1 && iov[0].iov_base == NULL && iov[0].iov_len == 8);
 }
 
-/* All segments of `count` instances by `move` (pwritev or preadv), which may move less than it is given, from file position 0 on. */
+/* Moves all segments of `count` instances from or to file position 0 by `move`, which is pwritev or
+ * preadv and may move fewer bytes than the list has. Returns the number of bytes. */
 static ddtc_count transfer(int file, ssize_t (*move)(int, const struct iovec *, int, off_t), const ddtc_committed *c,
                            const void *user, ddtc_count count, int *calls)
 {
@@ -163,7 +170,8 @@ static ddtc_count transfer(int file, ssize_t (*move)(int, const struct iovec *, 
         if (len == 0) return offset;
         ssize_t moved = move(file, iov, (int)len, offset);
         TRUE(moved > 0 && moved <= bytes);
-        /* What was not moved is where the next list begins: in the middle of a segment, if need be. */
+        /* The next list begins with the first byte that was not moved, which may be inside of a
+         * segment. */
         offset += moved;
     }
 }
@@ -175,7 +183,8 @@ static ssize_t some(int file, const struct iovec *iov, int n, off_t at)
     return pwritev(file, &short_one, 1, at);
 }
 
-/* The inner 5 x 6 x 7 of an 8 x 9 x 10 array of doubles. */
+/* Writes the inner 5 x 6 x 7 elements of an 8 x 9 x 10 array of doubles to a file and reads them
+ * back. */
 static void file(void)
 {
     static double cube[8][9][10], back[8][9][10];
@@ -186,7 +195,7 @@ static void file(void)
     const ddtc_committed *c = commit(&t);
     ddtc_count len, bytes;
     OK(ddtc_committed_segments_within(c, 1, 0, -1, &len, &bytes));
-    TRUE(len == 30 && bytes == 5 * 6 * 7 * 8); /* the rows */
+    TRUE(len == 30 && bytes == 5 * 6 * 7 * 8); /* One segment for each of the 5 * 6 rows. */
 
     char name[] = "/tmp/ddtc-segments-XXXXXX";
     int fd = mkstemp(name), writes = 0, reads = 0, partial = 0;
@@ -194,7 +203,7 @@ static void file(void)
     unlink(name);
     EQ(transfer(fd, pwritev, c, cube, 1, &writes), bytes);
     EQ(writes, 2);
-    /* The file is the packed stream. */
+    /* The file contains the packed stream. */
     static double packed[210], stream[210];
     OK(ddtc_committed_pack(c, cube, 1, packed));
     EQ(pread(fd, stream, sizeof stream, 0), sizeof stream);
@@ -206,7 +215,7 @@ static void file(void)
                 int inside = i >= 2 && i < 7 && j >= 1 && j < 7 && k >= 2 && k < 9;
                 TRUE(back[i][j][k] == (inside ? cube[i][j][k] : -1));
             }
-    /* A file that takes 40 bytes at a time. */
+    /* The same with a function that writes at most 40 bytes a call. */
     EQ(ftruncate(fd, 0), 0);
     EQ(transfer(fd, some, c, cube, 1, &partial), bytes);
     EQ(partial, 60);

@@ -1,4 +1,5 @@
-/* The tool information interface (MPI 5.0, 15.3), in MPI's names: every variable, enumeration, category. */
+/* Tests of the tool information interface (MPI 5.0, 15.3) with MPI's names: all variables,
+ * enumerations and categories. */
 #include <ddtc/mpi.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -17,7 +18,8 @@ static int allowed(MPI_Datatype t)
 static char enum_names[16][64];
 static int enum_count;
 
-/* Names: at least one item, names of length one at least and unique, in and among enumerations. */
+/* Checks an enumeration: it has at least one item, and the names are not empty. The names of its
+ * items are unique. */
 static void walk_enum(MPI_T_enum e)
 {
     char name[64], items[16][64];
@@ -41,7 +43,7 @@ static void walk_enum(MPI_T_enum e)
 
 static void strings(void)
 {
-    /* The convention for returning strings, on "ddtc_mode". */
+    /* Tests the convention for returning strings with the name "ddtc_mode". */
     char name[64];
     int index, len;
     OK(MPI_T_cvar_get_index("ddtc_mode", &index));
@@ -102,7 +104,8 @@ static void controls(void)
             EQ(MPI_T_cvar_write(h, (int[]){-1}), MPI_T_ERR_INVALID);
         }
         if (type == MPI_CHAR) {
-            /* The count includes the NUL: a string without one is refused, the longest one comes back. */
+            /* The count of a variable includes the NUL: a string without NUL is refused, and the
+             * longest valid one can be written and read back. */
             memset(value, 'x', sizeof value);
             EQ(MPI_T_cvar_write(h, value), MPI_T_ERR_INVALID);
             value[count - 1] = 0;
@@ -125,7 +128,7 @@ static void controls(void)
     EQ(MPI_T_cvar_handle_alloc(n, NULL, (MPI_T_cvar_handle[1]){0}, &index), MPI_T_ERR_INVALID_INDEX);
 }
 
-/* A control variable that works: mode interpret compiles nothing. */
+/* Checks that a control variable has an effect: in the mode interpret, no kernel is compiled. */
 static void mode(void)
 {
     int index, count, value, was;
@@ -197,7 +200,7 @@ static void performance(void)
     }
     EQ(MPI_T_pvar_get_info(n, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), MPI_T_ERR_INVALID_INDEX);
 
-    /* Counting. */
+    /* Performance variables count calls, bytes and types. */
     MPI_T_pvar_handle commits = open_counter(s, "ddtc_commits", MPI_T_PVAR_CLASS_COUNTER);
     MPI_T_pvar_handle calls = open_counter(s, "ddtc_pack_calls", MPI_T_PVAR_CLASS_COUNTER);
     MPI_T_pvar_handle bytes = open_counter(s, "ddtc_pack_bytes", MPI_T_PVAR_CLASS_AGGREGATE);
@@ -229,7 +232,7 @@ static void performance(void)
     MPI_Type_free(&t);
     EQ(counter(s, types), live);
 
-    /* Sessions are apart. */
+    /* A handle is valid only in its own session. */
     MPI_T_pvar_session other;
     OK(MPI_T_pvar_session_create(&other));
     EQ(MPI_T_pvar_read(other, calls, &value), MPI_T_ERR_INVALID_HANDLE);
@@ -263,7 +266,7 @@ static void categories(void)
         OK(MPI_T_category_get_categories(i, 64, indices));
         for (int k = 0; k < subs; k++) TRUE(indices[k] > i && indices[k] < n);
         OK(MPI_T_category_get_events(i, 64, indices));
-        /* Less room: as many as fit. */
+        /* If the array is too short, only as many indices as fit are written. */
         indices[1] = -9;
         OK(MPI_T_category_get_pvars(i, 1, indices));
         EQ(indices[1], -9);
@@ -318,13 +321,14 @@ static void *hammer(void *unused)
 int main(void)
 {
     int n, provided;
-    /* Error handlers are fatal (MPI's default), and MPI_T calls none: this program would end here. */
+    /* Functions of MPI_T call no error handler. If they did, this program would end here, because
+     * the default handler is fatal. */
     EQ(MPI_T_cvar_get_num(&n), MPI_T_ERR_NOT_INITIALIZED);
     EQ(MPI_T_finalize(), MPI_T_ERR_NOT_INITIALIZED);
     MPI_T_pvar_session s;
     EQ(MPI_T_pvar_session_create(&s), MPI_T_ERR_NOT_INITIALIZED);
 
-    /* Before MPI_Init. */
+    /* The tool interface works before MPI_Init. */
     OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
     OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
     strings();
@@ -340,7 +344,7 @@ int main(void)
     for (int i = 0; i < 4; i++) EQ(pthread_create(&threads[i], NULL, hammer, NULL), 0);
     for (int i = 0; i < 4; i++) EQ(pthread_join(threads[i], NULL), 0);
 
-    /* The report goes where its variable says. */
+    /* MPI_Finalize writes the report to the file that the control variable names. */
     char file[] = "/tmp/report-of-variables-XXXXXX", line[256] = "";
     EQ(close(mkstemp(file)), 0);
     int index, count;

@@ -1,4 +1,4 @@
-/* The 1996 window accessors (merged TMC/NEC proposal), rule by rule. */
+/* Tests of the window accessors of 1996 (merged proposal of TMC and NEC), rule by rule. */
 #include <ddtc.h>
 #include "check.h"
 
@@ -21,7 +21,7 @@ static void shape(ddtc_datatype t, int count, int combiner)
     EQ(c, combiner);
 }
 
-/* Reads a window and says how many entries each array got. */
+/* Reads a window and checks how many entries of each array were written. */
 static void window(ddtc_datatype t, int start, int count, int nl, int ns, int np, int nt)
 {
     reset();
@@ -38,7 +38,7 @@ int main(void)
 {
     ddtc_datatype t, v, d = DDTC_TYPE_DOUBLE;
 
-    /* BASIC: count 1, the type itself; start ignored. */
+    /* MPI_BASIC has count 1 and the type itself, and ignores the start. */
     shape(d, 1, DDTC_BASIC);
     window(d, 0, 4, 0, 0, 0, 1);
     EQ(types[0], d);
@@ -63,7 +63,7 @@ int main(void)
     window(v, 99, 1, 1, 1, 0, 1);
     TRUE(lengths[0] == 2 && stride == -5 && types[0] == d);
 
-    /* Derived types are new references. */
+    /* Derived types are returned as new references. */
     OK(ddtc_type_create_hvector(4, 1, 100, v, &t));
     shape(t, 4, DDTC_HVECTOR);
     window(t, 0, 1, 1, 1, 0, 1);
@@ -75,7 +75,8 @@ int main(void)
     shape(t, 4, DDTC_HVECTOR);
     OK(ddtc_type_free(&t));
 
-    /* filled = max(0, min(count, all - start)); old type of indexed always. */
+    /* max(0, min(count, all - start)) entries are written. For indexed, the old type is always
+     * written. */
     OK(ddtc_type_indexed(3, (int[]){1, 2, 3}, (int[]){0, 10, 20}, d, &t));
     shape(t, 3, DDTC_INDEXED);
     window(t, 0, 2, 2, 0, 2, 1);
@@ -87,7 +88,7 @@ int main(void)
     FAILS(DDTC_ERR_COUNT, "count = 0", ddtc_type_contents(t, 0, 0, lengths, &stride, places, types));
     FAILS(DDTC_ERR_COUNT, "count = -1", ddtc_type_contents(t, 0, -1, lengths, &stride, places, types));
     FAILS(DDTC_ERR_ARG, "start = -1", ddtc_type_contents(t, -1, 1, lengths, &stride, places, types));
-    /* Arrays that a combiner does not name may be null. */
+    /* Arrays that are not used for a combiner may be null. */
     OK(ddtc_type_contents(t, 0, 2, lengths, NULL, places, types));
     FAILS(DDTC_ERR_ARG, "array_types", ddtc_type_contents(t, 0, 2, lengths, NULL, places, NULL));
     OK(ddtc_type_free(&t));
@@ -107,7 +108,7 @@ int main(void)
     window(t, 3, 1, 0, 0, 0, 0);
     OK(ddtc_type_free(&t));
 
-    /* What the proposal does not know is refused by name. */
+    /* Combiners that the proposal does not have are refused, with their names in the message. */
     int n, c;
     OK(ddtc_type_dup(d, &t));
     FAILS(DDTC_ERR_TYPE, "MPI_COMBINER_DUP", ddtc_type_envelope(t, &n, &c));

@@ -1,4 +1,5 @@
-// A C++ program: RAII over handles, lambdas as callbacks, std::thread; the C API, as MPI has had no other since 3.0.
+// Test with a C++ program that uses RAII for handles, lambdas as callbacks, and std::thread. It
+// calls the C functions of MPI, because MPI has had no C++ bindings since version 3.0.
 #include <mpi.h>
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-! What a program of types has around it, from Fortran: info objects, error handlers, error codes of its own, statuses, inquiries.
+! Tests in Fortran of the functions that a program needs besides those of datatypes: info objects,
+! error handlers, error codes of the program, statuses and inquiries.
 module handlers
   use mpi
   implicit none
@@ -52,7 +53,7 @@ program environment
   call MPI_BARRIER(MPI_COMM_WORLD, code)
   call check(code == MPI_SUCCESS, 11)
 
-  ! Error handlers.
+  ! Error handlers of the program.
   call MPI_COMM_GET_ERRHANDLER(MPI_COMM_WORLD, other, code)
   call check(other == MPI_ERRORS_ARE_FATAL, 12)
   call MPI_COMM_CREATE_ERRHANDLER(handler, mine, code)
@@ -75,7 +76,7 @@ program environment
   call MPI_ERROR_STRING(code, message, n, code)
   call check(index(message, 'must be MPI_COMM_WORLD') > 0, 19)
 
-  ! Codes.
+  ! Error classes, codes and strings of the program.
   call MPI_ADD_ERROR_CLASS(class, code)
   call MPI_ADD_ERROR_CODE(class, own, code)
   call MPI_ADD_ERROR_STRING(own, 'of my own', code)
@@ -92,7 +93,7 @@ program environment
   call MPI_REMOVE_ERROR_CLASS(class, code)
   call check(code == MPI_SUCCESS, 24)
 
-  ! Info: blanks around keys and values are no part of them.
+  ! Info objects: blanks before and after keys and values do not belong to them.
   call MPI_INFO_CREATE(info, code)
   call check(info /= MPI_INFO_NULL, 25)
   call MPI_INFO_SET(info, '  colour ', ' dark blue  ', code)
@@ -134,7 +135,7 @@ program environment
   call MPI_INFO_SET(MPI_INFO_ENV, 'a', 'b', code)
   call check(code == MPI_ERR_INFO, 38)
 
-  ! Statuses: elements are basic elements.
+  ! Statuses: the numbers of elements are those of basic elements.
   call MPI_TYPE_CONTIGUOUS(10, MPI_2INTEGER, t, code)
   call MPI_STATUS_SET_ELEMENTS(status, t, 40, code)
   call MPI_GET_COUNT(status, t, n, code)
@@ -167,7 +168,8 @@ program environment
   call MPI_TEST_CANCELLED(status, flag, code)
   call check(flag, 48)
 
-  ! A duplicate of a predefined type is committed; names of types with two.
+  ! A duplicate of a predefined type is committed. A type with two names has one fixed name of the
+  ! two.
   source = (/ 1, 2, 3, 4, 5, 6, 7, 8 /)
   call MPI_TYPE_DUP(MPI_COMPLEX4, t, code)
   position = 0
@@ -179,7 +181,7 @@ program environment
   call MPI_TYPE_GET_NAME(MPI_C_FLOAT_COMPLEX, name, n, code)
   call check(name == 'MPI_C_COMPLEX' .and. MPI_C_COMPLEX == MPI_C_FLOAT_COMPLEX, 51)
 
-  ! Sizes of variables: of a scalar, of an element.
+  ! Sizes of variables: that of a scalar, and for an array that of an element.
   call MPI_SIZEOF(started, n, code)
   call check(n == 8, 52)
   call MPI_SIZEOF(source, n, code)

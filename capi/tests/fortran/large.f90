@@ -1,4 +1,5 @@
-! The Fortran sequence of MPI-2.0 section 8.6 (LARGE = 1000), as written, inside a subroutine that gets the type.
+! Test with the Fortran example of MPI-2.0, section 8.6 (LARGE = 1000), as it is printed there,
+! inside of a subroutine that gets the type.
 program decoding
   use mpi
   implicit none
@@ -15,7 +16,8 @@ program decoding
   call large_sequence(outer)
   call MPI_TYPE_FREE(outer, ierr)
 
-  ! MPI-1 from Fortran: INTEGER addresses, returned in the address array all the same.
+  ! The constructors of MPI-1 in Fortran take INTEGER addresses, which are nevertheless returned in
+  ! the array of addresses.
   places_small = (/ 0, 8 /)
   call MPI_TYPE_STRUCT(2, lengths, places_small, types, outer, ierr)
   call large_sequence(outer)
@@ -40,7 +42,7 @@ program decoding
   call MPI_FINALIZE(ierr)
 end program
 
-! Implicit typing, as in the text.
+! This subroutine has implicit typing, as the example in the standard.
 subroutine large_sequence(argument)
       use mpi
       integer :: argument

@@ -1,4 +1,5 @@
-! Window accessors, attributes with Fortran callbacks, names, packing, MPI_BOTTOM, large counts, errors: from Fortran.
+! Tests in Fortran of window accessors, attributes with callbacks, names, packing, MPI_BOTTOM, large
+! counts, external32, reductions and errors.
 module callbacks
   use mpi
   implicit none
@@ -35,7 +36,8 @@ program objects
   integer :: lengths(4), types(4), source(64), packed(64), back(64)
   integer(MPI_ADDRESS_KIND) :: stride, places(4), value, lb, extent, at(2)
   integer(MPI_COUNT_KIND) :: large(3), ni, na, nc, nd
-  ! Changed through MPI_BOTTOM, which the compiler cannot see (MPI 5.0, 19.1.17).
+  ! These variables are changed through MPI_BOTTOM. The compiler cannot see that, so they are
+  ! volatile (MPI 5.0, 19.1.17).
   integer, volatile :: first(3)
   double precision, volatile :: second(2)
   logical :: flag
@@ -46,7 +48,7 @@ program objects
   call MPI_COMM_SET_ERRHANDLER(MPI_COMM_WORLD, MPI_ERRORS_RETURN, code)
   source = (/ (7 * k, k = 1, 64) /)
 
-  ! The window accessors: no allocation, four entries at a time.
+  ! The window accessors read four entries at a time, without allocation.
   call MPI_TYPE_INDEXED(6, (/ 1, 2, 3, 4, 5, 6 /), (/ 0, 10, 20, 30, 40, 50 /), MPI_INTEGER, t, code)
   call MPI_TYPE_ENVELOPE(t, n, combiner, code)
   call check(n == 6 .and. combiner == MPI_INDEXED, 1)
@@ -70,7 +72,7 @@ program objects
   call MPI_TYPE_FREE(t, code)
   call MPI_TYPE_FREE(d, code)
 
-  ! Attributes.
+  ! Attributes whose callbacks are Fortran procedures.
   call MPI_TYPE_CREATE_KEYVAL(copy, delete, keyval, 99_MPI_ADDRESS_KIND, code)
   call MPI_TYPE_CREATE_KEYVAL(MPI_TYPE_DUP_FN, MPI_TYPE_NULL_DELETE_FN, plain, 0_MPI_ADDRESS_KIND, code)
   call MPI_TYPE_VECTOR(3, 1, 2, MPI_INTEGER, t, code)
@@ -96,7 +98,7 @@ program objects
   call check(deleted == 3, 13)
   call MPI_TYPE_FREE_KEYVAL(keyval, code)
   call check(keyval == MPI_KEYVAL_INVALID, 14)
-  ! The plain one is in use.
+  ! The other keyval is still in use, so it lives until its attribute is deleted.
   k = plain
   call MPI_TYPE_FREE_KEYVAL(plain, code)
   call MPI_TYPE_GET_ATTR(t, k, value, flag, code)
@@ -105,14 +107,14 @@ program objects
   call MPI_TYPE_GET_ATTR(t, k, value, flag, code)
   call check(code == MPI_ERR_KEYVAL, 141)
 
-  ! Names.
+  ! Names of derived and predefined types.
   call MPI_TYPE_SET_NAME(t, 'every second', code)
   call MPI_TYPE_GET_NAME(t, name, n, code)
   call check(n == 12 .and. name == 'every second', 15)
   call MPI_TYPE_GET_NAME(MPI_DOUBLE_PRECISION, name, n, code)
   call check(name == 'MPI_DOUBLE_PRECISION', 16)
 
-  ! Pack and unpack; sizes and bounds.
+  ! Pack and unpack, sizes, bounds and statuses.
   call MPI_TYPE_COMMIT(t, code)
   position = 0
   call MPI_PACK(source, 2, t, packed, 256, position, MPI_COMM_WORLD, code)
@@ -133,7 +135,7 @@ program objects
   call check(n == 3, 23)
   call MPI_TYPE_FREE(t, code)
 
-  ! Separate objects from MPI_BOTTOM.
+  ! Separate objects with absolute addresses, relative to MPI_BOTTOM.
   first = (/ 1, 2, 3 /)
   second = (/ 4d0, 5d0 /)
   call MPI_GET_ADDRESS(first, at(1), code)
@@ -151,7 +153,7 @@ program objects
   call check(all(first == (/ 1, 2, 3 /)) .and. second(2) == 5d0, 26)
   call MPI_TYPE_FREE(t, code)
 
-  ! Large counts: the small form refuses, the large one tells.
+  ! Large counts: the small form of the inquiry is refused, and the large form returns them.
   call MPI_TYPE_VECTOR_C(3_MPI_COUNT_KIND, 1_MPI_COUNT_KIND, 2_MPI_COUNT_KIND, MPI_INTEGER, t, code)
   call MPI_TYPE_GET_ENVELOPE(t, lengths(1), lengths(2), lengths(3), combiner, code)
   call check(code == MPI_ERR_TYPE, 27)
@@ -161,7 +163,7 @@ program objects
   call check(all(large == (/ 3, 1, 2 /)) .and. types(1) == MPI_INTEGER, 29)
   call MPI_TYPE_FREE(t, code)
 
-  ! f90 types; subarrays of Fortran order.
+  ! f90 types, and subarrays in Fortran order.
   call MPI_TYPE_CREATE_F90_REAL(15, 307, t, code)
   call MPI_TYPE_SIZE(t, n, code)
   call check(n == 8, 30)
@@ -172,7 +174,7 @@ program objects
   call check(all(packed(1:4) == source((/ 6, 7, 10, 11 /))), 31)
   call MPI_TYPE_FREE(t, code)
 
-  ! external32: every other INTEGER, big-endian, there and back.
+  ! external32: every other INTEGER is packed in big-endian order and unpacked again.
   call MPI_TYPE_VECTOR(3, 1, 2, MPI_INTEGER, d, code)
   call MPI_TYPE_COMMIT(d, code)
   call MPI_PACK_EXTERNAL_SIZE('external32', 2, d, value, code)
@@ -187,7 +189,8 @@ program objects
   call MPI_PACK_EXTERNAL('internal', source, 1, d, packed, 256_MPI_ADDRESS_KIND, value, code)
   call check(code == MPI_ERR_UNSUPPORTED_DATAREP, 38)
 
-  ! Sums of the elements that a type names, in both forms; an operation that is not defined for them.
+  ! Reductions of the elements that a type contains, in both forms, and an operation that is not
+  ! defined for them.
   back = 1
   call MPI_REDUCE_LOCAL(source, back, 1, d, MPI_SUM, code)
   call check(code == MPI_SUCCESS .and. all(back(1:5:2) == source(1:5:2) + 1) .and. back(2) == 1, 39)
@@ -197,7 +200,7 @@ program objects
   call check(code == MPI_ERR_OP, 46)
   call MPI_TYPE_FREE(d, code)
 
-  ! Errors.
+  ! Errors that are returned.
   d = t
   call MPI_TYPE_FREE(d, code)
   call check(code == MPI_ERR_TYPE, 32)

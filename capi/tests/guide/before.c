@@ -1,4 +1,4 @@
-/* What a runtime has of its own, before the code of docs/EMBEDDING.md. */
+/* Code of a small runtime that precedes the code of docs/EMBEDDING.md. */
 #include <ddtc.h>
 #include <sys/uio.h>
 #include "check.h"
@@ -9,7 +9,7 @@ struct my_type {
     const ddtc_applied *external;
     const ddtc_applied *accumulate;
 };
-static const ddtc_introspect my_functions; /* of size 0: refused */
+static const ddtc_introspect my_functions; /* Its struct_size is 0, so the library refuses it. */
 static char eager_slot[EAGER], slots[SLOTS][SLOT];
 static int used;
 
@@ -30,7 +30,7 @@ static void my_log(void *context, int level, const char *line)
     (void)context, (void)level;
     fprintf(stderr, "%s\n", line);
 }
-/* Takes at most 500 bytes a call. */
+/* A network that accepts at most 500 bytes a call. */
 static char sent[16 * 700];
 static ddtc_count network_writev(const struct iovec *list, int n)
 {

@@ -1,4 +1,5 @@
-//! ddtc_c.f90: the functions of ddtc.h that the Fortran module calls, by iso_c_binding, and the constants that it names.
+//! Generator of ddtc_c.f90, which declares by iso_c_binding the functions and constants of ddtc.h
+//! that the Fortran module uses.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,7 +8,8 @@ use super::layout::wrap;
 use super::pieces::Pieces;
 use super::{Argument, Declarations, Entry, What, words};
 
-/// The names of ddtc.h in Fortran code: functions, and constants with their values, each once and in order.
+/// Returns the names of ddtc.h that occur in Fortran code outside of comments: functions, and
+/// constants with their values. Each occurs once, in alphabetical order.
 pub(super) fn mentioned<'a>(code: &'a str, ddtc: &Declarations) -> (Vec<&'a str>, Vec<(&'a str, i64)>) {
     let code = code.lines().filter(|l| !l.trim_start().starts_with('!'));
     let (mut functions, mut constants) = (Vec::new(), BTreeMap::new());
@@ -23,7 +25,8 @@ pub(super) fn mentioned<'a>(code: &'a str, ddtc: &Declarations) -> (Vec<&'a str>
     (functions, constants.into_iter().collect())
 }
 
-/// The module for `code`.
+/// Returns the text of the module `ddtc_c` with what `code` uses. Panics if the table declares a
+/// pointer that no function in use has.
 pub(super) fn bindings(entries: &[Entry], code: &str, ddtc: &Declarations, pieces: &Pieces) -> String {
     let (functions, constants) = mentioned(code, ddtc);
     for (function, argument, _) in pointers(entries) {
@@ -55,7 +58,7 @@ pub(super) fn bindings(entries: &[Entry], code: &str, ddtc: &Declarations, piece
     out + "  end interface\nend module ddtc_c\n"
 }
 
-/// Lists the pointers of the table: function, argument, declaration.
+/// Returns the pointers of the table, each with its function, argument and declaration.
 fn pointers(entries: &[Entry]) -> impl Iterator<Item = (&str, &str, &str)> {
     entries.iter().filter_map(|e| match &e.what {
         What::Pointer { function, argument, declaration } => {
@@ -65,11 +68,12 @@ fn pointers(entries: &[Entry]) -> impl Iterator<Item = (&str, &str, &str)> {
     })
 }
 
+/// Returns the declaration of one argument. Panics if its type is unknown.
 fn argument(entries: &[Entry], function: &str, a: &Argument) -> String {
     let name = &a.name;
     let pointer = pointers(entries).find(|(f, argument, _)| *f == function && argument == name);
     if let Some((_, _, declaration)) = pointer {
-        // Of whatever type and rank.
+        // With this directive, gfortran accepts an actual argument of any type and rank.
         let any = declaration.starts_with("type(*)");
         let ignored =
             if any { format!("      !GCC$ ATTRIBUTES NO_ARG_CHECK :: {name}\n") } else { String::new() };
@@ -84,7 +88,7 @@ fn argument(entries: &[Entry], function: &str, a: &Argument) -> String {
         "ddtc_aint" | "ddtc_info" | "ddtc_errhandler" => "integer(c_intptr_t)",
         "ddtc_datatype" | "ddtc_op" => "type(c_ptr)",
         "char" => "character(kind=c_char)",
-        // A buffer is passed by its address.
+        // A buffer is passed as its address.
         "void" => return format!("      type(c_ptr), value :: {name}\n"),
         other => panic!("{function}: an argument of type {other}"),
     };

@@ -1,35 +1,40 @@
-//! The body of a Fortran procedure whose types tell what it does: arguments are converted, the function of ddtc.h is called, results are
-//! converted, and what failed is told.
+//! Generator of the bodies of Fortran procedures for which no piece is written by hand. The types
+//! of the arguments determine such a body: it converts the arguments, calls the function of ddtc.h,
+//! converts the results, and passes an error to the error handler.
 
 use super::layout::grouped;
 use super::{Argument, Declarations, Function, is_word};
 
-/// A step before the call.
+/// A statement before the call.
 enum Step {
-    /// A value of `code`, which ends everything if it is none of success.
+    /// An expression that is assigned to `code`. If it is not 0, the fallible steps after it and
+    /// the call are skipped.
     Fallible(String),
+    /// A statement that cannot fail.
     Plain(String),
 }
 
+/// The parts of a body while it is generated.
 struct Conversion<'a> {
     function: &'a Function,
-    /// Type and name of variables.
+    /// Types and names of local variables.
     locals: Vec<(String, String)>,
     before: Vec<Step>,
-    /// Expressions that are passed, by argument.
+    /// The expression that is passed for each argument, with the name of the argument.
     passed: Vec<(&'a str, String)>,
-    /// After the call, unless something failed: results keep their values then.
+    /// Statements after the call that are skipped if something failed, so that results keep their
+    /// values.
     after: Vec<String>,
-    /// After the call whatever became of it.
+    /// Statements after the call that run in any case.
     always: Vec<String>,
 }
 
-/// The lines of a procedure.
+/// Returns the lines of the body of a procedure.
 pub(super) fn body(f: &Function, ddtc: &Declarations) -> Vec<String> {
     let (callee, list) = f.callee();
     ddtc.taken(&callee, list.len());
     if callee.starts_with("MPI_") {
-        // Another procedure converts for itself.
+        // Another procedure of the module converts its arguments itself.
         return vec![format!("    call {callee}({}, ierror)", list.join(", "))];
     }
     let mut conversion = Conversion {
@@ -51,22 +56,24 @@ pub(super) fn body(f: &Function, ddtc: &Declarations) -> Vec<String> {
     conversion.lines(&format!("{callee}({})", list.join(", ")))
 }
 
-/// The last line: returns the code, or tells the error handler.
+/// Returns the last line of a body, which returns `code` in ierror and passes an error to the error
+/// handler.
 pub(super) fn finish(f: &Function, code: &str) -> String {
     let comm = f.communicator().map_or(String::new(), |comm| format!(", {comm}"));
     format!("    call finish({code}, '{}', ierror{comm})", f.name)
 }
 
-/// An `int` that Fortran has as a LOGICAL.
+/// Returns true for an `int` that is a LOGICAL in Fortran.
 pub(super) fn is_logical(a: &Argument) -> bool {
     a.name == "flag"
 }
 
 impl Conversion<'_> {
-    /// Returns the expression that is passed for an argument.
+    /// Returns the expression that is passed for an argument, and adds the variables and statements
+    /// that it needs. Panics if the conversion of this type is not known.
     fn convert(&mut self, a: &Argument) -> String {
         let (name, f) = (a.name.as_str(), self.function);
-        // A variable that stands for it.
+        // The name of the local variable with the converted value, if there is one.
         let own = format!("c_{name}");
         match (a.base(), a.is_pointer()) {
             ("int", true) if is_logical(a) => {
@@ -81,7 +88,7 @@ impl Conversion<'_> {
                 self.before.push(Step::Fallible(format!("ddtc_type_fromint({name}, {own})")));
                 own
             }
-            // Of `count` elements, as in all of MPI's functions.
+            // Such an array has `count` elements in all functions of MPI.
             ("MPI_Datatype", true) if a.array && a.is_const() => {
                 self.local("type(c_ptr), allocatable", &format!("{own}(:)"));
                 self.before
@@ -108,13 +115,14 @@ impl Conversion<'_> {
                 own
             }
             ("void", true) => format!("buffer({name})"),
-            // Blanks are no part of keys and values.
+            // Blanks before and after keys and values do not belong to them. `to_c` removes those
+            // after the text.
             ("char", true) if a.is_const() && f.name.starts_with("MPI_Info_") => {
                 format!("to_c(adjustl({name}))")
             }
             ("char", true) if a.is_const() => format!("to_c({name})"),
             ("char", true) => {
-                // Room for the longest of those whose length the call returns.
+                // The variable has room for the longest string that a call returns with its length.
                 self.local("character(kind=c_char)", &format!("{own}(MPI_MAX_ERROR_STRING + 1)"));
                 self.after.push(format!("call from_c({own}, resultlen, {name})"));
                 own
@@ -128,7 +136,8 @@ impl Conversion<'_> {
         self.locals.push((declared.to_owned(), name.to_owned()));
     }
 
-    /// An expression of the table with what stands for the arguments.
+    /// Returns an expression of the table in which each argument is replaced by the expression that
+    /// is passed for it.
     fn substituted(&self, text: &str) -> String {
         let mut out = String::new();
         let mut rest = text;
@@ -143,6 +152,7 @@ impl Conversion<'_> {
         out + rest
     }
 
+    /// Returns the lines of the body around the call.
     fn lines(self, call: &str) -> Vec<String> {
         let f = self.function;
         if f.result != "int" {
@@ -153,7 +163,8 @@ impl Conversion<'_> {
         }
         let code = ("integer".to_owned(), "code".to_owned());
         let mut lines = grouped(self.locals.into_iter().chain([code]));
-        // Everything depends on what went before.
+        // After the first fallible step, every further one and the call run only if all before
+        // succeeded.
         let mut condition = "";
         for step in self.before.into_iter().chain([Step::Fallible(call.to_owned())]) {
             match step {

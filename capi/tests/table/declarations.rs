@@ -1,14 +1,16 @@
-//! Declarations of ddtc.h: its functions and its constants.
+//! Parser for ddtc.h, which finds its functions and its constants.
 
 use std::collections::BTreeMap;
 
 use super::{Argument, prototype};
 
+/// Result and arguments of a function of ddtc.h.
 pub(crate) struct Declared {
     pub(super) result: String,
     pub(super) arguments: Vec<Argument>,
 }
 
+/// The functions and constants of ddtc.h by their names.
 pub(crate) struct Declarations {
     pub(crate) functions: BTreeMap<String, Declared>,
     pub(super) constants: BTreeMap<String, i64>,
@@ -17,7 +19,7 @@ pub(crate) struct Declarations {
 impl Declarations {
     pub(crate) fn parse(header: &str) -> Declarations {
         let code = without_comments(header);
-        // Directives and what they hold are no statements.
+        // Directives are parsed separately, because they are not statements.
         let (directives, code): (Vec<&str>, Vec<&str>) = code.lines().partition(|l| l.starts_with('#'));
         let code = code.join(" ");
         let mut functions = BTreeMap::new();
@@ -36,7 +38,7 @@ impl Declarations {
             }
         }
         for macro_ in directives.iter().filter_map(|d| d.strip_prefix("#define ")) {
-            // `NAME ((type)0x200)` and `NAME 0`.
+            // A macro is written as `NAME ((type)0x200)` or `NAME 0`.
             let Some((name, value)) = macro_.split_once(' ') else { continue };
             let digits = value.trim_end_matches(')').rsplit(')').next().expect("a part");
             let number = match digits.strip_prefix("0x") {
@@ -48,7 +50,7 @@ impl Declarations {
         Declarations { functions, constants }
     }
 
-    /// The name in ddtc.h of one of MPI's constants.
+    /// Returns the name that a constant of MPI has in ddtc.h. Panics if there is none.
     pub(super) fn counterpart(&self, name: &str) -> String {
         let bare = name.strip_prefix("MPI_").expect("a name of MPI");
         let candidates = [format!("DDTC_TYPE_{bare}"), format!("DDTC_{bare}")];
@@ -56,8 +58,10 @@ impl Declarations {
         found.unwrap_or_else(|| panic!("{name} has no value, and no constant in ddtc.h"))
     }
 
-    /// The arguments of what one of MPI's functions calls with `passed` of them: of a function of ddtc.h. Another of MPI's and a helper
-    /// by hand, `ddtc_mpi_x`, take what they are given.
+    /// Returns the arguments of `callee`, a function of ddtc.h that a function of MPI calls with
+    /// `passed` arguments. Returns none for another function of MPI and for a handwritten helper
+    /// `ddtc_mpi_x`, whose arguments are not checked. Panics if the number of arguments is wrong or
+    /// if there is no such function.
     pub(super) fn taken(&self, callee: &str, passed: usize) -> Option<&[Argument]> {
         let Some(declared) = self.functions.get(callee) else {
             let known = ["MPI_", "ddtc_mpi_"].iter().any(|start| callee.starts_with(start));
@@ -73,6 +77,7 @@ impl Declarations {
     }
 }
 
+/// Returns C code without its comments.
 fn without_comments(source: &str) -> String {
     let mut code = String::new();
     let mut rest = source;

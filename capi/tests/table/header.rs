@@ -1,4 +1,4 @@
-//! ddtc_mpi.h.
+//! Generator of the header ddtc_mpi.h.
 
 use std::fmt::Write;
 
@@ -6,10 +6,12 @@ use super::layout::{fill, wrap};
 use super::pieces::Pieces;
 use super::{Argument, Declarations, Entry, Function, Group, Language, What, words};
 
-/// The header. Every function is static: what the library exports bears ddtc's names.
+/// Returns the text of the header. Every function in it is static and inline, because the library
+/// exports only names of ddtc.
 pub(super) fn header(entries: &[Entry], ddtc: &Declarations, pieces: &Pieces) -> String {
     let mut out = pieces.text("head").to_owned();
-    // A blank line before what is no line among its like.
+    // Kind of the last entry. A blank line separates entries of different kinds, and precedes every
+    // enumeration and section.
     let mut last = "";
     for entry in entries {
         let (kind, text) = match &entry.what {
@@ -39,10 +41,12 @@ pub(super) fn header(entries: &[Entry], ddtc: &Declarations, pieces: &Pieces) ->
     out + "\n" + pieces.text("foot")
 }
 
+/// Returns the comment line that begins a section.
 fn section(title: &str) -> String {
     format!("/* ---- {title} {} */\n", "-".repeat(107 - title.len()))
 }
 
+/// Returns the comment before an entry in C, or nothing if there is none.
 fn comment(lines: &[String]) -> String {
     if lines.is_empty() {
         return String::new();
@@ -50,7 +54,7 @@ fn comment(lines: &[String]) -> String {
     fill(&format!("/* {} */", lines.join(" ")), "").replace('\n', "\n * ") + "\n"
 }
 
-/// A constant's value in C.
+/// Returns the value of a constant as a C expression.
 fn value(name: &str, value: Option<&str>, ddtc: &Declarations) -> String {
     value.map_or_else(|| ddtc.counterpart(name), str::to_owned)
 }
@@ -60,7 +64,8 @@ fn definitions(group: &Group, ddtc: &Declarations) -> String {
     for (name, given) in &group.members {
         let plain = value(name, given.as_deref(), ddtc);
         let value = match (&group.of, given) {
-            // Names have their type.
+            // A number is cast to the group's type. A name of another constant has its type
+            // already.
             (Some(of), Some(number)) if !number.starts_with("MPI_") => format!("(({of}){number})"),
             _ => plain,
         };
@@ -82,12 +87,14 @@ fn enumeration(group: &Group, ddtc: &Declarations) -> String {
     format!("{before} {{\n{}\n}}{after};\n", members.join(",\n"))
 }
 
+/// Returns the definition of a function of MPI, with a piece of its name as the body if there is
+/// one.
 fn function(f: &Function, ddtc: &Declarations, pieces: &Pieces) -> String {
     let list: Vec<&str> = f.arguments.iter().map(|a| a.text.as_str()).collect();
     let list = if list.is_empty() { "void".to_owned() } else { list.join(", ") };
     let head = format!("static inline {} {}({list})", f.result, f.name);
     let piece = pieces.take(&f.name);
-    // Declarations come first: older programs ask for that.
+    // Declarations come before the checks and the statements, as C of 1989 demands.
     let (declarations, statements) = match piece {
         Some(piece) => piece.split_once("\n\n").unwrap_or(("", piece)),
         None => ("", ""),
@@ -112,10 +119,11 @@ fn function(f: &Function, ddtc: &Declarations, pieces: &Pieces) -> String {
     }
 }
 
-/// Refusals before anything else: of objects that do not exist, of null pointers that the function itself would follow.
+/// Returns the checks at the beginning of a function. They refuse objects that do not exist, and
+/// null pointers that the code of the header would dereference itself.
 fn checks(f: &Function, by_hand: bool) -> String {
     let mut out = String::new();
-    // Who hands everything on leaves the checks to the other.
+    // A function that only calls another function of MPI leaves the checks to it.
     let hands_on = f.callee().0.starts_with("MPI_") && !by_hand;
     if f.value || hands_on {
         return out;
@@ -140,6 +148,7 @@ fn checks(f: &Function, by_hand: bool) -> String {
     out
 }
 
+/// Returns the expression that a function without a piece returns.
 fn returned(f: &Function, ddtc: &Declarations) -> String {
     if f.cast {
         return format!("({})(intptr_t){}", f.result, f.arguments[0].name);
@@ -155,7 +164,7 @@ fn returned(f: &Function, ddtc: &Declarations) -> String {
         })
         .collect();
     let call = format!("{callee}({})", passed.join(", "));
-    // The tool interface calls no error handler.
+    // Functions of the tool interface call no error handler, so they return the code directly.
     if f.value || callee.starts_with("MPI_") || f.name.starts_with("MPI_T_") {
         return call;
     }
@@ -165,7 +174,8 @@ fn returned(f: &Function, ddtc: &Declarations) -> String {
     }
 }
 
-/// An argument as ddtc.h takes it: without the types of functions and enumerations.
+/// Returns the expression by which an argument is passed to a function of ddtc.h. Types of
+/// functions and enumerations are cast to those of ddtc.h.
 fn converted(argument: &Argument, taken: &Argument) -> String {
     let name = &argument.name;
     let base = argument.base();

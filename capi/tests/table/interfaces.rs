@@ -1,4 +1,5 @@
-//! The header and the Fortran files that are checked in are what is made of the table.
+//! Tests that the header and the Fortran files that are checked in are those that the table
+//! generates.
 
 use std::path::Path;
 
@@ -15,7 +16,8 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(Path::new(HERE).join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// Each file with its text, of a table and the text of ddtc.h.
+/// Returns the path and text of each file that is generated from a table and the text of ddtc.h.
+/// Panics if the table is wrong, or does not use all pieces.
 fn made(table: &str, ddtc: &str) -> [(&'static str, String); 3] {
     let (entries, ddtc) = (parse(table), Declarations::parse(ddtc));
     let c = Pieces::parse(include_str!("pieces.h"), "//:");
@@ -42,7 +44,7 @@ fn the_files_are_made_of_the_table() {
     for (path, text) in made(NAMES, &read("include/ddtc.h")) {
         let found = read(path);
         if bless && found != text {
-            // Other tests are reading: the file is replaced at once.
+            // Other tests may be reading the file, so it is replaced in one step.
             let draft = Path::new(HERE).join(format!("{path}.draft"));
             std::fs::write(&draft, text).expect("draft");
             std::fs::rename(draft, Path::new(HERE).join(path)).expect("file");
@@ -56,7 +58,8 @@ fn the_files_are_made_of_the_table() {
     }
 }
 
-/// A function that only its types tell about takes a line.
+/// Checks that one line of the table adds a function to all three files if its types determine its
+/// bodies.
 #[test]
 fn a_function_takes_a_line() {
     let with = |line: &str, declaration: &str| {
@@ -106,7 +109,8 @@ static inline int MPI_Type_twice_c(MPI_Count count, const MPI_Datatype array_of_
     assert!(module.contains(expected), "{module}");
 }
 
-/// A line that says something else than ddtc.h, or nothing that is understood, is refused with what is wrong.
+/// Checks that a line which contradicts ddtc.h or has an unknown form is refused, with a message
+/// that says what is wrong.
 #[test]
 fn what_does_not_fit_is_refused() {
     let ddtc = read("include/ddtc.h");

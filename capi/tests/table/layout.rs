@@ -1,9 +1,11 @@
-//! Lines of at most so many columns, and lines of declarations.
+//! Line breaking for generated files, and grouping of Fortran declarations.
 
-/// Columns of a generated line.
+/// Maximum number of columns of a generated line.
 const WIDTH: usize = 120;
 
-/// `text` in lines, broken after commas, the later ones after `indent`; `mark` ends each but the last.
+/// Returns `text` broken after commas into lines of at most [`WIDTH`] columns. `indent` begins
+/// every line but the first, and `mark` ends every line but the last. Panics if there is no comma
+/// at which to break.
 pub(super) fn wrap(text: &str, indent: &str, mark: &str) -> String {
     let (mut lines, mut rest) = (Vec::new(), text.to_owned());
     while rest.len() > WIDTH {
@@ -16,7 +18,8 @@ pub(super) fn wrap(text: &str, indent: &str, mark: &str) -> String {
     lines.join("\n")
 }
 
-/// Words in lines, each after `indent`.
+/// Returns the words of `text` in lines of at most [`WIDTH`] columns, each of which begins with
+/// `indent`. A single longer word has a line of its own.
 pub(super) fn fill(text: &str, indent: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -31,7 +34,7 @@ pub(super) fn fill(text: &str, indent: &str) -> String {
     lines.iter().map(|l| format!("{indent}{l}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Fortran's declarations of types and names, neighbours that are alike in one line.
+/// Returns Fortran declarations of variables. Neighbouring variables of the same type share a line.
 pub(super) fn grouped(variables: impl Iterator<Item = (String, String)>) -> Vec<String> {
     let mut lines: Vec<(String, String)> = Vec::new();
     for (declared, name) in variables {

@@ -1,5 +1,7 @@
-//! names.txt, the table of MPI's names over ddtc, and what is made of it: the header and the Fortran files (`interfaces`), and programs that
-//! mention and call everything (`programs`). The table itself says what its lines mean.
+//! Parser for names.txt, the table of the names of MPI that ddtc implements.
+//!
+//! The table is the source of the header and the Fortran files (`interfaces`), and of test programs
+//! that mention and call every name (`programs`). The comment at its top describes its lines.
 
 mod bindings;
 mod conversion;
@@ -18,21 +20,22 @@ pub(crate) use programs::{fortran_constants, fortran_mentions};
 
 const NAMES: &str = include_str!("names.txt");
 
-/// A line, or a group of constants, with the comment before it.
+/// A line of the table, or a group of constants, with the comment before it.
 struct Entry {
     comment: Vec<String>,
     what: What,
 }
 
+/// The content of an entry, by the form of its line.
 enum What {
     Section(String),
     Text(String),
     Type(Type),
     Constants(Group),
     Function(Function),
-    /// A name of the Fortran module that is made by hand.
+    /// A name that a piece of the Fortran module defines.
     Fortran(String),
-    /// A pointer as Fortran passes it: function and argument of ddtc.h, declaration.
+    /// The Fortran declaration of a pointer that is an argument of a function of ddtc.h.
     Pointer {
         function: String,
         argument: String,
@@ -42,25 +45,27 @@ enum What {
 
 struct Type {
     name: String,
-    /// Text after `typedef`; nothing for a piece.
+    /// Text after `typedef`, or none if the declaration is a piece.
     declaration: Option<String>,
 }
 
 struct Group {
-    /// Enumerators, or macros.
+    /// True for enumerators, false for macros.
     enumerated: bool,
-    /// The macros' type, or the enumeration's name.
+    /// Type to which macros are cast, or name of the enumeration.
     of: Option<String>,
     c_only: bool,
     members: Vec<(String, Option<String>)>,
 }
 
+/// A language in which a function exists.
 #[derive(Clone, Copy, PartialEq)]
 enum Language {
     C,
     Fortran,
 }
 
+/// A function of the table. The fields from `call` on are the notes after its prototype.
 pub(crate) struct Function {
     pub(crate) name: String,
     languages: Vec<Language>,
@@ -76,15 +81,16 @@ pub(crate) struct Function {
 }
 
 impl Function {
-    /// Whether a null pointer is as good as any there.
+    /// Returns true if the table allows a null pointer for an argument.
     fn may_be_null(&self, argument: &Argument) -> bool {
         self.null.iter().any(|n| n == "*" || *n == argument.name)
     }
 
-    /// The name of the function that it calls, and what it passes.
+    /// Returns the name of the function that is called, and the expressions that are passed to it.
     fn callee(&self) -> (String, Vec<String>) {
         let all = |callee: &str| {
-            // A communicator is checked; only another of MPI's functions wants it.
+            // The communicator is checked before the call. It is passed only to another function of
+            // MPI, since the functions of ddtc.h have no communicators.
             let passed =
                 self.arguments.iter().filter(|a| a.base() != "MPI_Comm" || callee.starts_with("MPI_"));
             passed.map(|a| a.name.clone()).collect()
@@ -99,6 +105,7 @@ impl Function {
         }
     }
 
+    /// Returns the name of the communicator argument, or none.
     fn communicator(&self) -> Option<&str> {
         self.arguments.iter().find(|a| a.base() == "MPI_Comm").map(|a| a.name.as_str())
     }
@@ -106,9 +113,9 @@ impl Function {
 
 /// An argument of a prototype.
 struct Argument {
-    /// The declaration as it is written.
+    /// The declaration as it is written in the prototype.
     text: String,
-    /// The declaration without the name, arrays as pointers.
+    /// The declaration without the name. Arrays are written as pointers.
     declared: String,
     name: String,
     array: bool,
@@ -116,7 +123,7 @@ struct Argument {
 
 impl Argument {
     fn parse(text: &str) -> Argument {
-        // A pointer to a function: its name is inside.
+        // The name of a pointer to a function is inside its declaration.
         if let Some((before, after)) = text.split_once("(*") {
             let (name, list) = after.split_once(')').expect("pointer to a function");
             let declared = format!("{before}(*){list}");
@@ -139,22 +146,23 @@ impl Argument {
         self.declared.contains('*')
     }
 
-    /// The type without const and pointers.
+    /// Returns the type without `const` and without asterisks.
     fn base(&self) -> &str {
         self.declared.trim_start_matches("const ").trim_end_matches(['*', ' '])
     }
 }
 
+/// Returns true for a character of an identifier or a number.
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// The words of a text: names and numbers.
+/// Returns the words of a text, which are its names and numbers.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !is_word(c)).filter(|w| !w.is_empty())
 }
 
-/// A list at its commas, but for those in parentheses.
+/// Splits a list at its commas, except for those inside of parentheses.
 fn split(list: &str) -> Vec<String> {
     let (mut parts, mut depth) = (vec![String::new()], 0);
     for c in list.chars() {
@@ -171,7 +179,7 @@ fn split(list: &str) -> Vec<String> {
     parts.into_iter().map(|p| p.trim().to_owned()).filter(|p| !p.is_empty()).collect()
 }
 
-/// Result, name and arguments of a prototype.
+/// Returns the result, name and arguments of a prototype, or none if `text` is not a prototype.
 fn prototype(text: &str) -> Option<(String, String, Vec<Argument>)> {
     let (head, rest) = text.split_once('(')?;
     let at = head.rfind(|c: char| !is_word(c))? + 1;
@@ -180,6 +188,7 @@ fn prototype(text: &str) -> Option<(String, String, Vec<Argument>)> {
     Some((head[..at].trim().to_owned(), head[at..].to_owned(), arguments))
 }
 
+/// Parses a prototype and the notes after it. Panics if a note is unknown or names no argument.
 fn function(languages: &[Language], line: &str) -> Function {
     let mut parts = line.split(';').map(str::trim);
     let (result, name, arguments) =
@@ -221,8 +230,10 @@ fn function(languages: &[Language], line: &str) -> Function {
     function
 }
 
+/// Parses what follows `type` in a line.
 fn type_of(rest: &str) -> Type {
-    // `int(NAME)(...)` of functions, else the last word.
+    // The name of a function type is in parentheses, as in `int(NAME)(...)`. Any other name is the
+    // last word.
     let name = match rest.split_once(")(") {
         Some((before, _)) => words(before).last(),
         None => words(rest).last(),
@@ -232,6 +243,7 @@ fn type_of(rest: &str) -> Type {
     Type { name, declaration }
 }
 
+/// Parses what follows `define` or `enum` in a line.
 fn group(enumerated: bool, rest: &str) -> Group {
     let (of, c_only) = match rest.split_once(';') {
         Some((of, mark)) => {
@@ -244,7 +256,7 @@ fn group(enumerated: bool, rest: &str) -> Group {
     Group { enumerated, of, c_only, members: Vec::new() }
 }
 
-/// The lines of a table in order.
+/// Returns the entries of a table in order. Panics if a line has none of the forms of the table.
 fn parse(table: &str) -> Vec<Entry> {
     let (mut entries, mut comment) = (Vec::<Entry>::new(), Vec::new());
     for line in table.lines().filter(|l| !l.starts_with('#') && !l.is_empty()) {
@@ -259,7 +271,7 @@ fn parse(table: &str) -> Vec<Entry> {
             group.members.push((name.to_owned(), value));
             continue;
         }
-        // `define; c` as well as `define TYPE; c`.
+        // A semicolon may follow the word directly, as in `define; c`, or come after `define TYPE`.
         let at = line.find([' ', ';']).unwrap_or(line.len());
         let (word, rest) = (&line[..at], line[at..].trim_start());
         let what = match word {
@@ -290,12 +302,12 @@ fn parse(table: &str) -> Vec<Entry> {
     entries
 }
 
-/// The table.
+/// Returns the entries of names.txt in order.
 fn entries() -> Vec<Entry> {
     parse(NAMES)
 }
 
-/// The functions of the header.
+/// Returns the functions of the table that exist in C.
 pub(crate) fn functions() -> Vec<Function> {
     let function = |e: Entry| match e.what {
         What::Function(f) if f.languages.contains(&Language::C) => Some(f),

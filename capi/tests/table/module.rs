@@ -1,4 +1,4 @@
-//! ddtc_mpi.f90.
+//! Generator of ddtc_mpi.f90.
 
 use std::fmt::Write;
 
@@ -8,7 +8,8 @@ use super::layout::{fill, grouped, wrap};
 use super::pieces::Pieces;
 use super::{Declarations, Entry, Function, Group, Language, What, words};
 
-/// The module ddtc_mpi, and mpi with the same under the usual name.
+/// Returns the text of the module `ddtc_mpi`, and of the module `mpi`, which has the same contents
+/// under the usual name. The names of ddtc.h that the procedures use are private.
 pub(super) fn module(entries: &[Entry], ddtc: &Declarations, pieces: &Pieces) -> String {
     let procedures = procedures(entries, ddtc, pieces);
     let (functions, constants) = mentioned(&procedures, ddtc);
@@ -25,6 +26,7 @@ pub(super) fn module(entries: &[Entry], ddtc: &Declarations, pieces: &Pieces) ->
         + pieces.text("foot")
 }
 
+/// Returns the declarations of the constants that exist in Fortran.
 fn parameters(entries: &[Entry], ddtc: &Declarations) -> String {
     let groups: Vec<&Group> = entries
         .iter()
@@ -36,14 +38,15 @@ fn parameters(entries: &[Entry], ddtc: &Declarations) -> String {
     let mut out = String::new();
     for (name, value) in groups.iter().flat_map(|g| &g.members) {
         let value = number(name, value.as_deref(), &groups, ddtc);
-        // Fortran strings have no NUL.
+        // Strings in Fortran have no NUL, so their maximum length is smaller by 1.
         let value = if name.starts_with("MPI_MAX_") { value - 1 } else { value };
         writeln!(out, "  integer, parameter :: {name} = {value}").unwrap();
     }
     out
 }
 
-/// A constant's number: as it stands in the table, as that of the constant which it is the same as, or as ddtc.h has it.
+/// Returns the number of a constant: the number in the table, that of the constant which the table
+/// names as its value, or that of the corresponding constant in ddtc.h if the table has no value.
 fn number(name: &str, value: Option<&str>, groups: &[&Group], ddtc: &Declarations) -> i64 {
     let Some(value) = value else {
         return ddtc.constants[&ddtc.counterpart(name)];
@@ -59,9 +62,10 @@ fn number(name: &str, value: Option<&str>, groups: &[&Group], ddtc: &Declaration
     })
 }
 
+/// Returns the procedures of the module with their comments and headings, after the helpers.
 fn procedures(entries: &[Entry], ddtc: &Declarations, pieces: &Pieces) -> String {
     let mut out = String::from("\n") + pieces.text("helpers");
-    // A heading is for what follows in this language.
+    // A heading is written only if an entry of its section exists in Fortran.
     let mut heading = String::new();
     for entry in entries {
         let text = match &entry.what {
@@ -87,7 +91,8 @@ fn procedures(entries: &[Entry], ddtc: &Declarations, pieces: &Pieces) -> String
     out
 }
 
-/// Writes a function's procedure: a subroutine with ierror, or a function where C has a result that is no error code.
+/// Returns the procedure for a function: a subroutine with ierror if the C function returns an
+/// `int`, otherwise a function.
 fn procedure(f: &Function, ddtc: &Declarations, pieces: &Pieces) -> String {
     let mut names: Vec<&str> = f.arguments.iter().map(|a| a.name.as_str()).collect();
     let (head, end, result) = if f.result == "int" {
@@ -117,7 +122,8 @@ fn procedure(f: &Function, ddtc: &Declarations, pieces: &Pieces) -> String {
     lines.iter().map(|l| wrap(l, "      ", " &") + "\n").collect()
 }
 
-/// Returns the statement that sets ierror, where a body by hand does not have one.
+/// Returns the statement that sets ierror at the end of a handwritten body, or none if the body
+/// mentions ierror or the procedure is a function.
 fn ending(f: &Function, piece: &str) -> Option<String> {
     let has = |name| words(piece).any(|w| w == name);
     if has("ierror") || f.result != "int" {
@@ -130,7 +136,7 @@ fn ending(f: &Function, piece: &str) -> Option<String> {
     })
 }
 
-/// The Fortran type of a number or a handle.
+/// Returns the Fortran type of a number or a handle. Panics if it is not known.
 fn kind(base: &str, f: &Function) -> &'static str {
     match base {
         "int" | "MPI_Comm" | "MPI_Datatype" | "MPI_Errhandler" | "MPI_Info" | "MPI_Op" => "integer",
@@ -141,7 +147,7 @@ fn kind(base: &str, f: &Function) -> &'static str {
     }
 }
 
-/// The declarations of dummy arguments.
+/// Returns the declarations of the dummy arguments of a procedure.
 fn declarations(f: &Function) -> Vec<String> {
     grouped(f.arguments.iter().map(|a| {
         let intent = if a.is_pointer() && !a.is_const() { "intent(inout)" } else { "intent(in)" };

@@ -1,6 +1,8 @@
-/* Every function of ddtc_mpi.h with each pointer and handle null in turn, from a generated list of calls (programs.rs): an error code
- * where null is not legal, success where it is, and success of the call as it is meant. The name of the call is printed before it is
- * made, so that a crash has one too. */
+/* Calls the functions of ddtc_mpi.h with each pointer and handle null in turn, from a list of calls
+ * that programs.rs generates. A call must fail if null is not legal for that argument, and succeed
+ * if it is. A call with valid arguments must succeed, unless what the function is asked for does
+ * not exist here. The name of each call is printed before the call, so that a crash can be
+ * attributed. */
 #include <mpi.h>
 #include <stdint.h>
 
@@ -9,7 +11,7 @@ static int failures;
 
 static void handler(void) {}
 
-/* New objects for each call, so that one that frees its argument leaves the next one whole. */
+/* Each call gets new objects, so that a call that frees its argument does not affect the next. */
 static MPI_Datatype fresh_MPI_Datatype(void)
 {
     MPI_Datatype t;
@@ -42,7 +44,7 @@ static int fresh_keyval(void)
     MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &fresh, 0);
     return fresh;
 }
-/* A type that has an attribute. */
+/* Returns a type that has an attribute. */
 static MPI_Datatype attributed(void)
 {
     MPI_Datatype t = fresh_MPI_Datatype();
@@ -55,7 +57,7 @@ static int added(void)
     MPI_Add_error_class(&errorclass);
     return errorclass;
 }
-/* Of the first variable with one. */
+/* Returns the enumeration of the variable ddtc_mode. */
 static MPI_T_enum fresh_MPI_T_enum(void)
 {
     MPI_T_enum e = MPI_T_ENUM_NULL;
@@ -84,7 +86,7 @@ static MPI_T_pvar_session fresh_MPI_T_pvar_session(void)
     if (session == MPI_T_PVAR_SESSION_NULL) session = another_session();
     return session;
 }
-/* A counter in the one session. */
+/* Returns a new handle of a counter in the common session. */
 static MPI_T_pvar_handle fresh_MPI_T_pvar_handle(void)
 {
     MPI_T_pvar_handle handle = MPI_T_PVAR_HANDLE_NULL;
@@ -98,7 +100,7 @@ static MPI_T_pvar_handle fresh_MPI_T_pvar_handle(void)
     }
     return handle;
 }
-/* One that runs. */
+/* Returns a handle of a counter that was started. */
 static MPI_T_pvar_handle started(void)
 {
     MPI_T_pvar_handle handle = fresh_MPI_T_pvar_handle();

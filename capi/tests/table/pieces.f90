@@ -1,26 +1,37 @@
-! What the Fortran files have by hand, by name: beginnings and ends, what names.txt calls a text, and the body of a procedure.
-! A body that has `code`, and does not say what becomes of ierror, hands it on; one that has neither succeeds, with a known communicator.
+! Parts of the generated Fortran files that are written by hand, each after a line with its name:
+! beginnings and ends of files, what names.txt calls a text, and bodies of procedures. If a body
+! uses `code` and does not mention ierror, the generator adds a call that returns `code` through
+! ierror. If a body mentions neither, the procedure succeeds, provided that its communicator, if it
+! has one, exists.
 !: ddtc_c
-! ddtc_c.f90 - the functions of ddtc.h, by iso_c_binding: what ddtc_mpi.f90 is made of. Handles are type(c_ptr), addresses
-! integer(c_intptr_t), as those of info objects and error handlers are, counts integer(c_int64_t); arguments, errors and
-! ownership are those of ddtc.h.
+! ddtc_c.f90 - interfaces of the functions of ddtc.h that ddtc_mpi.f90 calls, by iso_c_binding.
 !
-! Generated: capi/tests/table/names.txt of ddtc's sources says from what.
+! Handles are type(c_ptr), except for those of info objects and error handlers, which are
+! integer(c_intptr_t). Addresses are integer(c_intptr_t), and counts integer(c_int64_t). Arguments,
+! errors and ownership are those of ddtc.h.
+!
+! This file is generated. capi/tests/table/names.txt in ddtc's sources says from which files.
 module ddtc_c
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char, c_double
   implicit none
   private :: c_int, c_int64_t, c_intptr_t, c_ptr, c_funptr, c_char, c_double
 !: head
-! ddtc_mpi.f90 - MPI's names for Fortran over ddtc, by iso_c_binding.
+! ddtc_mpi.f90 - MPI's names for Fortran, implemented by ddtc, by iso_c_binding.
 !
-! Compile ddtc_c.f90 and this file with the program: the modules are ddtc_mpi, and mpi with the same under the usual name.
-! Handles are default INTEGERs, addresses INTEGER(MPI_ADDRESS_KIND), large counts INTEGER(MPI_COUNT_KIND); the last argument
-! ierror may be left out. MPI-1's MPI_TYPE_HVECTOR, _HINDEXED and _STRUCT take INTEGER addresses and decode as
-! MPI_COMBINER_*_INTEGER; contents return all addresses as INTEGER(MPI_ADDRESS_KIND). The window accessors of 1996 are
-! MPI_TYPE_ENVELOPE and MPI_TYPE_CONTENTS. One process and no communication: the meaning of every call is that of ddtc_mpi.h. The
-! tool interface has no Fortran form in MPI.
+! Compile ddtc_c.f90 and then this file with the program. This file has the module ddtc_mpi, and the
+! module mpi, which has the same contents under the usual name. Handles are default INTEGERs,
+! addresses INTEGER(MPI_ADDRESS_KIND), and large counts INTEGER(MPI_COUNT_KIND). The last argument,
+! ierror, is optional.
 !
-! Generated: capi/tests/table/names.txt of ddtc's sources says from what.
+! MPI_TYPE_HVECTOR, MPI_TYPE_HINDEXED and MPI_TYPE_STRUCT of MPI-1 take INTEGER addresses, and their
+! datatypes decode with the combiners MPI_COMBINER_*_INTEGER. The contents of a datatype return all
+! addresses as INTEGER(MPI_ADDRESS_KIND). MPI_TYPE_ENVELOPE and MPI_TYPE_CONTENTS are the window
+! accessors of a proposal of 1996.
+!
+! The program is the only process, and there is no communication. Each call means the same as in
+! ddtc_mpi.h. MPI defines no Fortran binding of the tool interface.
+!
+! This file is generated. capi/tests/table/names.txt in ddtc's sources says from which files.
 module ddtc_mpi
   use, intrinsic :: iso_c_binding
   use ddtc_c
@@ -38,9 +49,11 @@ module ddtc_mpi
   integer, parameter :: MPI_TAG = 2
   integer, parameter :: MPI_ERROR = 3
 !: declarations
-  ! As a buffer: displacements are absolute. Known by its address.
+  ! Stands for a buffer if the displacements of the datatype are absolute addresses. The procedures
+  ! recognize it by its address.
   integer, save, target :: MPI_BOTTOM
-  ! Known by their addresses too; no call of these modules fills a status.
+  ! Stand for a status that the program does not want. Like MPI_BOTTOM they are identified by their
+  ! addresses. Since there is no communication, no procedure fills the status of a message.
   integer, save, target :: MPI_STATUS_IGNORE(MPI_STATUS_SIZE), MPI_STATUSES_IGNORE(MPI_STATUS_SIZE, 1)
 
   abstract interface
@@ -71,7 +84,8 @@ module mpi
   implicit none
 end module mpi
 !: helpers
-  ! The handles of n INTEGERs.
+  ! Converts n INTEGERs into handles. The result is 0, or the error of the first INTEGER that names
+  ! no datatype.
   function take_all(n, datatypes, handles) result(code)
     integer(MPI_COUNT_KIND), intent(in) :: n
     integer, intent(in) :: datatypes(*)
@@ -85,7 +99,8 @@ end module mpi
     end do
   end function
 
-  ! The INTEGERs of handles that a call made, unless it failed.
+  ! Converts n handles that a call returned into INTEGERs. Does nothing if the call failed, that is,
+  ! if code is not 0. An error of a conversion is returned in code.
   subroutine give_all(code, n, handles, datatypes)
     integer, intent(inout) :: code
     integer(MPI_COUNT_KIND), intent(in) :: n
@@ -97,7 +112,9 @@ end module mpi
     end do
   end subroutine
 
-  ! Returns the code, calls the program's error handler, or ends the program, as the error handler says.
+  ! Returns code in ierror. If code is an error, the error handler in force decides what follows: it
+  ! is called if the program created it, or the program ends, or nothing else happens. The handler
+  ! gets the communicator comm, or MPI_COMM_SELF if comm is missing or invalid.
   subroutine finish(code, call, ierror, comm)
     integer, intent(in) :: code
     character(len=*), intent(in) :: call
@@ -124,7 +141,8 @@ end module mpi
     stop 1
   end subroutine
 
-  ! MPI_SUCCESS for the two communicators that there are.
+  ! Returns MPI_SUCCESS for MPI_COMM_WORLD and MPI_COMM_SELF, which are the only communicators, and
+  ! otherwise MPI_ERR_COMM, for which it records a message.
   function known(comm, name) result(code)
     integer, intent(in) :: comm
     character(len=*), intent(in) :: name
@@ -155,7 +173,7 @@ end module mpi
     end do
   end subroutine
 
-  ! The address of a buffer; null for MPI_BOTTOM.
+  ! Returns the address of a buffer, or null for MPI_BOTTOM.
   function buffer(location) result(pointer)
     !GCC$ ATTRIBUTES NO_ARG_CHECK :: location
     type(*), intent(in) :: location
@@ -169,7 +187,7 @@ end module mpi
   end function
 !: MPI_Init
     integer :: code
-    ! What this compiler stores for .TRUE. and .FALSE.
+    ! The library must know the values that this compiler stores for .TRUE. and .FALSE.
     code = ddtc_set_fortran_booleans(transfer(.true., 0), transfer(.false., 0))
     if (code == 0) code = ddtc_mpi_set(DDTC_MPI_STATE, 1)
 !: MPI_Init_thread
@@ -346,7 +364,7 @@ end module mpi
     integer(MPI_ADDRESS_KIND) :: wide
     integer :: code
     code = ddtc_get_address(location, wide)
-    ! An INTEGER may be too small: then there is no address to return.
+    ! An INTEGER may be too small for an address. The result is MPI_UNDEFINED then, with an error.
     if (wide > huge(address) .or. wide < -huge(address)) then
       address = MPI_UNDEFINED
       code = MPI_ERR_VALUE_TOO_LARGE
@@ -378,7 +396,8 @@ end module mpi
 !: MPI_Aint_diff
     answer = addr1 - addr2
 !: sizeof
-  ! The bytes of a variable of any numeric type, of one element of an array.
+  ! Returns the bytes of a variable of any numeric type. For an array, these are the bytes of one
+  ! element.
   subroutine MPI_Sizeof(x, size, ierror)
     class(*), intent(in) :: x(..)
     integer, intent(out) :: size
@@ -410,7 +429,8 @@ end module mpi
     ierror = MPI_SUCCESS
   end subroutine
 !: status
-  ! A status holds the received bytes in words 4 and 5, low half first, and in word 6 whether it was cancelled, as in C.
+  ! Returns the number of received bytes in a status. As in C, they are in words 4 and 5, the low
+  ! half first. Word 6 says whether the operation was cancelled.
   function ddtc_mpi_bytes(status) result(bytes)
     integer, intent(in) :: status(MPI_STATUS_SIZE)
     integer(MPI_COUNT_KIND) :: bytes
@@ -418,7 +438,8 @@ end module mpi
     bytes = ior(ishft(int(status(5), MPI_COUNT_KIND), 32), bytes)
   end function
 
-  ! The bytes of basic elements of a type.
+  ! Stores the bytes of `count` basic elements of a type in a status, as the number of received
+  ! bytes. After an error the status is unchanged.
   subroutine set_received(status, datatype, count, name, ierror)
     integer, intent(inout) :: status(MPI_STATUS_SIZE)
     integer, intent(in) :: datatype
@@ -437,4 +458,4 @@ end module mpi
     call finish(code, name, ierror)
   end subroutine
 !: info
-  ! Leading and trailing blanks of keys and values are no part of them (MPI 5.0, chapter 10).
+  ! Blanks before and after a key or a value do not belong to it (MPI 5.0, chapter 10).

@@ -1,5 +1,7 @@
-// What ddtc_mpi.h has by hand, by name: its beginning and end, what names.txt calls a text, a type, or the body of a function.
-// A blank line ends the declarations of a body; checks of its arguments come there.
+// Parts of the generated header ddtc_mpi.h that are written by hand, each after a line with its
+// name: its beginning and end, what names.txt calls a text, types, and bodies of functions. In a
+// body, a blank line ends the declarations, and the generator inserts the checks of the arguments
+// there.
 //: head
 /* ddtc_mpi.h - MPI's own names over ddtc.
  *

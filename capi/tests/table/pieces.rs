@@ -1,15 +1,17 @@
-//! The pieces by hand: pieces.h and pieces.f90.
+//! Parser for pieces.h and pieces.f90, which have the handwritten parts of the generated files.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Texts by name; each begins with a line `//: NAME` or `!: NAME`.
+/// The pieces of one file by their names. A line `//: NAME` or `!: NAME` precedes each piece.
 pub(super) struct Pieces {
     texts: BTreeMap<&'static str, String>,
     taken: RefCell<BTreeSet<&'static str>>,
 }
 
 impl Pieces {
+    /// Returns the pieces of `file`, whose lines with names begin with `mark`. Lines before the
+    /// first name are ignored.
     pub(super) fn parse(file: &'static str, mark: &str) -> Pieces {
         let mut texts = BTreeMap::<_, String>::new();
         let mut name = None;
@@ -26,18 +28,19 @@ impl Pieces {
         Pieces { texts, taken: RefCell::default() }
     }
 
-    /// The piece of that name, if there is one.
+    /// Returns the piece of a name, or none if there is no such piece.
     pub(super) fn take(&self, name: &str) -> Option<&str> {
         let (name, text) = self.texts.get_key_value(name)?;
         self.taken.borrow_mut().insert(name);
         Some(text)
     }
 
+    /// Returns the piece of a name. Panics if there is no such piece.
     pub(super) fn text(&self, name: &str) -> &str {
         self.take(name).unwrap_or_else(|| panic!("no piece {name}"))
     }
 
-    /// The pieces that nothing asked for.
+    /// Returns the names of the pieces that were never asked for.
     pub(super) fn left(&self) -> Vec<&'static str> {
         self.texts.keys().copied().filter(|n| !self.taken.borrow().contains(n)).collect()
     }

@@ -1,4 +1,5 @@
-//! Programs that mention every name of the table, and that call every function with null pointers.
+//! Generators of test programs: programs that mention every name of the table, and calls of every
+//! function with null pointers.
 
 use std::fmt::Write;
 
@@ -8,14 +9,15 @@ use super::{Argument, Entry, Function, What, entries, functions};
 
 const ABI: &str = include_str!("../abi.txt");
 
-/// The names in abi.txt.
+/// Returns the names of the constants in abi.txt.
 pub(crate) fn constants() -> impl Iterator<Item = &'static str> {
     ABI.lines().filter(|l| !l.starts_with('#')).filter_map(|l| l.split(' ').next())
 }
 
 #[cfg(e2e)]
-/// Those that are integers in Fortran too: not the tool interface's, which has no Fortran form, not what is known by its address,
-/// and not the indices of a status, which have other names there.
+/// Returns the constants that are integers in Fortran, too. This excludes those of the tool
+/// interface, which has no Fortran binding, constants that are identified by their addresses,
+/// callback functions, and the indices of a status, which have other names in Fortran.
 pub(crate) fn fortran_constants() -> Vec<String> {
     const OTHERS: [&str; 4] = ["MPI_BOTTOM", "MPI_IN_PLACE", "MPI_STATUS_IGNORE", "MPI_STATUSES_IGNORE"];
     let functions = |n: &str| n.ends_with("_COPY_FN") || n.ends_with("DUP_FN") || n.ends_with("_DELETE_FN");
@@ -24,7 +26,7 @@ pub(crate) fn fortran_constants() -> Vec<String> {
     constants().filter(|n| !other(n)).map(str::to_owned).collect()
 }
 
-/// The types of the header.
+/// Returns the names of the types that the header defines.
 fn types() -> Vec<String> {
     let name = |e: Entry| match e.what {
         What::Type(t) => Some(t.name),
@@ -34,7 +36,7 @@ fn types() -> Vec<String> {
     entries().into_iter().filter_map(name).collect()
 }
 
-/// The names of the Fortran module, but for constants.
+/// Returns the names that the Fortran module defines, except for constants.
 #[cfg(e2e)]
 fn fortran_names() -> Vec<String> {
     let name = |e: Entry| match e.what {
@@ -45,7 +47,8 @@ fn fortran_names() -> Vec<String> {
     entries().into_iter().filter_map(name).collect()
 }
 
-/// A C program that has a variable of every type and a pointer of the standard's type to every function.
+/// Returns a C program that has a pointer to every type, a pointer of the standard's type to every
+/// function, and a mention of each of `constants`.
 pub(crate) fn c_mentions(constants: &[String]) -> String {
     let mut code = "#include <mpi.h>\nint main(void)\n{\n".to_owned();
     for (i, name) in types().iter().enumerate() {
@@ -64,7 +67,7 @@ pub(crate) fn c_mentions(constants: &[String]) -> String {
 }
 
 #[cfg(e2e)]
-/// A Fortran program that takes every name from the module by itself.
+/// Returns a Fortran program that imports every name of the module with a statement of its own.
 pub(crate) fn fortran_mentions(constants: &[String]) -> String {
     let mut code = "program mentions\n".to_owned();
     for name in fortran_names().iter().chain(constants) {
@@ -77,7 +80,8 @@ pub(crate) fn fortran_mentions(constants: &[String]) -> String {
     code + "  write (*, '(I0)') k\nend program\n"
 }
 
-/// Returns what is passed in the place of an argument: a value by its name, or memory with one.
+/// Returns the C expression that a call passes for an argument. Its value depends on the name and
+/// type of the argument; for a pointer it is memory with such a value.
 fn passed(function: &Function, argument: &Argument) -> String {
     if let Some((_, expression)) = function.with.iter().find(|(a, _)| *a == argument.name) {
         return expression.clone();
@@ -123,10 +127,13 @@ fn passed(function: &Function, argument: &Argument) -> String {
     }
 }
 
+/// The types of MPI that are numbers and not handles.
 const NUMBERS: [&str; 6] =
     ["MPI_Count", "MPI_Aint", "MPI_Offset", "MPI_Fint", "MPI_T_cb_safety", "MPI_T_source_order"];
 
-/// Calls of every function: as it is meant, then with each pointer and handle null in turn. For table/nulls.c.
+/// Returns the calls that table/nulls.c includes. Each function that returns an error code and has
+/// a pointer or handle is called with valid arguments, and then with each pointer and handle null
+/// in turn.
 pub(crate) fn null_calls() -> String {
     let mut code = String::new();
     for f in functions().iter().filter(|f| !f.value) {
