@@ -169,16 +169,12 @@ pub(crate) unsafe fn input<'a, T>(
     if array.is_null() {
         return Err(null(operation, argument));
     }
-<<<<<<< HEAD
     if !array.is_aligned() {
         let rule = "must be aligned for its type";
         return Err(Error::new(ErrorClass::Arg, operation, argument, format_args!("{array:p}"), rule));
     }
-    // SAFETY: not null and aligned, and the caller vouches for `n` entries.
-=======
-    // SAFETY: `array` is not null, and the `n` entries have at most `isize::MAX` bytes, as just
-    // checked. The caller promises that they are initialized and aligned, and do not change.
->>>>>>> eng-c
+    // SAFETY: `array` is not null and aligned, and the `n` entries have at most `isize::MAX` bytes,
+    // as just checked. The caller promises that they are initialized and do not change.
     Ok(unsafe { std::slice::from_raw_parts(array, n) })
 }
 

@@ -478,16 +478,11 @@ unsafe fn members(
 ) -> crate::guard::Outcome {
     let room = usize::try_from(len).map_err(|_| invalid(call, "len", len, "must not be negative"))?;
     let n = room.min(all.len());
-<<<<<<< HEAD
-    // SAFETY: the caller promises `len` places.
+    // SAFETY: the caller promises that `indices` is null or has room for `len` entries, which
+    // nothing else accesses. `n` is at most `len`.
     unsafe { output(call, "indices", indices, n as i64) }
         .map_err(|e| invalid(call, "indices", e.value(), "must point to len integers"))?
         .write_copy_of_slice(&all[..n]);
-=======
-    // SAFETY: the caller promises that `indices` is null or has room for `len` entries, which
-    // nothing else accesses. `n` is at most `len`.
-    unsafe { output(call, "indices", indices, n as i64)? }.write_copy_of_slice(&all[..n]);
->>>>>>> eng-c
     Ok(())
 }
 
