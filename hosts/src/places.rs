@@ -1,11 +1,8 @@
-//! Comparison of the places from and to which an MPI library moves the bytes of a datatype with
-//! those of the datatype's definition.
-//!
 //! Each byte that is moved shows where it came from: byte `i` of a pattern holds one digit of the
 //! number `i`, and the library moves one pattern for each digit. So no two places can be confused.
 //! The library works on memory of this module and never on the program's. That memory has room for
 //! all instances, on each side a reserve that is larger than the span of all instances, and an
-//! inaccessible page at each end. A library that writes to wrong places writes into the reserve,
+//! inaccessible page at each end. If a library writes to wrong places, it writes into the reserve,
 //! which is compared too.
 #![allow(unsafe_code)] // Calls the functions of an MPI library.
 

@@ -279,6 +279,9 @@ impl Policy {
     /// # Errors
     /// A line is none of these. The error names the number of the first such line.
     pub fn parse(text: &str, library: &str) -> Result<Option<Policy>> {
+        // `open` is the table of the last line `library`, to which rows are added, and `seen` says
+        // whether it is the table that was asked for. At the next line `library`, that table moves
+        // to `found`. If a file has several tables of one name, the first of them counts.
         let (mut found, mut open, mut seen) = (None, None, false);
         for (i, line) in text.lines().enumerate() {
             let refuse = |rule: &'static str| {
@@ -300,6 +303,9 @@ impl Policy {
             if head == FORMER {
                 continue;
             }
+            // What remains is a row. If its first word is the name of a call and two more words
+            // follow, the class is the second word; otherwise the first word must be a class, and
+            // the row is about messages.
             let call = Call::ALL.into_iter().find(|c| c.name() == head);
             let (call, head, rest) = match call.zip(rest.trim().split_once(char::is_whitespace)) {
                 Some((call, (class, rest))) => (call, class, rest),
@@ -430,7 +436,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// Returns a library of this family and version, in its usual form.
+    /// Returns a library of this family and version that is not MPICH with the device ch3.
     pub const fn new(family: Family, version: [u32; 3]) -> Library {
         Library { family, version, is_ch3: false }
     }

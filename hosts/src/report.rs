@@ -209,6 +209,7 @@ impl Report {
 
     /// Writes why calls were bypassed, the most frequent reasons first.
     fn write_bypassed(&self, screen: &mut Screen) {
+        // Reasons with equal counts keep the order of `Bypass::ALL`, because the sort is stable.
         let mut reasons: Vec<(u64, Bypass)> =
             Bypass::ALL.iter().map(|&why| (self.total(why.name()), why)).filter(|&(n, _)| n > 0).collect();
         reasons.sort_by_key(|&(n, _)| Reverse(n));
@@ -273,6 +274,7 @@ impl Report {
     /// Returns the whole report as JSON. Each total stands on a line of its own, and so does each
     /// type.
     pub fn json(&self) -> String {
+        // First come the fields of the whole report: numbers, texts and lists of texts.
         let mut out = format!("{{\n  \"ddtc_report\": {FORMAT},\n  \"summary\": ");
         write_string(&mut out, &self.summary());
         let _ = write!(out, ",\n  \"ranks\": {},\n  \"unfinished\": {}", self.ranks, self.unfinished);
@@ -287,6 +289,8 @@ impl Report {
             let _ = write!(out, ",\n  \"{name}\": ");
             write_list(&mut out, texts, ["\n    ", "\n  "]);
         }
+        // The totals are one object, whose names are those of the counters. The types are a list of
+        // objects with the numbers, schedules and timings of one type each.
         out.push_str(",\n  \"totals\": {");
         for (i, (name, n)) in self.totals.iter().enumerate() {
             let _ = write!(out, "{}\n    \"{name}\": {n}", if i == 0 { "" } else { "," });
@@ -474,7 +478,7 @@ mod tests {
         assert!(Report::default().summary().starts_with("No rank has reported: "));
     }
 
-    /// As much of everything as there can be.
+    /// Returns a report with many entries of every kind, some of them longer than a line.
     fn long() -> Report {
         let mut long = report(&[
             ("calls_converted", 1),
