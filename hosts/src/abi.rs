@@ -17,7 +17,7 @@ use ddtc::internal::datatype::contents::{CombinerKind, Constants};
 
 pub mod queries;
 
-/// Identification of an ABI.
+/// ABI of an MPI library, named after the library or the standard that defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
     /// ABI of MPICH since release 3.1, of Intel MPI, MVAPICH and Cray MPI.
@@ -38,7 +38,7 @@ pub struct Signs<'a> {
     pub has_mpir_dup_fn: bool,
     /// Result of `MPI_Abi_get_version`; `None` if the library lacks the function or it fails.
     pub abi_version: Option<(c_int, c_int)>,
-    /// File of the library.
+    /// Path of the library's file.
     pub file: &'a str,
     /// First line of `MPI_Get_library_version`.
     pub version: &'a str,
@@ -139,7 +139,7 @@ pub struct Abi {
 
 use CombinerKind as K;
 
-/// Combiners in the order of `Abi::combiners`.
+/// Combiners, in the order in which `Abi::combiners` has their values.
 const COMBINERS: [CombinerKind; 20] = [
     K::Named,
     K::Dup,
@@ -166,7 +166,7 @@ const COMBINERS: [CombinerKind; 20] = [
 /// Value of a combiner that an ABI does not have.
 const NONE: c_int = c_int::MIN;
 
-/// ABI of MPICH.
+/// Table of the ABI of MPICH, from `mpi.h` of MPICH 5.0.2.
 pub static MPICH: Abi = Abi {
     flavour: Flavour::Mpich,
     name: "MPICH ABI",
@@ -233,7 +233,7 @@ pub static MPICH: Abi = Abi {
     combiners: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 19, 11, 12, 13, 14, 15, 16, 17, 18, 20],
 };
 
-/// ABI of Open MPI.
+/// Table of the ABI of Open MPI, from `mpi.h` of Open MPI 5.0.11.
 pub static OPEN_MPI: Abi = Abi {
     flavour: Flavour::OpenMpi,
     name: "Open MPI ABI",
@@ -300,7 +300,7 @@ pub static OPEN_MPI: Abi = Abi {
     combiners: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 18, 10, 11, 12, 13, 14, 15, 16, 17, NONE],
 };
 
-/// Standard ABI of MPI 5.0.
+/// Table of the standard ABI, from appendix A of MPI 5.0.
 pub static STANDARD: Abi = Abi {
     flavour: Flavour::Standard,
     name: "MPI-5 ABI",

@@ -11,9 +11,9 @@ pub enum Bypass {
     Policy,
     /// The type has no gaps.
     Contiguous,
-    /// Fewer bytes than the policy converts.
+    /// The call moves fewer bytes than the policy converts.
     TooSmall,
-    /// More bytes than the policy converts.
+    /// The call moves more bytes than the policy converts.
     TooLarge,
     /// A null buffer with a type whose displacements are not addresses, or, in packs, another null
     /// pointer.

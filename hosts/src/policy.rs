@@ -205,7 +205,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Policy that converts nothing.
+    /// Policy by which nothing is converted in any call.
     pub const NONE: Policy = Policy { sets: [[0; Class::ALL.len()]; Call::ALL.len()] };
     /// Policy by which everything is packed first, except dense layouts. Nothing is moved inside
     /// Open MPI instead.
@@ -402,13 +402,13 @@ impl fmt::Display for Policy {
 /// Family of MPI libraries, by the implementation that a library is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// MPICH itself.
+    /// MPICH itself, without the libraries that are derived from it.
     Mpich,
     /// Intel MPI.
     Intel,
     /// Open MPI.
     OpenMpi,
-    /// Any other.
+    /// Any other library, including those derived from MPICH, except Intel MPI.
     Other,
 }
 

@@ -37,14 +37,14 @@ pub struct Report {
     pub process: String,
     /// MPI libraries with their ABI: several only if ranks have different ones.
     pub libraries: Vec<String>,
-    /// Values of `DDTC_MODE`.
+    /// Values of `DDTC_MODE`: several only if ranks have different ones.
     pub modes: Vec<String>,
-    /// CPU levels of the compiled code.
+    /// Levels of instruction sets of the compiled code: several only if ranks have different ones.
     pub targets: Vec<String>,
     /// Counters with their names. Bypass reasons ([`Bypass::name`]) are among them only if their
     /// counter is not 0.
     pub totals: Vec<(Cow<'static, str>, u64)>,
-    /// Anything else worth knowing.
+    /// Remarks for the user that no counter expresses.
     pub notes: Vec<String>,
     /// Datatypes of the program, those with the most bytes first.
     pub types: Vec<TypeRow>,
@@ -55,23 +55,23 @@ pub struct Report {
 pub struct TypeRow {
     /// The type as text, which may be cut.
     pub name: String,
-    /// Bytes of an instance.
+    /// Size of the type: the number of packed bytes of an instance.
     pub size: i64,
     /// Bytes from the first to the last byte of an instance.
     pub true_extent: i64,
     /// Layout class of the policy.
     pub class: String,
-    /// Distinguishes types whose text begins alike.
+    /// Hash of the type, which distinguishes types whose texts are cut and equal.
     pub hash: String,
-    /// Numbers, by the names in [`COUNTS`].
+    /// Numbers of the type, in the order of their names in [`COUNTS`].
     pub counts: [u64; COUNTS.len()],
-    /// Schedules of the compiled code.
+    /// Schedules of the compiled code, each a line that sums up a plan.
     pub schedules: Vec<String>,
     /// Results of timing the type, and what follows from them.
     pub timings: Vec<String>,
 }
 
-/// Names of the numbers of a type.
+/// Names of the numbers of a type, in the order of `TypeRow::counts`.
 pub const COUNTS: [&str; 9] = [
     "commits",
     "packs",
@@ -377,7 +377,7 @@ fn wrap(text: &str, width: usize, lines: &mut Vec<String>) {
     }
 }
 
-/// Returns a number with its noun.
+/// Returns a number with its noun, in the plural unless the number is 1.
 #[inline(never)]
 fn counted(n: u64, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })

@@ -13,7 +13,7 @@ pub enum Transport {
     Shared,
     /// libfabric, which MPICH and Intel MPI call OFI.
     Libfabric,
-    /// UCX.
+    /// UCX, which MPICH can use as its network module.
     Ucx,
 }
 

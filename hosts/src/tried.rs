@@ -27,7 +27,7 @@ pub enum Kind {
     Neighbors,
     /// Persistent collective calls, including those of neighbours.
     Persistent,
-    /// Puts and gets of windows.
+    /// One-sided puts into windows, and gets from windows.
     Windows,
     /// Reads and writes of files.
     Files,
@@ -83,9 +83,9 @@ impl Kind {
 pub struct Kinds(u8);
 
 impl Kinds {
-    /// No kind.
+    /// Set that contains no kind.
     pub const NONE: Kinds = Kinds(0);
-    /// All kinds.
+    /// Set that contains all kinds.
     pub const ALL: Kinds = Kinds((1 << Kind::ALL.len()) - 1);
 
     /// Returns true if the kind is in the set.
@@ -177,7 +177,7 @@ pub struct Row<'a> {
     pub library: Library,
     /// Device of a library of MPICH's family, from its version text; `-` for other libraries.
     pub device: &'a str,
-    /// Transport between the ranks.
+    /// Word for the transport between the ranks, such as `shared` or `tcp`.
     pub transport: &'a str,
     /// Date of the run, as year, month and day.
     pub date: &'a str,

@@ -31,7 +31,8 @@ const MAGIC: [u8; 4] = *b"ddty";
 const HEAD_LENGTH: usize = 88;
 /// Offset in bytes of the type number in yaksa's form of a predefined type.
 const NUMBER_AT: usize = 80;
-/// A type number that yaksa never gives: it counts up from 0 and reuses the numbers of freed types.
+/// Type number that yaksa gives to no type, because it counts up from 0 and reuses the numbers of
+/// freed types.
 const NO_NUMBER: u64 = 0xffff_ffff;
 /// Head of every form.
 const HEAD: [u8; HEAD_LENGTH] = head();

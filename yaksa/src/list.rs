@@ -42,9 +42,9 @@ enum Open<'n> {
     Blocks { node: &'n Node, at: i64, next: usize },
 }
 
-/// State of an enumeration.
+/// State of an enumeration: what remains, and how much of it is to be skipped.
 struct Lister<'n> {
-    // Parts that remain. The last one comes first in the list.
+    /// Parts that remain. The last one comes first in the list.
     stack: Vec<Open<'n>>,
     /// Number of pieces that are still to be skipped.
     skip: u64,
@@ -169,8 +169,8 @@ impl<'n> Lister<'n> {
         true
     }
 
-    // Enumerates `left` copies of `node`, one extent apart, the first of them at `at`. Returns
-    // false if `take` wants no more.
+    /// Enumerates `left` copies of `node`, one extent apart, the first of them at `at`. Returns
+    /// false if `take` wants no more.
     fn copies(&mut self, node: &'n Node, mut at: i64, mut left: u64, take: &mut impl Pieces) -> bool {
         let facts = &node.facts;
         if left == 0 || facts.pieces() == 0 {
@@ -230,8 +230,8 @@ impl<'n> Lister<'n> {
         self.blocks(node, at, next, take)
     }
 
-    // Enumerates the blocks of one copy of `node` at `at`, from block `next` on. Returns false if
-    // `take` wants no more.
+    /// Enumerates the blocks of one copy of `node` at `at`, from block `next` on. Returns false if
+    /// `take` wants no more.
     fn blocks(&mut self, node: &'n Node, at: i64, mut next: usize, take: &mut impl Pieces) -> bool {
         if self.skip == 0 && node.is_flat() {
             return flat(node, at, next, take);
@@ -241,6 +241,7 @@ impl<'n> Lister<'n> {
         // The loop ends as soon as a block was pushed on the stack, because its pieces come before
         // those of the blocks after it.
         while self.stack.len() == depth {
+            // Each turn enumerates block `next`, or all that remain of equal blocks without the stack.
             let more = match node.shape() {
                 Shape::Empty => return true,
                 Shape::Copies { count, child } => return self.block(child, at, *count, take),

@@ -22,7 +22,7 @@ use crate::{compile, list, reduce, request};
 
 /// Maximum number of pieces that the calls of a type move one by one before the type is lowered.
 /// Moving this many pieces takes about as long as lowering a type does (2 to 4 us). So for a type
-/// that is used only once, nothing is made beyond its node.
+/// that moves few pieces in its life, nothing is made beyond its node.
 const LISTED: u16 = 2048;
 
 /// Part of the packed stream that a caller asks for: its offset, and the maximum number of bytes,

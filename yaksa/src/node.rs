@@ -80,7 +80,7 @@ struct Marks {
 pub(crate) enum Shape {
     /// Type without data, whose bounds are 0.
     Empty,
-    /// A predefined type.
+    /// Predefined type, for which the interface has a number.
     Named(Named),
     /// Copies of a type, one extent apart.
     Copies { count: i64, child: Ref },
@@ -424,6 +424,8 @@ impl Node {
             }
             let (low, high) = fits(c.reach(length))?;
             let low = fits(d.checked_add(low))?;
+            // `placed` fails if a bound of the block overflows, so the sums of its bounds below
+            // cannot.
             let block = fits(c.placed(length, low, fits(d.checked_add(high))?))?;
             (facts.lb, ub) = (facts.lb.min(block.lb), ub.max(block.lb + block.extent));
             if block.size > 0 {

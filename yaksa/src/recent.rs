@@ -1,6 +1,6 @@
 //! Memory of a thread. It has the types that the thread used last, so that reading their properties
 //! and packing by them takes no lock and writes nothing that threads share. It also has a few
-//! vacant slots, so that making a type takes no lock either.
+//! vacant slots, so that a new type gets its number without a lock as long as these slots last.
 //!
 //! An entry is valid as long as the slot of its type has the same generation. So after a number was
 //! freed by any thread, it names nothing here either. An entry of a type that was used keeps the
@@ -174,9 +174,9 @@ pub(crate) fn insert(node: Ref) -> Result<u64> {
 #[inline]
 pub(crate) fn remove(number: u64) -> Result<()> {
     let (dead, mut vacant) = table::remove(number)?;
-    // The slot is vacant now. The thread keeps it if it has less than its maximum, and gives half
-    // of its slots back if it has reached the maximum. Without the memory of the thread, the slot
-    // goes back to the table.
+    // The slot is vacant now, and the thread keeps it if there is room in its list. A list that has
+    // reached its maximum gives half of its slots back to the table first. If the thread cannot
+    // keep the slot, it goes back to the table too.
     let old = LOCAL.try_with(|local| {
         let mut local = local.try_borrow_mut().ok()?;
         let old = local.entries[way(number)].as_mut().filter(|entry| entry.number == number);

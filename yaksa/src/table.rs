@@ -39,7 +39,7 @@ pub(crate) struct Slot {
     generation: AtomicU32,
 }
 
-/// A slot has at most 16 bytes, as said above.
+/// Limits the size of a slot, because a program may hold 10^5 types.
 const _: () = assert!(size_of::<Slot>() <= 16);
 
 /// Vacant slot, which belongs to the holder of this value only.
@@ -107,8 +107,8 @@ impl Table {
         (generation != 0).then_some(Vacant(index))
     }
 
-    // Returns a vacant slot, and allocates its chunk if necessary. Fails with [`Code::OutOfMem`] if
-    // there is no memory or no further slot.
+    /// Returns a vacant slot, and allocates its chunk if necessary. Fails with [`Code::OutOfMem`]
+    /// if there is no memory or no further slot.
     fn vacant(&mut self) -> Result<Vacant> {
         if let Some(vacant) = self.free.pop() {
             return Ok(vacant);

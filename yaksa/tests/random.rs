@@ -144,7 +144,8 @@ impl Case<'_> {
     }
 
     /// Checks that the destination becomes `op(moved, there)` in both directions. The interpreter
-    /// marks bytes whose value is not determined (`loose`), which are not compared.
+    /// marks bytes of results that are no numbers (`loose`), whose bits are not defined; these are
+    /// not compared.
     fn reduces(&self, number_of: u64, op: Op) {
         let Case { yaksa, number, t, count, ref stream, .. } = *self;
         let bytes = |seed| (0..stream.len()).map(|i| pattern(seed, i)).collect::<Vec<u8>>();

@@ -235,7 +235,7 @@ fn the_document_says_the_shipped_payloads_of_messages() {
         let rows = tables.next().expect("the table").lines();
         let cell = rows.filter_map(|l| l.strip_prefix("| ")?.strip_prefix(name)?.strip_prefix(" | ")).next();
         let said = cell.and_then(|rest| rest.split(" |").next()).unwrap_or_default();
-        // The reason follows after a colon.
+        // In the document, a reason may follow after a colon.
         let said = said.split(": ").next().unwrap_or_default();
         assert_eq!(said, expected, "{name}: docs/SETTINGS.md (left) and the shipped table (right)");
     }

@@ -49,6 +49,8 @@ impl Count {
             1 => true,
             n if n >= MANY => false,
             _ => {
+                // All accesses by other threads to the node happen before their decrements
+                // (`Release`), and so before the node is freed by the last owner (`Acquire`).
                 let last = self.0.fetch_sub(1, Ordering::Release) == 1;
                 if last {
                     fence(Ordering::Acquire);
