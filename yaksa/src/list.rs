@@ -241,7 +241,7 @@ impl<'n> Lister<'n> {
         // The loop ends as soon as a block was pushed on the stack, because its pieces come before
         // those of the blocks after it.
         while self.stack.len() == depth {
-            // Each turn enumerates block `next`, or all that remain of equal blocks without the stack.
+            // Each turn enumerates block `next`, or without the stack all equal blocks that remain.
             let more = match node.shape() {
                 Shape::Empty => return true,
                 Shape::Copies { count, child } => return self.block(child, at, *count, take),

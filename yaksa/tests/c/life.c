@@ -28,7 +28,7 @@ int main(void)
     OK(yaksa_pack(&x, 1, T_INT, 0, &y, 4, &n, info, OP_REPLACE));
     EQ(y, 7);
 
-    /* Hints that name a GPU driver make calls fail; other hints are accepted. */
+    /* Hints that name a GPU driver make calls fail; valid other hints are accepted. */
     static const char *const drivers[] = {"cuda", "ze", "hip"};
     for (int i = 0; i < 3; i++) {
         OK(yaksa_info_keyval_append(gpu, "yaksa_gpu_driver", drivers[i], (unsigned)strlen(drivers[i]) + 1));
