@@ -1,3 +1,6 @@
+//! Comparison of the places from and to which an MPI library moves the bytes of a datatype with
+//! those of the datatype's definition.
+//!
 //! Each byte that is moved shows where it came from: byte `i` of a pattern holds one digit of the
 //! number `i`, and the library moves one pattern for each digit. So no two places can be confused.
 //! The library works on memory of this module and never on the program's. That memory has room for

@@ -1,3 +1,5 @@
+//! Transports between the ranks of a job, as far as the environment of a process shows them.
+//!
 //! The version of an MPI library does not say how its messages travel, but calls may be right with
 //! one transport and wrong with another ([`crate::tried`]). A job chooses the transport when it
 //! starts: ranks on one machine can share memory, and all others use a network module, which
@@ -152,9 +154,10 @@ fn shares_memory(variable: impl Fn(&str) -> Option<String>) -> bool {
 pub(crate) const NO_SHARED_MEMORY: &str = ", without shared memory";
 
 /// Returns true if all ranks that were started together run on one machine. The variables of the
-/// launcher Hydra (of MPICH and Intel MPI) show it: all ranks of the job are local ranks. Without
-/// these, the variables of Slurm show it, but only if they describe a step with as many tasks as
-/// the job has ranks. A process that no launcher has started is the only rank of its job.
+/// launcher Hydra (of MPICH and Intel MPI) show it: all ranks of the job are local ranks. If the
+/// number of local ranks is not set, the variables of Slurm show it for a job of several ranks, but
+/// only if they describe a step with as many tasks as the job has ranks, which is not part of a
+/// heterogeneous job. A process that no launcher has started is the only rank of its job.
 fn is_on_one_machine(variable: impl Fn(&str) -> Option<String>) -> bool {
     let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
     let launched = ["PMI_RANK", "PMIX_RANK", "SLURM_PROCID"].iter().any(|name| variable(name).is_some());

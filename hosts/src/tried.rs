@@ -145,7 +145,7 @@ pub enum Verdict {
     Right,
     /// The results are right without the preload library and different with it.
     Wrong,
-    /// The results are wrong without the preload library, or a signal ends the program.
+    /// Without the preload library, the results are wrong or a signal ends the program.
     OwnFault,
     /// The library does not have such calls.
     Absent,
@@ -243,13 +243,14 @@ pub enum Standing {
     /// are converted, unless the user asks for more.
     Untried {
         /// Kinds that are converted if the user asks for it: those that were right in the runs of
-        /// `nearest`.
+        /// `nearest`, of which the transport selects as for [`Standing::Tried`].
         kinds: Kinds,
         /// Nearest older release of the library's family that was run, or the oldest one that was
-        /// run if none of them is older.
+        /// run if none of them is older. MPICH with the device ch3 counts as a family of its own.
         nearest: Library,
     },
-    /// No release of the library's family was run, or the library is of no known family.
+    /// No release of the library's family was run, or the library is of no known family. MPICH with
+    /// the device ch3 counts as a family of its own.
     Unknown,
 }
 
@@ -260,7 +261,7 @@ impl Standing {
         Standing::by(library, transport, rows)
     }
 
-    // As [`Standing::of`], by the rows that `rows` returns.
+    /// Returns the same as [`Standing::of`], by the rows that `rows` returns.
     fn by<'a, I>(library: &Library, transport: Option<Transport>, rows: impl Fn() -> I) -> Standing
     where
         I: Iterator<Item = Row<'a>>,

@@ -19,8 +19,8 @@ pub(crate) enum Code {
     OutOfMem = 1,
     /// A bad argument, or a fault of this library.
     Internal = 2,
-    /// An operation that is not defined for a type of the elements, or anything that concerns a
-    /// GPU.
+    /// An operation that does not exist or is not defined for a type of the elements, a form of
+    /// another version or one that is too long, or anything that concerns a GPU.
     NotSupported = 3,
 }
 
@@ -41,9 +41,9 @@ impl From<Error> for Code {
 #[inline]
 pub(crate) fn guard(body: impl FnOnce() -> Result<()>) -> i32 {
     if ddtc::internal::process::is_inconsistent() {
-        // This process is the child of a fork that did not happen between sections, so a lock may
-        // be held by a thread that the child does not have. The body could wait for that lock
-        // forever.
+        // This process is, or descends from, the child of a fork during which another thread was in
+        // a section. So a lock may be held by a thread that does not exist here, and the body could
+        // wait for that lock forever.
         return Code::Internal as i32;
     }
     match catch_unwind(AssertUnwindSafe(body)) {

@@ -25,7 +25,7 @@ use crate::startup::running;
 use crate::{convert, received, recent};
 
 /// First bytes of a form. In a form of yaksa, the reference count of the type stands there, which
-/// is never as large as these bytes read as a number.
+/// never has the value of these bytes read as a number.
 const MAGIC: [u8; 4] = *b"ddty";
 /// Length of the head in bytes. The wire form follows it.
 const HEAD_LENGTH: usize = 88;

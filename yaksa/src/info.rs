@@ -64,14 +64,14 @@ pub(crate) fn usable(info: *const c_void) -> Result<()> {
 /// none among them.
 ///
 /// # Safety
-/// `text` must point to a C string or to `most` bytes. These must be readable, and must not change
-/// as long as the result is used.
+/// `text` must not be null, and must point to a C string or to `most` bytes. These must be
+/// readable, and must not change as long as the result is used.
 unsafe fn text<'a>(text: *const c_char, most: usize) -> &'a [u8] {
     // SAFETY: bytes are read one by one, up to the NUL character or up to `most` bytes. The caller
     // promises that these are readable.
     let length = (0..most).find(|&i| unsafe { *text.add(i) } == 0).unwrap_or(most);
-    // SAFETY: the line above has read these `length` bytes, so the pointer is not null and they are
-    // readable. The caller promises that they do not change.
+    // SAFETY: the line above has read these `length` bytes, so they are readable. The caller
+    // promises that `text` is not null and that the bytes do not change.
     unsafe { std::slice::from_raw_parts(text.cast(), length) }
 }
 

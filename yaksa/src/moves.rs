@@ -224,8 +224,8 @@ unsafe fn run(actual: *mut usize, arguments: &Arguments) -> Result<()> {
     usable(info)?;
     let facts = facts(ty)?;
     let operation = operation(op).ok_or(Code::NotSupported)?;
-    // The part that is moved consists of whole elements, so it may be shorter than the caller asked
-    // for. If it is empty, the addresses are not used and may be null.
+    // The part that is moved ends at the end of an element, so it may be shorter than the caller
+    // asked for. If it is empty, the addresses are not used and may be null.
     let range = range(ty, &facts, count as u64, piece)?;
     let n = range.end - range.start;
     if n > 0 {

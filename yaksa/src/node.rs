@@ -80,7 +80,8 @@ struct Marks {
 pub(crate) enum Shape {
     /// Type without data, whose bounds are 0.
     Empty,
-    /// Predefined type, for which the interface has a number.
+    /// Predefined type of MPI. A form from another process may contain types for which the
+    /// interface has no number.
     Named(Named),
     /// Copies of a type, one extent apart.
     Copies { count: i64, child: Ref },

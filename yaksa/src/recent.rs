@@ -42,15 +42,15 @@ thread_local! {
         const { RefCell::new(Local { entries: [const { None }; WAYS], vacant: Vec::new() }) };
 }
 
-#[inline]
 /// Returns the index of the entry that a number may have.
+#[inline]
 fn way(number: u64) -> usize {
     number as usize % WAYS
 }
 
 impl Entry {
-    #[inline]
     /// Returns true if the entry is that of `number`, and `number` has not been freed.
+    #[inline]
     fn holds(&self, number: u64) -> bool {
         self.number == number && self.slot.still(number)
     }
@@ -116,8 +116,8 @@ pub(crate) fn facts(number: u64) -> Result<Facts> {
     with_facts(number, |facts| *facts)
 }
 
-#[cold]
 /// Returns the properties of a derived type by the table, and makes an entry.
+#[cold]
 fn look_facts(number: u64) -> Result<Facts> {
     let slot = table::find(number).ok_or(Code::Internal)?;
     let facts = table::with(number, |node| node.facts)?;

@@ -98,8 +98,8 @@ fn strange_mpich() -> Option<String> {
     version(&text).filter(|version| !fits(version)).map(str::to_owned)
 }
 
-/// Writes a line to standard error for each of two things that this library does not support: an
-/// unknown version of MPICH, and a GPU runtime.
+/// Writes a line to standard error for each of two things that this library does not support: a
+/// version of MPICH for which it is not made, and a GPU runtime.
 fn look() {
     let mut text = String::new();
     if let Some(version) = strange_mpich() {

@@ -67,8 +67,8 @@ fn place(index: u32) -> (usize, usize, usize) {
     ((from_few.ilog2() - FEW.ilog2()) as usize, size as usize, (from_few - size) as usize)
 }
 
-#[inline]
 /// Returns a slot; `None` if its chunk has not been allocated.
+#[inline]
 fn slot(index: u32) -> Option<&'static Slot> {
     let (chunk, _, at) = place(index);
     SLOTS.get(chunk)?.get()?.get(at)

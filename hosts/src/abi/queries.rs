@@ -1,3 +1,6 @@
+//! Queries to an MPI library about its version and about the envelope and contents of its
+//! datatypes. The preload library and the command-line tool use them.
+//!
 //! The large-count form of a function is used if the library has it. Handles are 64-bit words (see
 //! [`super`]). The answers of a library are not trusted, with one exception: the code relies on the
 //! library not to write beyond the lengths of the arrays that it is given.
@@ -42,6 +45,9 @@ pub type LargeContentsFn = unsafe extern "C-unwind" fn(
 /// 5.0.2, device ch4:ucx,ofi`. If the text contains an option by which MPICH is built without
 /// memory that ranks share, `, without shared memory` is appended too. Returns `None` if the call
 /// fails or the text has no NUL character at its end.
+///
+/// # Safety
+/// `function` must be `MPI_Get_library_version` of an MPI library.
 pub unsafe fn version(function: VersionFn) -> Option<String> {
     let mut text = vec![0u8; 16384];
     let mut length = 0;

@@ -17,8 +17,9 @@ use super::{Extra, Node, Shape};
 const MANY: u32 = 1 << 31;
 /// From this count on, further references are not counted.
 const ALWAYS: u32 = 3 << 30;
-/// Count of nodes that are never freed. It is so far from [`ALWAYS`] and from overflow that
-/// increments by threads which have compared the count already cannot bring it to either.
+/// Count of nodes that are never freed. It is so far from [`ALWAYS`] and from overflow that threads
+/// which have compared the count already cannot bring it to either by their increments and
+/// decrements.
 const FOREVER: u32 = 7 << 29;
 
 /// Number of references to a node.
@@ -31,9 +32,9 @@ impl Count {
         Count(AtomicU32::new(1))
     }
 
+    /// Counts one more reference. If the count has reached [`MANY`], the node stays until the
+    /// process ends.
     #[inline]
-    // Counts one more reference. If the count has reached [`MANY`], the node stays until the
-    // process ends.
     fn more(&self) {
         if self.0.load(Ordering::Relaxed) < ALWAYS && self.0.fetch_add(1, Ordering::Relaxed) >= MANY {
             self.0.store(FOREVER, Ordering::Relaxed);
@@ -65,8 +66,9 @@ impl Count {
 #[derive(Debug)]
 pub(crate) struct Ref(NonNull<Node>);
 
-// Asserts that the parts of a node can be sent to other threads and shared with them. All other
-// fields are plain or atomic numbers.
+// Asserts that the parts of a node can be sent to other threads and shared with them. Of the other
+// fields, `facts` and `marks` are plain or atomic numbers, and `Once` is an `OnceLock`, which can
+// be sent and shared if its content can.
 const _: () = {
     const fn sync<T: Send + Sync>() {}
     sync::<Extra>();
