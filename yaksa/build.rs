@@ -1,4 +1,5 @@
-//! The soname of the shared library: that of yaksa 0.2 and later, which programs are linked to.
+//! Sets the soname of the shared library to that of yaksa 0.2 and later, because programs that are
+//! linked with yaksa name it.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

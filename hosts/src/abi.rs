@@ -17,7 +17,7 @@ use ddtc::internal::datatype::contents::{CombinerKind, Constants};
 
 pub mod queries;
 
-/// Identification of an ABI.
+/// ABI of an MPI library, named after the library or the standard that defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
     /// ABI of MPICH since release 3.1, of Intel MPI, MVAPICH and Cray MPI.
@@ -33,18 +33,18 @@ pub enum Flavour {
 pub struct Signs<'a> {
     /// True if the library has a symbol `ompi_mpi_int`.
     pub has_ompi_int: bool,
-    /// True if the library has a symbol `MPIR_Dup_fn`. `MPI_TYPE_DUP_FN` stands for it in the headers
-    /// of MPICH, so every library with the same ABI has it.
+    /// True if the library has a symbol `MPIR_Dup_fn`. The headers of MPICH define
+    /// `MPI_TYPE_DUP_FN` as this symbol, so every library with the same ABI has it.
     pub has_mpir_dup_fn: bool,
     /// Result of `MPI_Abi_get_version`; `None` if the library lacks the function or it fails.
     pub abi_version: Option<(c_int, c_int)>,
-    /// File of the library.
+    /// Path of the library's file.
     pub file: &'a str,
     /// First line of `MPI_Get_library_version`.
     pub version: &'a str,
 }
 
-/// Words of which one occurs in the version text of each library with MPICH's ABI.
+/// Names of libraries with MPICH's ABI. The version text of each such library contains one of them.
 const FAMILY: [&str; 6] = ["MPICH", "Intel(R) MPI", "MVAPICH", "CRAY", "ParaStation", "HPE MPI"];
 
 /// Constants of the MPI tool information interface. The name of each field in capitals, with
@@ -139,7 +139,7 @@ pub struct Abi {
 
 use CombinerKind as K;
 
-/// Combiners in the order of `Abi::combiners`.
+/// Combiners, in the order in which `Abi::combiners` has their values.
 const COMBINERS: [CombinerKind; 20] = [
     K::Named,
     K::Dup,
@@ -166,7 +166,7 @@ const COMBINERS: [CombinerKind; 20] = [
 /// Value of a combiner that an ABI does not have.
 const NONE: c_int = c_int::MIN;
 
-/// ABI of MPICH.
+/// Table of the ABI of MPICH, from `mpi.h` of MPICH 5.0.2.
 pub static MPICH: Abi = Abi {
     flavour: Flavour::Mpich,
     name: "MPICH ABI",
@@ -233,7 +233,7 @@ pub static MPICH: Abi = Abi {
     combiners: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 19, 11, 12, 13, 14, 15, 16, 17, 18, 20],
 };
 
-/// ABI of Open MPI.
+/// Table of the ABI of Open MPI, from `mpi.h` of Open MPI 5.0.11.
 pub static OPEN_MPI: Abi = Abi {
     flavour: Flavour::OpenMpi,
     name: "Open MPI ABI",
@@ -300,7 +300,7 @@ pub static OPEN_MPI: Abi = Abi {
     combiners: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 18, 10, 11, 12, 13, 14, 15, 16, 17, NONE],
 };
 
-/// Standard ABI of MPI 5.0.
+/// Table of the standard ABI, from appendix A of MPI 5.0.
 pub static STANDARD: Abi = Abi {
     flavour: Flavour::Standard,
     name: "MPI-5 ABI",
@@ -392,11 +392,14 @@ impl Abi {
         Some(COMBINERS[at])
     }
 
-    /// Returns a range of handles that contains handles of named types and none of a derived type.
+    /// Returns a range that contains handles of named types and none of a derived type. It need not
+    /// contain the handles of all named types: MPICH's handles of pair types such as
+    /// `MPI_FLOAT_INT` lie outside.
+    ///
     /// MPICH encodes the kind of an object, and whether it is predefined, in the upper eight bits
     /// of a handle. Predefined handles of the standard ABI are below 4096 (MPI 5.0, chapter 20).
-    /// Handles of Open MPI are addresses that are known only at run time, so there is no such
-    /// range.
+    /// Handles of Open MPI are addresses that are known only at run time, so there is no range for
+    /// it.
     pub fn named_range(&self) -> Option<RangeInclusive<u64>> {
         match self.flavour {
             Flavour::Mpich => Some(0x4c00_0000..=0x4cff_ffff),
@@ -551,7 +554,7 @@ mod tests {
         use ddtc::internal::tool::Class as C;
         let classes = [C::Level, C::Counter, C::Aggregate, C::Timer].map(|c| c as c_int);
         assert_eq!(STANDARD.tool.pvar_classes, classes);
-        // The other ABIs number the classes in the same order, from another first value.
+        // The other ABIs number the classes in the same order, but begin with a different value.
         for abi in [&MPICH, &OPEN_MPI] {
             let shift = abi.tool.pvar_classes[0] - classes[0];
             assert_eq!(abi.tool.pvar_classes, classes.map(|c| c + shift), "{}", abi.name);

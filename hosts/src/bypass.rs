@@ -6,44 +6,50 @@
 /// Reason why nothing of a call was converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bypass {
-    /// The policy converts no payload of the type's layout class in such calls, or the times of the layout
-    /// speak against it.
+    /// The policy converts no payload of the type's layout class in such calls, or times that were
+    /// measured for the layout show that a conversion does not pay.
     Policy,
     /// The type has no gaps.
     Contiguous,
-    /// Fewer bytes than the policy converts.
+    /// The call moves fewer bytes than the policy converts.
     TooSmall,
-    /// More bytes than the policy converts.
+    /// The call moves more bytes than the policy converts.
     TooLarge,
     /// A null buffer with a type whose displacements are not addresses, or, in packs, another null
     /// pointer.
     NullBuffer,
-    /// The type was used too little so far to pay for decoding and compiling it.
+    /// The type was not used enough so far to pay for decoding and compiling it.
     Rare,
     /// The commit of the type was not seen.
     UnknownType,
     /// The type could not be decoded, or is empty.
     TypeNotTaken,
-    /// The first pack with a type or on a communicator. The library's answer tells that both are valid.
+    /// The first pack or unpack with a type, or on a communicator, that the preload library does
+    /// not know yet. The MPI library carries it out; if it accepts the call, the type and the
+    /// communicator are valid.
     FirstUse,
     /// Nothing to move: no elements, or no process at the other end.
     NothingToMove,
-    /// It is not known that the packing of the MPI library or its messages can be replaced.
+    /// It is not known whether the MPI library's own packing, or its messages in such calls, can be
+    /// replaced without an error.
     Untried,
-    /// Device memory, or memory of which nobody can tell.
+    /// A buffer in device memory, or a buffer of which it cannot be found out whether it lies
+    /// there.
     Device,
     /// The limit on the memory for staging buffers is reached.
     OverStagingLimit,
     /// The MPI library could not make the datatype that replaces the program's.
     NoSubstitute,
-    /// A nonblocking call, while an object is loaded that may complete its request unseen, or learn that it is complete.
+    /// A nonblocking call while an object is loaded that may complete the request of the call, or
+    /// ask whether it is complete, without the preload library seeing it.
     UnseenCompletion,
     /// A call without a request, after errors in such calls have taken too many staging buffers out
     /// of use.
     AfterErrors,
     /// A PMPI layer after the preload library has a function of the call's group.
     Layer,
-    /// Compiled code moves the bytes inside the MPI library, so nothing is staged for the call.
+    /// Compiled code moves the bytes inside the MPI library, so no staging buffer is used for the
+    /// call.
     Hook,
     /// A condition of the call itself: its arguments, communicator, window, file or request.
     Other,

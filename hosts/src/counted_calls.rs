@@ -21,9 +21,9 @@ use crate::policy::Call;
 /// Direction in which a function moves the caller's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataDirection {
-    /// From the caller's buffer.
+    /// From the caller's buffer to another process, a file or packed bytes.
     Send,
-    /// To the caller's buffer.
+    /// To the caller's buffer from another process, a file or packed bytes.
     Receive,
     /// From one buffer of the caller and to another one, or only one of the two, depending on the
     /// rank.
@@ -119,7 +119,7 @@ pub enum Completion {
 pub struct CountedCall {
     /// Name of the form whose counts are `int`.
     pub name: &'static str,
-    /// Kind of call that policies decide about.
+    /// Kind of call, for which policies have rows of their own.
     pub call: Call,
     /// Completion of the operation.
     pub completion: Completion,

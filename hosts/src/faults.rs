@@ -3,9 +3,10 @@
 //!
 //! There are two kinds of faults. Some libraries lose bytes inside some elements, but move the
 //! right places. Converting such a call gives the right bytes. Other faults make a library move
-//! wrong places. The library then errs alike at both ends of a transfer, so a program that uses one
-//! datatype at both ends gets the right result without ddtc. If only one end of such a transfer
-//! were converted, the result would be wrong. So these datatypes are left to the library.
+//! wrong places. The library then makes the same mistake at both ends of a transfer, so a program
+//! that uses one datatype at both ends gets the right result without ddtc. If only one end of such
+//! a transfer were converted, the result would be wrong. So these datatypes are left to the
+//! library.
 //!
 //! Each row was found by the fuzzer of MPI libraries (docs/findings) or by comparing random
 //! datatypes packed by the library with their type maps. The preload library consults the table for

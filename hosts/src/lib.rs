@@ -20,7 +20,7 @@
 //! | [`loaded`] | an MPI library that this process loads by its file name |
 //! | [`mpi_functions`] | table of the functions that concern requests, and their treatment |
 //! | [`profile`] | properties of each MPI library: packed form, treatment of errors, costs |
-//! | [`tried`] | kinds of calls that are right when they are converted, for each release that was tried |
+//! | [`tried`] | kinds of calls that are right when converted, for each release that was tried |
 //! | [`transport`] | transport between the ranks of a job, by the variables that choose it |
 //! | [`library`] | search for the file of the preload library |
 #![deny(unsafe_code)]

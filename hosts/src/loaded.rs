@@ -4,7 +4,7 @@
 //! The ranks that `ddtc doctor` starts and the workers of `ddtc check --mpi` are MPI programs that
 //! are linked with no MPI library. They load the library that they are given. The library stays
 //! loaded as long as the process lives.
-#![allow(unsafe_code)] // The loader's functions, and an MPI library's: there is no other way to call them.
+#![allow(unsafe_code)] // Calls functions of the loader and of an MPI library.
 
 use std::ffi::{CStr, CString, c_void};
 use std::path::{Path, PathBuf};

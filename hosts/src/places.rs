@@ -5,8 +5,8 @@
 //! number `i`, and the library moves one pattern for each digit. So no two places can be confused.
 //! The library works on memory of this module and never on the program's. That memory has room for
 //! all instances, on each side a reserve that is larger than the span of all instances, and an
-//! inaccessible page at each end. A library that writes to wrong places writes into the reserve,
-//! which is compared too.
+//! inaccessible page at each end. The reserve is compared too, so a write to a wrong place in it is
+//! found.
 #![allow(unsafe_code)] // Calls the functions of an MPI library.
 
 use std::ffi::{c_int, c_void};
@@ -85,9 +85,9 @@ struct Frame {
 
 /// Result of moving one pattern.
 struct Round {
-    /// Bytes that the library has written.
+    /// Memory to which the library has written, as it is afterwards.
     found: Fenced,
-    /// Bytes that the type map requires.
+    /// Contents that this memory must have according to the type map.
     expected: Fenced,
     /// Number of bytes by which the library advanced the position.
     moved: usize,

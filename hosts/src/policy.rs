@@ -205,7 +205,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Policy that converts nothing.
+    /// Policy by which nothing is converted in any call.
     pub const NONE: Policy = Policy { sets: [[0; Class::ALL.len()]; Call::ALL.len()] };
     /// Policy by which everything is packed first, except dense layouts. Nothing is moved inside
     /// Open MPI instead.
@@ -279,6 +279,9 @@ impl Policy {
     /// # Errors
     /// A line is none of these. The error names the number of the first such line.
     pub fn parse(text: &str, library: &str) -> Result<Option<Policy>> {
+        // `open` is the table of the last line `library`, to which rows are added, and `seen` says
+        // whether it is the table that was asked for. At the next line `library`, that table moves
+        // to `found`. If a file has several tables of one name, the first of them counts.
         let (mut found, mut open, mut seen) = (None, None, false);
         for (i, line) in text.lines().enumerate() {
             let refuse = |rule: &'static str| {
@@ -300,6 +303,9 @@ impl Policy {
             if head == FORMER {
                 continue;
             }
+            // What remains is a row. If its first word is the name of a call and two more words
+            // follow, the class is the second word; otherwise the first word must be a class, and
+            // the row is about messages.
             let call = Call::ALL.into_iter().find(|c| c.name() == head);
             let (call, head, rest) = match call.zip(rest.trim().split_once(char::is_whitespace)) {
                 Some((call, (class, rest))) => (call, class, rest),
@@ -396,13 +402,13 @@ impl fmt::Display for Policy {
 /// Family of MPI libraries, by the implementation that a library is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// MPICH itself.
+    /// MPICH itself, without the libraries that are derived from it.
     Mpich,
     /// Intel MPI.
     Intel,
     /// Open MPI.
     OpenMpi,
-    /// Any other.
+    /// Any other library, including those derived from MPICH, except Intel MPI.
     Other,
 }
 
@@ -430,7 +436,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// Returns a library of this family and version, in its usual form.
+    /// Returns a library of this family and version that is not MPICH with the device ch3.
     pub const fn new(family: Family, version: [u32; 3]) -> Library {
         Library { family, version, is_ch3: false }
     }

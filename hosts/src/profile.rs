@@ -1,135 +1,154 @@
-//! The preload library's knowledge of each MPI library, as data: in what form packed bytes travel, where
-//! protocols change, how errors are treated and what a conversion costs. Which calls are converted is in
-//! [`crate::tried`].
+//! Properties of each MPI library that the preload library depends on: the form in which packed
+//! bytes travel, the message lengths at which protocols change, the treatment of errors, and the
+//! costs with and without a conversion. Which calls are converted is in [`crate::tried`].
 //!
-//! A [`Profile`] holds for one family of libraries from one release on, up to the next profile of that
-//! family. A library that is not here is of [`Family::Other`], under which nothing is converted but
-//! `MPI_Pack` and `MPI_Unpack`.
+//! A [`Profile`] holds for one family of libraries from one release on, up to the next profile of
+//! that family. A library that has no profile here belongs to [`Family::Other`], under which only
+//! `MPI_Pack` and `MPI_Unpack` are converted.
 
 use crate::policy::{Class, Family, Library, Policy};
 
-/// Form in which packed bytes are sent to a rank that may not convert them.
+/// Form in which packed bytes are sent to a rank that may not convert its end of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireForm {
-    /// As `MPI_PACKED`, which matches every type.
+    /// Packed bytes are sent as `MPI_PACKED`, which matches every type.
     Packed,
-    /// As `MPI_PACKED` where no element of the receiver's type can lie across the end of a segment,
-    /// else as a dense equivalent: the same elements one after the other, which the library knows to
-    /// be contiguous. The library cuts long messages into segments and refuses one that ends inside an
+    /// Packed bytes are sent as `MPI_PACKED` if no element of the receiver's type can lie across
+    /// the end of a segment. Otherwise they are sent as a dense equivalent: a type with the same
+    /// elements one after the other, which the library recognizes as contiguous. The reason is that
+    /// the library cuts long messages into segments and refuses a segment that ends inside an
     /// element.
     Segments {
-        /// Maximum bytes of a message that is never cut.
+        /// Maximum length in bytes of a message that the library never cuts.
         whole: i64,
-        /// If a message is sent as bytes, the length of each segment is a multiple of this many bytes.
+        /// Divisor of the length of each segment, in bytes, if a message is sent as bytes.
         multiple: i64,
     },
-    /// As a type of two runs with a hole between them, of bytes or of wider basic elements. If a message
-    /// is contiguous on both sides, the library copies all bytes that were sent, so a message longer than
-    /// the receive overwrites the memory behind the receive buffer. Open MPI's ob1 does that: its sources
-    /// of 4.1.8, 5.0.10 and main say so, and it was seen in 5.0.11.
+    /// Packed bytes are sent as a type of two runs with a gap between them, of bytes or of wider
+    /// basic elements. The gap prevents a fast path of the library: if a message is contiguous on
+    /// both sides, the library copies all bytes that were sent, so a message longer than the
+    /// receive overwrites the memory after the receive buffer. Open MPI's component ob1 does that,
+    /// according to its sources of 4.1.8, 5.0.10 and main; it was observed in 5.0.11.
     Gap {
-        /// Bytes of the widest basic element that a receiver can join from two pieces of a message.
+        /// Size in bytes of the widest basic element that a receiver can join from two pieces of a
+        /// message.
         joined: i64,
     },
 }
 
-/// Treatment of a message that ends inside a basic element, which no correct program sends.
+/// Treatment of a received message that ends inside a basic element. No correct program sends such
+/// a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartialElement {
     /// All bytes are received.
     Received,
     /// The message is refused with `MPI_ERR_TYPE`.
     Refused,
-    /// The message is refused with `MPI_ERR_TRUNCATE`, or with `MPI_ERR_TYPE` if it was matched before,
-    /// and only if all elements of the receiver's type are of one basic type.
+    /// The message is refused only if all elements of the receiver's type are of one basic type.
+    /// The error is `MPI_ERR_TYPE` for a matched receive (`MPI_Mrecv`, `MPI_Imrecv`), else
+    /// `MPI_ERR_TRUNCATE`.
     RefusedOfOneType,
-    /// The message is refused with `MPI_ERR_TYPE`, and only if all elements of the receiver's type are of
-    /// one basic type. The status reports all bytes that came.
+    /// The message is refused with `MPI_ERR_TYPE`, but only if all elements of the receiver's type
+    /// are of one basic type. The status reports all bytes that were received.
     ReportedOfOneType,
 }
 
-/// Costs of messages that differ between libraries: thresholds in bytes, and times in nanoseconds on one
-/// side. The preload library corrects the times that it measures for packing by them.
+/// Costs of messages that differ between libraries: thresholds in bytes, and times in nanoseconds
+/// on one side of a message. With these the preload library corrects the packing times that it
+/// measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
-    /// Bytes from which a message of a derived type is moved run by run, by one copy between the
-    /// processes; `u64::MAX`: none is. MPICH 5.0.2, Zen 4: 8 KiB in blocks of 4, 40 and 128 B take 61,
-    /// 112 and 34 us, packed by MPICH itself 9.
+    /// Minimum length in bytes of a message of a derived type that the library moves run by run,
+    /// with a single copy between the processes; `u64::MAX` if it moves no message in this way.
+    /// MPICH 5.0.2 on Zen 4: messages of 8 KiB in blocks of 4, 40 and 128 B take 61, 112 and 34 us,
+    /// and 9 us if MPICH itself packs them first.
     pub rendezvous: u64,
-    /// Minimum bytes of a message that the library moves in pieces, of which one rank packs one while the
-    /// other unpacks the one before, or by a single copy; `u64::MAX`: it does neither. From there on only
-    /// half of the measured packing time counts. Open MPI 5.0.11: 43 KB in runs of 68 B take 12 us, packed
-    /// 15 (Zen 4); 4 KiB in runs of 8 B 1.2 and 1.4, 8 KiB in runs of 128 B 1.5 and 1.7 (Zen 3).
+    /// Minimum length in bytes of a message that the library moves in pieces, where one rank packs
+    /// a piece while the other unpacks the piece before, or moves by a single copy; `u64::MAX` if
+    /// it does neither. For such messages only half of the measured packing time counts. Open MPI
+    /// 5.0.11 on Zen 4: 43 KB in runs of 68 B take 12 us, and 15 us if they are packed first. On
+    /// Zen 3: 4 KiB in runs of 8 B take 1.2 and 1.4 us, and 8 KiB in runs of 128 B take 1.5 and 1.7
+    /// us.
     pub in_pieces: u64,
-    /// As `in_pieces`, for types that are lists of blocks. In a message the library needs longer for their
-    /// blocks than its measured packing time suggests. Open MPI 5.0.11, Zen 3: a round trip of
-    /// SPECFEM3D_oc with 7.6 and 12.9 KB takes 9 and 15 us if it is packed first, and 23 and 40 us if it is
-    /// not.
+    /// As `in_pieces`, for types that are lists of blocks. For their blocks the library takes
+    /// longer in a message than its measured packing time suggests. Open MPI 5.0.11 on Zen 3: a
+    /// round trip of SPECFEM3D_oc with 7.6 and 12.9 KB takes 9 and 15 us if it is packed first, and
+    /// 23 and 40 us if it is not.
     pub in_pieces_lists: u64,
-    /// Minimum time that a run of less than 32 B takes in a message; 0: not known. Intel MPI 2021.18.1: messages of
-    /// 2 to 128 KiB in runs of 4, 8 and 40 B take 10 to 14, 6 to 8 and 20 ns a run more than their
-    /// packed bytes do (Zen 4).
+    /// Minimum time in nanoseconds that the library needs for a run of less than 32 B in a message;
+    /// 0 if it is not known. Intel MPI 2021.18.1 on Zen 4: messages of 2 to 128 KiB in runs of 4, 8
+    /// and 40 B take 10 to 14, 6 to 8 and 20 ns per run more than a message of their packed bytes.
     pub short_run: u64,
-    /// As `short_run`, for a run of 32 B and more. Without it, WRF_y of 63 KB (runs of 100 B and more) was
-    /// held to gain nothing in every third job, because `MPI_Pack` takes Intel MPI 4.3 us and the
-    /// conversion 4.0; its messages take twice as long as converted ones (Emerald Rapids).
+    /// As `short_run`, for a run of 32 B or more. Without this value, WRF_y with 63 KB (runs of 100
+    /// B and more) was judged not to gain in every third job, because `MPI_Pack` of Intel MPI takes
+    /// 4.3 us and the conversion 4.0 us. Its messages take twice as long as converted ones (Emerald
+    /// Rapids).
     pub long_run: u64,
-    /// Whether a short packing time in memory is enough to conclude that a conversion of messages gains
-    /// nothing. It is not under Intel MPI, which sends derived types in pieces and takes longer for that than
-    /// for packing (2021.18.1, Zen 4: a face of 8 B elements, 128 KiB, 597 us, packed by hand 196).
+    /// Whether a short packing time in memory suffices to conclude that a conversion of messages
+    /// gains nothing. It does not under Intel MPI, which sends derived types in pieces and takes
+    /// longer for that than for packing. Intel MPI 2021.18.1 on Zen 4: a message of 128 KiB, a face
+    /// of elements of 8 B, takes 597 us, and 196 us if it is packed by hand.
     pub packing_tells: bool,
-    /// Size of a part, in bytes, below which one direction of a collective call gains by packing because
-    /// the other direction is staged anyway; 0: never. MPICH 5.0.2 gains while the parts stay in a cache (Zen
-    /// 3, rows of 2 to 12 KiB: 0.55 of the time without for 256 KiB, 0.75 for 1 MiB, 1.2 and 1.35 for 4
-    /// and 9 MiB), Intel MPI throughout (0.2 to 0.45). Open MPI moves such parts inside.
+    /// Size in bytes of the part of one rank, below which one direction of a collective call is
+    /// converted because the other direction is converted anyway; 0 if it never is. MPICH 5.0.2
+    /// gains as long as the parts stay in a cache: with rows of 2 to 12 KiB on Zen 3, the converted
+    /// calls take 0.55 of the unconverted time for parts of 256 KiB, 0.75 for 1 MiB, and 1.2 and
+    /// 1.35 for 4 and 9 MiB. Intel MPI gains at all sizes (0.2 to 0.45). In Open MPI, compiled code
+    /// moves such parts inside the library.
     pub gains_beside: u64,
-    /// Bytes from which the library copies one run faster than the C library; `i64::MAX`: never. Intel
-    /// MPI 2021.18.1: 256 KiB take its `MPI_Pack` 5.4 us, `memcpy` 6.4 (Zen 3).
+    /// Minimum length in bytes of a contiguous run that the library copies faster than the C
+    /// library does; `i64::MAX` if it never is faster. Intel MPI 2021.18.1 on Zen 3: for 256 KiB,
+    /// its `MPI_Pack` takes 5.4 us and `memcpy` 6.4 us.
     pub own_runs: i64,
-    /// Whether compiled code can move messages inside the library, where nothing is staged.
+    /// Whether compiled code can move the bytes of messages inside the library, without staging
+    /// buffers.
     pub moves_inside: bool,
 }
 
-/// Holds what is known of an MPI library.
+/// Properties of the releases of one family of MPI libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// Family of the library.
     pub family: Family,
-    /// First release that the profile holds for.
+    /// First release for which the profile holds.
     pub from: [u32; 3],
-    /// Whether calls are converted by staging buffers. False if compiled code moves the bytes inside the
-    /// library and staging gains nothing more. Open MPI 4.1.8: DDTBench takes 0.64 of the unmodified
-    /// library's time by compiled code inside alone, 0.67 with staging added (Zen 5).
+    /// Whether calls are converted by staging buffers. This is false if compiled code moves the
+    /// bytes inside the library and staging gains nothing in addition. Open MPI 4.1.8 on Zen 5:
+    /// DDTBench takes 0.64 of the time of the unmodified library with compiled code inside alone,
+    /// and 0.67 with staging added.
     pub stages: bool,
-    /// Whether collective calls of ranks on several nodes were tried. Not with Open MPI, whose
-    /// collectives across nodes (HAN) cut segments by the type.
+    /// Whether collective calls of ranks on several nodes were tried. They were not with Open MPI,
+    /// whose collective component for several nodes (HAN) cuts segments according to the type.
     pub several_nodes: bool,
-    /// Whether the status of `MPI_Isendrecv` and `MPI_Isendrecv_replace` says what was received. In MPICH
-    /// 5.0.2 and Intel MPI 2021.18 it is empty.
+    /// Whether the status of `MPI_Isendrecv` and `MPI_Isendrecv_replace` describes the received
+    /// message. In MPICH 5.0.2 and Intel MPI 2021.18 it is empty.
     pub tells_exchanges: bool,
     /// Form of packed bytes in messages.
     pub wire_form: WireForm,
-    /// Treatment of messages that end inside an element. Over libfabric it may differ.
+    /// Treatment of messages that end inside an element, with transports other than libfabric.
     pub partial_element: PartialElement,
     /// Treatment of messages that end inside an element and come through libfabric.
     pub partial_element_over_libfabric: PartialElement,
-    /// Whether errors of matched receives and of requests are raised on the communicator of the world,
-    /// because the library has forgotten theirs.
+    /// Whether the library raises errors of matched receives and of completed requests on
+    /// `MPI_COMM_WORLD`, because it no longer knows the communicator of the message.
     pub forgets_communicator: bool,
-    /// Contiguous accesses to a file whose length and offset are multiples of this many bytes bypass the
-    /// system's cache; 0: none do. Intel MPI takes a hundred times as long for such an access as for a type
-    /// with gaps. The preload library tests only the length.
+    /// Block size in bytes of file accesses that bypass the cache of the operating system: a
+    /// contiguous access does so if its length and offset are multiples of this number; 0 if none
+    /// does. Intel MPI takes a hundred times as long for such an access as for a type with gaps.
+    /// The preload library tests only the length.
     pub uncached: i64,
     /// Costs of messages.
     pub costs: Costs,
-    /// Name of its table in policy.txt, which several profiles may share.
+    /// Name of the library's table in policy.txt, which several profiles may share.
     pub policy: &'static str,
-    /// From this payload in bytes on, the table converts only structures and lists of short blocks; other
-    /// messages are converted if their times say so. `u64::MAX`: no limit.
+    /// Payload in bytes from which the table is used only for structures and lists of short blocks
+    /// ([`Class::BlocksShort`], [`Class::TableShort`]). Messages of other classes with this payload
+    /// or more are converted only if measured times show a gain. `u64::MAX` if there is no such
+    /// limit.
     pub table_ends: u64,
 }
 
-/// Any other library.
+/// Profile of all other libraries.
 pub const OTHER: Profile = Profile {
     family: Family::Other,
     from: [0; 3],
@@ -156,11 +175,11 @@ pub const OTHER: Profile = Profile {
     table_ends: u64::MAX,
 };
 
-/// How MPICH and its relatives cut messages: a message of up to 4 KiB is never cut, and segments of bytes
-/// are multiples of 16 long (MPICH 5.0.2).
+/// Cutting of messages by MPICH and the libraries derived from it: a message of up to 4 KiB is
+/// never cut, and the length of a segment of bytes is a multiple of 16 (MPICH 5.0.2).
 const SEGMENTS: WireForm = WireForm::Segments { whole: 4096, multiple: 16 };
 
-/// MPICH.
+/// Profile of MPICH, except for the releases of [`MPICH_4_2`].
 pub const MPICH: Profile = Profile {
     family: Family::Mpich,
     tells_exchanges: false,
@@ -172,17 +191,19 @@ pub const MPICH: Profile = Profile {
     ..OTHER
 };
 
-/// MPICH 4.2 and 4.3, which copy messages of 64 KiB and more directly from layout to layout, at a small
-/// cost for each run. 4.3.2, Zen 3, there and back: 256 KiB in rows of 2 KiB take 33 us, 96 KiB in rows of
-/// 3 KiB 15 us, packed by hand 76 and 71. Lists of short blocks take longer there: 91 KB of SPECFEM3D_mt
-/// 207 us and 196 KB of LAMMPS_full 539, packed by hand 24 and 75.
+/// Profile of MPICH from 4.2 to before 5.0. MPICH 4.2 and 4.3 copy messages of 64 KiB and more
+/// directly from layout to layout, at a small cost for each run. MPICH 4.3.2 on Zen 3, round trip:
+/// 256 KiB in rows of 2 KiB take 33 us and 96 KiB in rows of 3 KiB take 15 us; packed by hand, they
+/// take 76 and 71 us. Lists of short blocks take longer if they are not packed: 91 KB of
+/// SPECFEM3D_mt take 207 us and 196 KB of LAMMPS_full 539 us; packed by hand, they take 24 and 75
+/// us.
 pub const MPICH_4_2: Profile = Profile {
     costs: Costs { rendezvous: u64::MAX, in_pieces: 64 << 10, short_run: 6, ..MPICH.costs },
     table_ends: 64 << 10,
     ..MPICH
 };
 
-/// Intel MPI.
+/// Profile of Intel MPI.
 pub const INTEL: Profile = Profile {
     family: Family::Intel,
     tells_exchanges: false,
@@ -203,7 +224,7 @@ pub const INTEL: Profile = Profile {
     ..OTHER
 };
 
-/// Open MPI.
+/// Profile of Open MPI.
 pub const OPEN_MPI: Profile = Profile {
     family: Family::OpenMpi,
     several_nodes: false,
@@ -213,7 +234,7 @@ pub const OPEN_MPI: Profile = Profile {
     ..OTHER
 };
 
-/// All profiles; within a family in ascending order of release.
+/// All profiles. Within a family, they are in ascending order of their first releases.
 pub static PROFILES: [Profile; 7] = [
     MPICH,
     Profile { from: [4, 2, 0], ..MPICH_4_2 },
@@ -225,7 +246,8 @@ pub static PROFILES: [Profile; 7] = [
 ];
 
 impl Profile {
-    /// Returns what the shipped policy converts under the library.
+    /// Returns the shipped policy for the library, without the payloads that
+    /// [`Profile::table_ends`] excludes.
     pub fn shipped_policy(&self) -> Policy {
         let policy = Policy::shipped(self.policy);
         if self.table_ends == u64::MAX {
@@ -239,7 +261,8 @@ impl Profile {
     /// Returns the profile of a library.
     pub fn of(library: &Library) -> &'static Profile {
         let holds = |p: &&Profile| p.family == library.family && p.from <= library.version;
-        // Each family has a profile from release 0 on, as a test says.
+        // Each family has a profile that begins at release 0, as a test ensures, so one is always
+        // found.
         PROFILES.iter().rev().find(holds).unwrap_or(&PROFILES[PROFILES.len() - 1])
     }
 }

@@ -37,14 +37,14 @@ pub struct Report {
     pub process: String,
     /// MPI libraries with their ABI: several only if ranks have different ones.
     pub libraries: Vec<String>,
-    /// Values of `DDTC_MODE`.
+    /// Values of `DDTC_MODE`: several only if ranks have different ones.
     pub modes: Vec<String>,
-    /// CPU levels of the compiled code.
+    /// Levels of instruction sets of the compiled code: several only if ranks have different ones.
     pub targets: Vec<String>,
     /// Counters with their names. Bypass reasons ([`Bypass::name`]) are among them only if their
     /// counter is not 0.
     pub totals: Vec<(Cow<'static, str>, u64)>,
-    /// Anything else worth knowing.
+    /// Remarks for the user that no counter expresses.
     pub notes: Vec<String>,
     /// Datatypes of the program, those with the most bytes first.
     pub types: Vec<TypeRow>,
@@ -55,23 +55,23 @@ pub struct Report {
 pub struct TypeRow {
     /// The type as text, which may be cut.
     pub name: String,
-    /// Bytes of an instance.
+    /// Size of the type: the number of packed bytes of an instance.
     pub size: i64,
     /// Bytes from the first to the last byte of an instance.
     pub true_extent: i64,
     /// Layout class of the policy.
     pub class: String,
-    /// Distinguishes types whose text begins alike.
+    /// Hash of the type, which distinguishes types whose texts are cut and equal.
     pub hash: String,
-    /// Numbers, by the names in [`COUNTS`].
+    /// Numbers of the type, in the order of their names in [`COUNTS`].
     pub counts: [u64; COUNTS.len()],
-    /// Schedules of the compiled code.
+    /// Schedules of the compiled code, each a line that sums up a plan.
     pub schedules: Vec<String>,
     /// Results of timing the type, and what follows from them.
     pub timings: Vec<String>,
 }
 
-/// Names of the numbers of a type.
+/// Names of the numbers of a type, in the order of `TypeRow::counts`.
 pub const COUNTS: [&str; 9] = [
     "commits",
     "packs",
@@ -209,6 +209,7 @@ impl Report {
 
     /// Writes why calls were bypassed, the most frequent reasons first.
     fn write_bypassed(&self, screen: &mut Screen) {
+        // Reasons with equal counts keep the order of `Bypass::ALL`, because the sort is stable.
         let mut reasons: Vec<(u64, Bypass)> =
             Bypass::ALL.iter().map(|&why| (self.total(why.name()), why)).filter(|&(n, _)| n > 0).collect();
         reasons.sort_by_key(|&(n, _)| Reverse(n));
@@ -273,6 +274,7 @@ impl Report {
     /// Returns the whole report as JSON. Each total stands on a line of its own, and so does each
     /// type.
     pub fn json(&self) -> String {
+        // First come the fields of the whole report: numbers, texts and lists of texts.
         let mut out = format!("{{\n  \"ddtc_report\": {FORMAT},\n  \"summary\": ");
         write_string(&mut out, &self.summary());
         let _ = write!(out, ",\n  \"ranks\": {},\n  \"unfinished\": {}", self.ranks, self.unfinished);
@@ -287,6 +289,8 @@ impl Report {
             let _ = write!(out, ",\n  \"{name}\": ");
             write_list(&mut out, texts, ["\n    ", "\n  "]);
         }
+        // The totals are one object, whose names are those of the counters. The types are a list of
+        // objects with the numbers, schedules and timings of one type each.
         out.push_str(",\n  \"totals\": {");
         for (i, (name, n)) in self.totals.iter().enumerate() {
             let _ = write!(out, "{}\n    \"{name}\": {n}", if i == 0 { "" } else { "," });
@@ -373,7 +377,7 @@ fn wrap(text: &str, width: usize, lines: &mut Vec<String>) {
     }
 }
 
-/// Returns a number with its noun.
+/// Returns a number with its noun, in the plural unless the number is 1.
 #[inline(never)]
 fn counted(n: u64, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
@@ -474,7 +478,7 @@ mod tests {
         assert!(Report::default().summary().starts_with("No rank has reported: "));
     }
 
-    /// As much of everything as there can be.
+    /// Returns a report with many entries of every kind, some of them longer than a line.
     fn long() -> Report {
         let mut long = report(&[
             ("calls_converted", 1),

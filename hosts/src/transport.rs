@@ -2,8 +2,9 @@
 //!
 //! The version of an MPI library does not say how its messages travel, but calls may be right with
 //! one transport and wrong with another ([`crate::tried`]). A job chooses the transport when it
-//! starts: all ranks on one machine share memory, others use a network module, which variables can
-//! choose. What handles datatypes is the module, not the network below it, which sees bytes alone.
+//! starts: ranks on one machine can share memory, and all others use a network module, which
+//! variables can choose. The transports are distinguished by the module and not by the network that
+//! it uses, because the module handles datatypes, and the network only moves bytes.
 
 use crate::policy::{Family, Library};
 
@@ -14,7 +15,7 @@ pub enum Transport {
     Shared,
     /// libfabric, which MPICH and Intel MPI call OFI.
     Libfabric,
-    /// UCX.
+    /// UCX, which MPICH can use as its network module.
     Ucx,
 }
 
@@ -45,9 +46,9 @@ impl Transport {
         }
     }
 
-    /// Returns true if runs of the matrix with this word in the column of transports went over the
-    /// transport. Only MPICH and Intel MPI are asked about, which the matrix runs over libfabric
-    /// unless the word says otherwise.
+    /// Returns true if a run of the matrix of MPI libraries used this transport, where `word` is
+    /// the entry of the run in the column of transports. This holds for MPICH and Intel MPI only.
+    /// The matrix runs these over libfabric unless the word is `shared` or `ucx`.
     pub fn is_of(self, word: &str) -> bool {
         match self {
             Transport::Shared => word == "shared",
@@ -61,7 +62,7 @@ impl Transport {
 struct Device<'a> {
     /// Network modules, of which the first is used if no variable chooses another.
     modules: Vec<&'a str>,
-    /// True if the library was built with memory that the ranks of one machine share.
+    /// True if the library was built with support for memory that the ranks of one machine share.
     has_memory: bool,
 }
 
@@ -75,18 +76,18 @@ impl Device<'_> {
     }
 }
 
-/// Transports of a process. `None` stands for a transport that is not known.
+/// Transports of a process. `None` stands for a transport that could not be determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transports {
-    /// Between the ranks that were started together.
+    /// Transport between the ranks that were started together.
     pub inside: Option<Transport>,
-    /// To processes of other jobs: those that this one spawns, that have spawned it, or that it is
-    /// connected to.
+    /// Transport to processes of other jobs: those that this process spawns, those that have
+    /// spawned it, and those to which it is connected.
     pub beyond: Option<Transport>,
 }
 
 impl Transports {
-    /// Transports that are not known.
+    /// Value for a process whose transports could not be determined.
     pub const UNKNOWN: Transports = Transports { inside: None, beyond: None };
 
     /// Returns the transports of a process under an MPI library with the version text `version`
@@ -95,7 +96,8 @@ impl Transports {
     pub fn of(version: &str, variable: impl Fn(&str) -> Option<String>) -> Transports {
         let (shares, beyond) = match (Library::of(version).family, Device::of(version)) {
             (_, Some(device)) => (device.has_memory, mpichs_module(&device, &variable)),
-            // Since 2019, libfabric is its only network. By default memory is used within a machine.
+            // Since version 2019, libfabric is the only network of Intel MPI. By default, ranks on
+            // one machine use shared memory.
             (Family::Intel, _) => match variable("I_MPI_FABRICS").as_deref() {
                 None | Some("" | "shm:ofi" | "shm") => {
                     (!is_set(variable("I_MPI_SHM").as_deref(), false), Some(Transport::Libfabric))
@@ -111,14 +113,15 @@ impl Transports {
     }
 }
 
-/// Returns the value of a control variable of MPICH. Each has three prefixes, of which the first one
-/// of this list counts that is set.
+/// Returns the value of a control variable of MPICH. Each variable has three names, which differ in
+/// their prefixes. The first name that is set counts, in the order of this list.
 fn control(name: &str, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let prefixes = ["MPIR_CVAR_", "MPIR_PARAM_", "MPICH_"];
     prefixes.iter().find_map(|prefix| variable(&format!("{prefix}{name}")))
 }
 
-/// Returns true if a variable is set to a word that means yes (`yes`) or no (not `yes`).
+/// Returns true if a variable is set and its value means yes (if `yes` is true) or no (if `yes` is
+/// false). An empty value, `0`, `no`, `off`, `false` and `disable` mean no; all others mean yes.
 fn is_set(value: Option<&str>, yes: bool) -> bool {
     value.is_some_and(|value| {
         let no = ["", "0", "no", "off", "false", "disable"];
@@ -137,22 +140,24 @@ fn mpichs_module(device: &Device<'_>, variable: impl Fn(&str) -> Option<String>)
     }
 }
 
-/// Returns true if no control variable keeps ranks on one machine from using memory that they share.
+/// Returns true if no control variable keeps the ranks on one machine from using shared memory.
 /// Intel MPI has these variables too.
 fn shares_memory(variable: impl Fn(&str) -> Option<String>) -> bool {
     let names = ["NOLOCAL", "NO_LOCAL", "ODD_EVEN_CLIQUES", "EVEN_ODD_CLIQUES"];
     let takes = |name: &&str| is_set(control(name, &variable).as_deref(), true);
-    // One clique is the default: all ranks of a machine.
+    // By default there is one clique, which contains all ranks of a machine.
     let cliques = control("NUM_CLIQUES", &variable).is_some_and(|number| number.trim() != "1");
     !names.iter().any(takes) && !cliques
 }
 
-/// End of the version text of an MPICH that was built without memory between ranks.
+/// End of the version text of an MPICH that was built without shared memory between ranks.
 pub(crate) const NO_SHARED_MEMORY: &str = ", without shared memory";
 
-/// Returns true if all ranks that were started together run on one machine, by what the launcher
-/// Hydra of MPICH and Intel MPI tells them, or Slurm, whose variables count only if they are those of
-/// the same ranks. A process that no launcher has started is the only rank of its job.
+/// Returns true if all ranks that were started together run on one machine. The variables of the
+/// launcher Hydra (of MPICH and Intel MPI) show it: all ranks of the job are local ranks. If the
+/// number of local ranks is not set, the variables of Slurm show it for a job of several ranks, but
+/// only if they describe a step with as many tasks as the job has ranks, which is not part of a
+/// heterogeneous job. A process that no launcher has started is the only rank of its job.
 fn is_on_one_machine(variable: impl Fn(&str) -> Option<String>) -> bool {
     let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
     let launched = ["PMI_RANK", "PMIX_RANK", "SLURM_PROCID"].iter().any(|name| variable(name).is_some());

@@ -1,10 +1,12 @@
-//! Kinds of calls that are right when they are converted, for each release of an MPI library that was
-//! tried.
+//! Kinds of calls that are right when they are converted, for each release of an MPI library that
+//! was tried.
 //!
-//! The results are data: `tried.txt` has a row for each run of the matrix (`preload/tests/hosts/matrix.rs`,
-//! docs/LIBRARIES.md), which compares programs with the preload library on all ranks, on the even and on
-//! the odd ones with the same programs without it. What is converted under a library follows from its
-//! rows alone ([`Standing::of`]). How it is converted is in [`crate::profile`].
+//! The results are data: `tried.txt` has a row for each run of the matrix of MPI libraries
+//! (`preload/tests/hosts/matrix.rs`, docs/LIBRARIES.md). A run executes programs without the
+//! preload library, and with it on all ranks, on the even ranks and on the odd ranks, and compares
+//! the results. Which calls are converted under a library follows from its rows alone
+//! ([`Standing::of`]). The module [`crate::profile`] has the properties on which it depends how
+//! they are converted.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -12,7 +14,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::policy::{Call, Family, Library};
 use crate::transport::Transport;
 
-/// Kind of calls that the matrix tries separately.
+/// Kind of calls for which the matrix has a separate verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Messages between two ranks, except [`Kind::Exchanges`].
@@ -23,9 +25,9 @@ pub enum Kind {
     Collectives,
     /// Blocking and nonblocking collective calls of neighbours.
     Neighbors,
-    /// Persistent collective calls, those of neighbours too.
+    /// Persistent collective calls, including those of neighbours.
     Persistent,
-    /// Puts and gets of windows.
+    /// One-sided puts into windows, and gets from windows.
     Windows,
     /// Reads and writes of files.
     Files,
@@ -56,8 +58,9 @@ impl Kind {
         }
     }
 
-    /// Returns the kind of a call of a policy; `None` for compiled code inside Open MPI, which a test at
-    /// run time tries. Persistent collective calls and exchanges are checked separately.
+    /// Returns the kind of a call of a policy. Persistent collective calls and exchanges have kinds
+    /// of their own, for which callers ask separately. Returns `None` for [`Call::Inside`], the
+    /// moves by compiled code inside Open MPI, because a test at run time tries these.
     pub fn of(call: Call) -> Option<Kind> {
         Some(match call {
             Call::Message => Kind::Messages,
@@ -80,9 +83,9 @@ impl Kind {
 pub struct Kinds(u8);
 
 impl Kinds {
-    /// No kind.
+    /// Set that contains no kind.
     pub const NONE: Kinds = Kinds(0);
-    /// All kinds.
+    /// Set that contains all kinds.
     pub const ALL: Kinds = Kinds((1 << Kind::ALL.len()) - 1);
 
     /// Returns true if the kind is in the set.
@@ -113,7 +116,7 @@ impl fmt::Display for Kinds {
     }
 }
 
-/// Set of kinds of calls that other threads may read while it is made smaller.
+/// Set of kinds of calls from which kinds can be removed while other threads read it.
 #[derive(Debug)]
 pub struct SharedKinds(AtomicU8);
 
@@ -138,15 +141,15 @@ impl SharedKinds {
 /// Result of the matrix for one kind of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The same with the preload library as without it, whichever ranks convert.
+    /// The results with the preload library are those without it, whichever ranks convert.
     Right,
-    /// Right without the preload library, different with it.
+    /// The results are right without the preload library and different with it.
     Wrong,
-    /// Wrong, or ended by a signal, without the preload library.
+    /// Without the preload library, the results are wrong or a signal ends the program.
     OwnFault,
     /// The library does not have such calls.
     Absent,
-    /// Such calls were not run. Rows with this word are entered by hand.
+    /// Such calls were not run. Rows with this verdict are entered by hand.
     Untried,
 }
 
@@ -155,7 +158,7 @@ impl Verdict {
     pub const ALL: [Verdict; 5] =
         [Verdict::Right, Verdict::Wrong, Verdict::OwnFault, Verdict::Absent, Verdict::Untried];
 
-    /// Returns the word for it in `tried.txt`.
+    /// Returns the word for the verdict in `tried.txt`.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Right => "right",
@@ -174,7 +177,7 @@ pub struct Row<'a> {
     pub library: Library,
     /// Device of a library of MPICH's family, from its version text; `-` for other libraries.
     pub device: &'a str,
-    /// Transport between the ranks.
+    /// Word for the transport between the ranks, such as `shared` or `tcp`.
     pub transport: &'a str,
     /// Date of the run, as year, month and day.
     pub date: &'a str,
@@ -183,7 +186,7 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// Parses a line of `tried.txt`. `None` if it is not a row.
+    /// Returns the row in a line of `tried.txt`; `None` if the line is not a row.
     fn parse(line: &'a str) -> Option<Row<'a>> {
         let mut words = line.split_whitespace();
         let (family, release) = (words.next()?, words.next()?);
@@ -205,7 +208,8 @@ impl<'a> Row<'a> {
         is_whole.then_some(Row { library, device, transport, date, verdicts })
     }
 
-    /// Returns the kinds that were right: none if messages were not, of which all others consist.
+    /// Returns the kinds that were right. If messages were not right, no kind counts as right,
+    /// because the calls of all other kinds are taken to consist of messages.
     fn kinds(&self) -> Kinds {
         let right = Kind::ALL.into_iter().zip(self.verdicts).filter(|&(_, v)| v == Verdict::Right);
         let kinds = right.fold(Kinds::NONE, |kinds, (kind, _)| kinds.with(kind));
@@ -213,52 +217,59 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The results of the matrix.
+/// Results of the matrix of MPI libraries.
 const TRIED: &str = include_str!("tried.txt");
 
 /// Returns all rows of the matrix, in the order of the file.
 pub fn rows() -> impl Iterator<Item = Row<'static>> {
-    // A test holds that every line is a row or a comment.
+    // A test ensures that every line is a row or a comment.
     TRIED.lines().filter(|line| !line.starts_with('#')).filter_map(Row::parse)
 }
 
-/// Knowledge of an MPI library by the matrix.
+/// Knowledge of an MPI library that follows from the runs of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// The release was run, or two others of its series were, of which `on` is the newest: these kinds of
-    /// calls were right in all of these runs with the transport, or with every one if it was not run.
+    /// The release was run, or at least two other releases of its series (major and minor version)
+    /// were.
     Tried {
-        /// Kinds that are converted.
+        /// Kinds that are converted: those that were right in all of these runs that used the
+        /// transport in question. If no run used the transport, or if it is not known, all of these
+        /// runs count.
         kinds: Kinds,
-        /// Release that was run.
+        /// Release itself if it was run, else the newest release of its series that was run.
         on: Library,
     },
-    /// The release was not run. Only `MPI_Pack` and `MPI_Unpack` are converted.
+    /// Neither the release nor two others of its series were run. Only `MPI_Pack` and `MPI_Unpack`
+    /// are converted, unless the user asks for more.
     Untried {
-        /// What is converted if the user asks for it: the kinds of the nearest older release that was run,
-        /// or of the oldest.
+        /// Kinds that are converted if the user asks for it: those that were right in the runs of
+        /// `nearest`, of which the transport selects as for [`Standing::Tried`].
         kinds: Kinds,
-        /// That release.
+        /// Nearest older release of the library's family that was run, or the oldest one that was
+        /// run if none of them is older. MPICH with the device ch3 counts as a family of its own.
         nearest: Library,
     },
-    /// No release of the library's family was run, or the library is of no known family.
+    /// No release of the library's family was run, or the library is of no known family. MPICH with
+    /// the device ch3 counts as a family of its own.
     Unknown,
 }
 
 impl Standing {
-    /// Returns what is known of a library with a transport; `None` if the transport is not known.
+    /// Returns what is known of a library with a transport. `transport` is `None` if the transport
+    /// is not known.
     pub fn of(library: &Library, transport: Option<Transport>) -> Standing {
         Standing::by(library, transport, rows)
     }
 
+    /// Returns the same as [`Standing::of`], by the rows that `rows` returns.
     fn by<'a, I>(library: &Library, transport: Option<Transport>, rows: impl Fn() -> I) -> Standing
     where
         I: Iterator<Item = Row<'a>>,
     {
         let is_related = |tried: &Library| (tried.family, tried.is_ch3) == (library.family, library.is_ch3);
         let releases = || rows().map(|row| row.library).filter(is_related);
-        // The kinds that were right in all runs of some releases with the transport, or in all runs of
-        // them if it was not run.
+        // `kinds` returns the kinds that were right in all runs of the releases for which `is_of`
+        // returns true. If some of these runs used the transport, only those count.
         let kinds = |is_of: &dyn Fn(Library) -> bool| {
             let runs = || rows().filter(|row| is_of(row.library));
             let is_asked = |row: &Row| transport.is_none_or(|transport| transport.is_of(row.transport));
@@ -269,11 +280,15 @@ impl Standing {
         if releases().any(|tried| tried == *library) {
             return Standing::Tried { kinds: kinds(&|tried| tried == *library), on: *library };
         }
+        // The release itself was not run. If two or more releases of its series were run, their
+        // common results hold for it as well.
         let is_near = |tried: Library| is_related(&tried) && tried.version[..2] == library.version[..2];
         let newest = releases().filter(|&tried| is_near(tried)).max_by_key(|l| l.version);
         if let Some(on) = newest.filter(|on| releases().any(|tried| is_near(tried) && tried != *on)) {
             return Standing::Tried { kinds: kinds(&is_near), on };
         }
+        // At most one release of the series was run, so the library counts as untried. The nearest
+        // older release shows what can be converted if the user asks for it.
         let older = releases().filter(|tried| tried.version < library.version).max_by_key(|l| l.version);
         match older.or_else(|| releases().min_by_key(|l| l.version)) {
             Some(nearest) => Standing::Untried { kinds: kinds(&|tried| tried == nearest), nearest },
@@ -281,8 +296,8 @@ impl Standing {
         }
     }
 
-    /// Returns a sentence about the library for its user: what is converted, and on which release that
-    /// rests. `asked`: as in [`Standing::kinds`].
+    /// Returns a sentence about the library for its user: what is converted, and which release was
+    /// tried. `asked` has the same meaning as in [`Standing::kinds`].
     pub fn in_words(self, library: &Library, asked: bool) -> String {
         match self {
             Standing::Tried { kinds, .. } if kinds.is_empty() => {
@@ -305,8 +320,8 @@ impl Standing {
         }
     }
 
-    /// Returns the kinds of calls that are converted. `asked`: the user asks for conversions even under a
-    /// release that was not tried.
+    /// Returns the kinds of calls that are converted. `asked` is true if the user asks for
+    /// conversions even under a release that was not tried.
     pub fn kinds(self, asked: bool) -> Kinds {
         match self {
             Standing::Tried { kinds, .. } => kinds,

@@ -1,5 +1,6 @@
-/* The interface of yaksa 0.2 as ddtc's libyaksa.so.0 has it, for MPICH's `configure --with-yaksa=`: docs/YAKSA.md. Names, numbers and types
- * are yaksa's, so that programs compiled with either header run with either library. */
+/* Interface of yaksa 0.2 as ddtc's libyaksa.so.0 implements it, for `configure --with-yaksa=` of
+ * MPICH (docs/YAKSA.md). Names, numbers and types are those of yaksa, so programs that were
+ * compiled with either header run with either library. */
 #ifndef YAKSA_H_INCLUDED
 #define YAKSA_H_INCLUDED
 
@@ -26,7 +27,7 @@ extern "C" {
 #define YAKSA_ERR__INTERNAL 2
 #define YAKSA_ERR__NOT_SUPPORTED 3
 
-/* Operations. */
+/* Operations by which a call combines the bytes that it moves with those at the destination. */
 typedef uint64_t yaksa_op_t;
 #define YAKSA_OP__MAX ((yaksa_op_t) 0)
 #define YAKSA_OP__MIN ((yaksa_op_t) 1)
@@ -41,7 +42,8 @@ typedef uint64_t yaksa_op_t;
 #define YAKSA_OP__REPLACE ((yaksa_op_t) 10)
 #define YAKSA_OP__LAST ((yaksa_op_t) 11)
 
-/* Predefined types; derived types have numbers of their own. */
+/* Numbers of the predefined types. Constructors give each derived type a number different from
+ * these. */
 typedef uint64_t yaksa_type_t;
 #define YAKSA_TYPE__NULL ((yaksa_type_t) 0)
 #define YAKSA_TYPE___BOOL ((yaksa_type_t) 1)

@@ -1,13 +1,17 @@
-//! The interface's codes, and how its arguments come in: places for results, arrays with a length beside them.
+//! Result codes of the interface, and the conversion of its arguments: places for results, and
+//! arrays whose length is a separate argument.
 //!
-//! Here alone pointers of callers become references, after the checks that can be made. That the memory is there is the caller's promise.
+//! Pointers to places and arrays become references only here, after all checks that can be made.
+//! (Strings and forms, whose length the caller does not give, are read in `info.rs` and
+//! `flatten.rs`.) That the memory is valid cannot be checked: the caller of the interface promises
+//! it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
 use ddtc::internal::error::{Error, ErrorClass};
 
-/// Why a call failed, as the codes that the interface has; 0 is success.
+/// Reason why a call failed, with the codes of the interface. Code 0 is success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum Code {
@@ -15,7 +19,8 @@ pub(crate) enum Code {
     OutOfMem = 1,
     /// A bad argument, or a fault of this library.
     Internal = 2,
-    /// An operation that the element type does not have, or anything on a GPU.
+    /// An operation that does not exist or is not defined for a type of the elements, a form of
+    /// another version or one that is too long, or anything that concerns a GPU.
     NotSupported = 3,
 }
 
@@ -31,25 +36,30 @@ impl From<Error> for Code {
     }
 }
 
-/// Runs the body of an export: nothing unwinds into the caller.
+/// Runs the body of an exported function and returns its code. A panic in the body becomes
+/// [`Code::Internal`], because it must not unwind into the caller, which is written in C.
 #[inline]
 pub(crate) fn guard(body: impl FnOnce() -> Result<()>) -> i32 {
     if ddtc::internal::process::is_inconsistent() {
-        // The body could wait for a lock that nobody gives back.
+        // This process is, or descends from, the child of a fork during which another thread was in
+        // a section. So a lock may be held by a thread that does not exist here, and the body could
+        // wait for that lock forever.
         return Code::Internal as i32;
     }
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => 0,
         Ok(Err(code)) => code as i32,
         Err(payload) => {
-            // Dropping a payload may run anything; nothing is lost but a message.
+            // Dropping the payload could run arbitrary code, which could panic again. Leaking it
+            // loses only the memory of a message.
             std::mem::forget(payload);
             Code::Internal as i32
         }
     }
 }
 
-/// Defines exports: panic-proof, results to codes. The body is unsafe code under the contract of the interface.
+/// Defines exported functions. `guard` turns the result of the body, or a panic in it, into a code.
+/// The body is unsafe code that relies on the contract of the interface.
 macro_rules! export {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)+) => {$(
         #[doc = concat!("`", stringify!($name), "`: docs/YAKSA.md.")]
@@ -57,8 +67,8 @@ macro_rules! export {
         pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> ::std::ffi::c_int {
             #[allow(unused_unsafe)]
             $crate::abi::guard(
-                // SAFETY: the caller keeps the contract of the function: pointers are null or point to as much memory of
-                // their type as the arguments beside them say.
+                // SAFETY: the caller keeps the contract of the function: each pointer is null, or
+                // points to memory of its type that is as long as the other arguments say.
                 || unsafe { $body },
             )
         }
@@ -66,30 +76,35 @@ macro_rules! export {
 }
 pub(crate) use export;
 
-/// A place for a result: not null.
+/// Pointer to a place for a result, which is not null.
 pub(crate) struct Out<T>(NonNull<T>);
 
 impl<T> Out<T> {
     #[inline]
     pub(crate) fn set(&self, value: T) {
-        // SAFETY: `out` took a place that its caller vouched for; it may be unaligned in sloppy callers, which costs nothing.
+        // SAFETY: `out` made this pointer from one that is not null. Its caller promises that the
+        // place can be written as long as `self` is used. The place need not be aligned, since some
+        // callers pass unaligned ones and that costs nothing.
         unsafe { self.0.as_ptr().write_unaligned(value) };
     }
 }
 
-/// Returns a place for a result.
+/// Returns the place for a result. Fails with [`Code::Internal`] if `place` is null.
 ///
 /// # Safety
-/// `place` must be null or valid for as long as the result is used.
+/// `place` must be null, or valid for writes of a `T` for as long as the result is used.
 #[inline]
 pub(crate) unsafe fn out<T>(place: *mut T) -> Result<Out<T>> {
     NonNull::new(place).map(Out).ok_or(Code::Internal)
 }
 
-/// `n` entries to read.
+/// Returns the first `n` entries of an array. Fails with [`Code::Internal`] if `n` is negative. If
+/// `n` is positive, it fails in the same way if the array is null, not aligned, or longer than
+/// memory can be.
 ///
 /// # Safety
-/// `array` must be null or point to `n` entries for as long as the result is used.
+/// If `n` is positive, `array` must be null or unaligned, or point to `n` initialized entries that
+/// can be read, and that nobody writes, for as long as the result is used.
 pub(crate) unsafe fn input<'a, T>(array: *const T, n: isize) -> Result<&'a [T]> {
     if n == 0 {
         return Ok(&[]);
@@ -98,11 +113,13 @@ pub(crate) unsafe fn input<'a, T>(array: *const T, n: isize) -> Result<&'a [T]> 
     if n > isize::MAX as usize / size_of::<T>() || array.is_null() || !array.is_aligned() {
         return Err(Code::Internal);
     }
-    // SAFETY: not null, aligned, no longer than memory, and the caller vouches for `n` entries.
+    // SAFETY: the checks above ensure that `array` is not null, is aligned, and that `n` entries
+    // have at most `isize::MAX` bytes. The caller promises that the `n` entries are initialized and
+    // stay unchanged while the result is used.
     Ok(unsafe { std::slice::from_raw_parts(array, n) })
 }
 
-/// Returns success if a condition on pointers holds, else the error.
+/// Returns success if `holds` is true, else the error [`Code::Internal`].
 pub(crate) fn require(holds: bool) -> Result<()> {
     if holds { Ok(()) } else { Err(Code::Internal) }
 }

@@ -1,19 +1,23 @@
-//! Arrays of arguments: a few numbers lie in one allocation of their own; long arrays are shared with the trees of ddtc that are made of them.
+//! Arrays in the arguments of constructors. A short array is an allocation of its own, which is
+//! copied when a tree of ddtc is made of it. A long array is shared with the trees that are made of
+//! it.
 
 use std::sync::Arc;
 
 use crate::abi::{Code, Result};
 
-/// Arrays of up to so many numbers are copied where a tree is made of them.
+/// Maximum number of displacements, or of blocks, in an array that is copied when a tree is made of
+/// it. Longer arrays are shared with the tree.
 const FEW: usize = 32;
 
-/// `values`, each `unit` times.
+/// Appends each value times `unit` to `into`. Fails with [`Code::Internal`] if a product does not
+/// fit in 64 bits.
 fn times(values: &[isize], unit: i64, into: &mut Vec<i64>) -> Result<()> {
     if unit == 1 {
         into.extend(values.iter().map(|&d| d as i64));
         return Ok(());
     }
-    // Whether any overflowed is looked at once: the loop has no branch.
+    // Overflow is tested once after the loop, so that the loop has no branch.
     let mut over = false;
     into.extend(values.iter().map(|&d| {
         let (bytes, overflowed) = (d as i64).overflowing_mul(unit);
@@ -23,6 +27,8 @@ fn times(values: &[isize], unit: i64, into: &mut Vec<i64>) -> Result<()> {
     if over { Err(Code::Internal) } else { Ok(()) }
 }
 
+/// Returns each value times `unit` in a shared array. Fails with [`Code::Internal`] if a product
+/// does not fit in 64 bits.
 fn shared(values: &[isize], unit: i64) -> Result<Arc<[i64]>> {
     if unit == 1 {
         return Ok(values.iter().map(|&d| d as i64).collect());
@@ -45,7 +51,7 @@ pub(crate) enum Places {
 }
 
 impl Places {
-    /// Displacements in units of so many bytes.
+    /// Returns the displacements `at`, which are given in units of `unit` bytes.
     pub(crate) fn new(at: &[isize], unit: i64) -> Result<Places> {
         if at.len() > FEW {
             return shared(at, unit).map(Places::Many);
@@ -55,7 +61,7 @@ impl Places {
         Ok(Places::Few(all.into()))
     }
 
-    /// One displacement.
+    /// Returns a list of one displacement, which is given in bytes.
     pub(crate) fn one(at: i64) -> Places {
         Places::Few(Box::new([at]))
     }
@@ -82,10 +88,10 @@ impl From<Arc<[i64]>> for Places {
     }
 }
 
-/// Blocks: as many lengths as displacements in bytes.
+/// Blocks: their lengths, and as many displacements in bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Blocks {
-    /// First all lengths.
+    /// One array with all lengths, followed by all displacements.
     Few(Box<[i64]>),
     Many {
         lengths: Arc<[i64]>,
@@ -94,7 +100,8 @@ pub(crate) enum Blocks {
 }
 
 impl Blocks {
-    /// Blocks at displacements in units of so many bytes. Both are of one length.
+    /// Returns the blocks with the lengths `lengths` at the displacements `at`, which are given in
+    /// units of `unit` bytes. Both arrays must have the same number of entries.
     pub(crate) fn new(lengths: &[isize], at: &[isize], unit: i64) -> Result<Blocks> {
         if at.len() > FEW {
             return Ok(Blocks::Many { lengths: shared(lengths, 1)?, at: shared(at, unit)? });
@@ -105,7 +112,7 @@ impl Blocks {
         Ok(Blocks::Few(all.into()))
     }
 
-    /// Lengths and displacements.
+    /// Returns the lengths and the displacements in bytes.
     #[inline]
     pub(crate) fn both(&self) -> (&[i64], &[i64]) {
         match self {

@@ -1,7 +1,9 @@
-//! The types and operations that the interface has by fixed numbers.
+//! Predefined types and operations, for which the interface has fixed numbers.
 //!
-//! What C has by several names is one type here, by size and sign: the numbers of `int` and `int32_t` name the same. A byte is an unsigned integer of 8 bits,
-//! since MPI's bytes come in by that number and are combined bit by bit.
+//! Integers that C has under several names are one type here if they have the same size and sign:
+//! the numbers of `int` and `int32_t` name the same type. The character types, `wchar_t` and
+//! `_Bool` are types of their own. A byte is an unsigned integer of 8 bits, because `MPI_BYTE` is
+//! passed under its number, and bitwise operations apply to it.
 
 use ddtc::internal::datatype::Named;
 use ddtc::internal::kind::Op;
@@ -9,10 +11,11 @@ use ddtc::internal::process::Lazy;
 
 use crate::node::{Node, Ref, Shape};
 
-/// Numbers of predefined types are below this one; 0 is the null type.
+/// First number after those of the predefined types. Number 0 is the null type.
 pub(crate) const TYPES: u64 = 57;
 
-/// Bytes of C's `wchar_t`, `long`, `size_t`, pointers and `int_fast16_t`, `int_fast32_t`, as the C compilers of these targets have them.
+/// Returns the integer type with a size in bytes and a sign. A size other than 1, 2 and 4 stands
+/// for 8.
 const fn integer(bytes: usize, signed: bool) -> Named {
     match (bytes, signed) {
         (1, true) => Named::Int8,
@@ -26,18 +29,20 @@ const fn integer(bytes: usize, signed: bool) -> Named {
     }
 }
 
+/// Size of C's `long` on the target, in bytes.
 const LONG: usize = size_of::<std::ffi::c_long>();
-/// glibc makes them as wide as a register; musl and others 4 bytes.
+/// Size of `int_fast16_t` and `int_fast32_t` in bytes. glibc makes these types as wide as a
+/// register; musl and other C libraries give them 4 bytes.
 const FAST: usize = if cfg!(target_env = "gnu") { 8 } else { 4 };
 
-/// The named type of a number from 1 on.
+/// Named types of the numbers from 1 on, in order.
 const NAMED: [Named; TYPES as usize - 1] = [
     Named::CBool,
     Named::Char,
     Named::SignedChar,
     Named::UnsignedChar,
     Named::Wchar,
-    // int8_t to int64_t, uint8_t to uint64_t.
+    // int8_t to int64_t, then uint8_t to uint64_t.
     integer(1, true),
     integer(2, true),
     integer(4, true),
@@ -46,7 +51,7 @@ const NAMED: [Named; TYPES as usize - 1] = [
     integer(2, false),
     integer(4, false),
     integer(8, false),
-    // int, short, long, long long, each with its unsigned.
+    // int, short, long and long long, each followed by its unsigned form.
     integer(4, true),
     integer(4, false),
     integer(2, true),
@@ -55,7 +60,8 @@ const NAMED: [Named; TYPES as usize - 1] = [
     integer(LONG, false),
     integer(8, true),
     integer(8, false),
-    // The fast ones, then the least ones.
+    // int_fast8_t to int_fast64_t and their unsigned forms, then int_least8_t to int_least64_t and
+    // their unsigned forms.
     integer(1, true),
     integer(FAST, true),
     integer(FAST, true),
@@ -94,29 +100,34 @@ const NAMED: [Named; TYPES as usize - 1] = [
     Named::LongDoubleInt,
 ];
 
+/// Nodes of all numbers below [`TYPES`], by number.
 static ALL: Lazy<Vec<Ref>> = Lazy::new(|| {
     let mut all = vec![Node::empty()];
     for (i, &named) in NAMED.iter().enumerate() {
-        // What is of one named type is one node.
+        // Numbers that stand for the same named type share one node.
         let made = NAMED[..i].iter().position(|other| *other == named).map(|first| all[first + 1].clone());
         all.push(made.unwrap_or_else(|| Node::named(named).forever()));
     }
     all
 });
 
-/// Returns the predefined type of a number.
+/// Returns the predefined type with a number; `None` if the number is not one of a predefined type
+/// or of the null type.
 #[inline]
 pub(crate) fn node(number: u64) -> Option<&'static Ref> {
     if number < TYPES { ALL.get(number as usize) } else { None }
 }
 
-/// Returns the node of a named type: that of its numbers, or one of its own.
+/// Returns the node of a named type: the one that its numbers share, or a new node if it has no
+/// number.
 pub(crate) fn of(named: Named) -> Ref {
     let number = NAMED.iter().position(|other| *other == named);
     number.and_then(|i| ALL.get(i + 1)).map_or_else(|| Node::named(named), Ref::clone)
 }
 
-/// Says whether the interface calls two types one, whatever their sign: by these, members of a struct are of one type or of several.
+/// Returns true if the interface treats two types as the same type. Integers of the same size are,
+/// even if their signs differ. A struct whose members are all the same in this sense counts as a
+/// struct of one type, which is not padded.
 pub(crate) fn same(a: &Ref, b: &Ref) -> bool {
     let kind = |node: &Node| match node.shape() {
         Shape::Named(Named::Int8 | Named::Uint8) => 1,
@@ -128,16 +139,16 @@ pub(crate) fn same(a: &Ref, b: &Ref) -> bool {
     Ref::same(a, b) || (kind(a) > 0 && kind(a) == kind(b))
 }
 
-/// Meaning of an operation's number.
+/// Operation of a call on the bytes that it moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// The bytes as they are.
+    /// The moved bytes replace those at the destination.
     Replace,
-    /// Combined with what is there.
+    /// The moved elements are combined with those at the destination.
     Reduce(Op),
 }
 
-/// Returns the operation of a number.
+/// Returns the operation with a number; `None` if there is no operation with that number.
 #[inline]
 pub(crate) fn operation(number: u64) -> Option<Operation> {
     let op = match number {

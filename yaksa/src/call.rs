@@ -1,20 +1,21 @@
-//! A call that moves bytes, once its arguments are checked.
+//! Call that moves bytes, after its arguments have been checked.
 
 use std::ops::Range;
 
 use ddtc::internal::kind::Direction;
 
-/// A call whose arguments are checked.
+/// Checked arguments of a call that moves bytes.
 pub(crate) struct Call {
     pub(crate) direction: Direction,
-    /// The buffer address as MPI means it.
+    /// Address of displacement 0 of the first instance, as MPI defines a buffer's address.
     pub(crate) user: *mut u8,
-    /// Where byte `range.start` of the stream is.
+    /// Address of byte `range.start` of the packed stream.
     pub(crate) packed: *mut u8,
     pub(crate) count: u64,
-    /// Whole elements of the stream, except that an element may lie before its beginning in part.
+    /// Bytes of the packed stream that are moved. The range ends at the end of an element, but may
+    /// begin inside one.
     pub(crate) range: Range<u64>,
-    /// Whether that is all of the stream.
+    /// True if `range` is the whole stream.
     pub(crate) whole: bool,
     pub(crate) ty: u64,
 }

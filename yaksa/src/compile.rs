@@ -1,8 +1,12 @@
-//! The engine's part of a type that calls move bytes by: the committed type that packs and unpacks it, made by the first such call, and a handle for each
-//! operation that it was reduced by. `node/compiled.rs` holds both on the node, so that all numbers of a node share them.
+//! Parts of a type that the engine makes, by which calls move bytes: the committed type, which
+//! packs and unpacks and is made by the first call that needs it, and a handle for each operation
+//! by which the type was reduced. The module `node::compiled` stores both in the node, so that all
+//! numbers of a node share them.
 //!
-//! The engine compiles a layout once enough bytes went through it in one direction, whichever types they came by: an interface without a commit gives types
-//! that are never used, used once, or made anew for every message, and what they share is the layout.
+//! The engine compiles a layout when enough bytes have gone through it in one direction. The bytes
+//! of all types with the same layout count, because this interface has no commit: a type may never
+//! be used, be used once, or be made anew for every message, and all that such types share is the
+//! layout.
 
 use ddtc::internal::committed::{Committed, CommittedOperation};
 use ddtc::internal::kind::{Op, Operation};
@@ -20,19 +24,24 @@ fn engine() -> &'static Engine {
     ENGINE.get_or_init(|| Engine::new(Config { mode: Mode::Lazy, ..Config::default() }))
 }
 
-/// Returns the committed type that packs and unpacks a node.
+/// Returns the committed type that packs and unpacks a node. Makes it if the node has none yet.
 #[inline]
 pub(crate) fn committed(node: &Node) -> Result<&Committed> {
     let known = &node.extra().compiled.committed;
     if let Some(committed) = known.get() {
         return Ok(committed);
     }
-    // Made outside of a section: it may take long, and making it twice does no harm.
+    // The committed type is made outside of a fork section, because that may take long. If two
+    // threads make it at the same time, one of both results is dropped.
     let made = engine().commit(node.datatype()?)?;
     Ok(known.get_or_init(|| made))
 }
 
-/// Returns the handle that combines a packed stream with instances of a type, or with another stream if `streams`.
+/// Returns the handle that combines a packed stream with instances of a type or, if `streams` is
+/// true, with another packed stream of that type.
+///
+/// Fails with [`Code::NotSupported`](crate::abi::Code::NotSupported) if `op` is not defined for a
+/// type of the elements, and with other codes if the datatype cannot be made.
 pub(crate) fn reduction(node: &Node, op: Op, streams: bool) -> Result<CommittedOperation> {
     let known = |list: &[Reduction]| {
         let found = list.iter().find(|r| (r.op, r.streams) == (op, streams));
@@ -42,6 +51,8 @@ pub(crate) fn reduction(node: &Node, op: Op, streams: bool) -> Result<CommittedO
     if let Some(applied) = known(&list.lock()) {
         return Ok(applied);
     }
+    // The handle is made without holding the lock of the list. Another thread may add the same
+    // handle meanwhile, so the list is searched again before an entry is added.
     let t = node.datatype()?;
     let t = if streams { reshape::stream(t)? } else { reshape::parts(t)? };
     t.check_reduction(op)?;

@@ -1,5 +1,7 @@
-//! Constructors: arguments to nodes. What has no data becomes the null type, what is its old type anyway shares its node, and what is a simpler
-//! constructor's is made by that one.
+//! Constructors, which make nodes of their arguments. Most constructors give the null type if there
+//! are no data; new bounds, and an empty box of an array, keep their bounds. If the result would be
+//! equal to the old type, it shares the node of the old type. If a simpler constructor describes
+//! the same type, that constructor is used.
 
 use std::ffi::{c_int, c_void};
 
@@ -11,13 +13,14 @@ use crate::node::{Node, Ref, Shape};
 use crate::recent;
 use crate::startup::running;
 
-/// A type on its way; none for the null type. A node that has a number gets another one.
+/// Result of a constructor; `None` for the null type. A node that has a number already gets another
+/// one.
 struct Made(Option<Ref>);
 
 impl Made {
     const NULL: Made = Made(None);
 
-    /// Its number.
+    /// Returns a new number for the type, or 0 for the null type.
     fn number(self) -> Result<u64> {
         self.0.map_or(Ok(0), recent::insert)
     }
@@ -42,7 +45,7 @@ fn contiguous(count: i64, old: Ref) -> Result<Made> {
     }
 }
 
-/// Blocks `stride` bytes apart.
+/// Returns `count` blocks of `length` copies, `stride` bytes apart.
 fn strided(count: i64, length: i64, stride: i64, old: Ref) -> Result<Made> {
     require(count >= 0 && length >= 0)?;
     match count {
@@ -52,7 +55,7 @@ fn strided(count: i64, length: i64, stride: i64, old: Ref) -> Result<Made> {
     }
 }
 
-/// The bytes that displacements count.
+/// Unit in which displacements are given.
 #[derive(Clone, Copy)]
 enum Unit {
     Bytes,
@@ -60,6 +63,7 @@ enum Unit {
 }
 
 impl Unit {
+    /// Returns the unit in bytes, for displacements of `old`.
     fn of(self, old: &Ref) -> i64 {
         match self {
             Unit::Bytes => 1,
@@ -68,13 +72,14 @@ impl Unit {
     }
 }
 
-/// Blocks of one length at `at`.
+/// Returns blocks of `length` copies each, at the displacements `at`.
 fn blocks(length: i64, at: &[isize], unit: Unit, old: Ref) -> Result<Made> {
     require(length >= 0)?;
     let (Some(&first), false) = (at.first(), length == 0 || old.facts.size == 0) else {
         return Ok(Made::NULL);
     };
-    // Blocks that are a vector's need no table.
+    // If the blocks begin at 0 and are equally spaced, they are those of a vector and need no table
+    // of displacements.
     let step = at.get(1).map_or(0, |second| second.wrapping_sub(first));
     if first == 0 && at.windows(2).all(|d| d[1].checked_sub(d[0]) == Some(step)) {
         let step = (step as i64).checked_mul(unit.of(&old)).ok_or(Code::Internal)?;
@@ -83,9 +88,9 @@ fn blocks(length: i64, at: &[isize], unit: Unit, old: Ref) -> Result<Made> {
     Node::blocks(length, Places::new(at, unit.of(&old))?, old).map(Made::from)
 }
 
-/// Blocks of their own lengths.
+/// Returns blocks with the lengths `lengths` at the displacements `at`.
 fn indexed(lengths: &[isize], at: &[isize], unit: Unit, old: Ref) -> Result<Made> {
-    // Of all signs and all bits.
+    // `all` is negative if a length is negative, and 0 if all lengths are 0.
     let all = lengths.iter().fold(0, |all, &length| all | length);
     require(all >= 0)?;
     if old.facts.size == 0 || all == 0 {
@@ -99,6 +104,8 @@ fn indexed(lengths: &[isize], at: &[isize], unit: Unit, old: Ref) -> Result<Made
 
 fn structure(lengths: &[isize], at: &[isize], numbers: &[u64]) -> Result<Made> {
     require(lengths.iter().all(|&length| length >= 0))?;
+    // The types of the members are looked up first. A number that names no type is an error even if
+    // the member has no copies.
     let mut children = Vec::new();
     children.try_reserve_exact(numbers.len()).map_err(|_| Code::OutOfMem)?;
     for &number in numbers {
@@ -109,20 +116,23 @@ fn structure(lengths: &[isize], at: &[isize], numbers: &[u64]) -> Result<Made> {
         return Ok(Made::NULL);
     }
     let all = |alike: fn(&Ref, &Ref) -> bool| children.windows(2).all(|c| alike(&c[0], &c[1]));
+    // Members of one type are blocks of this type, which need no struct.
     if all(Ref::same) {
         return indexed(lengths, at, Unit::Bytes, children.swap_remove(0));
     }
-    // Signs differ: the elements are what they are, and the type is one.
+    // Members whose types differ only in sign keep their types, but count as members of one type,
+    // so the struct is not padded.
     let padded = !all(builtin::same);
     Node::structure(Blocks::new(lengths, at, 1)?, children.into(), padded).map(Made::from)
 }
 
+/// Returns `old` with other bounds.
 fn resized(old: Ref, lb: i64, extent: i64) -> Result<Made> {
     let facts = &old.facts;
     if (facts.lb, facts.extent) == (lb, extent) {
         return Ok(old.into());
     }
-    // Bounds replace bounds.
+    // The new bounds replace bounds that were set before.
     let child = match old.shape() {
         Shape::Bounded { child } => Ref::clone(child),
         _ => old,
@@ -130,24 +140,29 @@ fn resized(old: Ref, lb: i64, extent: i64) -> Result<Made> {
     Node::bounded(child, lb, extent).map(Made::from)
 }
 
-/// A dimension of an array, in elements.
+/// Dimension of an array, with all numbers in elements.
 struct Dimension {
     size: i64,
     subsize: i64,
     start: i64,
 }
 
-/// The box of an array; `dimensions` from the fastest to the slowest one.
+/// Returns a box of an array of `child`. `dimensions` are in order, from the fastest to the
+/// slowest.
 fn subarray(dimensions: &[Dimension], child: Ref) -> Result<Ref> {
     let fits = |d: &Dimension| {
         let inside = d.subsize >= 0 && d.start >= 0 && d.subsize <= d.size && d.start <= d.size - d.subsize;
         d.size >= 1 && inside
     };
     require(dimensions.iter().all(fits))?;
+    // All dimensions are valid. `stride` is the distance in bytes between neighbours in the current
+    // dimension, and `start` the displacement of the first element of the box.
     let empty = dimensions.iter().any(|d| d.subsize == 0);
     let times = |a: i64, b: i64| a.checked_mul(b).ok_or(Code::Internal);
     let (mut stride, mut start) = (child.facts.extent, 0i64);
-    // Rows of the fastest dimension, copies of them, copies of those: none for a dimension of one.
+    // The part of the box in the dimensions so far is `row` copies of `inner`. Each slower
+    // dimension makes it the block of a strided type, unless the box has only one element in that
+    // dimension.
     let (mut inner, mut row) = (child, 1);
     for (i, d) in dimensions.iter().enumerate() {
         start = times(d.start, stride)?.checked_add(start).ok_or(Code::Internal)?;
@@ -159,7 +174,7 @@ fn subarray(dimensions: &[Dimension], child: Ref) -> Result<Ref> {
         stride = times(stride, d.size)?;
     }
     if empty {
-        // Nothing of the array, with the bounds of all of it.
+        // The box has no data, but its type still has the bounds of the whole array.
         inner = Node::empty();
     } else if start != 0 {
         inner = Node::blocks(row, Places::one(start), inner)?;
@@ -169,9 +184,12 @@ fn subarray(dimensions: &[Dimension], child: Ref) -> Result<Ref> {
     Node::bounded(inner, 0, stride)
 }
 
-/// A number for what was made.
+/// Writes the number of the type that `make` makes to `place`.
+///
+/// # Safety
+/// `place` must be null, or valid for writes of a `u64`.
 unsafe fn give(place: *mut u64, info: *const c_void, make: impl FnOnce() -> Result<Made>) -> Result<()> {
-    // SAFETY: the exports hand on what they were promised.
+    // SAFETY: the caller promises that `place` is null or valid for writes, as `out` requires.
     let place = unsafe { out(place) }?;
     running()?;
     usable(info)?;
@@ -198,7 +216,8 @@ export! {
     ) {
         give(newtype, info, || {
             let old = old(number)?;
-            // The stride of one block is never used.
+            // With at most one block the stride is not used, so its product with the extent may
+            // overflow.
             let stride = if count > 1 { (stride as i64).checked_mul(old.facts.extent) } else { Some(0) };
             strided(count as i64, blocklength as i64, stride.ok_or(Code::Internal)?, old)
         })
@@ -284,7 +303,8 @@ export! {
                 start: start as i64,
             });
             let mut dimensions: Vec<Dimension> = all.collect();
-            // C's order has the slowest dimension first.
+            // In C order the slowest dimension comes first, but `subarray` takes the fastest one
+            // first.
             if order == 0 {
                 dimensions.reverse();
             }

@@ -1,4 +1,5 @@
-//! From a tree of ddtc to a type of this library: the same elements, in the same order, under the same bounds. The other way is `node/tree.rs`.
+//! Conversion of a tree of ddtc to a type of this library with the same elements, in the same order
+//! and with the same bounds. `node/tree.rs` converts in the other direction.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,15 +12,19 @@ use crate::arrays::{Blocks, Places};
 use crate::builtin;
 use crate::node::{Node, Ref};
 
-/// Lists the trees that a tree is read by: its equivalent tree where it has one, else its children.
+/// Returns the trees of which a tree is converted: its equivalent tree of simpler constructors if
+/// it has one, else its children.
 pub(crate) fn children(t: &Datatype) -> impl Iterator<Item = &Datatype> {
     let expansion = t.expansion();
     let own = expansion.is_none().then(|| t.combiner().children());
     expansion.into_iter().chain(own.into_iter().flatten())
 }
 
-/// Returns the type of a tree.
+/// Returns the type for a tree.
 pub(crate) fn node(t: &Datatype) -> Result<Ref> {
+    // Trees are directed acyclic graphs and may be deep, so an explicit stack replaces recursion,
+    // and each node is converted once. A node is pushed a second time before its children, and is
+    // converted when it comes up again, after them.
     let mut known: HashMap<usize, Ref> = HashMap::new();
     let mut open = vec![(t, false)];
     while let Some((t, children_done)) = open.pop() {
@@ -33,7 +38,8 @@ pub(crate) fn node(t: &Datatype) -> Result<Ref> {
         }
         let below: Vec<Ref> = children(t).filter_map(|child| known.get(&child.id()).cloned()).collect();
         let made = read(t, below)?;
-        // Where it is not the node of something else, its tree is known.
+        // The new node keeps `t` as its tree. A node that already belongs to another tree, for
+        // example that of a predefined type or of a child, has one already.
         if made.extra().datatype.get().is_none() {
             made.extra().datatype.get_or_init(|| t.clone());
         }
@@ -42,7 +48,7 @@ pub(crate) fn node(t: &Datatype) -> Result<Ref> {
     known.remove(&t.id()).ok_or(Code::Internal)
 }
 
-/// The type of a tree whose children are read.
+/// Returns the type for a tree, given the types `below` of its children.
 fn read(t: &Datatype, mut below: Vec<Ref>) -> Result<Ref> {
     let bounded = |node| Node::bounded(node, t.lb(), t.extent());
     if t.size() == 0 {
@@ -84,7 +90,7 @@ fn read(t: &Datatype, mut below: Vec<Ref>) -> Result<Ref> {
             let children = std::mem::take(&mut below).into();
             Node::structure(many(blocklengths, Arc::clone(displacements)), children, false)?
         }
-        // Dup, and other bounds.
+        // A duplicate, and constructors that only set bounds: the bounds of `t` are set below.
         _ => child,
     };
     bounded(node)

@@ -1,12 +1,18 @@
-//! Types between processes. A form is a head of 88 bytes followed by ddtc's wire form, which starts with its magic number, version and length.
+//! Forms of types: the bytes in which MPICH sends a type to another process. A form is a head of 88
+//! bytes followed by ddtc's wire form, which starts with its magic number, version and length.
 //!
-//! The head is there for ranks of the same job that use yaksa itself. Its `yaksa_unflatten` copies the bytes of a form into a type, arrays and addresses
-//! included, and checks nothing. It reads the `int` at byte 4 first, the kind of the type. Kind 0 is a predefined type, and yaksa then looks up the type
-//! number at byte 80 and reads nothing else. So the head has kind 0 and a number that no type has: the receiving process ends, by an assertion or, in a build
-//! without assertions, by reading through a null pointer. Without the head the receive succeeds and the data are wrong.
+//! The head protects jobs in which other ranks use yaksa itself. Its `yaksa_unflatten` copies the
+//! bytes of a form into a type, arrays and addresses included, and checks nothing. It first reads
+//! the `int` at byte 4, the kind of the type. Kind 0 is a predefined type, for which yaksa looks up
+//! the type number at byte 80 and reads nothing else. So the head has kind 0 and a number that no
+//! type has: the receiving process ends, by an assertion or, in a build without assertions, by
+//! reading through a null pointer. Without the head, the receive would succeed and the data would
+//! be wrong.
 //!
-//! In the other direction this library ends the process too, with a line that says why ([`refuse_foreign`]). An error code would not do: MPICH ignores it at
-//! the target of one-sided operations, and an `MPI_Put` then returns success and moves nothing. Damaged forms of this library are refused with a code.
+//! In the other direction, this library ends the process too, with a line that says why
+//! ([`refuse_foreign`]). An error code would not suffice: MPICH ignores it at the target of
+//! one-sided operations, and an `MPI_Put` would return success and move nothing. Damaged forms of
+//! this library are refused with a code.
 
 use std::ffi::{c_int, c_void};
 
@@ -18,27 +24,32 @@ use crate::abi::{Code, Result, export, out, require};
 use crate::startup::running;
 use crate::{convert, received, recent};
 
-/// First bytes of a form. yaksa has the reference count of the type here, which never has this value.
+/// First bytes of a form. In a form of yaksa, the reference count of the type stands there, which
+/// never has the value of these bytes read as a number.
 const MAGIC: [u8; 4] = *b"ddty";
-/// Bytes before the wire form.
+/// Length of the head in bytes. The wire form follows it.
 const HEAD_LENGTH: usize = 88;
-/// Offset of the type number in yaksa's form of a predefined type.
+/// Offset in bytes of the type number in yaksa's form of a predefined type.
 const NUMBER_AT: usize = 80;
-/// A type number that yaksa never gives: it counts up from 0 and reuses the numbers of freed types.
+/// Type number that yaksa gives to no type, because it counts up from 0 and reuses the numbers of
+/// freed types.
 const NO_NUMBER: u64 = 0xffff_ffff;
-/// What stands before every wire form.
+/// Head of every form.
 const HEAD: [u8; HEAD_LENGTH] = head();
-/// The result for a form that is refused with a code. No type has this number, so every later use of it is an error.
+/// Type number that is returned for a form that is refused with a code. No type has this number, so
+/// every later use of it is an error.
 const NO_TYPE: u64 = u64::MAX;
-/// The highest kind of a type in yaksa.
+/// Highest number of a kind of types in yaksa.
 const LAST_KIND: u32 = 8;
-/// More references than a type in yaksa has in practice, and fewer than [`MAGIC`] reads as.
+/// Bound on the reference count of a type in yaksa, above all counts that occur in practice. It is
+/// less than [`MAGIC`], read as a number.
 const MANY_REFERENCES: u32 = 1 << 24;
 /// First bytes of a wire form ([`Datatype::to_wire`]).
 const WIRE_MAGIC: [u8; 4] = *b"ddtw";
-/// Bytes in which a wire form says its magic number, version and length.
+/// Number of bytes at the start of a wire form that hold its magic number, version and length.
 const WIRE_START: usize = 16;
 
+/// Returns [`HEAD`]: zeros, except for the magic number and the type number.
 const fn head() -> [u8; HEAD_LENGTH] {
     let mut head = [0; HEAD_LENGTH];
     head.split_at_mut(MAGIC.len()).0.copy_from_slice(&MAGIC);
@@ -46,13 +57,15 @@ const fn head() -> [u8; HEAD_LENGTH] {
     head
 }
 
-/// Returns the length of the form whose wire form has `wire` bytes. Callers keep it in an `int`.
+/// Returns the length of the form whose wire form has `wire` bytes. Fails with
+/// [`Code::NotSupported`] if the length does not fit in an `int`, in which callers keep it.
 fn length(wire: usize) -> Result<usize> {
     wire.checked_add(HEAD_LENGTH).filter(|&n| n <= c_int::MAX as usize).ok_or(Code::NotSupported)
 }
 
-/// Ends the process if the first bytes of a form are those of yaksa's, which are the number of references to the type and its kind, or those of a version of
-/// this library that wrote no head.
+/// Ends the process if `start`, the first eight bytes of a form, is the beginning of a form of
+/// yaksa or of a version of this library that wrote no head. A form of yaksa begins with the number
+/// of references to the type and the kind of the type.
 fn refuse_foreign(start: [u8; 8]) {
     let (first, second) = start.split_at(4);
     let number = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_ne_bytes);
@@ -60,32 +73,42 @@ fn refuse_foreign(start: [u8; 8]) {
     if yaksa || first == WIRE_MAGIC {
         let text = "ddtc (libyaksa.so.0): a datatype came from a process with another libyaksa or another version of this one: \
                     all processes of a job must load the same\n";
-        // The process ends whether or not anybody reads the line.
+        // The process ends in any case, so a failure to write the line does not matter.
         let _ = process::to_stderr(text.as_bytes());
         std::process::abort();
     }
 }
 
-/// Returns the wire form in the form at `form`. Its length is what it says of itself.
+/// Returns the wire form in the form at `form`. Its length is the one that it states.
+///
+/// Fails with [`Code::Internal`] if `form` is null or is no form, and with [`Code::NotSupported`]
+/// if the stated length is too large. Ends the process if the form is that of another library.
 ///
 /// # Safety
-/// `form` must point to a form of this library or of yaksa, or to eight bytes of which the first four are not [`MAGIC`].
+/// `form` must be null, or point to a form of this library or of yaksa, or to eight bytes of which
+/// the first four are not [`MAGIC`]. These bytes must be readable, and stay unchanged as long as
+/// the result is used.
 unsafe fn wire<'a>(form: *const u8) -> Result<&'a [u8]> {
     require(!form.is_null())?;
-    // SAFETY: the caller vouches for eight bytes. Only these are read of what is not a form of this library.
+    // SAFETY: `form` is not null, and points to at least eight readable bytes in each of the cases
+    // that the caller may have. `read_unaligned` requires no alignment.
     let first = unsafe { form.cast::<[u8; 8]>().read_unaligned() };
     if !first.starts_with(&MAGIC) {
         refuse_foreign(first);
         return Err(Code::Internal);
     }
-    // SAFETY: the magic number says that this is a form of this library, which has a head and the start of a wire form.
+    // SAFETY: the bytes begin with `MAGIC`, so the caller promises that they are a form of this
+    // library. Such a form has a head of `HEAD_LENGTH` bytes and at least the first `WIRE_START`
+    // bytes of a wire form.
     let (head, start) = unsafe { form.cast::<([u8; HEAD_LENGTH], [u8; WIRE_START])>().read_unaligned() };
     require(head == HEAD && start.starts_with(&WIRE_MAGIC))?;
     let claimed = start.last_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let claimed = usize::try_from(claimed).ok().filter(|&n| n >= WIRE_START).ok_or(Code::Internal)?;
     length(claimed)?;
-    // SAFETY: the caller vouches for the form, whose wire form begins after the head and has this length. Nothing is made of its bytes before
-    // `Datatype::from_wire` has compared its checksum.
+    // SAFETY: the caller promises that `form` points to a whole form, whose wire form begins after
+    // the head and has the length `claimed`, and that its bytes stay unchanged. `length` has
+    // limited `claimed` to less than `isize::MAX`. The bytes need not be trusted: no datatype is
+    // made of them before `Datatype::from_wire` has compared their checksum.
     Ok(unsafe { std::slice::from_raw_parts(form.add(HEAD_LENGTH), claimed) })
 }
 
@@ -102,7 +125,9 @@ export! {
         running()?;
         let wire = recent::get(number)?.datatype()?.to_wire()?;
         length(wire.len())?;
-        // The caller has as much room as `yaksa_flatten_size` said for this type: the head, and the wire form after it.
+        // `flattened` is not null, and the caller provides as many bytes as `yaksa_flatten_size`
+        // returns for this type: the head, and the wire form after it. Neither source lies in the
+        // memory of the caller.
         let form: *mut u8 = flattened.cast();
         std::ptr::copy_nonoverlapping(HEAD.as_ptr(), form, HEAD_LENGTH);
         std::ptr::copy_nonoverlapping(wire.as_ptr(), form.add(HEAD_LENGTH), wire.len());
@@ -111,10 +136,15 @@ export! {
 
     fn yaksa_unflatten(number: *mut u64, flattened: *const c_void) {
         let number = out(number)?;
-        // A caller that ignores the code, as MPICH does at the target of one-sided operations, would go on with the number that it had here.
+        // A caller that ignores the code, as MPICH does at the target of one-sided operations,
+        // would go on with the number that stood here before. So a number that no type has is
+        // written first.
         number.set(NO_TYPE);
         running()?;
         let wire = wire(flattened.cast())?;
+        // A form that was received recently has its type already. Otherwise its tree is read and
+        // converted. A tree without data whose bounds are all 0 is the null type, which has number
+        // 0.
         let node = match received::find(wire) {
             Some(node) => node,
             None => {

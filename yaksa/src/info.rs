@@ -1,7 +1,9 @@
-//! Info objects: hints by key and value. They may be made before the library is started and freed after its end.
+//! Info objects: hints by key and value. They may be made before the library is started and freed
+//! after its end.
 //!
-//! One is named by a number in a pointer's clothes: no address that a process can have, and never followed. Of the hints one counts, which GPU driver is
-//! meant: there is none here.
+//! The pointer that C code gets for an info object is only a number. No address of a process has
+//! this value, and the pointer is never followed. Only one hint has an effect: the one that names a
+//! GPU driver, because calls that concern a GPU are refused.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -12,28 +14,34 @@ use ddtc::internal::process::Mutex;
 
 use crate::abi::{Code, Result, export, out, require};
 
-/// In the top byte of every info: above all addresses of programs.
+/// Top byte of every info object. With it, the number is larger than all addresses of user
+/// programs.
 const TAG: u64 = 0xd3 << 56;
-/// Keys are no longer, their end included.
+/// Maximum length of a key in bytes, with the NUL character at its end.
 const MAX_KEY: usize = 256;
 
+/// All info objects, and the number of the next one.
 struct Infos {
     next: u64,
-    /// Whether each is about a GPU.
+    /// Info objects that exist, with whether each names a GPU driver.
     living: BTreeMap<u64, bool>,
 }
 
 static INFOS: Mutex<Infos> = Mutex::new(Infos { next: 1, living: BTreeMap::new() });
 
-/// Changes so far: while it stands still, what a thread remembers holds.
+/// Number of changes so far that can make a remembered info object unusable: freed objects, and
+/// hints about a GPU driver. As long as it stays the same, what a thread has remembered is true.
 static CHANGES: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
-    /// The info that this thread was last handed and may be used, and when.
+    /// The info object that this thread has last found to be usable, and the value of [`CHANGES`]
+    /// then.
     static RECENT: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// Whether calls may go by `info`: null, or one that lives and is about no GPU.
+/// Returns success if a call may have the argument `info`: if it is null, or an existing info
+/// object that names no GPU driver. Fails with [`Code::Internal`] if no such info object exists,
+/// and with [`Code::NotSupported`] if it names a GPU driver.
 #[inline]
 pub(crate) fn usable(info: *const c_void) -> Result<()> {
     let number = info.addr() as u64;
@@ -41,6 +49,8 @@ pub(crate) fn usable(info: *const c_void) -> Result<()> {
     if number == 0 || RECENT.try_with(|recent| recent.get() == now).unwrap_or(false) {
         return Ok(());
     }
+    // `now` was read before the table is. If another thread changes the table meanwhile, the
+    // remembered pair has an old number of changes, and the next call looks into the table again.
     match INFOS.lock().living.get(&number) {
         None => return Err(Code::Internal),
         Some(true) => return Err(Code::NotSupported),
@@ -50,29 +60,38 @@ pub(crate) fn usable(info: *const c_void) -> Result<()> {
     Ok(())
 }
 
-/// The bytes of a C string before its end, of at most `most`.
+/// Returns the bytes of a C string before its NUL character, or the first `most` bytes if there is
+/// none among them.
 ///
 /// # Safety
-/// `text` must point to a NUL or to `most` bytes.
+/// `text` must not be null, and must point to a C string or to `most` bytes. These must be
+/// readable, and must not change as long as the result is used.
 unsafe fn text<'a>(text: *const c_char, most: usize) -> &'a [u8] {
-    // SAFETY: as the caller promises: bytes are read one by one up to the NUL.
+    // SAFETY: bytes are read one by one, up to the NUL character or up to `most` bytes. The caller
+    // promises that these are readable.
     let length = (0..most).find(|&i| unsafe { *text.add(i) } == 0).unwrap_or(most);
-    // SAFETY: these bytes were just read.
+    // SAFETY: the line above has read these `length` bytes, so they are readable. The caller
+    // promises that `text` is not null and that the bytes do not change.
     unsafe { std::slice::from_raw_parts(text.cast(), length) }
 }
 
-/// Reads a hint: whether it is about a GPU, if it is about that at all.
+/// Returns whether a hint names a GPU driver; `None` if it is about something else.
+///
+/// Fails with [`Code::Internal`] if `key` is null, if `val` is null and `vallen` is not 0, or if
+/// the value of a known key is not one of its values or does not have its length.
 ///
 /// # Safety
-/// As the interface has it: a C string, and `vallen` bytes.
+/// `key` must be null or point to a C string, or to as many readable bytes as a key may have. `val`
+/// must be null or point to `vallen` readable bytes.
 unsafe fn hint(key: *const c_char, val: *const c_void, vallen: c_uint) -> Result<Option<bool>> {
     require(!key.is_null() && (!val.is_null() || vallen == 0))?;
-    // SAFETY: as the caller promises, for a key that ends.
+    // SAFETY: `key` is not null, so the caller promises a C string or `MAX_KEY` readable bytes.
     let key = unsafe { text(key, MAX_KEY) };
     match key {
         b"yaksa_gpu_driver" => {
             require(vallen > 0)?;
-            // SAFETY: `vallen` bytes, or fewer with a NUL.
+            // SAFETY: `vallen` is not 0, so `val` is not null by the check above. The caller
+            // promises `vallen` readable bytes, and at most so many are read.
             match unsafe { text(val.cast(), (vallen as usize).min(MAX_KEY)) } {
                 b"nogpu" => Ok(Some(false)),
                 b"cuda" | b"ze" | b"hip" => Ok(Some(true)),
@@ -83,7 +102,8 @@ unsafe fn hint(key: *const c_char, val: *const c_void, vallen: c_uint) -> Result
         b"yaksa_seq_iov_pack_threshold" | b"yaksa_seq_iov_unpack_threshold" => {
             require(vallen as usize == size_of::<usize>()).map(|()| None)
         }
-        // What later releases know, and what is about a device that is not used.
+        // All other keys are accepted without effect: those that only later releases of yaksa know,
+        // and those about devices that are not used here.
         _ => Ok(None),
     }
 }

@@ -1,7 +1,9 @@
-//! Lists of the pieces of memory that instances consist of.
+//! Lists of the contiguous pieces of memory of which instances of a type consist, as arrays of
+//! `iovec`.
 //!
-//! What is contiguous for any count is one piece, whatever the count; otherwise there are as many pieces as instances times the pieces of one, in the order of
-//! the packed stream, each of whole elements.
+//! A type that is contiguous for any count is listed as one piece, and so is a type without data.
+//! For all other types the number of pieces is that of one instance times the number of instances.
+//! The pieces are in the order of the packed stream, and each consists of whole basic elements.
 
 use std::ffi::{c_char, c_void};
 
@@ -11,7 +13,8 @@ use crate::node::Facts;
 use crate::recent::{facts, with_facts, with_node};
 use crate::startup::running;
 
-/// Pieces of `count` instances. What has no data is one empty piece.
+/// Returns the number of pieces of `count` instances. A type without data has one empty piece.
+/// Fails with [`Code::Internal`] if the number does not fit in a `usize`.
 fn number(facts: &Facts, count: usize) -> Result<usize> {
     if facts.contiguous() || facts.size == 0 {
         return Ok(1);
@@ -19,12 +22,14 @@ fn number(facts: &Facts, count: usize) -> Result<usize> {
     usize::try_from(facts.pieces()).ok().and_then(|n| n.checked_mul(count)).ok_or(Code::Internal)
 }
 
-/// Packed bytes of `count` instances.
+/// Returns the number of packed bytes of `count` instances. Fails with [`Code::Internal`] if it
+/// does not fit in 63 bits.
 fn packed(facts: &Facts, count: usize) -> Result<i64> {
     i64::try_from(count).ok().and_then(|n| n.checked_mul(facts.size)).ok_or(Code::Internal)
 }
 
-/// Where pieces are written: room for `left` > 0 of them.
+/// Array of the caller to which pieces are written. It has room for `left` more pieces from `next`
+/// on, and `left` is not 0 when a piece is written.
 struct List {
     next: *mut libc::iovec,
     left: usize,
@@ -37,7 +42,9 @@ impl list::Pieces for List {
             iov_base: std::ptr::with_exposed_provenance_mut::<c_void>(at as usize),
             iov_len: length as usize,
         };
-        // SAFETY: there is room, as whoever makes this vouches; nobody asks for a piece after the last one.
+        // SAFETY: `yaksa_iov` makes this value with room for `left` entries, and uses it only if
+        // `left` is not 0. When `left` becomes 0, this function returns false, and nobody passes a
+        // further piece. The entry need not be aligned.
         unsafe {
             self.next.write_unaligned(piece);
             self.next = self.next.wrapping_add(1);
@@ -67,7 +74,8 @@ export! {
             length.set(0);
             bytes.set(0);
         } else {
-            // Fewer than all, so the instance that the end lies in is there.
+            // `max_bytes` is less than the bytes of all instances, so it ends inside one of them,
+            // and `size` is not 0.
             let (whole, rest) = (max_bytes as i64 / facts.size, max_bytes as i64 % facts.size);
             let (pieces, inside) = with_node(ty, |node| list::within(node, rest))?;
             length.set((whole as u64 * facts.pieces() + pieces) as usize);

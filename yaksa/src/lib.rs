@@ -1,10 +1,14 @@
-//! ddtc behind the interface of yaksa: put in the place of `libyaksa.so.0`, it packs, lists, flattens and reduces for an MPI library that was built
-//! with an external yaksa (MPICH 4.0 to 5.0). docs/YAKSA.md says what is as there, what is not, and how to swap.
+//! ddtc with the interface of yaksa. Loaded in place of `libyaksa.so.0`, this library packs, lists,
+//! flattens and reduces for an MPI library that was built with an external yaksa (MPICH 4.0 to
+//! 5.0). docs/YAKSA.md says what is the same as in yaksa, what differs, and how to exchange the
+//! libraries.
 //!
-//! Types, operations and requests are 64-bit numbers and are never followed; so are info objects, though C calls them pointers. A type is its
-//! arguments and a few numbers; it becomes a tree of ddtc by its first call that moves bytes, and is compiled once enough bytes went through its layout.
-//! Nothing happens before the first call but what the loader does, and nothing is read from the environment.
-#![allow(clippy::missing_safety_doc)] // The contracts are those of the interface, function by function in docs/YAKSA.md.
+//! Types, operations and requests are 64-bit numbers, which are never used as addresses. Neither
+//! are info objects, though they have a pointer type in C. A type is stored as its arguments and a
+//! few numbers. It becomes a tree of ddtc when a call needs that tree, and its code is compiled
+//! after enough bytes went through its layout. Before the first call the library does nothing,
+//! apart from what the loader does, and it reads nothing from the environment.
+#![allow(clippy::missing_safety_doc)] // The contracts are those of the interface: docs/YAKSA.md.
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("intptr_t is 64-bit here");

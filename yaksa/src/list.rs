@@ -1,16 +1,19 @@
-//! The pieces of memory that instances of a type consist of, from any piece on.
+//! Enumeration of the contiguous pieces of memory of which instances of a type consist, beginning
+//! at any piece.
 //!
-//! The order is that of the packed stream, the pieces are those that the rule counts ([`crate::node`]), and every place of the list is found by
-//! division or binary search. Nothing recurses on the stack.
+//! The pieces have the order of the packed stream, and their number follows the rule of
+//! [`crate::node`]. The first piece is found by divisions and binary searches. An explicit stack
+//! replaces recursion.
 
 use crate::node::{Node, Shape};
 
-/// Takes the pieces of a list, in order, until it says that it wants no more.
+/// Receiver of pieces in the order of the list. Each method returns false if the receiver wants no
+/// further pieces.
 pub(crate) trait Pieces {
-    /// `length` bytes at `at`.
+    /// Takes a piece of `length` bytes at address `at`.
     fn one(&mut self, at: i64, length: i64) -> bool;
 
-    /// `n` of them, `step` bytes apart.
+    /// Takes `n` pieces of `length` bytes, `step` bytes apart, the first of them at `at`.
     #[inline]
     fn run(&mut self, at: i64, length: i64, step: i64, n: u64) -> bool {
         let mut at = at;
@@ -23,30 +26,32 @@ pub(crate) trait Pieces {
         true
     }
 
-    /// One each at displacements from `at`.
+    /// Takes pieces of `length` bytes at the displacements `places` from `at`.
     #[inline]
     fn scattered(&mut self, at: i64, length: i64, places: &[i64]) -> bool {
         places.iter().all(|d| self.one(at.wrapping_add(*d), length))
     }
 }
 
-/// A part of a list that is still to be listed.
+/// Part of a list that remains to be enumerated.
 #[derive(Clone, Copy)]
 enum Open<'n> {
-    /// Copies of a type, one extent apart, from an address on.
+    /// `left` copies of a type, one extent apart, the first of them at `at`.
     Copies { node: &'n Node, at: i64, left: u64 },
-    /// The blocks of one copy of a type, from a block on.
+    /// Blocks of one copy of a type, which is at `at`, from block `next` on.
     Blocks { node: &'n Node, at: i64, next: usize },
 }
 
-/// A list that is being made.
+/// State of an enumeration: what remains, and how much of it is to be skipped.
 struct Lister<'n> {
+    /// Parts that remain. The last one comes first in the list.
     stack: Vec<Open<'n>>,
-    /// Pieces to pass first.
+    /// Number of pieces that are still to be skipped.
     skip: u64,
 }
 
-/// Gives `take` the pieces of `count` instances at `at`, from piece `from` on.
+/// Passes the pieces of `count` instances at `at` to `take`, from piece `from` on, until there are
+/// no more or `take` wants no more.
 pub(crate) fn list(node: &Node, at: i64, count: u64, from: u64, take: &mut impl Pieces) {
     let mut lister = Lister { stack: vec![Open::Copies { node, at, left: count }], skip: from };
     while let Some(open) = lister.stack.pop() {
@@ -60,21 +65,22 @@ pub(crate) fn list(node: &Node, at: i64, count: u64, from: u64, take: &mut impl 
     }
 }
 
-/// An instance that is listed without being taken apart further.
+/// Instance whose pieces are enumerated without the stack.
 #[derive(Clone, Copy)]
 enum Leaf<'n> {
-    /// Equal pieces at equal distances.
+    /// Equal pieces at equal distances. `first` is the displacement of the first piece.
     Run { first: i64, length: i64, step: i64, n: u64 },
-    /// Blocks at displacements, each one piece or nothing.
+    /// Blocks at displacements, each of which is one piece or empty.
     Flat(&'n Node),
 }
 
 impl<'n> Leaf<'n> {
-    /// An instance of `node`, where it is one.
+    /// Returns an instance of `node` as a leaf; `None` if it cannot be enumerated without the
+    /// stack.
     #[inline]
     fn of(node: &'n Node) -> Option<Leaf<'n>> {
         if node.facts.dense() {
-            // A single piece, whatever it consists of.
+            // A dense instance is a single piece, whatever its constructor is. `Lister` handles it.
             return None;
         }
         let node = match node.shape() {
@@ -96,7 +102,8 @@ impl<'n> Leaf<'n> {
         }
     }
 
-    /// `copies` of it from `at` on, `extent` apart.
+    /// Passes the pieces of `copies` instances to `take`. The first is at `at`, and they are
+    /// `extent` bytes apart. Returns false if `take` wants no more.
     #[inline]
     fn take(self, mut at: i64, extent: i64, copies: u64, take: &mut impl Pieces) -> bool {
         for _ in 0..copies {
@@ -113,7 +120,8 @@ impl<'n> Leaf<'n> {
     }
 }
 
-/// The blocks of a flat node at `at`, from block `next` on.
+/// Passes the blocks of a flat node at `at` to `take`, from block `next` on, except empty ones.
+/// Returns false if `take` wants no more.
 #[inline]
 fn flat(node: &Node, at: i64, next: usize, take: &mut impl Pieces) -> bool {
     match node.shape() {
@@ -139,7 +147,10 @@ fn flat(node: &Node, at: i64, next: usize, take: &mut impl Pieces) -> bool {
 }
 
 impl<'n> Lister<'n> {
-    /// A block of copies: listed at once where it is a single piece, else put on top, to be listed next.
+    /// Enumerates a block of `length` copies at `at`. If nothing is to be skipped, and the block is
+    /// a single piece or its copies are leaves, its pieces are passed on at once. Otherwise the
+    /// block is pushed on the stack, so that it is enumerated next. Returns false if `take` wants
+    /// no more.
     #[inline]
     fn block(&mut self, node: &'n Node, at: i64, length: i64, take: &mut impl Pieces) -> bool {
         let facts = &node.facts;
@@ -158,6 +169,8 @@ impl<'n> Lister<'n> {
         true
     }
 
+    /// Enumerates `left` copies of `node`, one extent apart, the first of them at `at`. Returns
+    /// false if `take` wants no more.
     fn copies(&mut self, node: &'n Node, mut at: i64, mut left: u64, take: &mut impl Pieces) -> bool {
         let facts = &node.facts;
         if left == 0 || facts.pieces() == 0 {
@@ -169,6 +182,8 @@ impl<'n> Lister<'n> {
             return passed
                 || take.one(at.wrapping_add(facts.true_lb), (left as i64).wrapping_mul(facts.size));
         }
+        // The copies are listed separately and all have equally many pieces, so a division finds
+        // the copy that contains the first wanted piece.
         let passed = left.min(self.skip / facts.pieces());
         self.skip -= passed * facts.pieces();
         (at, left) = (at.wrapping_add(facts.extent.wrapping_mul(passed as i64)), left - passed);
@@ -183,16 +198,18 @@ impl<'n> Lister<'n> {
         {
             return leaf.take(at, facts.extent, left, take);
         }
+        // The copies after the first one wait on the stack, while the first one is enumerated.
         self.stack.push(Open::Copies { node, at: at.wrapping_add(facts.extent), left: left - 1 });
         self.one(node, at, take)
     }
 
-    /// One copy, after the pieces that are to be passed, which are fewer than it has.
+    /// Enumerates one copy, without the pieces that are still to be skipped, which are fewer than
+    /// the copy has. Returns false if `take` wants no more.
     fn one(&mut self, node: &'n Node, at: i64, take: &mut impl Pieces) -> bool {
         let next = match node.shape() {
             _ if self.skip == 0 => 0,
             Shape::Empty | Shape::Copies { .. } | Shape::Bounded { .. } => 0,
-            // Parts with a gap: each is a piece.
+            // The parts of a pair that has a gap: each part is one piece.
             Shape::Named(_) => std::mem::take(&mut self.skip) as usize,
             Shape::Strided { length, child, .. } => {
                 let each = child.facts.block(*length).0.max(1);
@@ -202,7 +219,9 @@ impl<'n> Lister<'n> {
             }
             Shape::Blocks { .. } | Shape::Listed { .. } | Shape::Struct { .. } => {
                 let before = node.before();
-                // The last one that begins there or before: empty blocks come first.
+                // The wanted piece is in the last block that begins at it or before it. Empty
+                // blocks begin at the same piece as the block after them, and come before that
+                // block.
                 let next = before.partition_point(|&start| start <= self.skip) - 1;
                 self.skip -= before[next];
                 next
@@ -211,14 +230,18 @@ impl<'n> Lister<'n> {
         self.blocks(node, at, next, take)
     }
 
+    /// Enumerates the blocks of one copy of `node` at `at`, from block `next` on. Returns false if
+    /// `take` wants no more.
     fn blocks(&mut self, node: &'n Node, at: i64, mut next: usize, take: &mut impl Pieces) -> bool {
         if self.skip == 0 && node.is_flat() {
             return flat(node, at, next, take);
         }
         let depth = self.stack.len();
         let blocks = node.blocks_listed();
-        // Until a block is on top, which comes first.
+        // The loop ends as soon as a block was pushed on the stack, because its pieces come before
+        // those of the blocks after it.
         while self.stack.len() == depth {
+            // Each turn enumerates block `next`, or without the stack all equal blocks that remain.
             let more = match node.shape() {
                 Shape::Empty => return true,
                 Shape::Copies { count, child } => return self.block(child, at, *count, take),
@@ -230,7 +253,7 @@ impl<'n> Lister<'n> {
                 Shape::Strided { count, length, stride, child } => {
                     let facts = &child.facts;
                     if self.skip == 0 && facts.dense() && (*length == 1 || facts.contiguous()) {
-                        // Blocks of one piece: nothing to be remembered.
+                        // Each block is a single piece, so all that remain are one run of pieces.
                         let first =
                             at.wrapping_add(facts.true_lb).wrapping_add(stride.wrapping_mul(next as i64));
                         let left = (*count as u64).saturating_sub(next as u64);
@@ -266,17 +289,24 @@ impl<'n> Lister<'n> {
             }
             next += 1;
         }
-        // Below the block on top.
+        // The remaining blocks go below the block that was pushed, so that they are enumerated
+        // after it.
         self.stack.insert(depth, Open::Blocks { node, at, next });
         true
     }
 }
 
-/// Returns the pieces that are whole in the first `bytes` packed bytes of one instance, which has more, and the bytes of those.
+/// Returns the number of pieces that lie completely in the first `bytes` packed bytes of one
+/// instance, and the number of bytes of these pieces. The instance must have more than `bytes`
+/// bytes.
 pub(crate) fn within(node: &Node, bytes: i64) -> (u64, i64) {
+    // In each turn, the end lies `left` bytes after the beginning of an instance of `node`, and
+    // `pieces` is the number of pieces before that instance. A turn counts the pieces of the blocks
+    // before the end, and descends into the copy in which the end lies.
     let (mut node, mut pieces, mut left) = (node, 0, bytes);
     loop {
-        // The type that the end lies in copies of, behind which nothing is whole.
+        // Type of the copies in which the end lies. After that place no piece is complete, so there
+        // is nothing to count if the search ends here.
         let inside = match node.shape() {
             _ if node.facts.dense() => None,
             Shape::Empty => None,
@@ -311,7 +341,7 @@ pub(crate) fn within(node: &Node, bytes: i64) -> (u64, i64) {
                 inside
             }
         };
-        // Copies without gaps are one piece, which is cut.
+        // Contiguous copies are one piece, which the end cuts.
         let Some(child) = inside.filter(|child| !child.facts.contiguous()) else {
             return (pieces, bytes - left);
         };

@@ -1,6 +1,8 @@
-//! Packing and unpacking, from any offset of the stream and as much as there is room for: whole elements, a pair being one.
+//! Packing and unpacking of any part of the packed stream: from any offset, as many whole elements
+//! as there is room for. A pair or a complex number is one element.
 //!
-//! All of it is done when a call returns, in the forms with a request or a stream too. A stream is one of a GPU, for which there are no buffers here.
+//! All work is done when a call returns, also in the forms with a request or a stream. A stream
+//! belongs to a GPU, and this library accepts no buffers of GPUs, so the argument is not used.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -18,17 +20,21 @@ use crate::recent::{facts, with_node};
 use crate::startup::running;
 use crate::{compile, list, reduce, request};
 
-/// Most pieces that the calls of a type move one by one before it is lowered: these cost about what that does (2 to 4 us), and a type that is used once in its
-/// life stays as light as it was made.
+/// Maximum number of pieces that the calls of a type move one by one before the type is lowered.
+/// Moving this many pieces takes about as long as lowering a type does (2 to 4 us). So for a type
+/// that moves few pieces in its life, nothing is made beyond its node.
 const LISTED: u16 = 2048;
 
-/// Which bytes of the stream are meant: `offset`, and how many there may be.
+/// Part of the packed stream that a caller asks for: its offset, and the maximum number of bytes,
+/// which is the room for packed bytes or the number of those that are given.
 struct Piece {
     offset: usize,
     room: usize,
 }
 
-/// The part of the stream of `count` instances that is to be moved.
+/// Returns the range of the stream of `count` instances that is to be moved. Fails with
+/// [`Code::Internal`] if the size of the stream does not fit in 63 bits, or if the offset is beyond
+/// it.
 #[inline]
 fn range(ty: u64, facts: &Facts, count: u64, piece: &Piece) -> Result<Range<u64>> {
     let total = i64::try_from(count).ok().and_then(|n| n.checked_mul(facts.size)).ok_or(Code::Internal)?;
@@ -38,15 +44,17 @@ fn range(ty: u64, facts: &Facts, count: u64, piece: &Piece) -> Result<Range<u64>
     if end == total { Ok(offset..end) } else { cut(ty, offset, end) }
 }
 
-/// A range that ends before the stream does, without the element that would be cut.
+/// Returns the range from `offset` to `end` without the element that `end` cuts. The range ends
+/// before the stream does.
 #[cold]
 fn cut(ty: u64, offset: u64, end: u64) -> Result<Range<u64>> {
-    // Less than a total that fits.
+    // `end` is less than the size of the stream, which fits in 63 bits.
     let whole = with_node(ty, |node| Ok::<_, Code>(node.datatype()?.whole_elements(end as i64)))??;
     Ok(offset..offset.max(whole as u64))
 }
 
-/// Whether all instances lie in the address space, above its first page.
+/// Returns success if all instances lie in the address space, above its first page. Fails with
+/// [`Code::Internal`] otherwise.
 fn spans(facts: &Facts, user: *const u8, count: u64) -> Result<()> {
     let last = (i128::from(count) - 1) * i128::from(facts.extent);
     let low = user.addr() as i128 + i128::from(facts.true_lb) + last.min(0);
@@ -54,38 +62,46 @@ fn spans(facts: &Facts, user: *const u8, count: u64) -> Result<()> {
     require(low >= FIRST_PAGE as i128 && high <= i128::from(u64::MAX))
 }
 
-/// Pieces of a checked call, which are moved as they are listed.
+/// Receiver that moves the pieces of a checked call while they are enumerated.
 struct Pieces {
     direction: Direction,
-    /// Where the next one is in the stream.
+    /// Address of the next piece in the packed stream.
     packed: *mut u8,
 }
 
-/// Copies `n` blocks that are numbers, with steps from one to the next.
+/// Copies `n` numbers of type `T`, whose addresses are `from_step` and `to_step` bytes apart.
 ///
 /// # Safety
-/// There must be as many at both.
+/// `T` must be an integer type. For each `i` below `n`, `size_of::<T>()` bytes at `from + i *
+/// from_step` must be initialized and readable, and as many at `to + i * to_step` must be writable.
 #[inline]
 unsafe fn numbers<T>(mut from: *const u8, from_step: isize, mut to: *mut u8, to_step: isize, n: u64) {
     for _ in 0..n {
-        // SAFETY: as the caller promises.
+        // SAFETY: in turn `i`, `from` and `to` are the addresses of the number `i`, for which the
+        // caller promises what `number` requires.
         unsafe { number::<T>(from, to) };
         (from, to) = (from.wrapping_offset(from_step), to.wrapping_offset(to_step));
     }
 }
 
-/// Copies a number.
+/// Copies a number of type `T`, which need not be aligned.
 ///
 /// # Safety
-/// There must be as many at both.
+/// `T` must be an integer type. `size_of::<T>()` bytes at `from` must be initialized and readable,
+/// and as many at `to` must be writable. The bytes may overlap.
 #[inline]
 unsafe fn number<T>(from: *const u8, to: *mut u8) {
-    // SAFETY: as the caller promises; it is read whole before it is written.
+    // SAFETY: the caller promises that `from` can be read and `to` written. Neither operation
+    // requires an alignment. The number is read whole before it is written, so an overlap does no
+    // harm.
     unsafe { to.cast::<T>().write_unaligned(from.cast::<T>().read_unaligned()) };
 }
 
 impl Pieces {
-    /// Both ends of the pieces at `at`: from where to where, with what steps.
+    /// Returns both ends of `n` pieces of `length` bytes: the address of the source and its step,
+    /// and the address of the destination and its step. In user memory the pieces begin at `at` and
+    /// are `step` bytes apart; in the packed stream they follow each other. `packed` is advanced
+    /// after them.
     #[inline]
     fn ends(&mut self, at: i64, step: i64, length: i64, n: u64) -> (*const u8, isize, *mut u8, isize) {
         let user = std::ptr::with_exposed_provenance_mut::<u8>(at as usize);
@@ -102,7 +118,9 @@ impl list::Pieces for Pieces {
     #[inline]
     fn one(&mut self, at: i64, length: i64) -> bool {
         let (from, _, to, _) = self.ends(at, 0, length, 1);
-        // SAFETY: a piece of the instances, and as many bytes of the stream; whoever makes this vouches for both.
+        // SAFETY: one end is a piece of the instances of the call, and the other end is the same
+        // bytes of its packed stream. `copy`, which makes this value, has the promise of its caller
+        // that both are valid. `ptr::copy` allows an overlap.
         unsafe {
             match length {
                 4 => number::<u32>(from, to),
@@ -117,7 +135,9 @@ impl list::Pieces for Pieces {
     #[inline]
     fn run(&mut self, at: i64, length: i64, step: i64, n: u64) -> bool {
         let (mut from, from_step, mut to, to_step) = self.ends(at, step, length, n);
-        // SAFETY: as above, for pieces.
+        // SAFETY: one end is `n` pieces of the instances of the call, and the other end is the same
+        // bytes of its packed stream. `copy`, which makes this value, has the promise of its caller
+        // that both are valid. `ptr::copy` allows an overlap.
         unsafe {
             match length {
                 4 => numbers::<u32>(from, from_step, to, to_step, n),
@@ -135,10 +155,12 @@ impl list::Pieces for Pieces {
     }
 }
 
-/// Moves bytes of a checked call as they are.
+/// Moves the bytes of a checked call without changing them.
 ///
 /// # Safety
-/// The caller of the export vouches for both sides.
+/// `call` must have been checked. The bytes of its range must be valid in the instances at
+/// `call.user` and at `call.packed`: readable and initialized on the side from which they are
+/// moved, and writable on the other. Except for contiguous types, the two sides must not overlap.
 #[inline]
 unsafe fn copy(call: &Call, facts: &Facts) -> Result<()> {
     if facts.contiguous() {
@@ -149,12 +171,15 @@ unsafe fn copy(call: &Call, facts: &Facts) -> Result<()> {
             Direction::Pack => (user, call.packed),
             Direction::Unpack => (call.packed, user),
         };
-        // SAFETY: the bytes of the range, one behind the other, on both sides; sloppy callers let them be the same.
+        // SAFETY: the instances are one run of bytes, so the `n` bytes of the range are contiguous
+        // on both sides. The caller promises that they are valid. `ptr::copy` allows an overlap:
+        // some callers pass the same memory for both sides.
         unsafe { std::ptr::copy(from, to, n) };
         return Ok(());
     }
     with_node(call.ty, |node| {
-        // Whole calls that are few and short cost less than it takes to lower the type.
+        // As long as few pieces have been moved by calls for the whole stream, moving them one by
+        // one costs less than lowering the type would.
         if call.whole && node.lists(call.count, LISTED) {
             let at = call.user.expose_provenance() as i64;
             let mut pieces = Pieces { direction: call.direction, packed: call.packed };
@@ -162,7 +187,9 @@ unsafe fn copy(call: &Call, facts: &Facts) -> Result<()> {
             return Ok(());
         }
         let committed = compile::committed(node)?;
-        // SAFETY: `range` lies inside the stream of `count` instances.
+        // SAFETY: `range` lies inside the stream of `count` instances, since the call has been
+        // checked. The caller promises that its bytes are valid on both sides, and that the sides
+        // do not overlap.
         unsafe {
             committed.range_raw(call.direction, call.user, call.count, call.packed, call.range.clone())
         };
@@ -170,7 +197,7 @@ unsafe fn copy(call: &Call, facts: &Facts) -> Result<()> {
     })?
 }
 
-/// Who calls, by all that the forms have in common.
+/// Arguments that all forms of packing and unpacking have.
 struct Arguments {
     direction: Direction,
     user: *mut u8,
@@ -182,29 +209,35 @@ struct Arguments {
     info: *const c_void,
 }
 
-/// Every form comes to this.
+/// Carries out a call of any form, and writes the number of bytes moved to `actual`.
 ///
 /// # Safety
-/// As the interface has it: what the arguments describe is memory of the caller's, and both sides are apart.
+/// The contract of the interface must hold: `actual` is null or a place for a number, and the
+/// memory that the arguments describe on both sides belongs to the caller and is valid. The sides
+/// must not overlap, except for contiguous types.
 #[inline]
 unsafe fn run(actual: *mut usize, arguments: &Arguments) -> Result<()> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that `actual` is null or valid for writes, as `out` requires.
     let actual: Out<usize> = unsafe { out(actual) }?;
     running()?;
     let &Arguments { direction, user, count, ty, packed, ref piece, op, info } = arguments;
     usable(info)?;
     let facts = facts(ty)?;
     let operation = operation(op).ok_or(Code::NotSupported)?;
+    // The part that is moved ends at the end of an element, so it may be shorter than the caller
+    // asked for. If it is empty, the addresses are not used and may be null.
     let range = range(ty, &facts, count as u64, piece)?;
     let n = range.end - range.start;
     if n > 0 {
         require(!packed.is_null())?;
         spans(&facts, user, count as u64)?;
         let count = count as u64;
-        // The total is known to fit.
+        // The product fits in 63 bits, since `range` has checked it.
         let whole = n == count * facts.size as u64;
         let call = Call { direction, user, packed, count, range, whole, ty };
-        // SAFETY: as the caller promises.
+        // SAFETY: the call has been checked: its range lies inside the stream, `packed` is not
+        // null, and the instances lie in the address space. The caller promises that the memory on
+        // both sides is valid.
         unsafe {
             match operation {
                 Operation::Replace => copy(&call, &facts)?,

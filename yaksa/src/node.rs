@@ -1,13 +1,21 @@
-//! A type as this library keeps it: what callers ask for in numbers, the arguments of its constructor, its children. 128 bytes, made in one allocation
-//! beside its arrays: most types of a program are never used, and many are made anew for every message.
+//! Type as this library stores it: the size and bounds that callers ask for, the arguments of its
+//! constructor, and its children. A node has at most 128 bytes and is one allocation, in addition
+//! to those of its arrays. It is kept small because most types of a program are never used, and
+//! many are made anew for every message.
 //!
-//! **Bounds** are the least and greatest of the copies' bounds: no marker sticks, and only a struct of several types is padded.
+//! **Bounds** are the minimum of the lower bounds and the maximum of the upper bounds of all
+//! copies. There are no sticky bounds as those of `MPI_LB` and `MPI_UB`, and only a struct of
+//! several types is padded.
 //!
-//! **Pieces**: how many pieces one instance is listed as, by a rule that looks at a constructor and its children only. A block of copies without gaps between
-//! them is one piece; other copies are listed one by one; where the blocks of a constructor follow each other without a gap, all of them are one
-//! piece. So pieces are never joined across instances: callers take half of what they are told for two instances as the number for one.
+//! **Pieces** are the contiguous parts as which one instance is listed. Their number follows from a
+//! rule that looks only at a constructor and its children. A block of copies is one piece if there
+//! are no gaps between them; otherwise its copies are listed one by one. If the blocks of a
+//! constructor follow each other without a gap, all of them are one piece. So pieces are never
+//! joined across instances, except those of a type that is contiguous for any count. MPICH relies
+//! on this: it takes half of the number of pieces of two instances as that of one.
 //!
-//! Invariant: sizes, bounds and displacements of data fit 64 bits or construction fails; an instance has at most as many pieces as bytes.
+//! Invariant: sizes, bounds and the displacements of data fit in 64 bits, or the construction
+//! fails. An instance has at most as many pieces as bytes.
 
 mod compiled;
 mod shared;
@@ -26,7 +34,8 @@ pub(crate) use compiled::Reduction;
 use shared::Count;
 pub(crate) use shared::Ref;
 
-/// Facts of a type that need no look at its arguments. In bytes, but for the last.
+/// Properties of a type that are stored so that its arguments need not be read. All numbers except
+/// `listing` are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) size: i64,
@@ -37,8 +46,8 @@ pub(crate) struct Facts {
     listing: Listing,
 }
 
-/// How an instance is listed, in one word: the number of its pieces, and in the highest bit whether it is one ascending run of bytes without a gap, from
-/// the true lower bound on.
+/// Number of pieces as which an instance is listed and, in the highest bit, whether the instance is
+/// dense: one ascending run of bytes without a gap, which begins at the true lower bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Listing(u64);
 
@@ -46,7 +55,8 @@ impl Listing {
     const DENSE: u64 = 1 << 63;
     const NONE: Listing = Listing(Listing::DENSE);
 
-    /// Of a run, which is one piece, or of so many pieces.
+    /// Returns the listing of a dense instance, which is one piece, or of an instance with `pieces`
+    /// pieces.
     fn new(dense: bool, pieces: u64) -> Listing {
         Listing(if dense { Listing::DENSE | 1 } else { pieces })
     }
@@ -55,45 +65,49 @@ impl Listing {
 /// Further properties of a node.
 #[derive(Debug)]
 struct Marks {
-    /// Nodes below it, on the longest path; stays at its greatest value.
+    /// Number of nodes below this one on the longest path. The count stops at its maximum.
     depth: u8,
-    /// Strictest alignment of an element; beside it, in the highest bit, whether each block at a displacement is one piece, or nothing.
+    /// Strictest alignment of an element in bytes. The highest bit ([`FLAT`]) is set if each block
+    /// at a displacement is one piece or empty.
     alignment: u8,
-    /// Pieces that calls have moved one by one; stays at its greatest value.
+    /// Number of pieces that calls have moved one by one. The count stops at its maximum.
     listed: AtomicU16,
 }
 
-/// The arguments of a constructor. Displacements and strides are in bytes, block lengths and counts not negative.
+/// Arguments of a constructor. Displacements and strides are in bytes. Block lengths and counts are
+/// not negative.
 #[derive(Clone, Debug)]
 pub(crate) enum Shape {
-    /// No data.
+    /// Type without data, whose bounds are 0.
     Empty,
-    /// A predefined type.
+    /// Predefined type of MPI. A form from another process may contain types for which the
+    /// interface has no number.
     Named(Named),
-    /// Copies one extent apart.
+    /// Copies of a type, one extent apart.
     Copies { count: i64, child: Ref },
-    /// Blocks of one length, a stride apart.
+    /// Blocks of `length` copies each, `stride` bytes apart.
     Strided { count: i64, length: i64, stride: i64, child: Ref },
-    /// Blocks of one length at displacements.
+    /// Blocks of `length` copies each, at the displacements `at`.
     Blocks { length: i64, at: Places, child: Ref },
-    /// Blocks of their own lengths.
+    /// Blocks of different lengths at displacements.
     Listed { blocks: Blocks, child: Ref },
-    /// Blocks of types of their own.
+    /// Blocks that have different types and lengths, at displacements.
     Struct { blocks: Blocks, children: Box<[Ref]> },
-    /// The child under other bounds.
+    /// Data of the child, with other bounds.
     Bounded { child: Ref },
 }
 
-/// Parts of a node that are made once they are needed.
+/// Parts of a node that are made when they are first needed.
 #[derive(Debug)]
 pub(crate) struct Extra {
     pub(crate) datatype: Once<Datatype>,
-    /// Pieces before each block, and one more entry for all.
+    /// Number of pieces before each block at a displacement, and the number of all pieces as last
+    /// entry.
     pub(crate) before: Once<Box<[u64]>>,
     pub(crate) compiled: Compiled,
 }
 
-/// A type.
+/// Type: its properties, the arguments of its constructor, and what has been made for it.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) facts: Facts,
@@ -103,43 +117,46 @@ pub(crate) struct Node {
     extra: Once<Box<Extra>>,
 }
 
-/// A program may hold millions of types: what one takes is kept in sight.
+/// Limits the size of a node, because a program may hold millions of types.
 const _: () = assert!(size_of::<Node>() <= 128);
 
-/// In the byte of an alignment.
+/// Bit in the byte of the alignment that marks a flat node.
 const FLAT: u8 = 0x80;
 
-/// Deeper trees are taken down without recursion.
+/// Maximum depth of trees that are dropped by recursion. Deeper trees are dropped with a list of
+/// nodes, because recursion could overflow the stack.
 const SHALLOW: u8 = 64;
 
+/// Returns the value, or [`Code::Internal`] if there is none because it does not fit in 64 bits.
 fn fits<T>(value: Option<T>) -> Result<T> {
     value.ok_or(Code::Internal)
 }
 
 impl Facts {
-    /// Those of no data: all bounds 0.
+    /// Properties of a type without data, whose bounds are all 0.
     const EMPTY: Facts =
         Facts { size: 0, lb: 0, extent: 0, true_lb: 0, true_extent: 0, listing: Listing::NONE };
 
-    /// Says whether an instance is one ascending run of bytes without a gap.
+    /// Returns true if an instance is one ascending run of bytes without a gap.
     #[inline]
     pub(crate) fn dense(&self) -> bool {
         self.listing.0 & Listing::DENSE != 0
     }
 
-    /// Returns the pieces of one instance, by the rule; 0 where there is no data.
+    /// Returns the number of pieces of one instance; 0 if there are no data.
     #[inline]
     pub(crate) fn pieces(&self) -> u64 {
         self.listing.0 & !Listing::DENSE
     }
 
-    /// Says whether any number of instances is one run of bytes.
+    /// Returns true if any number of instances is one run of bytes.
     #[inline]
     pub(crate) fn contiguous(&self) -> bool {
         self.dense() && self.extent == self.size
     }
 
-    /// Returns the pieces of `length` copies, and whether they are one run.
+    /// Returns the number of pieces of a block of `length` copies, and whether the block is one run
+    /// of bytes. A block without data has no pieces and counts as a run.
     #[inline]
     pub(crate) fn block(&self, length: i64) -> (u64, bool) {
         match length {
@@ -150,7 +167,9 @@ impl Facts {
         }
     }
 
-    /// Those of `copies` copies of a child of this, of which the least stands at `first` and the greatest at `last`; pieces are to be told.
+    /// Returns the properties of `copies` copies of a child with these properties. The lowest copy
+    /// is at `first` and the highest at `last`. The caller must set the listing. Returns `None` if
+    /// a number does not fit in 64 bits.
     fn placed(&self, copies: i64, first: i64, last: i64) -> Option<Facts> {
         let lb = first.checked_add(self.lb)?;
         let ub = last.checked_add(self.lb.checked_add(self.extent)?)?;
@@ -166,27 +185,29 @@ impl Facts {
         })
     }
 
-    /// How far the last of `length` >= 1 copies is from the first: the least and the greatest displacement.
+    /// Returns the minimum and the maximum displacement of `length` >= 1 copies relative to the
+    /// first one, in bytes; `None` if they do not fit in 64 bits.
     fn reach(&self, length: i64) -> Option<(i64, i64)> {
         let tail = (length - 1).checked_mul(self.extent)?;
         Some((tail.min(0), tail.max(0)))
     }
 }
 
-/// Blocks one after the other: how they are listed.
+/// Listing of a sequence of blocks, to which blocks are added one by one.
 struct Sequence {
     pieces: u64,
     dense: bool,
-    /// Where the data so far ends.
+    /// Displacement after the last byte of the blocks so far.
     end: i64,
-    /// Whether each block is one piece, or nothing.
+    /// Whether each block so far is one piece or empty.
     flat: bool,
 }
 
 impl Sequence {
     const EMPTY: Sequence = Sequence { pieces: 0, dense: true, end: 0, flat: true };
 
-    /// A block of `length` copies at `at`. What does not fit is found by others.
+    /// Adds a block of `length` copies at `at`. Overflow is not detected here: the callers check
+    /// the same sums, and drop the result if one of them overflows.
     #[inline]
     fn push(&mut self, child: &Facts, length: i64, at: i64) {
         let (pieces, dense) = child.block(length);
@@ -212,31 +233,38 @@ impl Node {
         Ref::new(Node { facts, count: Count::one(), marks, shape, extra: Once::new() })
     }
 
-    /// The bit of a node whose blocks are such.
+    /// Returns the bit that marks a flat node if `flat` is true, else 0.
     #[inline]
     fn flat(flat: bool) -> u8 {
         if flat { FLAT } else { 0 }
     }
 
-    /// Says whether each block at a displacement is one piece, or nothing.
+    /// Returns true if each block at a displacement is one piece or empty.
     #[inline]
     pub(crate) fn is_flat(&self) -> bool {
         self.marks.alignment & FLAT != 0
     }
 
-    /// A node above one of these marks. Always inlined, as what it calls: a node is written once, where it stays.
+    /// Returns a node whose children have this maximum depth and this strictest alignment. It is
+    /// always inlined, like the functions that it calls, so that a node is written directly to its
+    /// final place.
     #[inline(always)]
     fn above(facts: Facts, (depth, alignment): (u8, u8), shape: Shape) -> Ref {
         Node::make(facts, (depth.saturating_add(1), alignment), shape)
     }
 
-    /// Returns the marks that a node above takes over.
+    /// Returns the depth and the alignment of the node, for a node that has it as its child.
     fn marks(&self) -> (u8, u8) {
         (self.marks.depth, self.marks.alignment & !FLAT)
     }
 
-    /// Says whether a call that moves `count` instances does so piece by piece, and counts them: while no more than `most` have been, and once where an instance is
-    /// listed blocks of one length, since to lower these takes longer than to go through them.
+    /// Returns true if a call that moves `count` instances shall move them piece by piece, and
+    /// counts these pieces then.
+    ///
+    /// The result is true as long as no more than `most` pieces have been moved in this way,
+    /// including those of this call. It is also true for the first call if that moves one instance
+    /// of listed blocks of equal length, each of which is one piece: lowering these takes longer
+    /// than moving them once.
     #[inline]
     pub(crate) fn lists(&self, count: u64, most: u16) -> bool {
         let before = self.marks.listed.load(Relaxed);
@@ -248,13 +276,13 @@ impl Node {
         let equal = matches!(shape, Shape::Blocks { length, child, .. } if child.facts.block(*length).0 == 1);
         let lists = now <= u64::from(most) || (before == 0 && count == 1 && equal);
         if lists {
-            // Two threads may count one: it is a measure.
+            // Two threads may overwrite each other's count, which need not be exact.
             self.marks.listed.store(now.min(u64::from(u16::MAX)) as u16, Relaxed);
         }
         lists
     }
 
-    /// No data, with all bounds 0.
+    /// Returns a type without data, whose bounds are all 0.
     pub(crate) fn empty() -> Ref {
         Node::make(Facts::EMPTY, (0, 1), Shape::Empty)
     }
@@ -262,7 +290,7 @@ impl Node {
     /// Returns a predefined type.
     pub(crate) fn named(named: Named) -> Ref {
         let t = Datatype::named(named);
-        // Only of a pair are there two parts, with a gap between them or not.
+        // Only pairs have two parts, which may have a gap between them.
         let gap = named.pieces().windows(2).any(|parts| parts[0].0 + parts[0].1 != parts[1].0);
         let facts = Facts {
             size: t.size(),
@@ -275,7 +303,7 @@ impl Node {
         Node::make(facts, (0, t.alignment() as u8), Shape::Named(named))
     }
 
-    /// `count` >= 1 copies of what has data.
+    /// Returns `count` >= 1 copies of a child that has data.
     pub(crate) fn copies(count: i64, child: Ref) -> Result<Ref> {
         let c = &child.facts;
         let (first, last) = fits(c.reach(count))?;
@@ -285,10 +313,14 @@ impl Node {
         Ok(Node::above(facts, child.marks(), Shape::Copies { count, child }))
     }
 
-    /// `count` >= 1 blocks of `length` >= 1 copies of what has data.
+    /// Returns `count` >= 1 blocks of `length` >= 1 copies of a child that has data, `stride` bytes
+    /// apart.
     pub(crate) fn strided(count: i64, length: i64, stride: i64, child: Ref) -> Result<Ref> {
         let c = &child.facts;
         let (first, last) = fits(c.reach(length))?;
+        // `first` and `last` are the displacements of the lowest and the highest copy in a block.
+        // The distance of the last block is added to one of both, depending on the sign of the
+        // stride.
         let tail = fits((count - 1).checked_mul(stride))?;
         let first = fits(first.checked_add(tail.min(0)))?;
         let last = fits(last.checked_add(tail.max(0)))?;
@@ -299,13 +331,16 @@ impl Node {
         Ok(Node::above(facts, child.marks(), Shape::Strided { count, length, stride, child }))
     }
 
-    /// Blocks of `length` >= 1 copies of what has data, at least one.
+    /// Returns blocks of `length` >= 1 copies of a child that has data, at one or more
+    /// displacements.
     pub(crate) fn blocks(length: i64, places: Places, child: Ref) -> Result<Ref> {
         let c = &child.facts;
         let (low, high) = fits(c.reach(length))?;
         let (pieces, dense) = c.block(length);
         let bytes = fits(length.checked_mul(c.size))?;
         let at = places.at();
+        // One pass over the displacements finds their minimum and maximum, and whether each block
+        // begins where the block before it ends.
         let (mut first, mut last, mut follow) = (i64::MAX, i64::MIN, dense);
         let mut end = at.first().copied().unwrap_or(0);
         for &d in at.iter() {
@@ -321,12 +356,13 @@ impl Node {
         Ok(Node::above(facts, marks, Shape::Blocks { length, at: places, child }))
     }
 
-    /// Blocks of their own lengths, of which one is not 0, of what has data.
+    /// Returns blocks of different lengths, of which at least one is not 0, of a child that has
+    /// data.
     pub(crate) fn listed(blocks: Blocks, child: Ref) -> Result<Ref> {
         let c = &child.facts;
         let (lengths, at) = blocks.both();
         let (mut first, mut last, mut copies, mut longest) = (i64::MAX, i64::MIN, 0i64, 0);
-        // Whether anything overflowed is looked at once, at the end.
+        // Overflow of sums is tested once at the end.
         let mut over = false;
         let mut add = |a: i64, b: i64| {
             let (sum, overflowed) = a.overflowing_add(b);
@@ -334,7 +370,8 @@ impl Node {
             sum
         };
         let (listing, flat) = if c.contiguous() && lengths.iter().all(|&length| length > 0) {
-            // Every block is one piece: nothing to be decided, whatever its length.
+            // Every block is one piece, whatever its length, so the loop need not examine the
+            // listing of blocks.
             let (mut follow, mut end) = (true, at.first().copied().unwrap_or(0));
             for (&length, &d) in lengths.iter().zip(at) {
                 let tail = (length - 1).wrapping_mul(c.extent);
@@ -360,7 +397,8 @@ impl Node {
             }
             (all.finish(), all.flat)
         };
-        // The product that no other is greater than.
+        // The products `(length - 1) * extent` were computed without a test. If the product of the
+        // longest block fits in 64 bits, all others do.
         if over || c.reach(longest).is_none() {
             return Err(Code::Internal);
         }
@@ -370,10 +408,13 @@ impl Node {
         Ok(Node::above(facts, (depth, alignment | Node::flat(flat)), Shape::Listed { blocks, child }))
     }
 
-    /// Members of which one has data; padded to the strictest alignment if `padded`.
+    /// Returns a struct of which at least one member has data. If `padded` is true, its extent is
+    /// rounded up to a multiple of the strictest alignment of its elements.
     pub(crate) fn structure(blocks: Blocks, children: Box<[Ref]>, padded: bool) -> Result<Ref> {
         let (mut all, mut facts) =
             (Sequence::EMPTY, Facts { lb: i64::MAX, true_lb: i64::MAX, ..Facts::EMPTY });
+        // Members without copies only count for the depth of the tree. Members without data count
+        // for the bounds, but not for the true bounds.
         let (mut ub, mut true_ub, mut depth, mut alignment) = (i64::MIN, i64::MIN, 0, 1);
         let (lengths, at) = blocks.both();
         for ((&length, &d), child) in lengths.iter().zip(at).zip(&children) {
@@ -384,6 +425,8 @@ impl Node {
             }
             let (low, high) = fits(c.reach(length))?;
             let low = fits(d.checked_add(low))?;
+            // `placed` fails if a bound of the block overflows, so the sums of its bounds below
+            // cannot.
             let block = fits(c.placed(length, low, fits(d.checked_add(high))?))?;
             (facts.lb, ub) = (facts.lb.min(block.lb), ub.max(block.lb + block.extent));
             if block.size > 0 {
@@ -406,7 +449,8 @@ impl Node {
         Ok(Node::above(facts, marks, Shape::Struct { blocks, children }))
     }
 
-    /// Returns the data of `child` under other bounds.
+    /// Returns `child` with other bounds: `child` itself if it has these already, else a new node.
+    /// Fails if the upper bound does not fit in 64 bits.
     pub(crate) fn bounded(child: Ref, lb: i64, extent: i64) -> Result<Ref> {
         if (child.facts.lb, child.facts.extent) == (lb, extent) {
             return Ok(child);
@@ -420,18 +464,20 @@ impl Node {
         &self.shape
     }
 
+    /// Returns the parts that are made when they are first needed, all empty at the first call.
     pub(crate) fn extra(&self) -> &Extra {
         self.extra.get_or_init(|| {
             Box::new(Extra { datatype: Once::new(), before: Once::new(), compiled: Compiled::new() })
         })
     }
 
-    /// Returns the tree of ddtc with the same elements and bounds.
+    /// Returns the tree of ddtc with the same elements and bounds, and makes it if the node has
+    /// none yet.
     pub(crate) fn datatype(&self) -> Result<&Datatype> {
         tree::datatype(self)
     }
 
-    /// Returns the types that it is made of.
+    /// Returns the types of which the type is made.
     pub(crate) fn children(&self) -> &[Ref] {
         match &self.shape {
             Shape::Empty | Shape::Named(_) => &[],
@@ -444,7 +490,7 @@ impl Node {
         }
     }
 
-    /// Returns the number of blocks that stand at displacements.
+    /// Returns the number of blocks at displacements; 0 if the constructor has no displacements.
     pub(crate) fn blocks_listed(&self) -> usize {
         match &self.shape {
             Shape::Blocks { at, .. } => at.at().len(),
@@ -453,7 +499,8 @@ impl Node {
         }
     }
 
-    /// Type, length and displacement of such a block.
+    /// Returns the type, the length and the displacement of block `i` of those at displacements. If
+    /// the constructor has no displacements, the block is empty.
     #[inline]
     pub(crate) fn block(&self, i: usize) -> (&Node, i64, i64) {
         match &self.shape {
@@ -470,7 +517,8 @@ impl Node {
         }
     }
 
-    /// Returns the pieces before each such block, and one more entry for all.
+    /// Returns the number of pieces before each block at a displacement, and the number of all
+    /// pieces as last entry.
     pub(crate) fn before(&self) -> &[u64] {
         let count = || {
             let mut sum = 0;
@@ -484,7 +532,8 @@ impl Node {
             });
             std::iter::once(0).chain(sums).collect()
         };
-        // Made outside of a section: it may be long, and making it twice does no harm.
+        // The sums are computed outside of a fork section, because that may take long. If two
+        // threads compute them at the same time, one of both results is dropped.
         let known = &self.extra().before;
         match known.get() {
             Some(sums) => sums,
@@ -501,6 +550,8 @@ impl Drop for Node {
         if self.marks.depth <= SHALLOW {
             return;
         }
+        // The tree is deep, so its nodes are dropped in a loop. `dying` has the arguments of nodes
+        // that are being dropped, with their children.
         let mut dying = vec![std::mem::replace(&mut self.shape, Shape::Empty)];
         while let Some(shape) = dying.pop() {
             let children: Vec<Ref> = match shape {
@@ -513,7 +564,8 @@ impl Drop for Node {
                 Shape::Struct { children, .. } => children.into_vec(),
             };
             for mut child in children {
-                // Whoever is the last owner takes it apart.
+                // If this is the last reference, the children of the child are moved to `dying`.
+                // Then dropping the child does not recurse.
                 if let Some(node) = child.alone() {
                     dying.push(std::mem::replace(&mut node.shape, Shape::Empty));
                 }

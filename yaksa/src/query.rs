@@ -1,4 +1,4 @@
-//! Size, bounds, and the end of a type.
+//! Functions that return the size and the bounds of a type, and the function that frees a type.
 
 use crate::abi::{export, out};
 use crate::recent::{self, with_facts};
@@ -32,7 +32,8 @@ export! {
 
     fn yaksa_type_free(number: u64) {
         running()?;
-        // The null type is nobody's: what was made of nothing is freed like any other.
+        // Freeing the null type does nothing and succeeds. Constructors return it if there are no
+        // data, and their callers free every type that they get.
         if number == 0 { Ok(()) } else { recent::remove(number) }
     }
 }

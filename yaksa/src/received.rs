@@ -1,18 +1,20 @@
-//! Types that came over from other processes lately, by their forms: the target of one-sided operations is told the type of each message, and mostly it is that
-//! of the last one.
+//! Types that were recently received from other processes, by their forms. The target of one-sided
+//! operations gets the form of a type with each message, and mostly it is the same as in the
+//! message before.
 //!
-//! A form is known by all its bytes. What was made of equal bytes before, checks included, is what would be made of these, and what was made of it since
-//! (its tree, what packs it) serves the next message.
+//! A form is looked up by all its bytes. Equal bytes have passed the checks before and give the
+//! same type. What has been made for that type since then, its tree and its committed type, serves
+//! the next message too.
 
 use ddtc::internal::process::Latch;
 
 use crate::node::Ref;
 
-/// Forms that are kept, each in the place that its hash says.
+/// Number of forms that are kept. The hash in a form determines its place.
 const PLACES: usize = 8;
-/// Longer ones are not.
+/// Maximum length in bytes of a form that is kept.
 const LONGEST: usize = 8 << 10;
-/// Where a wire form, which is what is kept of a form, has the hash of its datatype.
+/// Offset in bytes of the hash of the datatype in a wire form. Of each form, the wire form is kept.
 const HASH: usize = 16;
 
 struct Form {
@@ -22,7 +24,7 @@ struct Form {
 
 static FORMS: Latch<[Option<Form>; PLACES]> = Latch::new([const { None }; PLACES]);
 
-/// The place of a form that may be kept.
+/// Returns the place of a form; `None` if the form is too long or too short to be kept.
 fn place(form: &[u8]) -> Option<usize> {
     if form.len() > LONGEST {
         return None;
@@ -30,23 +32,23 @@ fn place(form: &[u8]) -> Option<usize> {
     form.get(HASH).map(|&byte| usize::from(byte) % PLACES)
 }
 
-/// Returns the type of a form, if it came lately.
+/// Returns the type of a form if the form is kept.
 pub(crate) fn find(form: &[u8]) -> Option<Ref> {
     let place = place(form)?;
     let known = FORMS.lock();
     known[place].as_ref().filter(|known| *known.bytes == *form).map(|known| known.node.clone())
 }
 
-/// Keeps the type of a form.
+/// Keeps a form with its type, in place of the form that had the same place.
 pub(crate) fn keep(form: &[u8], node: &Ref) {
     let Some(place) = place(form) else { return };
     let known = Form { bytes: form.into(), node: node.clone() };
     let old = FORMS.lock()[place].replace(known);
-    // Outside of the lock: a tree may be large.
+    // The old type is dropped after the lock is released, since dropping a large tree takes long.
     drop(old);
 }
 
-/// Forgets all of them: what was kept.
+/// Removes all forms, and returns them so that the caller can drop them without holding the lock.
 pub(crate) fn emptied() -> impl Sized {
     std::mem::replace(&mut *FORMS.lock(), [const { None }; PLACES])
 }

@@ -1,8 +1,10 @@
-//! Memory of a thread: the types that it used last, so that reading their numbers and packing by them takes no lock and writes nothing
-//! shared, and a few vacant slots, so that a new type finds one the same way.
+//! Memory of a thread. It has the types that the thread used last, so that reading their properties
+//! and packing by them takes no lock and writes nothing that threads share. It also has a few
+//! vacant slots, so that a new type gets its number without a lock as long as these slots last.
 //!
-//! An entry holds as long as the slot of its type is in the same life; so a number that was freed, by whomever, names nothing here either. An entry of a
-//! type that was used keeps it alive until the thread puts another in its place, frees that number itself, or ends.
+//! An entry is valid as long as the slot of its type has the same generation. So after a number was
+//! freed by any thread, it names nothing here either. An entry of a type that was used keeps the
+//! type alive until the thread replaces the entry, frees that number itself, or ends.
 
 use std::cell::RefCell;
 
@@ -11,18 +13,19 @@ use crate::builtin;
 use crate::node::{Facts, Node, Ref};
 use crate::table::{self, Slot, Vacant};
 
-/// Entries per thread; a power of two.
+/// Number of entries per thread, which is a power of two.
 const WAYS: usize = 8;
 
-/// A derived type that the thread used.
+/// Derived type that the thread made, or asked for.
 struct Entry {
     number: u64,
     slot: &'static Slot,
     facts: Facts,
-    /// None where only the numbers were asked for so far.
+    /// The type; `None` if only its properties were needed so far.
     node: Option<Ref>,
 }
 
+/// Memory of one thread.
 struct Local {
     entries: [Option<Entry>; WAYS],
     vacant: Vec<Vacant>,
@@ -39,30 +42,34 @@ thread_local! {
         const { RefCell::new(Local { entries: [const { None }; WAYS], vacant: Vec::new() }) };
 }
 
+/// Returns the index of the entry that a number may have.
 #[inline]
 fn way(number: u64) -> usize {
     number as usize % WAYS
 }
 
 impl Entry {
+    /// Returns true if the entry is that of `number`, and `number` has not been freed.
     #[inline]
     fn holds(&self, number: u64) -> bool {
         self.number == number && self.slot.still(number)
     }
 }
 
-/// Returns the result of `f` for the entry of a type, if there is one that holds.
+/// Returns the result of `f` for the entry of a type; `None` if there is no valid entry.
 #[inline]
 fn known<R>(number: u64, f: impl FnOnce(&Entry) -> Option<R>) -> Option<R> {
     let found = LOCAL.try_with(|local| {
-        // Shared while `f` runs: what comes here meanwhile can read, or misses.
+        // The memory is borrowed while `f` runs. A call that is made meanwhile in the same thread
+        // can read the memory too. If it has to write, it goes on without.
         let local = local.try_borrow().ok()?;
         f(local.entries[way(number)].as_ref().filter(|entry| entry.holds(number))?)
     });
     found.ok().flatten()
 }
 
-/// Calls `f` with a type that lives.
+/// Returns the result of `f` for the type with a number. Fails with [`Code::Internal`] if the
+/// number names no type.
 #[inline]
 pub(crate) fn with_node<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R> {
     if let Some(node) = builtin::node(number) {
@@ -78,7 +85,7 @@ pub(crate) fn with_node<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R>
     look(number, f.ok_or(Code::Internal)?)
 }
 
-/// Asks the table, and remembers what it said.
+/// Returns the result of `f` for a derived type that is looked up in the table, and makes an entry.
 #[cold]
 fn look<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R> {
     let slot = table::find(number).ok_or(Code::Internal)?;
@@ -88,7 +95,8 @@ fn look<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R> {
     Ok(result)
 }
 
-/// Returns the result of `f` for the numbers about a type that lives.
+/// Returns the result of `f` for the properties of a type. Fails with [`Code::Internal`] if the
+/// number names no type.
 #[inline]
 pub(crate) fn with_facts<R>(number: u64, f: impl FnOnce(&Facts) -> R) -> Result<R> {
     if let Some(node) = builtin::node(number) {
@@ -102,12 +110,13 @@ pub(crate) fn with_facts<R>(number: u64, f: impl FnOnce(&Facts) -> R) -> Result<
     f.map(|f| f(&facts)).ok_or(Code::Internal)
 }
 
-/// Numbers about a type that lives.
+/// Returns the properties of a type. Fails with [`Code::Internal`] if the number names no type.
 #[inline]
 pub(crate) fn facts(number: u64) -> Result<Facts> {
     with_facts(number, |facts| *facts)
 }
 
+/// Returns the properties of a derived type by the table, and makes an entry.
 #[cold]
 fn look_facts(number: u64) -> Result<Facts> {
     let slot = table::find(number).ok_or(Code::Internal)?;
@@ -116,7 +125,8 @@ fn look_facts(number: u64) -> Result<Facts> {
     Ok(facts)
 }
 
-/// Returns a type that lives.
+/// Returns a reference to the type with a number. Fails with [`Code::Internal`] if the number names
+/// no type.
 #[inline]
 pub(crate) fn get(number: u64) -> Result<Ref> {
     if let Some(node) = builtin::node(number) {
@@ -128,7 +138,8 @@ pub(crate) fn get(number: u64) -> Result<Ref> {
     }
 }
 
-/// Gives a type a number, whose sizes and bounds this thread will ask for next.
+/// Returns a new number for a type. The properties of the type become an entry, because callers ask
+/// for them next.
 #[inline]
 pub(crate) fn insert(node: Ref) -> Result<u64> {
     let facts = node.facts;
@@ -145,7 +156,9 @@ pub(crate) fn insert(node: Ref) -> Result<u64> {
     match (made, node) {
         (Ok(Some((number, _old))), _) => Ok(number),
         (_, Some(node)) => {
-            // No thread-local any more, in a destructor at the thread's end; or no memory.
+            // The memory of this thread cannot be used: its destructor has run, or it is borrowed,
+            // or there was no memory for vacant slots. The slot comes from the table, and slots
+            // that are left go back there.
             let mut one = Vec::new();
             table::restock(&mut one)?;
             let number = table::fill(one.pop().ok_or(Code::OutOfMem)?, node);
@@ -156,10 +169,14 @@ pub(crate) fn insert(node: Ref) -> Result<u64> {
     }
 }
 
-/// Ends the life of a number.
+/// Frees the number of a derived type. Fails with [`Code::Internal`] if the number names no derived
+/// type.
 #[inline]
 pub(crate) fn remove(number: u64) -> Result<()> {
     let (dead, mut vacant) = table::remove(number)?;
+    // The slot is vacant now, and the thread keeps it if there is room in its list. A list that has
+    // reached its maximum gives half of its slots back to the table first. If the thread cannot
+    // keep the slot, it goes back to the table too.
     let old = LOCAL.try_with(|local| {
         let mut local = local.try_borrow_mut().ok()?;
         let old = local.entries[way(number)].as_mut().filter(|entry| entry.number == number);
@@ -175,13 +192,14 @@ pub(crate) fn remove(number: u64) -> Result<()> {
     if vacant.is_some() {
         table::put_back(vacant.into_iter());
     }
-    // Outside of lock and borrow: a tree may be large.
+    // These are dropped without the lock and the borrow, since dropping a large tree takes long.
     drop((dead, old));
     Ok(())
 }
 
 impl Local {
-    /// Puts an entry in its place; what was there is the caller's to drop.
+    /// Puts an entry in its place. Returns the type of the entry that was there, which the caller
+    /// drops.
     #[inline]
     fn put(&mut self, entry: Entry) -> Option<Ref> {
         let place = &mut self.entries[way(entry.number)];
@@ -191,9 +209,10 @@ impl Local {
     }
 }
 
+/// Makes an entry, if the memory of the thread can be used.
 fn remember(entry: Entry) {
-    // Where there is no thread-local any more nothing is remembered.
+    // After the destructor of the thread-local variable has run, no entry is made.
     let old = LOCAL.try_with(|local| local.try_borrow_mut().ok()?.put(entry));
-    // Outside the borrow: what it frees may be large.
+    // The old type is dropped after the borrow has ended, since dropping a large tree takes long.
     drop(old);
 }

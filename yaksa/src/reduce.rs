@@ -1,4 +1,5 @@
-//! Calls that combine what they move with what is there: `there = op(moved, there)`, element by element in the order of the stream.
+//! Calls that combine the elements that they move with those at the destination, `there = op(moved,
+//! there)`, one after the other in the order of the packed stream.
 
 use ddtc::internal::kind::{Direction, Op};
 use ddtc::internal::methods::*;
@@ -9,40 +10,54 @@ use crate::compile::{committed, reduction};
 use crate::node::Facts;
 use crate::recent::with_node;
 
-/// Bytes of a stream that are packed before they are combined with another one.
+/// Maximum number of bytes that are packed before they are combined with the destination.
 const CHUNK: u64 = 16 << 10;
 
-/// Combines by `op`.
+/// Combines the moved elements with those at the destination by `op`. Fails with [`Code::Internal`]
+/// if the range begins inside an element, and with [`Code::NotSupported`] if `op` is not defined
+/// for a type of the elements.
 ///
 /// # Safety
-/// The caller of the export vouches for both sides.
+/// `call` must have been checked, and the bytes of its range must be valid in the instances at
+/// `call.user` and at `call.packed`: initialized and readable on both sides, and writable at the
+/// destination. The two sides must not overlap.
 pub(crate) unsafe fn combine(call: &Call, facts: &Facts, op: Op) -> Result<()> {
     let range = call.range.clone();
     with_node(call.ty, |node| {
         let t = node.datatype()?;
-        // Half an element is no value.
+        // A reduction needs the value of an element, so the range must not begin inside one.
         if t.whole_elements(range.start as i64) as u64 != range.start {
             return Err(Code::Internal);
         }
         match call.direction {
             Direction::Unpack => {
                 let applied = reduction(node, op, false)?;
-                // SAFETY: `range` lies inside the stream and between elements.
+                // SAFETY: `range` lies inside the stream, since the call has been checked, and
+                // begins and ends between elements. The caller promises that the packed bytes can
+                // be read, and the elements of the instances read and written.
                 unsafe { applied.range_raw(Direction::Unpack, call.user, call.count, call.packed, range)? };
                 Ok(())
             }
-            // The stream is what is written: as instances of this type, whose data begin where the stream does.
+            // A reduction only exists for unpacking. Here the stream is the destination, so the
+            // call unpacks from the user's instances to instances in the stream. These are
+            // contiguous, and `to` is their address at which their data begin where the stream
+            // does.
             Direction::Pack if facts.contiguous() => {
                 let start = range.start as i64;
                 let from = call.user.wrapping_offset(facts.true_lb.wrapping_add(start) as isize);
                 let to =
                     call.packed.wrapping_offset(start.wrapping_add(facts.true_lb).wrapping_neg() as isize);
                 let applied = reduction(node, op, false)?;
-                // SAFETY: as above: byte k of the stream of the instances at `to` is byte k - start of the caller's.
+                // SAFETY: `range` lies inside the stream and between elements. Both `from` and the
+                // instances at `to` are the bytes that the caller vouches for: byte k of the stream
+                // of the instances at `to` is byte k - start at `call.packed`.
                 unsafe { applied.range_raw(Direction::Unpack, to, call.count, from, range)? };
                 Ok(())
             }
             Direction::Pack => {
+                // The destination is the stream again, but the user's instances have gaps. They are
+                // packed in chunks of whole elements, and each chunk is combined with the stream,
+                // which is unpacked to as a type without gaps.
                 let (applied, committed) = (reduction(node, op, true)?, committed(node)?);
                 let to = call.packed.wrapping_sub(range.start as usize);
                 let mut chunk = [0u8; CHUNK as usize];
@@ -50,8 +65,10 @@ pub(crate) unsafe fn combine(call: &Call, facts: &Facts, op: Op) -> Result<()> {
                 while at < range.end {
                     let most = range.end.min(at + CHUNK);
                     let end = if most == range.end { most } else { t.whole_elements(most as i64) as u64 };
-                    // SAFETY: the part of the range fits the chunk; the instances of the stream's own type at `to` are the
-                    // caller's bytes of it.
+                    // SAFETY: `at..end` lies inside `range` and is at most `CHUNK` bytes long, so
+                    // it fits in `chunk`. The caller vouches for these bytes of the instances at
+                    // `user`. The type of `applied` has the elements of the stream without gaps, so
+                    // its bytes `at..end` at `to` are those of the caller's packed memory.
                     unsafe {
                         committed.range_raw(
                             Direction::Pack,

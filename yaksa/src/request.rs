@@ -1,11 +1,11 @@
-//! Requests: every call has done its work when it returns, so the null request is the only one.
+//! Requests. Each call has done all its work when it returns, so the null request is the only one.
 
 use std::ffi::c_int;
 
 use crate::abi::{Code, Result, export, out, require};
 use crate::startup::running;
 
-/// The request of work that is done.
+/// Null request, which stands for work that is done.
 pub(crate) const NULL: u64 = 0;
 
 fn known(request: u64) -> Result<()> {

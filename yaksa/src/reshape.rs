@@ -1,4 +1,5 @@
-//! Other trees with the elements of a tree, for operations on values: pairs as two elements, and elements without gaps.
+//! Trees that have the elements of another tree in a form that reductions need: with pairs as two
+//! elements, and without gaps.
 
 use std::collections::HashMap;
 
@@ -8,8 +9,10 @@ use ddtc::internal::methods::*;
 use crate::abi::{Code, Result};
 use crate::convert::children;
 
-/// The tree in which `node` has made every node of `t` from its new children.
+/// Returns the tree that results if `node` makes each node of `t` anew from its new children.
 fn rebuilt(t: &Datatype, node: impl Fn(&Datatype, &[Datatype]) -> Result<Datatype>) -> Result<Datatype> {
+    // An explicit stack replaces recursion, and each node is made once. A node is pushed a second
+    // time before its children, and is made when it comes up again, after them.
     let mut done: HashMap<usize, Datatype> = HashMap::new();
     let mut open = vec![(t, false)];
     while let Some((t, children_done)) = open.pop() {
@@ -27,13 +30,13 @@ fn rebuilt(t: &Datatype, node: impl Fn(&Datatype, &[Datatype]) -> Result<Datatyp
     done.remove(&t.id()).ok_or(Code::Internal)
 }
 
-/// The parts of a pair, at these displacements.
+/// Returns the parts of a pair as a struct with these displacements in bytes.
 fn pair(named: Named, displacements: &[i64]) -> Result<Datatype> {
     let parts: Vec<Datatype> = named.parts().iter().map(|&(part, _)| Datatype::named(part)).collect();
     Ok(Datatype::structure(&vec![1; parts.len()], displacements, &parts)?)
 }
 
-/// Returns the same elements at the same places, with a pair as two of them.
+/// Returns a tree with the same elements at the same places, in which each pair is two elements.
 pub(crate) fn parts(t: &Datatype) -> Result<Datatype> {
     let has_pairs = t.nodes().any(|node| node.basic().is_some_and(|named| named.parts().len() > 1));
     if !has_pairs {
@@ -52,7 +55,8 @@ pub(crate) fn parts(t: &Datatype) -> Result<Datatype> {
     })
 }
 
-/// `t` over other children of the same bounds.
+/// Returns `t` with other children, which have the same bounds as its own. The bounds of the result
+/// may differ from those of `t`.
 fn moved(t: &Datatype, below: &[Datatype]) -> Result<Datatype> {
     if t.expansion().is_some() {
         return Ok(below[0].clone());
@@ -67,13 +71,14 @@ fn moved(t: &Datatype, below: &[Datatype]) -> Result<Datatype> {
         | Combiner::Hindexed { oldtype, .. }
         | Combiner::IndexedBlock { oldtype, .. }
         | Combiner::HindexedBlock { oldtype, .. } => *oldtype = below[0].clone(),
-        // Dup, and new bounds.
+        // A duplicate, and constructors that only set bounds, which the caller sets again.
         _ => return Ok(below[0].clone()),
     }
     Ok(Datatype::new(combiner)?)
 }
 
-/// Returns the elements as a packed stream has them: one right behind the other.
+/// Returns a tree with the elements as they are in a packed stream: each directly after the one
+/// before it, and a pair as two elements.
 pub(crate) fn stream(t: &Datatype) -> Result<Datatype> {
     rebuilt(t, |t, below| {
         let made = match (t.combiner(), below.first()) {
@@ -88,7 +93,7 @@ pub(crate) fn stream(t: &Datatype) -> Result<Datatype> {
                 let (mut at, mut displacements) = (0i64, Vec::with_capacity(below.len()));
                 for (member, length) in below.iter().zip(blocklengths.iter()) {
                     displacements.push(at);
-                    // The sum is the size of the struct, which fits.
+                    // The final sum is the size of the struct, which fits in 63 bits.
                     at = at.wrapping_add(member.size().wrapping_mul(*length));
                 }
                 Datatype::structure(blocklengths, &displacements, below)?

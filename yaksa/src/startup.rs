@@ -1,4 +1,5 @@
-//! Beginning and end. Both are counted: the library runs from the first start to the end that matches it.
+//! Start and end of the library. Both are counted: the library runs from the first start to the end
+//! that matches it.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,52 +9,61 @@ use ddtc::internal::process::{self, Mutex};
 use crate::abi::{Result, export, require};
 use crate::{info, received, table};
 
+/// Number of starts without a matching end.
 static STARTS: AtomicU64 = AtomicU64::new(0);
 
-/// Held by whoever starts or ends: what the last end takes with it is gone before another start is told that the library runs.
+/// Lock that each start and end holds. It ensures that the types which the last end frees are gone
+/// from the tables before another start returns.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Whether the first start has looked for what this library is not made for.
+/// True after the first start of the process has looked for things that this library does not
+/// support.
 static LOOKED: AtomicBool = AtomicBool::new(false);
 
-/// First and last series of MPICH, major and minor version, that this library is made for.
+/// First and last series of MPICH, by major and minor version, for which this library is made.
 const MPICH: ((u32, u32), (u32, u32)) = ((4, 0), (5, 0));
 
-/// Whether the library runs.
+/// Returns success if the library runs. Fails with [`Code::Internal`](crate::abi::Code::Internal)
+/// otherwise.
 #[inline]
 pub(crate) fn running() -> Result<()> {
     require(STARTS.load(Ordering::Acquire) > 0)
 }
 
-/// Runtimes that give out device memory.
+/// Beginnings of the file names of libraries that allocate device memory.
 const GPUS: [&str; 3] = ["libcuda.so", "libamdhip64.so", "libze_loader.so"];
 
-/// The GPU runtime that this process has loaded, if there is one.
+/// Returns the GPU runtime that this process has loaded; `None` if it has loaded none.
 fn gpu() -> Option<&'static str> {
     unsafe extern "C" fn look(object: *mut libc::dl_phdr_info, _: usize, found: *mut c_void) -> c_int {
-        // SAFETY: `found` is the place below, and the loader's record is valid during the call.
+        // SAFETY: `found` is the address of the variable `found` below, which nothing else accesses
+        // during the call. `object` is a record of the loader that is valid during the call.
         let (name, found) = unsafe { ((*object).dlpi_name, &mut *found.cast::<Option<&'static str>>()) };
         if name.is_null() {
             return 0;
         }
-        // SAFETY: the loader's names are C strings.
+        // SAFETY: the name is not null, and the loader's names are C strings that are valid during
+        // the call.
         let name = unsafe { CStr::from_ptr(name) }.to_bytes();
         let file = name.rsplit(|&b| b == b'/').next().unwrap_or(name);
         *found = found.or_else(|| GPUS.into_iter().find(|gpu| file.starts_with(gpu.as_bytes())));
         0
     }
     let mut found: Option<&'static str> = None;
-    // SAFETY: the callback takes that place, and is called only during this call.
+    // SAFETY: `look` has the type that the loader requires and does not unwind. It gets the address
+    // of `found`, with the type that it expects, and is called only during this call.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
     found
 }
 
-/// Returns the version in the text by which MPICH names itself.
+/// Returns the version in the library version text of MPICH; `None` if the text is not one of
+/// MPICH.
 fn version(text: &str) -> Option<&str> {
     text.split_once("MPICH Version:")?.1.split_whitespace().next()
 }
 
-/// Says whether this library is made for a version of MPICH. It is not for a text that is not a version.
+/// Returns true if this library is made for a version of MPICH. Returns false if `version` does not
+/// begin with two numbers that a dot separates.
 fn fits(version: &str) -> bool {
     let mut numbers = version.split('.').map(|part| part.parse::<u32>());
     match (numbers.next(), numbers.next()) {
@@ -62,20 +72,24 @@ fn fits(version: &str) -> bool {
     }
 }
 
-/// Returns the version of the MPICH in this process if this library is not made for it, and nothing for any other MPI library or none.
+/// Returns the version of MPICH in this process if this library is not made for that version.
+/// Returns `None` if it is, and if the process has a different MPI library or none.
 fn strange_mpich() -> Option<String> {
-    /// Bytes that MPICH's `MPI_MAX_LIBRARY_VERSION_STRING` promises.
+    /// Size in bytes of the buffer for the text: `MPI_MAX_LIBRARY_VERSION_STRING` of MPICH.
     const ROOM: usize = 8192;
     type Function = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
-    // SAFETY: a C string. The function is found in whatever the process has loaded for all, or not at all.
+    // SAFETY: `RTLD_DEFAULT` is a handle that `dlsym` accepts, and the name is a C string. `dlsym`
+    // searches the objects that this process has loaded into its global scope.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"PMPI_Get_library_version".as_ptr()) };
     if address.is_null() {
         return None;
     }
-    // SAFETY: every MPI library has this function with this type, and it may be called before the end of `MPI_Init`.
+    // SAFETY: the address is not null and is that of `PMPI_Get_library_version`, whose type the MPI
+    // standard fixes (MPI 5.0, 9.1.1).
     let function = unsafe { std::mem::transmute::<*mut c_void, Function>(address) };
     let (mut text, mut length) = (vec![0_u8; ROOM], 0);
-    // SAFETY: the room is as large as MPICH asks for, and larger than other MPI libraries do.
+    // SAFETY: `text` has as many bytes as MPICH may write, and more than other MPI libraries write.
+    // `length` is an `int` to write to. The function may be called before `MPI_Init` has returned.
     if unsafe { function(text.as_mut_ptr().cast(), &raw mut length) } != 0 {
         return None;
     }
@@ -84,7 +98,8 @@ fn strange_mpich() -> Option<String> {
     version(&text).filter(|version| !fits(version)).map(str::to_owned)
 }
 
-/// Writes a line to standard error for each thing about this process that this library is not made for.
+/// Writes a line to standard error for each of two things that this library does not support: a
+/// version of MPICH for which it is not made, and a GPU runtime.
 fn look() {
     let mut text = String::new();
     if let Some(version) = strange_mpich() {
@@ -100,7 +115,8 @@ fn look() {
         );
     }
     if !text.is_empty() {
-        // If standard error is closed there is nobody to tell.
+        // If standard error is closed, nobody can read the lines, so a failure to write them is
+        // ignored.
         let _ = process::to_stderr(text.as_bytes());
     }
 }
@@ -124,7 +140,7 @@ export! {
         require(ended.is_ok())?;
         let gone = (ended == Ok(1)).then(|| (table::emptied(), received::emptied()));
         drop(turn);
-        // Outside of the turn: there may be many.
+        // The types are dropped without the lock, since there may be many.
         drop(gone);
         Ok(())
     }

@@ -1,11 +1,17 @@
-//! Types by number: slots that are reused, each life under another generation, so that the number of a freed type names nothing.
+//! Table of types by number. A number names a slot and one of its generations. Slots are reused,
+//! and each type in a slot has its own generation, so the number of a freed type names nothing.
 //!
-//! A slot is 16 bytes: a program may hold 10^5 types, and what one takes beside its node is this. Slots stand in chunks that never move and are never
-//! given back, so that a thread finds one, and sees whether what it remembers of it still holds ([`crate::recent`]), without a lock.
+//! A slot has 16 bytes, because a program may hold 10^5 types, and the slot is all that a type
+//! takes in addition to its node. Slots are in chunks that never move and are never freed. So a
+//! thread needs no lock to find a slot, or to see whether what it remembers of the slot is still
+//! valid ([`crate::recent`]).
 //!
-//! * A slot that is vacant is somebody's: of the list here, or of a thread, which keeps a few. Its owner fills it without a lock.
-//! * A slot that is filled is read and emptied only under the lock, so nobody frees a node while another thread takes a reference to it.
-//! * A thread that stops for good at any step, as others do when one forks, leaves at most slots that nobody has.
+//! * A vacant slot has one owner: the list here, or a thread, which keeps a few. The owner fills it
+//!   without a lock.
+//! * A filled slot is read and emptied only under the lock, so nobody frees a node while another
+//!   thread takes a reference to it.
+//! * A thread can stop for good at any step, as all other threads do in the child of a fork. It
+//!   then leaves at most slots that have no owner.
 
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -15,41 +21,45 @@ use ddtc::internal::process::{Latch, Once};
 use crate::abi::{Code, Result};
 use crate::node::{Node, Ref};
 
-/// Slots of the first chunk, a power of two; each further one is as large as all before it, but for the first.
+/// Number of slots in the first chunk, a power of two. Each further chunk is twice as large as the
+/// one before it.
 const FEW: u32 = 256;
-/// Chunks that there may be: as many as it takes for all numbers of 32 bits.
+/// Maximum number of chunks, which suffices for all slot numbers of 32 bits.
 const CHUNKS: usize = 25;
-/// The first number that a derived type may have; those of predefined types are below.
+/// Lower half of the number of a type in slot 0. The numbers of predefined types are below it.
 const FIRST: u32 = 64;
-/// Slots that are looked for at once.
+/// Number of slots that a thread takes from the table at once.
 const BATCH: usize = 16;
 
+/// Place for a type, and the generation that its number must have.
 pub(crate) struct Slot {
-    /// A reference that is away, or null.
+    /// Node of the type, as [`Ref::away`] gave its reference away; null if the slot is vacant.
     node: AtomicPtr<Node>,
-    /// Lives that ended here.
+    /// Number of types that were freed in this slot, modulo 2^32.
     generation: AtomicU32,
 }
 
-/// Holds the size of a slot.
+/// Limits the size of a slot, because a program may hold 10^5 types.
 const _: () = assert!(size_of::<Slot>() <= 16);
 
-/// A slot that nobody has but whoever has this.
+/// Vacant slot, which belongs to the holder of this value only.
 #[derive(Debug)]
 pub(crate) struct Vacant(u32);
 
+/// Vacant slots that no thread keeps.
 struct Table {
-    /// Slots that were used before; the last one freed comes first.
+    /// Slots that may have been used before. The last one in the list is taken first.
     free: Vec<Vacant>,
-    /// Slots from here on were never used.
+    /// First slot of those that were never given out.
     fresh: u32,
 }
 
 static TABLE: Latch<Table> = Latch::new(Table { free: Vec::new(), fresh: 0 });
 
+/// Chunks of slots. A chunk is allocated when its first slot is needed.
 static SLOTS: [Once<Box<[Slot]>>; CHUNKS] = [const { Once::new() }; CHUNKS];
 
-/// Chunk of a slot, its slots, and its place among them.
+/// Returns the chunk of a slot, the number of slots in that chunk, and the index of the slot in it.
 #[inline]
 fn place(index: u32) -> (usize, usize, usize) {
     let from_few = u64::from(index) + u64::from(FEW);
@@ -57,26 +67,29 @@ fn place(index: u32) -> (usize, usize, usize) {
     ((from_few.ilog2() - FEW.ilog2()) as usize, size as usize, (from_few - size) as usize)
 }
 
+/// Returns a slot; `None` if its chunk has not been allocated.
 #[inline]
 fn slot(index: u32) -> Option<&'static Slot> {
     let (chunk, _, at) = place(index);
     SLOTS.get(chunk)?.get()?.get(at)
 }
 
-/// Returns the slot that a number is of, whether or not it names a type.
+/// Returns the slot of a number, whether or not the number names a type; `None` if the number is
+/// that of no slot that was ever allocated. The upper half of the number is not examined.
 #[inline]
 pub(crate) fn find(number: u64) -> Option<&'static Slot> {
     slot((number as u32).checked_sub(FIRST)?)
 }
 
 impl Slot {
-    /// Says whether a number that named a type of this slot does so still.
+    /// Returns true if a number that once named a type of this slot still does.
     #[inline]
     pub(crate) fn still(&self, number: u64) -> bool {
         u64::from(self.generation.load(Ordering::Acquire)) == number >> 32
     }
 
-    /// The reference that lies here under `number`. Whoever holds the lock may follow it.
+    /// Returns the node in the slot; `None` if `number` does not name it. Only a holder of the lock
+    /// may follow the result.
     #[inline]
     fn filled(&self, number: u64) -> Option<NonNull<Node>> {
         let node = NonNull::new(self.node.load(Ordering::Acquire))?;
@@ -85,7 +98,8 @@ impl Slot {
 }
 
 impl Table {
-    /// Ends the life in a slot, whose owner is the caller from then on, unless it had its last one.
+    /// Empties a slot, so that its number names nothing. Returns the slot as a vacant one; `None`
+    /// if all its generations are used up, in which case the slot is not used again.
     fn emptied(&self, index: u32, slot: &Slot) -> Option<Vacant> {
         slot.node.store(ptr::null_mut(), Ordering::Relaxed);
         let generation = slot.generation.load(Ordering::Relaxed).wrapping_add(1);
@@ -93,6 +107,8 @@ impl Table {
         (generation != 0).then_some(Vacant(index))
     }
 
+    /// Returns a vacant slot, and allocates its chunk if necessary. Fails with [`Code::OutOfMem`]
+    /// if there is no memory or no further slot.
     fn vacant(&mut self) -> Result<Vacant> {
         if let Some(vacant) = self.free.pop() {
             return Ok(vacant);
@@ -115,7 +131,8 @@ impl Table {
     }
 }
 
-/// Adds vacant slots to `stock`, one at least.
+/// Adds at least one and at most [`BATCH`] vacant slots to `stock`. Fails with [`Code::OutOfMem`]
+/// if there is no memory or no vacant slot.
 #[cold]
 pub(crate) fn restock(stock: &mut Vec<Vacant>) -> Result<()> {
     stock.try_reserve(STOCK).map_err(|_| Code::OutOfMem)?;
@@ -125,12 +142,13 @@ pub(crate) fn restock(stock: &mut Vec<Vacant>) -> Result<()> {
         let Ok(vacant) = table.vacant() else { break };
         stock.push(vacant);
     }
-    // The next one taken is the last.
+    // Slots are taken from the end of `stock`, so this order has the slots that the table gave out
+    // first taken first.
     stock.reverse();
     Ok(())
 }
 
-/// Takes slots back, as far as there is memory for a list of them.
+/// Takes slots back. If there is no memory for the list, these slots are not used again.
 #[cold]
 pub(crate) fn put_back(slots: impl ExactSizeIterator<Item = Vacant>) {
     let mut table = TABLE.lock();
@@ -139,10 +157,10 @@ pub(crate) fn put_back(slots: impl ExactSizeIterator<Item = Vacant>) {
     }
 }
 
-/// Most slots that a thread keeps.
+/// Maximum number of vacant slots that a thread keeps.
 pub(crate) const STOCK: usize = 2 * BATCH;
 
-/// Gives a type a number.
+/// Puts a type into a vacant slot and returns its number.
 #[inline]
 pub(crate) fn fill(vacant: Vacant, node: Ref) -> Result<u64> {
     let Vacant(index) = vacant;
@@ -152,36 +170,43 @@ pub(crate) fn fill(vacant: Vacant, node: Ref) -> Result<u64> {
     Ok(u64::from(generation) << 32 | u64::from(index + FIRST))
 }
 
-/// Calls `f`, which must be short, with a derived type that lives.
+/// Returns the result of `f` for a derived type. `f` must be short, because the lock is held. Fails
+/// with [`Code::Internal`] if the number names no derived type.
 pub(crate) fn with<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R> {
     let slot = find(number).ok_or(Code::Internal)?;
     let _table = TABLE.lock();
     let node = slot.filled(number).ok_or(Code::Internal)?;
-    // SAFETY: the reference that is away stays so as long as the lock is held, and keeps the node.
+    // SAFETY: the slot holds a reference that was given away. It is taken back only under the lock,
+    // which `_table` holds here, so the node stays alive during this call. Nobody changes it, since
+    // `Ref::alone` needs the only reference.
     Ok(f(unsafe { node.as_ref() }))
 }
 
-/// Returns a derived type that lives.
+/// Returns a reference to a derived type. Fails with [`Code::Internal`] if the number names no
+/// derived type.
 pub(crate) fn get(number: u64) -> Result<Ref> {
     let slot = find(number).ok_or(Code::Internal)?;
     let _table = TABLE.lock();
     let node = slot.filled(number).ok_or(Code::Internal)?;
-    // SAFETY: as above.
+    // SAFETY: `node` is what `Ref::away` returned in `fill`. The reference is taken back only under
+    // the lock, which `_table` holds here, and therefore not during the call.
     Ok(unsafe { Ref::beside(node) })
 }
 
-/// Ends the life of a number: what lived, and its slot.
+/// Frees the number of a derived type. Returns the type, and the slot if it can be used again.
+/// Fails with [`Code::Internal`] if the number names no derived type.
 #[inline]
 pub(crate) fn remove(number: u64) -> Result<(Ref, Option<Vacant>)> {
     let slot = find(number).ok_or(Code::Internal)?;
     let table = TABLE.lock();
     let node = slot.filled(number).ok_or(Code::Internal)?;
     let vacant = table.emptied(number as u32 - FIRST, slot);
-    // SAFETY: the slot has forgotten it, under the lock.
+    // SAFETY: `node` is what `Ref::away` returned in `fill`. `emptied` has removed it from the slot
+    // under the lock, which is still held, so nobody else can take the reference back.
     Ok((unsafe { Ref::back(node) }, vacant))
 }
 
-/// Ends the lives of all numbers: what lived.
+/// Frees the numbers of all derived types. Returns the types.
 pub(crate) fn emptied() -> Vec<Ref> {
     let mut dead = Vec::new();
     let mut table = TABLE.lock();
@@ -190,7 +215,8 @@ pub(crate) fn emptied() -> Vec<Ref> {
         let Some(node) = NonNull::new(slot.node.load(Ordering::Acquire)) else { continue };
         let vacant = table.emptied(index, slot);
         table.free.extend(vacant);
-        // SAFETY: as in `remove`.
+        // SAFETY: `node` is what `Ref::away` returned in `fill`. `emptied` has removed it from the
+        // slot under the lock, which is still held, so nobody else can take the reference back.
         dead.push(unsafe { Ref::back(node) });
     }
     dead

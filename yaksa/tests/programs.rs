@@ -1,6 +1,7 @@
-//! C programs against the library as a program that is linked to yaksa finds it: plain, and under sanitizers.
+//! Runs C programs that are linked with the library as a program is linked with yaksa: plain, and
+//! under sanitizers.
 //!
-//! What is missing makes a test fail, not pass.
+//! A missing tool makes a test fail, not pass.
 
 mod library;
 
@@ -10,12 +11,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use library::{installed, scratch};
 
-/// This member, whichever compiles its tests: itself, or e2e.
+/// Folder of this member. The member e2e compiles these tests too, from a folder of its own.
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../yaksa");
 
-/// The fast tier has the programs plain, e2e under sanitizers.
+/// Whether the programs run under sanitizers: they do in e2e, but not in the fast tier.
 const SANITIZED: bool = cfg!(e2e);
 
+/// Runs a command and returns its output. Fails the test if the command fails.
 fn run(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}: a C compiler (cc) is needed"));
     assert!(
@@ -28,10 +30,10 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-/// Compiles a program of tests/c and returns it.
+/// Compiles a program of tests/c and returns its path.
 ///
-/// Each call makes a file of its own: tests run side by side, and a program that one of them runs cannot be written by
-/// another ("Text file busy").
+/// Each call makes a file of its own, because tests run in parallel, and a program cannot be
+/// written while another test runs it ("Text file busy").
 fn compile(name: &str, sanitized: bool) -> PathBuf {
     let lib = installed();
     static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -84,7 +86,8 @@ fn a_gpu_runtime_is_mentioned_once() {
     }
 }
 
-/// Another MPICH than the library is made for, which a preloaded object claims to be.
+/// The preloaded object claims to be MPICH, in two versions for which the library is made and in
+/// one for which it is not.
 #[test]
 fn an_unknown_mpich_is_mentioned_once() {
     let program = compile("gpu", false);
@@ -103,7 +106,7 @@ fn an_unknown_mpich_is_mentioned_once() {
     }
 }
 
-/// The names that the installed header declares, and no other.
+/// The library must export the functions that the installed header declares, and no others.
 #[test]
 fn exactly_the_interface_is_exported() {
     let header = std::fs::read_to_string(format!("{HERE}/include/yaksa.h")).unwrap();

@@ -1,7 +1,9 @@
-//! Random types made by the library's constructors, against the interpreter: sizes, bounds, bytes of whole and partial calls, pieces, forms, operations.
+//! Compares random types that the library's constructors make with the reference interpreter:
+//! sizes, bounds, bytes of whole and partial calls, pieces, forms and operations.
 //!
-//! Every type is made twice: by the library's functions, and as a tree of ddtc whose bounds at each node are counted copy by copy. `DDTC_CASES` and
-//! `DDTC_SEED` lengthen and vary the run.
+//! Every type is made twice: by the library's functions, and as a tree of ddtc whose bounds at each
+//! node are determined copy by copy. `DDTC_CASES` sets the number of types and `DDTC_SEED` the
+//! first seed.
 
 mod library;
 mod mirror;
@@ -21,7 +23,7 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |v| v.parse().unwrap_or_else(|e| panic!("{name}={v}: {e}")))
 }
 
-/// Instances in memory: bytes around displacement 0 of the first.
+/// Memory of some instances. `origin` is the index of displacement 0 of the first one.
 struct Memory {
     bytes: Vec<u8>,
     origin: usize,
@@ -41,7 +43,7 @@ impl Memory {
     }
 }
 
-/// Where elements of the stream end, 0 included.
+/// Returns the offsets in the packed stream at which basic elements end, and 0.
 fn ends(t: &Datatype, count: u64) -> Vec<u64> {
     let (mut at, mut ends) = (0, vec![0]);
     interp::for_each(t, count, &mut |_, length, _| {
@@ -52,6 +54,8 @@ fn ends(t: &Datatype, count: u64) -> Vec<u64> {
     ends
 }
 
+/// Type and number of instances that are tested, with their packed stream and the ends of its
+/// elements.
 struct Case<'y> {
     yaksa: &'y Yaksa,
     number: u64,
@@ -62,6 +66,7 @@ struct Case<'y> {
 }
 
 impl Case<'_> {
+    /// Packs and unpacks the whole stream, and compares with the reference interpreter.
     fn whole(&self) {
         let Case { yaksa, number, t, count, ref stream, .. } = *self;
         let mut user = Memory::new(t, count, 1);
@@ -76,7 +81,8 @@ impl Case<'_> {
         assert!(n == sent.len() && to.bytes == expected.bytes, "{count} of {t}");
     }
 
-    /// A call for `room` bytes from `offset` on.
+    /// Packs and unpacks at most `room` bytes from `offset` on, and compares with the reference
+    /// interpreter.
     fn part(&self, offset: u64, room: usize) {
         let Case { yaksa, number, t, count, ref stream, ref ends } = *self;
         let mut user = Memory::new(t, count, 1);
@@ -85,7 +91,8 @@ impl Case<'_> {
         let end = offset + n as u64;
         assert_eq!(&packed[..n], &stream[offset as usize..end as usize], "{offset} {room} of {t}");
         assert!(packed[n..].iter().all(|&b| b == 0xee));
-        // Whole elements, and as many as there is room for: pairs are one, and have at most 32 bytes.
+        // The library moves as many whole elements as there is room for. A pair is one element, and
+        // an element has at most 32 bytes.
         assert!(n == 0 || ends.binary_search(&end).is_ok(), "{end} of {t}");
         let most = (offset + room as u64).min(stream.len() as u64);
         assert!(most - end < 40 && (end < most || most - end == 0), "{end} of {most}: {t}");
@@ -97,6 +104,7 @@ impl Case<'_> {
         assert!(got == n && to.bytes == expected.bytes, "{offset} {room} of {count} of {t}");
     }
 
+    /// Compares the list of pieces with the stream, and parts of the list with the whole one.
     fn pieces(&self, c: &mut Choices<'_>) {
         let Case { yaksa, number, t, count, ref stream, ref ends } = *self;
         let (one, all) = (yaksa.iov_len(number, 1), yaksa.iov_len(number, count));
@@ -108,7 +116,9 @@ impl Case<'_> {
         }
         let (mut bytes, mut at) = (Vec::new(), 0);
         for piece in &list {
-            // SAFETY: pieces of instances that lie in `user`, as the comparison with the stream shows by their bytes.
+            // SAFETY: the library lists pieces of the instances in `user`, which is alive and has
+            // been written. If it listed others, the comparison with the stream below would show
+            // wrong bytes.
             bytes.extend_from_slice(unsafe {
                 std::slice::from_raw_parts(piece.iov_base.cast::<u8>(), piece.iov_len)
             });
@@ -133,7 +143,9 @@ impl Case<'_> {
         }
     }
 
-    /// There is `op(moved, there)`, in both directions.
+    /// Checks that the destination becomes `op(moved, there)` in both directions. The interpreter
+    /// marks bytes of results that are no numbers (`loose`), whose bits are not defined; these are
+    /// not compared.
     fn reduces(&self, number_of: u64, op: Op) {
         let Case { yaksa, number, t, count, ref stream, .. } = *self;
         let bytes = |seed| (0..stream.len()).map(|i| pattern(seed, i)).collect::<Vec<u8>>();
@@ -144,7 +156,8 @@ impl Case<'_> {
         for (i, loose) in loose.iter().enumerate() {
             assert!(*loose || to.bytes[i] == expected.bytes[i], "{op}: byte {i} of {count} of {t}");
         }
-        // The other way the stream is what is there: as instances of its elements, one behind the other.
+        // In packing, the stream is the destination. The interpreter treats it as an instance of a
+        // type that has the elements one directly after the other.
         let mut user = Memory::new(t, count, 1);
         let (mut packed, mut want) = (bytes(4), bytes(4));
         let elements = self.elements();
@@ -155,6 +168,7 @@ impl Case<'_> {
         }
     }
 
+    /// Returns a struct with the basic elements of all instances, one directly after the other.
     fn elements(&self) -> Datatype {
         let (mut at, mut types, mut places) = (0, Vec::new(), Vec::new());
         interp::for_each(self.t, self.count, &mut |_, length, named| {
@@ -167,11 +181,12 @@ impl Case<'_> {
     }
 }
 
-/// The number of a cut that is not inside an element.
+/// Returns an offset in the stream, chosen at random, that is not inside an element.
 fn cut(c: &mut Choices<'_>, ends: &[u64]) -> u64 {
     ends[c.below(ends.len() as u64) as usize]
 }
 
+/// Makes one random type and compares everything that the library says and does with it.
 fn check(yaksa: &Yaksa, seed: u64) {
     let mut c = Choices::from_seed(seed);
     let t = datatype(&mut c, &Budget::small());
@@ -184,7 +199,8 @@ fn check(yaksa: &Yaksa, seed: u64) {
     interp::pack(&t, count, &source.bytes, source.origin, &mut stream).unwrap();
     let case = Case { yaksa, number, t: &t, count, ends: ends(&t, count), stream };
     if t.size() > 0 {
-        // The first calls move pieces; later ones are lowered, and compiled now and then.
+        // The first calls move pieces one by one. In later calls the type is lowered, and in some
+        // runs its code is compiled.
         for round in 0..c.pick(&[1, 3, 60]) {
             case.whole();
             if round < 3 {
@@ -232,12 +248,14 @@ fn random_types_agree_with_the_interpreter() {
     }
 }
 
-/// Any range of the packed stream of any type, whichever constructors made it: what crosses ranks is any tree.
+/// Types whose trees have any constructors, also those that this interface does not have, are made
+/// from forms. Another process may send any tree.
 #[test]
 fn trees_of_other_constructors_come_in_as_forms() {
     let yaksa = Yaksa::open();
     let mut c = Choices::from_seed(7);
-    // The head of a form is the same for every type; the wire form follows it.
+    // The head of a form is the same for every type, so one head serves for the wire forms of all
+    // types.
     let mut form = yaksa.flatten(1);
     for _ in 0..200 {
         let t = datatype(&mut c, &Budget::small());

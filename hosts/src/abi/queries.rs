@@ -2,8 +2,8 @@
 //! datatypes. The preload library and the command-line tool use them.
 //!
 //! The large-count form of a function is used if the library has it. Handles are 64-bit words (see
-//! [`super`]). The only property of an answer that is trusted is that the library does not write
-//! beyond the lengths of the arrays that it is given.
+//! [`super`]). The answers of a library are not trusted, with one exception: the code relies on the
+//! library not to write beyond the lengths of the arrays that it is given.
 #![allow(unsafe_code)] // Functions of another library, which take raw pointers.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -41,8 +41,10 @@ pub type LargeContentsFn = unsafe extern "C-unwind" fn(
 ) -> c_int;
 
 /// Returns the first line of a library's version text (MPI 5.0, 9.1.1), with one space between
-/// words. What MPICH says of its device is appended, as in `MPICH Version: 5.0.2, device ch4:ucx,ofi`,
-/// and `, without shared memory` if it was built so. `None` if the call fails.
+/// words. If the text names the device of MPICH, the device is appended, as in `MPICH Version:
+/// 5.0.2, device ch4:ucx,ofi`. If the text contains an option by which MPICH is built without
+/// memory that ranks share, `, without shared memory` is appended too. Returns `None` if the call
+/// fails or the text has no NUL character at its end.
 ///
 /// # Safety
 /// `function` must be `MPI_Get_library_version` of an MPI library.
@@ -54,6 +56,8 @@ pub unsafe fn version(function: VersionFn) -> Option<String> {
     // most 8192), and `length` is an `int` to write to.
     let code = unsafe { function(text.as_mut_ptr().cast(), &raw mut length) };
     let text = CStr::from_bytes_until_nul(&text).ok()?.to_string_lossy();
+    // The options with which MPICH was configured stand in a later line of the text. Each of these
+    // three options removes shared memory between the ranks of one machine.
     let words: Vec<&str> = text.lines().next().unwrap_or("").split_whitespace().collect();
     let modules = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(",");
     let device = text.lines().find_map(|line| line.strip_prefix("MPICH Device:")).map(modules);

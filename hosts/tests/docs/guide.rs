@@ -1,5 +1,5 @@
-//! docs/SETTINGS.md explains every number of the preload library's report, and docs/PRELOAD.md every
-//! reason for which it bypasses a call.
+//! Tests that docs/SETTINGS.md explains every number of the preload library's report, and that
+//! docs/PRELOAD.md explains every reason for which the preload library bypasses a call.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,8 @@
-//! Documents that say what this member knows are held to it; the others are held in tests/docs/.
+//! Tests that documents agree with the tables of this member. The tests of all other documents are
+//! in tests/docs/.
 //!
-//! `DDTC_BLESS=1` rewrites what is generated: the shipped table, and the records side by side.
+//! With `DDTC_BLESS=1`, the tests rewrite what is generated: the shipped table of policies, and the
+//! comparison of the records.
 
 mod guide;
 mod policies;

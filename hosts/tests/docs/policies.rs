@@ -1,5 +1,6 @@
-//! The shipped policy is what the records of messages say: a layout class and payload is converted where that gains clearly on every
-//! machine that was measured. `benches/record/POLICY.md` has the machines side by side, generated from the records.
+//! Tests that the shipped policy follows from the records of measured calls: a layout class and
+//! payload is converted if that gains clearly on every machine that was measured.
+//! `benches/record/POLICY.md` compares the machines and is generated from the records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -9,42 +10,54 @@ use ddtc_hosts::profile::Profile;
 
 use crate::text::{files, hold, read};
 
-/// Gain of a converted call over the bare host's, beyond twice the noise, from which it is shipped as converted.
+/// Minimum gain of a converted call for which it is shipped as converted: the time with the
+/// unmodified MPI library divided by the time with a conversion. Twice the noise is added to this
+/// minimum.
 const CLEAR: f64 = 1.3;
 
-/// Least gain where one machine alone was measured.
+/// Minimum gain if only one machine was measured.
 const ALONE: f64 = 2.0;
 
-/// Marks a record of Open MPI whose staged bytes had a gap. Without one they took a path that does not bound a receive, on which nothing is
-/// converted any more.
+/// Line that marks a record of Open MPI whose staged bytes had a gap. Without a gap, the messages
+/// took a path of Open MPI that does not check the length of the receive buffer. Nothing is
+/// converted in that way any more, so records without this line are ignored.
 const GAPPED: &str = "\n# staged bytes have a gap\n";
 
-/// Least gain of one-sided operations on one machine: their time beside packing by hand is held too, and more is not at stake.
+/// Minimum gain of one-sided operations if only one machine was measured. A smaller gain than
+/// [`ALONE`] suffices, because their time relative to packing by hand is limited too
+/// ([`BESIDE_HAND`]). It is the gain that was seen earlier on a Zen 5.
 const ONE_SIDED: f64 = 1.5;
 
-/// Least gain of reads from files on one machine: they ask for the file's size first, whose time depends on the file system.
+/// Minimum gain of reads from files if only one machine was measured. A converted read asks for the
+/// size of the file first, and the time for that depends on the file system.
 const READS: f64 = 4.0;
 
-/// There a conversion must take no longer than this many times packing by hand either: what it costs by itself shows more where other types of the
-/// class gain less.
+/// Maximum time of a conversion relative to packing by hand, if only one machine was measured. If
+/// other types of the class gain less, the cost of the conversion itself matters more for them.
 const BESIDE_HAND: f64 = 1.2;
 
-/// A line of a record: call, class, bytes, and the gain with the noise of both.
+/// Line of a record: call, class, bytes, the gain of a conversion, and the noise of the measured
+/// times.
 struct Point {
     call: Call,
     class: Class,
     bytes: u64,
     gain: f64,
-    /// Times packing by hand; 1 where nothing was converted.
+    /// Time of the conversion divided by that of packing by hand; 1 if nothing was converted.
     beside_hand: f64,
     noise: f64,
 }
 
-/// The records of one host on one machine.
+/// Lines of the records of one MPI library, by machine.
 type Machines = BTreeMap<String, Vec<Point>>;
 
-/// `# CLASS,BYTES,CONVERTED,BARE,HAND,NOISE` of messages, the same behind the name of a collective call; `-` where nothing was converted: that speaks only where packing by hand is no faster
-/// than the bare host, because then conversion is not either.
+/// Returns the point in a line of a record; `None` if the line has none.
+///
+/// A line about messages is `# CLASS,BYTES,CONVERTED,BARE,HAND,NOISE`. The fields `CONVERTED`,
+/// `BARE` and `HAND` are times with a conversion, with the unmodified MPI library and with packing
+/// by hand. A line about another call has the name of the call before the class. If nothing was
+/// converted, `CONVERTED` is `-`. Such a line counts, with gain 1, only if packing by hand is not
+/// faster than the unmodified library, because then a conversion is not faster either.
 fn point(line: &str) -> Option<Point> {
     let fields: Vec<&str> = line.strip_prefix("# ")?.split(',').collect();
     let named = Call::ALL.into_iter().find(|c| *c != Call::Message && c.name() == fields[0]);
@@ -70,7 +83,7 @@ fn point(line: &str) -> Option<Point> {
     })
 }
 
-/// All records, by the name of the host's table.
+/// Returns all records, by the name of the MPI library's table.
 fn records() -> BTreeMap<String, Machines> {
     let mut hosts: BTreeMap<String, Machines> = BTreeMap::new();
     for file in files("benches/record", "txt").into_iter().filter(|f| f.contains("-messages-")) {
@@ -88,7 +101,8 @@ fn records() -> BTreeMap<String, Machines> {
     hosts
 }
 
-/// The points of a machine that speak of a payload of `2^bit` bytes: the nearest ones, all of them where several are.
+/// Returns the points of a machine that are closest to a payload of `2^bit` bytes, all of them if
+/// several are equally close.
 fn nearest(points: &[Point], (call, class): (Call, Class), bit: u32) -> Vec<&Point> {
     let of_class = || points.iter().filter(|p| (p.call, p.class) == (call, class));
     let distance = |p: &Point| p.bytes.ilog2().abs_diff(bit);
@@ -96,7 +110,8 @@ fn nearest(points: &[Point], (call, class): (Call, Class), bit: u32) -> Vec<&Poi
     of_class().filter(|p| Some(distance(p)) == least).collect()
 }
 
-/// The machines that have measured a call, the gain that is enough there, and how long it may take beside packing by hand.
+/// Returns the machines on which a call was measured, the minimum gain that suffices there, and the
+/// maximum time relative to packing by hand.
 fn measured(machines: &Machines, call: Call) -> (Vec<&Vec<Point>>, f64, f64) {
     let those: Vec<_> = machines.values().filter(|m| m.iter().any(|p| p.call == call)).collect();
     let alone = match call {
@@ -108,8 +123,10 @@ fn measured(machines: &Machines, call: Call) -> (Vec<&Vec<Point>>, f64, f64) {
     (those, enough, most)
 }
 
-/// Returns the policy that the records of a host give: from the smallest payload measured of a class, beyond the largest as of the largest. Collective calls were measured
-/// on fewer machines than messages: they are converted only where messages of that class and payload are.
+/// Returns the policy that follows from the records of an MPI library. The smallest converted
+/// payload of a class is at least the smallest measured one. Payloads beyond the largest measured
+/// one are treated like the largest. Collective calls were measured on fewer machines than
+/// messages, so they are converted only if messages of that class and payload are.
 fn said(machines: &Machines) -> Policy {
     let mut policy = Policy::NONE;
     for (call, class) in Call::ALL.into_iter().flat_map(|call| Class::ALL.map(|class| (call, class))) {
@@ -117,7 +134,8 @@ fn said(machines: &Machines) -> Policy {
         let points = those.iter().copied().flatten().filter(|p| (p.call, p.class) == (call, class));
         let Some(first) = points.map(|p| p.bytes.ilog2()).min() else { continue };
         let clear = |p: &&Point| match call {
-            // It needs no memory for staging.
+            // Moves inside the MPI library need no memory for staging, so it suffices if they lose
+            // nothing beyond the noise.
             Call::Inside => p.gain + 2.0 * p.noise >= 1.0,
             _ => p.gain >= enough + 2.0 * p.noise && p.beside_hand <= most,
         };
@@ -131,7 +149,8 @@ fn said(machines: &Machines) -> Policy {
     policy
 }
 
-/// The hosts of the records, as `MPI_Get_library_version` names them.
+/// Returns the MPI library of a record by the name of its table. `named` lists the version texts of
+/// all libraries that have records.
 fn library(host: &str) -> Library {
     let named = ["MPICH Version: 5.0.2", "Intel(R) MPI Library 2021.18.1 for Linux* OS", "Open MPI v5.0.11"];
     let found = named.map(Library::of).into_iter().find(|l| l.to_string() == host);
@@ -162,7 +181,8 @@ fn the_machines_stand_side_by_side() {
          folders here: CPU model, family, model number, stepping.\n`no`: not converted then, and packing by hand gains nothing either.\n",
     );
     for (host, machines) in records() {
-        // What the records say, to which the table in src is held.
+        // This is the policy of the records. The test above ensures that the shipped table is equal
+        // to it.
         let shipped = said(&machines);
         for call in Call::ALL {
             let names: Vec<&str> = machines
@@ -215,7 +235,7 @@ fn the_document_says_the_shipped_payloads_of_messages() {
         let rows = tables.next().expect("the table").lines();
         let cell = rows.filter_map(|l| l.strip_prefix("| ")?.strip_prefix(name)?.strip_prefix(" | ")).next();
         let said = cell.and_then(|rest| rest.split(" |").next()).unwrap_or_default();
-        // Behind a colon stands why.
+        // In the document, a reason may follow after a colon.
         let said = said.split(": ").next().unwrap_or_default();
         assert_eq!(said, expected, "{name}: docs/SETTINGS.md (left) and the shipped table (right)");
     }

@@ -1,18 +1,20 @@
-//! Engine's part of a type that calls move bytes by: the committed type that packs and unpacks it, and a handle for each operation that it was reduced by. It hangs on the
-//! node, so that all numbers of a node share it; `compile.rs` fills it.
+//! Parts of a type that the engine makes, by which calls move bytes: the committed type that packs
+//! and unpacks it, and a handle for each operation by which it was reduced. They are stored in the
+//! node, so that all numbers of a node share them. `compile.rs` makes them.
 
 use ddtc::internal::committed::{Committed, CommittedOperation};
 use ddtc::internal::kind::Op;
 use ddtc::internal::process::{Mutex, Once};
 
-/// Results of the calls of one type.
+/// What the engine has made for the calls of one type.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) committed: Once<Committed>,
     pub(crate) reductions: Mutex<Vec<Reduction>>,
 }
 
-/// Combines by an operation: a stream with instances, or with another stream.
+/// Handle that combines a packed stream by `op` with instances or, if `streams` is true, with
+/// another packed stream.
 #[derive(Debug)]
 pub(crate) struct Reduction {
     pub(crate) op: Op,

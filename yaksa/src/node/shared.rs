@@ -1,8 +1,10 @@
-//! References to nodes, counted in the node itself.
+//! References to nodes, which are counted in the node itself.
 //!
-//! A node is made and freed as often as a type, so what its references cost is what types cost. The standard library's have a second count (of weak ones)
-//! and write to both with locked instructions, when the only owner lets go too, and at each mention of a predefined type. Here there is one count of four bytes; the
-//! last owner only reads it; predefined nodes are not counted.
+//! A node is made and freed as often as a type, so the cost of its references is a large part of
+//! the cost of a type. `Arc` has a second count, of weak references. It writes to both counts with
+//! locked instructions, even if the only owner drops its reference, and to one at each use of a
+//! predefined type. A node has one count of four bytes, which the last owner only reads, and
+//! references to predefined nodes are not counted.
 
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -11,23 +13,27 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use super::{Extra, Node, Shape};
 
-/// Counts from here on never come down to nothing: more references than a program can hold.
+/// Counts from this one on never fall to zero. No program can hold so many references.
 const MANY: u32 = 1 << 31;
-/// From here on nothing is counted any more.
+/// From this count on, further references are not counted.
 const ALWAYS: u32 = 3 << 30;
-/// Count of nodes that stay: as far from both ends as steps that are under way in other threads could go.
+/// Count of nodes that are never freed. It is so far from [`ALWAYS`] and from overflow that threads
+/// which have compared the count already cannot bring it to either by their increments and
+/// decrements.
 const FOREVER: u32 = 7 << 29;
 
-/// References to a node.
+/// Number of references to a node.
 #[derive(Debug)]
 pub(crate) struct Count(AtomicU32);
 
 impl Count {
-    /// Of a node that has one owner.
+    /// Returns the count of a node that has one owner.
     pub(crate) const fn one() -> Count {
         Count(AtomicU32::new(1))
     }
 
+    /// Counts one more reference. If the count has reached [`MANY`], the node stays until the
+    /// process ends.
     #[inline]
     fn more(&self) {
         if self.0.load(Ordering::Relaxed) < ALWAYS && self.0.fetch_add(1, Ordering::Relaxed) >= MANY {
@@ -35,14 +41,17 @@ impl Count {
         }
     }
 
-    /// Whether that was the last one.
+    /// Counts one reference less. Returns true if that was the last one.
     #[inline]
     fn fewer(&self) -> bool {
         match self.0.load(Ordering::Acquire) {
-            // The caller's: nobody else can make another.
+            // The only reference is that of the caller, so no other thread can make a further one.
+            // There is no need to write the count of a node that is freed now.
             1 => true,
             n if n >= MANY => false,
             _ => {
+                // All accesses by other threads to the node happen before their decrements
+                // (`Release`), and so before the node is freed by the last owner (`Acquire`).
                 let last = self.0.fetch_sub(1, Ordering::Release) == 1;
                 if last {
                     fence(Ordering::Acquire);
@@ -53,73 +62,85 @@ impl Count {
     }
 }
 
-/// A counted reference to a node.
+/// Counted reference to a node.
 #[derive(Debug)]
 pub(crate) struct Ref(NonNull<Node>);
 
-// What a node consists of may be shared and sent.
+// Asserts that the parts of a node can be sent to other threads and shared with them. Of the other
+// fields, `facts` and `marks` are plain or atomic numbers, and `Once` is an `OnceLock`, which can
+// be sent and shared if its content can.
 const _: () = {
     const fn sync<T: Send + Sync>() {}
     sync::<Extra>();
     sync::<Shape>();
     sync::<Count>();
 };
-// SAFETY: a reference gives shared access to a node, and the last one drops it, in whichever thread: both are sound for what nodes consist of, which is
-// asserted above; references among it are these.
+// SAFETY: a reference gives shared access to a node, and the last one drops the node, in whichever
+// thread that happens. Both are sound because all parts of a node can be shared and sent, as
+// asserted above. The references in `Shape` are of this type, to which the same reasoning applies.
+// The count is atomic, and `alone` gives unshared access only if there is no other reference.
 unsafe impl Send for Ref {}
-// SAFETY: as above.
+// SAFETY: sharing a `Ref` allows other threads to read its node and to clone the reference. The
+// reasons given for `Send` cover both.
 unsafe impl Sync for Ref {}
 
 impl Ref {
-    /// Returns the first reference to a node.
+    /// Returns the first reference to a new node, whose count must be 1.
     #[inline(always)]
     pub(crate) fn new(node: Node) -> Ref {
         Ref(NonNull::from(Box::leak(Box::new(node))))
     }
 
-    /// Makes the node stay until the process ends; it is counted no more.
+    /// Makes the node stay until the process ends. References to it are no longer counted.
     pub(crate) fn forever(self) -> Ref {
         self.count.0.store(FOREVER, Ordering::Relaxed);
         self
     }
 
-    /// Says whether both are one node.
+    /// Returns true if both references are to the same node.
     #[inline]
     pub(crate) fn same(a: &Ref, b: &Ref) -> bool {
         a.0 == b.0
     }
 
-    /// Returns the node to be changed, where there is no other reference.
+    /// Returns the node for changes if this is the only reference to it; `None` otherwise.
     pub(crate) fn alone(&mut self) -> Option<&mut Node> {
         if self.count.0.load(Ordering::Acquire) != 1 {
             return None;
         }
-        // SAFETY: the only reference is this one, which is borrowed alone.
+        // SAFETY: the reference keeps the node alive. The count is 1, so this is the only
+        // reference, and it is borrowed mutably, so nobody else can access the node or make another
+        // reference.
         Some(unsafe { self.0.as_mut() })
     }
 
-    /// Returns its address, which [`Ref::back`] takes.
+    /// Returns the address of the node and gives the reference away without dropping it.
+    /// [`Ref::back`] turns the address into the reference again.
     #[inline]
     pub(crate) fn away(self) -> *mut Node {
         ManuallyDrop::new(self).0.as_ptr()
     }
 
-    /// Returns the reference that went [`Ref::away`].
+    /// Returns the reference that [`Ref::away`] gave away.
     ///
     /// # Safety
-    /// `address` must be what `away` gave, each taken back once.
+    /// `address` must be a result of [`Ref::away`], and each such result may be passed to this
+    /// function only once.
     #[inline]
     pub(crate) unsafe fn back(address: NonNull<Node>) -> Ref {
         Ref(address)
     }
 
-    /// Another reference beside one that is away.
+    /// Returns a further reference to a node, in addition to one that [`Ref::away`] gave away.
     ///
     /// # Safety
-    /// `address` must be what `away` gave and `back` has not taken, and stay so during the call.
+    /// `address` must be a result of [`Ref::away`] that has not been passed to [`Ref::back`], and
+    /// that is not passed to it during the call.
     #[inline]
     pub(crate) unsafe fn beside(address: NonNull<Node>) -> Ref {
-        // SAFETY: the reference that is away keeps the node.
+        // SAFETY: the reference that was given away keeps the node alive during the call.
+        // `ManuallyDrop` prevents that this copy of the reference is dropped, which would count it
+        // twice.
         let away = ManuallyDrop::new(Ref(address));
         Ref::clone(&away)
     }
@@ -130,7 +151,9 @@ impl Deref for Ref {
 
     #[inline]
     fn deref(&self) -> &Node {
-        // SAFETY: a reference keeps its node.
+        // SAFETY: the pointer comes from a box, and the node lives as long as a reference to it,
+        // such as `self`. `alone` gives mutable access only to the holder of the only reference,
+        // and borrows it mutably.
         unsafe { self.0.as_ref() }
     }
 }
@@ -147,7 +170,8 @@ impl Drop for Ref {
     #[inline]
     fn drop(&mut self) {
         if self.count.fewer() {
-            // SAFETY: made by `new` from a box, and the last reference is going.
+            // SAFETY: `new` made the node from a box. The last reference is being dropped, so
+            // nobody else accesses the node or frees it.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }
     }
@@ -170,7 +194,8 @@ mod tests {
         drop(above);
         assert_eq!(child.count.0.load(Ordering::Relaxed), 1);
         let address = NonNull::new(child.away()).unwrap();
-        // SAFETY: away from the line above on, and taken back once.
+        // SAFETY: the line above gave the reference away. `beside` is called first, and `back`
+        // once.
         let (beside, back) = unsafe { (Ref::beside(address), Ref::back(address)) };
         assert_eq!(back.count.0.load(Ordering::Relaxed), 2);
         drop(back);

@@ -1,4 +1,5 @@
-//! From a type of this library to a tree of ddtc: the same elements, in the same order, under the same bounds.
+//! Conversion of a type of this library to a tree of ddtc with the same elements, in the same order
+//! and with the same bounds. `convert.rs` converts in the other direction.
 
 use ddtc::internal::datatype::{Combiner, Datatype, Named};
 use ddtc::internal::methods::*;
@@ -6,8 +7,11 @@ use ddtc::internal::methods::*;
 use super::{Node, Shape};
 use crate::abi::{Code, Result};
 
-/// Returns the tree of a type, made by the first who needs it; parts that types share are made once.
+/// Returns the tree of a type. The first caller that needs the tree makes it. The node keeps it, so
+/// types that have a part in common share the tree of this part.
 pub(super) fn datatype(node: &Node) -> Result<&Datatype> {
+    // An explicit stack replaces recursion. A node is pushed a second time before its children, and
+    // its tree is made when it comes up again, after the trees of its children.
     let mut open = vec![(node, false)];
     while let Some((node, children_done)) = open.pop() {
         let known = &node.extra().datatype;
@@ -25,7 +29,7 @@ pub(super) fn datatype(node: &Node) -> Result<&Datatype> {
     node.extra().datatype.get().ok_or(Code::Internal)
 }
 
-/// The tree of a node whose children have theirs.
+/// Returns the tree of a node whose children have their trees already.
 fn made(node: &Node) -> Result<Datatype> {
     let tree = |child: &Node| child.extra().datatype.get().cloned().ok_or(Code::Internal);
     let combiner = match node.shape() {

@@ -1,4 +1,5 @@
-/* Bad input: a code, nothing written, no crash. */
+/* Tests that bad arguments give an error code, that nothing is written then, and that nothing
+ * crashes. */
 #include "interface.h"
 
 static const ytype garbage[] = {T_COUNT, 60, 63, 64, 65, 12345, 0xffffffff, 0x100000000, 0xdeadbeefdeadbeef, UINT64_MAX};
@@ -41,7 +42,7 @@ int main(void)
         FAILS(INTERNAL, yaksa_flatten_size(g, &n));
         FAILS(INTERNAL, yaksa_flatten(g, y));
     }
-    /* A freed number names nothing, and never anything else. */
+    /* The number of a freed type names nothing, and is not given to any of the next 1000 types. */
     OK(yaksa_type_create_contig(2, T_INT, NULL, &u));
     OK(yaksa_type_free(u));
     FAILS(INTERNAL, yaksa_type_free(u));
@@ -52,7 +53,7 @@ int main(void)
         FAILS(INTERNAL, yaksa_type_get_size(u, &n));
         OK(yaksa_type_free(v));
     }
-    /* Predefined types are nobody's to free; the null type has nothing to free. */
+    /* Predefined types cannot be freed. Freeing the null type succeeds and does nothing. */
     FAILS(INTERNAL, yaksa_type_free(T_INT));
     OK(yaksa_type_free(T_NULL));
 
@@ -83,7 +84,8 @@ int main(void)
     FAILS(INTERNAL, yaksa_type_create_contig(2, T_INT, NULL, NULL));
     EQ(t, 77);
 
-    /* Offsets past the end, places that are none, operations that are none, more than 63 bits. */
+    /* Offsets beyond the end of the stream, null pointers, operations that do not exist, and sizes
+     * of more than 63 bits. */
     FAILS(INTERNAL, yaksa_pack(x, 1, T_INT, 5, y, 4, &n, NULL, OP_REPLACE));
     FAILS(INTERNAL, yaksa_pack(x, 0, T_INT, 1, y, 4, &n, NULL, OP_REPLACE));
     FAILS(INTERNAL, yaksa_pack(x, 1, T_INT, UINTPTR_MAX, y, 4, &n, NULL, OP_REPLACE));
@@ -112,7 +114,7 @@ int main(void)
     EQ(b, 77);
     EQ(request, 77);
     for (int i = 0; i < 8; i++) EQ(y[i], 0);
-    /* More room, or more to read, than there is data, is no fault. */
+    /* A buffer that is larger than the data is no error, neither for packing nor for unpacking. */
     OK(yaksa_pack(x, 2, T_INT, 4, y, UINTPTR_MAX, &n, NULL, OP_REPLACE));
     EQ(n, 4);
     EQ(y[0], 2);

@@ -1,9 +1,11 @@
-/* Every constructor: bounds, pieces and bytes by hand. */
+/* Tests all constructors: their bounds, numbers of pieces and packed bytes were determined by hand.
+ */
 #include "interface.h"
 
 static int ints[64];
 
-/* Packs one instance at ints + at, and compares with the entries of `ints` that are named. */
+/* Packs one instance at `ints + at`, and compares the result with the `n` entries of `ints` that
+ * `entries` lists. Then unpacks it, and checks that only these entries are written. */
 static void packs(ytype t, int at, int n, const intptr_t *entries)
 {
     int packed[64], expected[64];
@@ -41,7 +43,7 @@ static void predefined(void)
         EQ(pieces(1, known[i].t), 1);
         EQ(pieces(7, known[i].t), 1);
     }
-    /* Gaps behind, and between the parts. */
+    /* Pairs with a gap after the second part, or between the parts. */
     bounds(T_DOUBLE_INT, 12, 0, 16, 0, 12);
     EQ(pieces(3, T_DOUBLE_INT), 3);
     bounds(T_LONG_DOUBLE_INT, sizeof(long double) + 4, 0, 2 * sizeof(long double), 0, sizeof(long double) + 4);
@@ -69,7 +71,7 @@ static void simple(void)
     EQ(pieces(1, t), 3);
     EQ(pieces(2, t), 6);
     packs(t, 1, 6, LIST(1, 2, 5, 6, 9, 10));
-    /* Rows of a vector: the second begins at its upper bound. */
+    /* Two copies of a vector: the second begins at the upper bound of the first. */
     OK(yaksa_type_create_contig(2, t, NULL, &u));
     bounds(u, 48, 0, 80, 0, 80);
     EQ(pieces(1, u), 6);
@@ -88,7 +90,8 @@ static void simple(void)
     bounds(t, 16, 0, 20, 0, 20);
     packs(t, 0, 4, LIST(0, 1, 3, 4));
     OK(yaksa_type_free(t));
-    /* Backwards by its own length: no run in the order of the stream. */
+    /* A step backwards by the length of a block: the bytes are no ascending run in the order of the
+     * stream. */
     OK(yaksa_type_create_hvector(2, 1, -4, T_INT, NULL, &t));
     EQ(pieces(2, t), 4);
     packs(t, 3, 2, LIST(3, 2));
@@ -107,7 +110,7 @@ static void lists(void)
     bounds(t, 8, 8, 16, 8, 16);
     packs(t, 0, 2, LIST(2, 5));
     OK(yaksa_type_free(t));
-    /* The blocks of a vector, and one after the other. */
+    /* Blocks at equal distances, as in a vector, and blocks that directly follow each other. */
     OK(yaksa_type_create_indexed_block(3, 1, LIST(0, 3, 6), T_INT, NULL, &t));
     packs(t, 2, 3, LIST(2, 5, 8));
     OK(yaksa_type_free(t));
@@ -116,7 +119,7 @@ static void lists(void)
     EQ(pieces(2, t), 1);
     packs(t, 1, 6, LIST(3, 4, 5, 6, 7, 8));
     OK(yaksa_type_free(t));
-    /* Empty blocks are nowhere, whatever their displacement. */
+    /* Empty blocks do not count for the bounds, whatever their displacements are. */
     OK(yaksa_type_create_indexed(4, LIST(0, 2, 0, 1), LIST(-900, 3, 900, 1), T_INT, NULL, &t));
     bounds(t, 12, 4, 16, 4, 16);
     EQ(pieces(1, t), 2);
@@ -145,7 +148,7 @@ static void structs(void)
     EQ(packed[21], 24);
     BYTES(packed + 22, (char *)s + 28, 20);
     OK(yaksa_type_free(t));
-    /* Padded to the alignment of its members, where they are of several types. */
+    /* A struct is padded to the alignment of its members if these have several types. */
     OK(yaksa_type_create_struct(2, LIST(1, 1), LIST(0, 8), TYPES(T_DOUBLE, T_CHAR), NULL, &t));
     bounds(t, 9, 0, 16, 0, 9);
     EQ(pieces(2, t), 2);
@@ -156,11 +159,12 @@ static void structs(void)
     OK(yaksa_type_create_struct(2, LIST(1, 1), LIST(0, 5), TYPES(T_INT, T_UNSIGNED), NULL, &t));
     bounds(t, 8, 0, 9, 0, 9);
     OK(yaksa_type_free(t));
-    /* Members without copies say nothing, neither where nor how aligned. */
+    /* Members without copies count neither for the bounds nor for the alignment. */
     OK(yaksa_type_create_struct(3, LIST(0, 1, 1), LIST(-99, 4, 0), TYPES(T_DOUBLE, T_CHAR, T_INT), NULL, &t));
     bounds(t, 5, 0, 8, 0, 5);
     OK(yaksa_type_free(t));
-    /* Plain bounds: those of a resized member do not stick. */
+    /* The bounds of a resized member are plain ones, which do not stick as those of `MPI_LB` and
+     * `MPI_UB` do. */
     OK(yaksa_type_create_resized(T_INT, -4, 6, NULL, &u));
     bounds(u, 4, -4, 6, 0, 4);
     OK(yaksa_type_create_struct(2, LIST(1, 1), LIST(0, 8), TYPES(u, T_CHAR), NULL, &t));
@@ -185,7 +189,7 @@ static void resized(void)
     EQ(pieces(1, u), 4);
     packs(u, 0, 4, LIST(0, 3, 9, 12));
     OK(yaksa_type_free(u));
-    /* Back to where it was. */
+    /* A second call restores the original bounds. */
     OK(yaksa_type_create_resized(t, 0, 4, NULL, &u));
     EQ(pieces(5, u), 1);
     OK(yaksa_type_free(u));
@@ -223,7 +227,7 @@ static void arrays(void)
     bounds(t, 4, 0, 40, 0, 4);
     packs(t, 0, 1, LIST(0));
     OK(yaksa_type_free(t));
-    /* All of it, and whole rows of it. */
+    /* A box that is the whole array, a box of whole rows, and an empty box. */
     OK(yaksa_type_create_subarray(2, LIST(3, 4), LIST(3, 4), LIST(0, 0), ORDER_C, T_INT, NULL, &t));
     EQ(pieces(3, t), 1);
     OK(yaksa_type_free(t));
@@ -234,7 +238,7 @@ static void arrays(void)
     bounds(t, 0, 0, 80, 0, 0);
     EQ(pieces(3, t), 1);
     OK(yaksa_type_free(t));
-    /* Of elements with gaps. */
+    /* An array of elements with gaps. */
     OK(yaksa_type_create_vector(2, 1, 2, T_INT, NULL, &u));
     OK(yaksa_type_create_subarray(1, LIST(4), LIST(2), LIST(1), ORDER_C, u, NULL, &t));
     bounds(t, 16, 0, 48, 12, 24);
@@ -274,7 +278,8 @@ static void nothing(void)
     OK(yaksa_type_create_dup(T_NULL, NULL, &t));
     EQ(t, T_NULL);
     OK(yaksa_type_free(t));
-    /* Nothing, with bounds: these count in a struct, and vanish in an array. */
+    /* A type without data that has bounds: the bounds count in a struct, but copies of it are the
+     * null type. */
     OK(yaksa_type_create_resized(T_NULL, -8, 24, NULL, &t));
     bounds(t, 0, -8, 24, 0, 0);
     OK(yaksa_type_create_struct(2, LIST(1, 1), LIST(0, 0), TYPES(t, T_INT), NULL, &u));

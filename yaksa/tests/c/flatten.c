@@ -1,11 +1,13 @@
-/* Types as bytes: what comes back is the same type, whatever was freed meanwhile, and what is no form is refused. */
+/* Tests forms of types: unflattening gives the same type, even if the original was freed meanwhile,
+ * and bytes that are no form are refused. */
 #include "interface.h"
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What yaksa itself reads of a form: the int at byte 4 is the kind of the type, 0 for a predefined one, whose number then stands at byte 80. It has no type of
- * this number, so a rank that uses yaksa ends instead of taking the form for a type. */
+/* Checks what yaksa itself reads of a form: the int at byte 4 is the kind of the type, 0 for a
+ * predefined type, whose number is at byte 80. yaksa has no type with this number, so a rank that
+ * uses yaksa ends instead of taking the form for a type. */
 static void refused_by_yaksa(const char *form, uintptr_t n)
 {
     int kind;
@@ -15,12 +17,14 @@ static void refused_by_yaksa(const char *form, uintptr_t n)
     memcpy(&number, form + 80, sizeof number);
     EQ(kind, 0);
     EQ(number, 0xffffffff);
-    /* Its reference count stands first in its own forms. */
+    /* Forms of yaksa begin with a reference count, and forms of this library with a magic number.
+     */
     EQ(memcmp(form, "ddty", 4), 0);
     EQ(memcmp(form + 88, "ddtw", 4), 0);
 }
 
-/* A form of another library ends the process, with a line that says why: MPICH ignores the code at the target of one-sided operations. */
+/* Checks that a form of another library ends the process with a line that says why. An error code
+ * would not suffice, because MPICH ignores it at the target of one-sided operations. */
 static void ends(const void *form)
 {
     int said[2], status;
@@ -41,6 +45,8 @@ static void ends(const void *form)
     close(said[0]);
 }
 
+/* Returns the type that results from flattening `t` and unflattening its form. Also checks that the
+ * form is refused if one bit of it is changed. */
 static ytype again(ytype t)
 {
     uintptr_t n;
@@ -48,18 +54,20 @@ static ytype again(ytype t)
     OK(yaksa_flatten_size(t, &n));
     char *form = malloc(n + 2);
     form[0] = form[n + 1] = 0x5a;
-    /* Anywhere in memory. */
+    /* The form need not be aligned. */
     OK(yaksa_flatten(t, form + 1));
     EQ(form[0], 0x5a);
     EQ(form[n + 1], 0x5a);
     OK(yaksa_unflatten(&u, form + 1));
     refused_by_yaksa(form + 1, n);
     for (uintptr_t at = 0; at < n; at += 1 + n / 64) {
-        /* The length at bytes 8 to 15 of the wire form is believed: no other length is tried here. */
+        /* The library relies on the length at bytes 8 to 15 of the wire form, so no other length is
+         * tried here. */
         if (at >= 96 && at < 104) continue;
         ytype none = 77;
         form[1 + at] ^= 1;
-        /* Bytes 4 to 7 of the wire form are a version, and this library reads only its own. */
+        /* Bytes 4 to 7 of the wire form are its version, and this library reads only its own
+         * version. */
         FAILS(at >= 92 && at < 96 ? NOT_SUPPORTED : INTERNAL, yaksa_unflatten(&none, form + 1));
         EQ(none == UINT64_MAX, 1);
         form[1 + at] ^= 1;
@@ -114,7 +122,7 @@ int main(void)
 
     ytype none = 77;
     FAILS(INTERNAL, yaksa_unflatten(&none, "bytes that are none of ours, whatever they mean"));
-    /* The caller may ignore the code: what it then has is no type. */
+    /* If the caller ignores the code, the number that it has got names no type. */
     FAILS(INTERNAL, yaksa_type_get_size(none, &n));
     FAILS(INTERNAL, yaksa_iov_len(1, none, &n));
     FAILS(INTERNAL, yaksa_pack(ints, 1, none, 0, packed[0], sizeof packed[0], &n, NULL, OP_REPLACE));
@@ -124,12 +132,13 @@ int main(void)
     OK(yaksa_flatten_size(T_INT, &n));
     EQ(n <= 4096, 1);
     OK(yaksa_flatten(T_INT, form));
-    /* A wire form without the head, as earlier versions wrote it. */
+    /* A wire form without a head, as versions up to 0.2.2 wrote it. */
     ends(form + 88);
-    /* The beginning of yaksa's form: references, kind, depth, alignment. */
+    /* The beginning of a form of yaksa: number of references, kind, depth and alignment. */
     int vector[28] = {1, 4, 2, 8};
     ends(vector);
-    /* Neither has so many references. */
+    /* Neither library has a type with so many references, so this is no form and gives a code.
+     * Neither is a form with a kind that does not exist. */
     vector[0] = -1;
     FAILS(INTERNAL, yaksa_unflatten(&none, vector));
     vector[0] = 1, vector[1] = 9;

@@ -1,4 +1,5 @@
-/* Starts twice, with whatever the caller has put into the process; standard error is looked at from outside. */
+/* Starts the library and ends it several times, with the objects that the test has preloaded.
+ * `tests/programs.rs` examines what the program writes to standard error. */
 #include "interface.h"
 
 int main(void)

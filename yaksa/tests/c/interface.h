@@ -1,4 +1,5 @@
-/* Short names for the interface of libyaksa.so.0, and checks, for the programs of this folder. */
+/* Short names for the interface of libyaksa.so.0, and checks, for the test programs in this folder.
+ */
 #ifndef INTERFACE_H
 #define INTERFACE_H
 #include <stdlib.h>
@@ -24,7 +25,7 @@ enum {
     T_LONG_INT, T_2INT, T_SHORT_INT, T_LONG_DOUBLE_INT, T_COUNT
 };
 
-/* Checks that say where and what. */
+/* Checks that print the line and the expression that failed. */
 static inline void failed(const char *file, int line, const char *what, long long a, long long b)
 {
     fprintf(stderr, "%s:%d: %s: %lld, expected %lld\n", file, line, what, a, b);
@@ -42,7 +43,7 @@ static inline void failed(const char *file, int line, const char *what, long lon
 #define LIST(...) ((const intptr_t[]){__VA_ARGS__})
 #define TYPES(...) ((const ytype[]){__VA_ARGS__})
 
-/* Size, lower bound, extent, true lower bound, true extent. */
+/* Checks the size and the bounds of a type, in bytes. */
 static inline void bounds(ytype t, long long size, long long lb, long long extent, long long true_lb, long long true_extent)
 {
     uintptr_t n;
@@ -57,6 +58,7 @@ static inline void bounds(ytype t, long long size, long long lb, long long exten
     EQ(e, true_extent);
 }
 
+/* Returns the number of pieces as which `count` instances are listed. */
 static inline uintptr_t pieces(uintptr_t count, ytype t)
 {
     uintptr_t n;

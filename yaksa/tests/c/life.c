@@ -1,4 +1,5 @@
-/* Starts and ends, info objects, requests; what there is between, and what there is not. */
+/* Tests starts and ends, info objects and requests, and which calls are possible before the first
+ * start, while the library runs and after the last end. */
 #include "interface.h"
 
 int main(void)
@@ -7,7 +8,7 @@ int main(void)
     ytype t;
     uintptr_t n;
     int x = 7, y = 0, done, device = 3;
-    /* Before the start only info objects. */
+    /* Before the first start, only the functions of info objects succeed. */
     FAILS(INTERNAL, yaksa_type_get_size(T_INT, &n));
     FAILS(INTERNAL, yaksa_type_create_contig(2, T_INT, NULL, &t));
     FAILS(INTERNAL, yaksa_pack(&x, 1, T_INT, 0, &y, 4, &n, NULL, OP_REPLACE));
@@ -27,7 +28,7 @@ int main(void)
     OK(yaksa_pack(&x, 1, T_INT, 0, &y, 4, &n, info, OP_REPLACE));
     EQ(y, 7);
 
-    /* Whatever is about a GPU is not supported; other hints may be given. */
+    /* Hints that name a GPU driver make calls fail; valid other hints are accepted. */
     static const char *const drivers[] = {"cuda", "ze", "hip"};
     for (int i = 0; i < 3; i++) {
         OK(yaksa_info_keyval_append(gpu, "yaksa_gpu_driver", drivers[i], (unsigned)strlen(drivers[i]) + 1));
@@ -70,7 +71,7 @@ int main(void)
     FAILS(INTERNAL, yaksa_request_test(1, &done));
     FAILS(INTERNAL, yaksa_request_wait(0xdeadbeef));
 
-    /* The end that matches the first start takes everything with it. */
+    /* The end that matches the first start frees all types, but no info objects. */
     OK(yaksa_finalize());
     FAILS(INTERNAL, yaksa_type_get_size(t, &n));
     FAILS(INTERNAL, yaksa_finalize());

@@ -1,4 +1,5 @@
-/* Packing and unpacking in all forms: offsets, room, whole elements, absolute addresses, and enough of it that code is compiled. */
+/* Tests packing and unpacking in all forms: offsets, limited room, whole elements and absolute
+ * addresses, and so often that code is compiled. */
 #include "interface.h"
 
 static double from[4096], to[4096];
@@ -13,7 +14,7 @@ static void parts(void)
     OK(yaksa_type_create_struct(2, LIST(1, 1), LIST(0, 8), TYPES(T_DOUBLE, T_INT), NULL, &t));
     OK(yaksa_pack(s, 8, t, 0, whole, sizeof whole, &total, NULL, OP_REPLACE));
     EQ(total, 96);
-    /* Ends of elements are at 8, 12, 20, 24 and so on. */
+    /* Elements end at the packed bytes 8, 12, 20, 24 and so on. */
     for (uintptr_t offset = 0; offset <= total; offset++) {
         for (uintptr_t room = 0; room <= 40; room++) {
             uintptr_t end = offset + room < total ? offset + room : total;
@@ -33,14 +34,14 @@ static void parts(void)
         }
     }
     OK(yaksa_type_free(t));
-    /* A pair is one element, a complex number too. */
+    /* A pair is one element, and so is a complex number. */
     OK(yaksa_pack(s, 8, T_SHORT_INT, 0, packed, 11, &actual, NULL, OP_REPLACE));
     EQ(actual, 6);
     OK(yaksa_pack(s, 8, T_C_DOUBLE_COMPLEX, 0, packed, 47, &actual, NULL, OP_REPLACE));
     EQ(actual, 32);
     OK(yaksa_pack(s, 8, T_C_DOUBLE_COMPLEX, 16, packed, 15, &actual, NULL, OP_REPLACE));
     EQ(actual, 0);
-    /* Contiguous ones are cut at elements, too. */
+    /* Contiguous types are also cut only between elements. */
     OK(yaksa_type_create_contig(5, T_INT, NULL, &t));
     OK(yaksa_pack(s, 3, t, 4, packed, 30, &actual, NULL, OP_REPLACE));
     EQ(actual, 28);
@@ -77,7 +78,7 @@ static void forms(void)
             OK(yaksa_request_wait(request));
         }
     }
-    /* Nothing at all, from nowhere. */
+    /* If there is nothing to move, buffers may be null. */
     OK(yaksa_pack(NULL, 0, t, 0, NULL, 0, &actual, NULL, OP_REPLACE));
     EQ(actual, 0);
     OK(yaksa_ipack(NULL, 5, T_NULL, 0, NULL, 64, &actual, NULL, OP_SUM, &request));
@@ -87,7 +88,7 @@ static void forms(void)
     OK(yaksa_unpack(NULL, 0, to, 2, t, 8, &actual, NULL, OP_REPLACE));
     EQ(actual, 0);
     OK(yaksa_type_free(t));
-    /* Null is where absolute addresses count from. */
+    /* With a null buffer, displacements are absolute addresses. */
     OK(yaksa_type_create_hindexed_block(2, 1, LIST((intptr_t)(from + 7), (intptr_t)(from + 2)), T_DOUBLE, NULL, &t));
     OK(yaksa_pack(NULL, 1, t, 0, packed, 64, &actual, NULL, OP_REPLACE));
     EQ(actual, 16);
@@ -96,7 +97,8 @@ static void forms(void)
     OK(yaksa_type_free(t));
 }
 
-/* The same call again and again, whole and in parts: by the walker first, by code then. */
+/* Repeats the same calls, for the whole stream and for parts of it, so that the nest is interpreted
+ * first and compiled code is used later. */
 static void often(void)
 {
     ytype t;

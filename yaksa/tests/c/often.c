@@ -1,11 +1,14 @@
-/* Types that are used again and again, few pieces and many: as they are listed, walked and compiled, they move the same bytes. And forms that come in again. */
+/* Tests types that are used repeatedly, with few pieces and with many: they move the same bytes
+ * whether their pieces are listed, their nests are interpreted, or their code is compiled. Also
+ * tests forms that are received repeatedly. */
 #include "interface.h"
 
 enum { BLOCKS = 5000, TURNS = 5, ROOM = 1 << 21 };
 
 static unsigned char *user, *packed, *hand, *back;
 
-/* What a loop over blocks of one instance packs. */
+/* Packs `count` instances to `hand` by a loop over the blocks of each. Returns the number of bytes.
+ */
 static uintptr_t gather(const intptr_t *at, const intptr_t *bytes, int blocks, intptr_t extent, int count)
 {
     uintptr_t n = 0;
@@ -17,6 +20,7 @@ static uintptr_t gather(const intptr_t *at, const intptr_t *bytes, int blocks, i
     return n;
 }
 
+/* Packs, unpacks and lists instances of a type several times, and compares with `gather`. */
 static void moves(ytype t, const intptr_t *at, const intptr_t *bytes, int blocks)
 {
     intptr_t lb, extent;
@@ -38,7 +42,7 @@ static void moves(ytype t, const intptr_t *at, const intptr_t *bytes, int blocks
                     BYTES(back + c * extent + at[i], hand + in, (size_t)bytes[i]);
                     in += (uintptr_t)bytes[i];
                 }
-            /* Nothing else was written. */
+            /* No byte outside the blocks was written. */
             uintptr_t touched = 0;
             for (int i = 0; i < ROOM; i++) touched += back[i] != 0x5a;
             EQ(touched, want);
@@ -54,7 +58,8 @@ static void moves(ytype t, const intptr_t *at, const intptr_t *bytes, int blocks
     free(list);
 }
 
-/* Freed and made anew from its form, which is the same every time. */
+/* Frees a type and makes it anew from its form several times. The form has the same bytes each
+ * time. */
 static void forms(ytype t, const intptr_t *at, const intptr_t *bytes, int blocks)
 {
     uintptr_t n;
@@ -83,29 +88,30 @@ int main(void)
     static intptr_t at[2 * BLOCKS], bytes[2 * BLOCKS], lengths[BLOCKS];
     ytype t, u, v;
     user = malloc(ROOM), packed = malloc(ROOM), hand = malloc(ROOM), back = malloc(ROOM);
-    /* Never the byte that is looked for. */
+    /* The user data never contain 0x5a, the byte that marks memory that was not written. */
     for (int i = 0; i < ROOM; i++) user[i] = (unsigned char)(i * 31 % 89);
     OK(yaksa_init(NULL));
     for (int blocks = 5; blocks <= BLOCKS; blocks *= 10) {
-        /* Of one length, at displacements. */
+        /* Blocks of one length at displacements. */
         for (int i = 0; i < blocks; i++) at[i] = 24 * i + 4 * (i % 3), bytes[i] = 8;
         OK(yaksa_type_create_hindexed_block(blocks, 2, at, T_INT, NULL, &t));
         moves(t, at, bytes, blocks);
-        /* The same under other bounds. */
+        /* The same type with other bounds. */
         OK(yaksa_type_create_resized(t, 0, 24 * blocks + 40, NULL, &u));
         OK(yaksa_type_free(t));
         moves(u, at, bytes, blocks);
         forms(u, at, bytes, blocks);
-        /* Of their own lengths, none for some. */
+        /* Blocks of different lengths, some of them empty. */
         for (int i = 0; i < blocks; i++) at[i] = 24 * i, lengths[i] = i % 4, bytes[i] = 4 * (i % 4);
         OK(yaksa_type_create_hindexed(blocks, lengths, at, T_INT, NULL, &t));
         moves(t, at, bytes, blocks);
         forms(t, at, bytes, blocks);
-        /* Equal distances. */
+        /* Blocks at equal distances. */
         for (int i = 0; i < blocks; i++) at[i] = 16 * i, bytes[i] = 4;
         OK(yaksa_type_create_vector(blocks, 1, 4, T_INT, NULL, &t));
         moves(t, at, bytes, blocks);
-        /* Rows of them: a vector in one that is listed, and in a struct with others. */
+        /* Vectors as blocks: at displacements, at equal distances, and in a struct with other
+         * members. */
         if (blocks == 50) {
             for (int i = 0; i < 150; i++) at[i] = (i / 50) * 1000 + (i % 50) * 16, bytes[i] = 4;
             OK(yaksa_type_create_hindexed_block(3, 1, LIST(0, 1000, 2000), t, NULL, &u));

@@ -1,9 +1,12 @@
-/* Lists of pieces: number, places, beginnings anywhere, and how many are whole in so many bytes. */
+/* Tests lists of pieces: their number, their places, lists that begin at any piece, and the number
+ * of pieces that lie completely in a number of bytes. */
 #include "interface.h"
 
 static char memory[4096];
 
-/* The list of `count` instances is `expected`, as pairs of displacement and length, from every piece on and in every length. */
+/* Checks that the list of `count` instances is `expected`, which has `n` pairs of displacement and
+ * length. Lists from every piece and with every maximum length are compared, and the number of
+ * complete pieces for every number of bytes. */
 static void list(ytype t, uintptr_t count, uintptr_t n, const intptr_t *expected)
 {
     struct iovec got[64];
@@ -43,7 +46,8 @@ int main(void)
 
     OK(yaksa_type_create_vector(3, 2, 4, T_INT, NULL, &t));
     list(t, 2, 6, LIST(0, 8, 16, 8, 32, 8, 40, 8, 56, 8, 72, 8));
-    /* Never joined across instances, though the third block of one touches the first of the next. */
+    /* Pieces are not joined across instances, though the third block of one instance touches the
+     * first block of the next. */
     OK(yaksa_type_create_contig(2, t, NULL, &u));
     list(u, 1, 6, LIST(0, 8, 16, 8, 32, 8, 40, 8, 56, 8, 72, 8));
     OK(yaksa_type_create_hvector(2, 2, 200, u, NULL, &v));
@@ -74,13 +78,14 @@ int main(void)
     OK(yaksa_type_free(u));
     OK(yaksa_type_free(t));
 
-    /* One run in the stream's order, with a gap behind it. */
+    /* Instances that are one run of bytes in the order of the stream, with a gap after each. */
     OK(yaksa_type_create_hvector(3, 1, 12, T_DOUBLE_INT, NULL, &t));
     bounds(t, 36, 0, 40, 0, 36);
     list(t, 2, 2, LIST(0, 36, 40, 36));
     OK(yaksa_type_free(t));
 
-    /* No data is one piece without bytes; no instance of what has gaps is none. */
+    /* A type without data has one empty piece, and so has a contiguous type with count 0. A type
+     * with gaps has no piece with count 0. */
     struct iovec one[2];
     OK(yaksa_iov(memory, 3, T_NULL, 0, one, 2, &n));
     EQ(n, 1);
@@ -92,7 +97,7 @@ int main(void)
     OK(yaksa_iov(memory, 0, T_SHORT_INT, 0, one, 2, &n));
     EQ(n, 0);
 
-    /* 3 x 10^17 pieces are counted, and found, without being listed. */
+    /* 3 x 10^17 pieces are counted, and one in their midst is found, without enumerating them. */
     OK(yaksa_type_create_hvector(1000000000, 1, 8, T_INT, NULL, &t));
     OK(yaksa_type_create_hvector(100000000, 1, 16000000000, t, NULL, &u));
     EQ(pieces(3, u), 300000000000000000);

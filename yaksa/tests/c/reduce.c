@@ -1,10 +1,11 @@
-/* Operations: what is moved is combined with what is there, packing and unpacking, by the signs and sizes of the elements. */
+/* Tests reductions: the moved elements are combined with those at the destination, in packing and
+ * in unpacking, according to the signs and sizes of the elements. */
 #include "interface.h"
 #include <complex.h>
 #include <limits.h>
 #include <stdbool.h>
 
-/* Both ways for one element: there = op(moved, there). */
+/* Checks one element in both directions: there = op(moved, there). */
 #define ELEMENT(type, number, op, moved, before, after)                                                                \
     do {                                                                                                               \
         type in = (moved), out = (before), want = (after);                                                             \
@@ -65,7 +66,7 @@ static void layouts(void)
     int user[32], stream[32];
     uintptr_t n;
     yrequest request;
-    /* Strided, both ways, in parts. */
+    /* A strided type in both directions, with parts of the stream. */
     OK(yaksa_type_create_vector(4, 1, 3, T_INT, NULL, &t));
     for (int i = 0; i < 32; i++) user[i] = i, stream[i] = 100 * i;
     OK(yaksa_iunpack(stream + 1, 20, user, 2, t, 4, &n, NULL, OP_SUM, &request));
@@ -79,7 +80,7 @@ static void layouts(void)
     EQ(n, 20);
     static const int want[] = {6, 9, 10, 13, 16, 1000};
     for (int i = 0; i < 6; i++) EQ(stream[i], want[i]);
-    /* The same in a run, from the second element on. */
+    /* The same with a type that is one run, from its second element on. */
     OK(yaksa_type_create_hindexed_block(1, 5, LIST(8), T_INT, NULL, &u));
     for (int i = 0; i < 32; i++) stream[i] = 1;
     OK(yaksa_pack(user, 2, u, 4, stream, 24, &n, NULL, OP_SUM));
@@ -87,7 +88,8 @@ static void layouts(void)
     for (int i = 0; i < 7; i++) EQ(stream[i], i < 6 ? i + 4 : 1);
     OK(yaksa_type_free(u));
     OK(yaksa_type_free(t));
-    /* Pairs are combined part by part; elements of several types each by its own. */
+    /* The parts of a pair are combined separately, and elements of several types each by its own
+     * type. */
     struct { short s; int i; } pair[3] = {{1, 2}, {3, 4}, {5, 6}};
     unsigned char packed[18];
     OK(yaksa_pack(pair, 3, T_SHORT_INT, 0, packed, 18, &n, NULL, OP_REPLACE));
@@ -110,12 +112,12 @@ static void layouts(void)
     OK(yaksa_unpack(packed, 18, mixed, 2, t, 0, &n, NULL, OP_REPLACE));
     EQ(mixed[0].c, 200);
     EQ(mixed[1].d, 9);
-    /* Inside an element no operation begins. */
+    /* A reduction cannot begin inside an element. */
     FAILS(INTERNAL, yaksa_unpack(packed, 9, mixed, 2, t, 3, &n, NULL, OP_SUM));
     OK(yaksa_type_free(t));
 }
 
-/* More than a chunk of a stream, more often than it takes to be compiled. */
+/* Reduces a stream that is longer than a chunk, so often that code is compiled. */
 static void much(void)
 {
     enum { N = 9000 };

@@ -1,4 +1,5 @@
-/* Threads that each start the library, use it and end it, so that it begins and ends again and again while others are in it. */
+/* Tests threads that each start the library, use it and end it, so that the library starts and ends
+ * repeatedly while other threads call it. */
 #include "interface.h"
 #include <pthread.h>
 

@@ -1,4 +1,5 @@
-/* Numbers: threads make, ask and free types of each other, and a number that was freed names nothing to any of them. */
+/* Tests numbers of types: threads make types, and query and free those of other threads. A number
+ * that was freed names nothing in any thread. */
 #include "interface.h"
 #include <pthread.h>
 
@@ -14,6 +15,7 @@ static void make(ytype *types)
     for (int i = 0; i < MANY; i++) OK(yaksa_type_create_contig(i + 2, T_INT, NULL, &types[i]));
 }
 
+/* Checks the size and bounds of type `i` of those that `make` has made. */
 static void ask(ytype t, int i)
 {
     bounds(t, 4 * (i + 2), 0, 4 * (i + 2), 0, 4 * (i + 2));
@@ -25,7 +27,8 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* All of main's, of which every other one ends here; then as many of its own. */
+/* Queries all types of the main thread and frees every second one of them. Then makes as many types
+ * of its own as the main thread has made. */
 static void *other(void *unused)
 {
     uintptr_t n;
@@ -39,7 +42,7 @@ static void *other(void *unused)
     return unused;
 }
 
-/* Of two threads that free a number at once one succeeds. */
+/* Frees a number in two threads at the same time, of which exactly one must succeed. */
 static void *race(void *guest)
 {
     for (int i = 0; i < RACES; i++) {
@@ -77,7 +80,8 @@ int main(void)
     }
     qsort(all, 2 * MANY, sizeof *all, compare);
     for (int i = 1; i < 2 * MANY; i++) EQ(all[i] == all[i - 1], 0);
-    /* A type over freed ones goes on; another number of a type ends alone. */
+    /* A type remains valid after its old type was freed. If a type has two numbers, each is freed
+     * separately. */
     ytype above, also;
     OK(yaksa_type_create_vector(2, 1, 3, second[0], NULL, &above));
     OK(yaksa_type_create_dup(second[1], NULL, &also));
@@ -99,7 +103,7 @@ int main(void)
     EQ(pthread_join(thread, NULL), 0);
     EQ(winners, RACES);
 
-    /* What is left at the end is freed by it. */
+    /* The last end frees all types that are left, and their numbers are not given out again. */
     make(first);
     OK(yaksa_finalize());
     OK(yaksa_init(NULL));

@@ -1,4 +1,5 @@
-/* Threads make, use and free types of their own, and use one of all, while others fork. */
+/* Tests threads that make, use and free types of their own, and use one common type, while the main
+ * thread forks. */
 #include "interface.h"
 #include <pthread.h>
 #include <sys/wait.h>
@@ -56,7 +57,8 @@ int main(void)
     OK(yaksa_init(NULL));
     OK(yaksa_type_create_vector(16, 2, 5, T_DOUBLE, NULL, &shared));
     for (int i = 0; i < THREADS; i++) EQ(pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i), 0);
-    /* The sanitizer's own allocator, in GCC 12, is left locked in the child of a process whose other threads allocate. */
+    /* Under the address sanitizer there are no forks (`FORKS` is 0): the sanitizer's allocator in
+     * GCC 12 stays locked in the child if other threads of the parent allocate memory. */
     for (int i = 0; i < FORKS; i++) {
         pid_t child = fork();
         if (child == 0) {

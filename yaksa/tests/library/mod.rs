@@ -1,21 +1,24 @@
-//! The library as installed, for the tests of this member.
+//! Installed library for the tests of this member.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// A folder of the test that asks, below that which cargo made.
+/// Returns a folder for the calling test, inside the temporary folder that cargo made. Creates it
+/// if it does not exist.
 pub(crate) fn scratch() -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("yaksa").join(env!("CARGO_CRATE_NAME"));
     std::fs::create_dir_all(&folder).expect("a folder for this test");
     folder
 }
 
-/// The folder with libyaksa.so.0, made once per run: cargo builds no cdylib for the tests of its own package.
+/// Returns the folder with libyaksa.so.0. The library is installed once in each test process,
+/// because cargo builds no cdylib for the tests of its own package.
 pub(crate) fn installed() -> &'static Path {
     static LIB: OnceLock<PathBuf> = OnceLock::new();
     LIB.get_or_init(|| {
-        // Tests run from `<target>/<profile>/deps`: in that profile and folder other crates are compiled already.
+        // Tests run from `<target>/<profile>/deps`. The library is built with the same profile and
+        // target folder, in which the other crates are compiled already.
         let exe = std::env::current_exe().expect("path of this test");
         let libs = exe.parent().and_then(Path::parent).expect("profile directory");
         let profile = match libs.file_name().and_then(|n| n.to_str()).expect("profile") {

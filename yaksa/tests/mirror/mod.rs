@@ -1,4 +1,5 @@
-//! The library by its functions, and types that are made by them and as trees at the same time.
+//! Calls of the library's functions, and types that are made by these functions and as trees of
+//! ddtc at the same time.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
@@ -10,19 +11,22 @@ use libc::iovec;
 
 use crate::library::installed;
 
-/// The functions that are called here.
+/// Loaded library, with the functions that the tests call.
 pub(crate) struct Yaksa {
     handle: *mut c_void,
 }
 
-/// A function of the library as one of type `F`.
+/// Calls a function of the library with arguments of these types, and evaluates to its code.
 macro_rules! call {
     ($yaksa:expr, $name:literal, ($($type:ty),*), $($argument:expr),*) => {{
         type Function = unsafe extern "C" fn($($type),*) -> c_int;
         let address = $yaksa.symbol($name);
-        // SAFETY: the library's function of that name has this type, as tests/c/interface.h says.
+        // SAFETY: the address is not null, and the library's function of that name has this type
+        // according to include/yaksa.h, up to the signs of integers and the types that pointers
+        // point to.
         let function: Function = unsafe { transmute_copy(&address) };
-        // SAFETY: callers hand on places and memory of their own, as long as they say.
+        // SAFETY: the callers pass null, or places and memory of their own that are as long as the
+        // other arguments say.
         unsafe { function($($argument),*) }
     }};
 }
@@ -33,7 +37,7 @@ const INFO: Info = std::ptr::null_mut();
 impl Yaksa {
     pub(crate) fn open() -> Yaksa {
         let path = CString::new(installed().join("libyaksa.so.0").to_str().unwrap()).unwrap();
-        // SAFETY: a C string; the library has no constructors of its own.
+        // SAFETY: `path` is a C string, and the library has no constructors of its own.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         assert!(!handle.is_null(), "{path:?}");
         let yaksa = Yaksa { handle };
@@ -43,7 +47,7 @@ impl Yaksa {
 
     fn symbol(&self, name: &str) -> *mut c_void {
         let name = CString::new(name).unwrap();
-        // SAFETY: an open library and a C string.
+        // SAFETY: `handle` is that of a library that is never closed, and `name` is a C string.
         let address = unsafe { libc::dlsym(self.handle, name.as_ptr()) };
         assert!(!address.is_null(), "{name:?}");
         address
@@ -189,7 +193,7 @@ impl Yaksa {
         (lb, extent)
     }
 
-    /// Size and bounds of a number are those of a tree.
+    /// Asserts that the size and the bounds of a type are those of a tree.
     pub(crate) fn agrees(&self, number: u64, t: &Datatype) {
         let mut size = 0;
         assert_eq!(call!(self, "yaksa_type_get_size", (u64, *mut i64), number, &raw mut size), 0);
@@ -198,16 +202,17 @@ impl Yaksa {
     }
 }
 
-/// Types that are made in both ways.
+/// Types that are made both by the library and as trees.
 pub(crate) struct Mirror<'y> {
     yaksa: &'y Yaksa,
     made: HashMap<usize, (u64, Datatype)>,
     numbers: Vec<u64>,
-    /// They are keys as long as they live.
+    /// Keeps the trees alive whose addresses are keys of `made`.
     keep: Vec<Datatype>,
 }
 
-/// Whether a struct of these has several types; none where that cannot be said without the library's own reckoning of what is one.
+/// Returns whether a struct of members with these types has several types. Returns `None` if the
+/// sizes and bounds do not show it, because only the library knows which types are the same for it.
 fn several(types: &[Datatype]) -> Option<bool> {
     let seen = |t: &Datatype| (t.size(), t.lb(), t.extent(), t.true_lb(), t.true_extent());
     if types.windows(2).all(|t| seen(&t[0]) == seen(&t[1])) { None } else { Some(true) }
@@ -218,7 +223,8 @@ impl<'y> Mirror<'y> {
         Mirror { yaksa, made: HashMap::new(), numbers: Vec::new(), keep: Vec::new() }
     }
 
-    /// The number that the library's constructors give for `t`, and the tree that this should be.
+    /// Returns the number that the library's constructors give for `t`, and the tree that this type
+    /// must be equal to.
     pub(crate) fn make(&mut self, t: &Datatype) -> (u64, Datatype) {
         if let Some(made) = self.made.get(&t.id()) {
             return made.clone();
@@ -240,6 +246,7 @@ impl<'y> Mirror<'y> {
         }
     }
 
+    /// Returns the number of a named type, and the type that the library takes it for.
     fn named(&mut self, named: Named) -> (u64, Datatype) {
         let number = match named {
             Named::CBool => 1,
@@ -265,7 +272,8 @@ impl<'y> Mirror<'y> {
             Named::LongDoubleInt => 56,
             _ => 38,
         };
-        // As the library sees it: C's integers by size and sign, what it has no number for as bytes.
+        // The library distinguishes integers of C only by size and sign. Types for which it has no
+        // number are replaced by bytes.
         let seen = match number {
             16 => Named::Int16,
             14 => Named::Int32,
@@ -280,7 +288,7 @@ impl<'y> Mirror<'y> {
         (number, Datatype::named(seen))
     }
 
-    /// One constructor over children that are made.
+    /// Returns number and tree for one constructor, after those of its children have been made.
     fn constructed(&mut self, t: &Datatype) -> (u64, Datatype) {
         if let Some(named) = t.basic() {
             return self.named(named);
@@ -442,6 +450,9 @@ impl<'y> Mirror<'y> {
         if made > 0 {
             self.numbers.push(made);
         }
+        // The library's type has plain bounds, which `plain` computes. The bounds of a resized type
+        // and of a box of an array are those that the tree computes itself, and a type without data
+        // is the null type.
         let tree = Datatype::new(combiner).unwrap();
         let keeps_bounds = matches!(t.combiner(), Combiner::Resized { .. } | Combiner::Bounds { .. });
         let whole = matches!(t.combiner(), Combiner::Subarray { .. });
@@ -456,7 +467,8 @@ impl<'y> Mirror<'y> {
         (made, tree)
     }
 
-    /// Least and greatest bounds, copy by copy.
+    /// Returns the plain lower bound and extent of a tree: minimum and maximum over the bounds of
+    /// all copies, which are visited one by one.
     fn plain(&self, made: u64, t: &Datatype) -> (i64, i64) {
         let (mut lb, mut ub) = (i64::MAX, i64::MIN);
         let mut block = |child: &Datatype, length: i64, at: i64| {
@@ -504,7 +516,8 @@ impl<'y> Mirror<'y> {
         let ub = match padding {
             Some(true) => padded,
             Some(false) => ub,
-            // One type by two trees: the library may know that they are one, or not.
+            // The members may be of one type that two trees describe. Whether the library treats
+            // them as one type is not known here, so both extents are allowed.
             None => {
                 let (_, extent) = self.yaksa.pair("extent", made);
                 assert!(lb + extent == ub || lb + extent == padded, "{t}");
@@ -515,7 +528,7 @@ impl<'y> Mirror<'y> {
     }
 }
 
-/// The null type.
+/// Returns a tree without data, as the null type has.
 fn nothing() -> Datatype {
     Datatype::contiguous(0, &Datatype::named(Named::Uint8)).unwrap()
 }
