@@ -300,9 +300,8 @@ fn no_fallbacks_on_the_corpus() {
 #[test]
 fn an_engine_has_a_level_that_the_machine_runs() {
     for level in Level::ALL {
-        let mut config = Config::default();
-        config.level = level.name().parse().unwrap();
-        let engine = Engine::new(config);
+        let level: Level = level.name().parse().unwrap();
+        let engine = Engine::new(Config { level, ..Config::default() });
         assert_eq!(engine.config().level, if level.runs() { level } else { Level::detect() });
     }
     assert!(Level::ALL.iter().any(|level| !level.runs()), "no machine has the levels of two architectures");

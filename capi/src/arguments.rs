@@ -143,11 +143,11 @@ pub(crate) unsafe fn out<T>(
 /// Returns the `n` entries of an array that is only read.
 ///
 /// # Errors
-/// Class `Count` if `n` is negative or if the entries exceed `isize::MAX` bytes. Class `Arg` if
-/// `array` is null and `n` is not 0.
+/// Class `Count` if `n` is negative or if the entries exceed `isize::MAX` bytes. Class `Arg` if `n`
+/// is not 0 and `array` is null or not aligned for `T`.
 ///
 /// # Safety
-/// `array` must be null, or point to `n` initialized and aligned entries, which nothing may change
+/// `array` must be null, not aligned, or point to `n` initialized entries, which nothing may change
 /// for as long as the returned slice is used.
 pub(crate) unsafe fn input<'a, T>(
     operation: &'static str,

@@ -603,7 +603,7 @@ export! {
             Ok(pair) => newtype.set(to_c(object::create(pair)?)),
             // For named types that do not form a pair, MPI has no predefined type. By MPI 5.0,
             // 6.9.4, this is not an error: the result is MPI_DATATYPE_NULL.
-            Err(_) if named => newtype.set(to_c(Handle::NULL)),
+            Err(error) if named && error.class() != ErrorClass::NoMem => newtype.set(to_c(Handle::NULL)),
             Err(error) => return Err(error.into()),
         }
         Ok(())

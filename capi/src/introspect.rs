@@ -153,11 +153,14 @@ export! {
     fn ddtc_type_decode(functions: *const Functions, host: usize, newtype: *mut Type) {
         const CALL: &str = "type_decode";
         let newtype = out(CALL, "newtype", newtype)?;
-        let functions = out(CALL, "functions", functions.cast_mut())?.get();
-        if functions.struct_size != size_of::<Functions>() {
+        // The size is read alone first, because a table of another version may end before the end
+        // of `Functions`.
+        let size = out(CALL, "functions", functions.cast_mut().cast::<usize>())?.get();
+        if size != size_of::<Functions>() {
             let rule = format!("must be sizeof(ddtc_introspect), which is {}", size_of::<Functions>());
-            return Err(Error::new(ErrorClass::Arg, CALL, "struct_size", functions.struct_size, rule).into());
+            return Err(Error::new(ErrorClass::Arg, CALL, "struct_size", size, rule).into());
         }
+        let functions = out(CALL, "functions", functions.cast_mut())?.get();
         let datatype = decode(&mut Host(functions), &host).inspect_err(|_| newtype.set(to_c(Handle::NULL)))?;
         newtype.set(to_c(object::create(datatype)?));
         Ok(())

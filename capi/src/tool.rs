@@ -464,8 +464,8 @@ fn category(call: &'static str, index: c_int) -> Result<&'static Category> {
 /// Writes the indices of the members of a category, or as many of them as `len` entries hold.
 ///
 /// # Errors
-/// Class `ToolInvalid` if `len` is negative. Class `Arg` if `indices` is null and there are indices
-/// to write.
+/// Class `ToolInvalid` if `len` is negative, or if there are indices to write and `indices` is null
+/// or not aligned.
 ///
 /// # Safety
 /// `indices` must be null or have aligned room for `len` entries, which nothing else accesses

@@ -411,18 +411,16 @@ pub fn reset_performance(session: Handle, target: Target) -> Result<()> {
     })
 }
 
-/// Sets the value of a handle (`MPI_T_pvar_write`). An unsigned value is taken as the raw value,
-/// which for a timer is a number of nanoseconds; a double is taken as seconds. The type of the
-/// variable is not checked.
+/// Sets the value of a handle (`MPI_T_pvar_write`). The value of a timer is a number of seconds.
 ///
 /// # Errors
-/// The errors of [`reset_performance`]; class `ToolInvalid` for other values and for doubles that
-/// are negative or not a number.
+/// The errors of [`reset_performance`]; class `ToolInvalid` for a value that is not of the
+/// variable's type, and for seconds that are negative or not a number.
 pub fn write_performance(session: Handle, handle: Handle, value: &Value) -> Result<()> {
     const CALL: &str = "t_pvar_write";
-    let sum = match *value {
-        Value::Unsigned(n) => n,
-        Value::Double(seconds) if seconds >= 0.0 => (seconds * 1e9) as u64,
+    let sum = match (performance_of(CALL, session, handle)?.kind(), value) {
+        (Kind::UnsignedLongLong, &Value::Unsigned(n)) => n,
+        (Kind::Double, &Value::Double(seconds)) if seconds >= 0.0 => (seconds * 1e9) as u64,
         _ => {
             let rule = "must be a value of the variable's type, not negative";
             return Err(Error::new(ErrorClass::ToolInvalid, CALL, "buf", format!("{value:?}"), rule));

@@ -100,7 +100,8 @@ unsafe fn wire<'a>(form: *const u8) -> Result<&'a [u8]> {
     // SAFETY: the bytes begin with `MAGIC`, so the caller promises that they are a form of this
     // library. Such a form has a head of `HEAD_LENGTH` bytes and at least the first `WIRE_START`
     // bytes of a wire form.
-    let (head, start) = unsafe { form.cast::<([u8; HEAD_LENGTH], [u8; WIRE_START])>().read_unaligned() };
+    let bytes = unsafe { form.cast::<[u8; HEAD_LENGTH + WIRE_START]>().read_unaligned() };
+    let (head, start) = bytes.split_at(HEAD_LENGTH);
     require(head == HEAD && start.starts_with(&WIRE_MAGIC))?;
     let claimed = start.last_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let claimed = usize::try_from(claimed).ok().filter(|&n| n >= WIRE_START).ok_or(Code::Internal)?;
