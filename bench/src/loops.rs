@@ -81,7 +81,8 @@ impl Block {
         }
     }
 
-    /// Returns the element whose pointer walks over the user buffer.
+    /// Returns the element type of the pointer that moves over the user buffer, or `None` for
+    /// structures.
     pub(crate) fn elem(&self) -> Option<Elem> {
         match self {
             Block::Elements { elem, .. } | Block::Ragged { elem, .. } => Some(*elem),

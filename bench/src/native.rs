@@ -4,7 +4,7 @@
 //! Three invariants hold. A [`Symbol`] keeps its library loaded. The buffers of a [`Subject`] hold
 //! every byte of the span for which they were made, so code that touches only bytes of that span
 //! may run over them. Raw pointers do not leave this file.
-#![allow(unsafe_code)] // Code from a shared library and kernels take raw pointers; there is no other way to call them.
+#![allow(unsafe_code)] // Loops from shared libraries and kernels take raw pointers.
 
 use std::error::Error;
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_void};
