@@ -378,6 +378,8 @@ fn table(rows: &[Row]) -> String {
         "unpacks",
         "known"
     );
+    // Below the two head lines each layout has a line: times of commits, times of calls, and the
+    // numbers of calls that pay for a commit.
     for r in rows {
         let [hp, p, hu, u] = r.calls;
         let commits = [r.host, r.pack, r.both, r.known].map(|n| number(Some(n), 1));

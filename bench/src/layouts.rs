@@ -267,6 +267,8 @@ fn halo(patch: Patch, subarrays: bool) -> Made {
 
 /// Adds lattices and grids with fixed strides: MILC, NAS LU and NAS MG.
 fn grids(rows: &mut Rows) {
+    // MILC: in each of `t` slices the sites of one z plane of one parity form a block. Both
+    // parities are sent.
     rows.add(
         "MILC_su3_zd",
         Parameters { s: [8; 4], l: [16; 4], at: |payload| [2 * root(payload / 192, 3.0); 4] },
@@ -281,6 +283,8 @@ fn grids(rows: &mut Rows) {
             }
         },
     );
+    // NAS LU: points of 5 doubles. The x face is contiguous, and the y face has one point in each
+    // row.
     rows.add("NAS_LU_x", Parameters { s: 12, l: 1020, at: |payload| number(payload, 40) }, |nx| Made {
         comment: format!("NAS LU, x face: nx = {nx}"),
         count: 1,
@@ -293,6 +297,8 @@ fn grids(rows: &mut Rows) {
         text: format!("vector({nx}, 1, {}, contiguous(5, double))", nx + 2),
         loops: Loops::one(0, &[(nx, 40 * (nx + 2))], Double, 5),
     });
+    // NAS MG: faces of a grid without their edges. Each row of the x face has one point, and the
+    // rows of the other faces are contiguous.
     let grid = |at| Parameters { s: [34, 18, 18], l: [514, 258, 258], at };
     rows.add("NAS_MG_x", grid(|payload| box_of(root(payload / 8, 2.0))), |[d1, d2, d3]| Made {
         comment: format!("NAS MG, x face of a {d1} x {d2} x {d3} grid"),
@@ -352,6 +358,8 @@ fn fft(rows: &mut Rows) {
 
 /// Adds layouts with index lists: LAMMPS and SPECFEM3D.
 fn particles(rows: &mut Rows) {
+    // LAMMPS: the send side has listed atoms in several arrays, and the receive side has the ghost
+    // atoms at the end of each array.
     let full = || Parameters {
         s: (1907, 1662, 11),
         l: (3534, 3062, 13),
@@ -380,6 +388,7 @@ fn particles(rows: &mut Rows) {
             loops: Loops { parts, tables: Vec::new() },
         }
     });
+    // SPECFEM3D: listed points with 1 float or 3 floats each, and points at a fixed stride.
     let outer = Parameters {
         s: (493, 3697, 31),
         l: (3225, 88_881, 33),
@@ -480,6 +489,7 @@ fn vectors(rows: &mut Rows) {
 /// Adds common synthetic layouts.
 fn synthetic(rows: &mut Rows) {
     vectors(rows);
+    // Blocks at listed places: of equal lengths, and of random lengths.
     let places = Parameters { s: (1000, 51), l: (100_000, 53), at: |payload| (number(payload, 8), 54) };
     rows.add("idxblk_8B", places, |(n, seed)| {
         let list = format!("@sum(@uniform({n}, 2, 6, {seed}))");
@@ -505,6 +515,7 @@ fn synthetic(rows: &mut Rows) {
             },
         }
     });
+    // Faces of a cube, an array of structures with padding, and a block-cyclic part of a matrix.
     let cube = || Parameters { s: 64, l: 256, at: |payload| root(payload / 8, 2.0).max(2) };
     rows.add("face_x", cube(), |n| face(n, [n, n, 1]));
     rows.add("face_y", cube(), |n| face(n, [n, 1, n]));

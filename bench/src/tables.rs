@@ -42,6 +42,8 @@ fn cases() -> Result<Vec<Case>, Box<dyn Error>> {
     let mut lammps = Vec::new();
     let t = entry.ok_or("no LAMMPS_full.L in the corpus")?.datatype;
     if let Combiner::Struct { types, .. } = t.combiner() {
+        // The members of the corpus entry are indexed blocks of equal length. Their list of
+        // arguments is the displacements, followed by the block length.
         for t in types.iter() {
             if let Combiner::IndexedBlock { displacements, blocklength, .. } = t.combiner() {
                 lammps.push(displacements.iter().copied().chain([*blocklength]).collect());

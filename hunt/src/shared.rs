@@ -152,6 +152,8 @@ impl Shared<'_> {
     fn write(&self, draft: Draft) {
         let file = format!("{}.c", draft.name.replace(['/', ' '], "-"));
         let path = self.hunt.out.join(&file);
+        // A program that cannot be saved is kept for the end of the run. It is not run then, so the
+        // finding is neither confirmed nor refuted.
         let mut confirmed = None;
         if let Some(text) = draft.text {
             match files::save(&path, &text) {
