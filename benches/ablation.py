@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
-"""Several builds of the preload library in turn: what is lost without a heuristic.
+"""Compares several builds of the preload library in turn: what is lost without a heuristic.
 
-    git apply without-it.patch; cargo build --release -p ddtc-preload; cp target/release/libddtc_preload.so /elsewhere/without-it.so
+    git apply without-it.patch
+    cargo build --release -p ddtc-preload
+    cp target/release/libddtc_preload.so /elsewhere/without-it.so
     benches/ablation.py all=target/release/libddtc_preload.so without-it=/elsewhere/without-it.so
 
-The first build is the reference. One list of jobs is run in rounds, in each of which every build runs every job once, in an order that changes
-from round to round. The jobs are, under each MPI library, on two pinned ranks: DDTBench (preload/tests/c/ddtbench.c), which makes each type ten
-times, and types that are made for one step each (preload/benches/steps.c), with an empty profile cache, or with --filled with one that a run of
-the same build has filled.
+The first build is the reference. One list of jobs is run in rounds. In each round every build runs
+every job once, in an order that changes from round to round. The jobs run under each MPI library,
+on two pinned ranks. One of them is DDTBench (preload/tests/c/ddtbench.c), which makes each type ten
+times. The other one uses types that are made for one step each (preload/benches/steps.c). Both have
+an empty profile cache, or with --filled one that an earlier run of the same build has filled.
 
-Printed is how long a row takes, as a multiple of packing by hand in the same job: the median over the rounds, for each build; and for each build
-and job the geometric mean over the reference, with the rows that are worst and best. Ends with an error if a run fails.
+The script prints how long a row takes for each build, as a multiple of packing by hand in the same
+job: the median over the rounds. For each build and job it also prints the geometric mean of the
+ratios to the reference, with the rows that have the highest and the lowest ratios. It ends with an
+error if a run fails.
 """
 
 import os
@@ -22,7 +27,8 @@ from statistics import median
 from applications import Host, geometric_mean, host_names, in_rounds, machine, present
 from builds import DdtBench, Job
 
-# Kind, blocks of 4 B, and messages in either direction before a type is freed.
+# Kind of type, number of blocks of 4 bytes, and number of messages in either direction before a
+# type is freed.
 STEPS = (
     *(("list", 5000, uses) for uses in (1, 3, 20)),
     *(("list", 250, uses) for uses in (1, 20)),
@@ -63,7 +69,7 @@ def main():
     parser.add_argument("builds", nargs="+", metavar="NAME=FILE", help="builds; the first one is the reference")
     parser.add_argument("--filled", action="store_true", help="with what an earlier run of the same build has measured")
     o = parser.parse_args()
-    # What DDTBench takes from the options of builds.py.
+    # DDTBench takes these two from the options of builds.py, which this script does not have.
     o.outer, o.inner = 10, 20
     builds = {}
     for word in o.builds:

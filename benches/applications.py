@@ -1,16 +1,25 @@
 #!/usr/bin/env python3
-"""Applications with the preload library and without, in turn: preload/tests/c/ddtbench.c, or ScaLAPACK's LU.
+"""Measures applications with and without the preload library in turn.
+
+The applications are DDTBench (preload/tests/c/ddtbench.c), or ScaLAPACK's LU with --lu.
 
     cargo build --release -p ddtc-preload
     benches/applications.py --library target/release/libddtc_preload.so
     benches/applications.py --library target/release/libddtc_preload.so --lu --rounds 11
 
-Runs under the pinned MPI wheels of the tests, two ranks, each pinned to a core. A round is a job without and a job with the library, whichever comes first in
-turn. Of a row each job gives the least of its samples, and a column has the ratio of their medians: where few messages of many are converted by both ranks,
-the least shows those. Under Open MPI all are medians: its messages overlap by luck, and the least of one row is a third of its median or not, with the
-library and without. A ratio is the median of those of the rounds. Cores of virtual machines may get twice as far from each other between two jobs: what is
-packed by hand, which no library touches, is the control, and a round counts for a row only where it took both jobs as long, within a sixth; all do where none
-is so. Ends with an error if bytes are wrong, a residual is, or a run fails.
+The jobs run under the pinned MPI wheels of the tests, on two ranks that are each pinned to a core.
+A round is one job without and one job with the library, and the order alternates.
+
+For each row, a job gives the minimum of its samples, and another column has the ratio of their
+medians: if both ranks convert only few of many messages, the minimum shows only those. Under Open
+MPI all times are medians: whether its messages overlap is a matter of chance, so the minimum of a
+row is sometimes a third of its median and sometimes not, with and without the library. A ratio is
+the median of the ratios of the rounds.
+
+Between two jobs, the distance between the cores of a virtual machine may double. So packing by
+hand, which the library does not affect, is the control: a round counts for a row only if it took
+equally long in both jobs, within a sixth. If this is so in no round, all rounds count. The script
+ends with an error if bytes or a residual are wrong, or if a run fails.
 """
 
 import argparse
@@ -60,7 +69,7 @@ def text(path, default="?"):
 
 
 def machine():
-    """Folder of the machine's records, and its line."""
+    """Returns the folder name for this machine's records, and a line about the machine."""
     info = dict(reversed([[w.strip() for w in line.split(":", 1)] for line in text("/proc/cpuinfo", "").splitlines() if ":" in line]))
     numbers = "-".join(info.get(k, "?") for k in ("cpu family", "model", "stepping"))
     name = info.get("model name", "?")
@@ -78,7 +87,7 @@ def commit():
 
 
 class Host:
-    """A pinned wheel, and how two ranks are run under it."""
+    """A pinned wheel of an MPI library, and the way to run ranks under it."""
 
     def __init__(self, wheels, name, cores):
         self.name, self.root, self.wheels, self.cores = name, wheels / name, wheels, cores
@@ -96,7 +105,7 @@ class Host:
         return program
 
     def run(self, program, arguments, preload, folder, paths=(), ranks=2):
-        """What a job printed."""
+        """Runs a job and returns its standard output. Ends the script if the job fails."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("DDTC_")}
         library = self.root / "lib"
         environment |= {
@@ -106,11 +115,12 @@ class Host:
             "OMPI_MCA_btl": "self,vader" if self.name == OPENMPI4 else "self,sm",
             "I_MPI_FABRICS": "shm",
             "I_MPI_PIN": "0",
-            # Open MPI names its session by a process number, and stops where an aborted job left one of that name.
+            # Open MPI names its session folder by a process number. It does not start if an aborted
+            # job left a folder of that name.
             "TMPDIR": str(folder),
         }
         if self.name == OPENMPI4:
-            # mpiexec looks for ssh otherwise, which a machine may lack.
+            # mpiexec would otherwise look for ssh, which may not be installed.
             environment["OMPI_MCA_plm"] = "isolated"
         if ranks > len(self.cores):
             environment["OMPI_MCA_mpi_yield_when_idle"] = "1"
@@ -125,7 +135,10 @@ class Host:
 
 
 def present(head, rows, words, record, slug):
-    """Prints a head and its rows, columns of `words` from the left, and writes a record of that name, if it is one, into the machine's folder."""
+    """Prints a head and its rows, with the columns of `words` aligned to the left.
+
+    If `record` is not empty, also writes them into a record of that name in the machine's folder.
+    """
     print(*(f"# {h}" for h in head), sep="\n")
     widths = {c: max(len(c), *(len(str(r[c])) for r in rows)) for c in rows[0]}
     for row in [dict(zip(rows[0], rows[0], strict=True)), *rows]:
@@ -142,7 +155,10 @@ def present(head, rows, words, record, slug):
 
 
 def in_rounds(description, rounds, record):
-    """A parser with the options of a script that runs jobs under MPI libraries in `rounds` rounds, whose records are named `record`."""
+    """Returns a parser with the options of a script that runs jobs under MPI libraries in rounds.
+
+    The default number of rounds is `rounds`. The records of the script are named `record`.
+    """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the wheels [target/ddtc-hosts]")
     parser.add_argument("--hosts", default=",".join(HOSTS), help="some of them, with commas [%(default)s]")
@@ -152,7 +168,7 @@ def in_rounds(description, rounds, record):
 
 
 def two_builds(description, rounds, record):
-    """As `in_rounds`, of a script that compares two builds."""
+    """Returns the parser of `in_rounds` with the options of a script that compares two builds."""
     parser = in_rounds(description, rounds, record)
     parser.add_argument("--library", type=Path, required=True, help="the build under test")
     parser.add_argument("--reference", type=Path, required=True, help="the build that it is compared with")
@@ -160,7 +176,7 @@ def two_builds(description, rounds, record):
 
 
 def host_names(o):
-    """The names of the MPI libraries; ends with an error if an option of `in_rounds` is wrong."""
+    """Returns the names of the MPI libraries, or ends the script if an option is wrong."""
     if o.rounds < 1:
         sys.exit(f"error: --rounds {o.rounds}: must be 1 or more")
     names = o.hosts.split(",")
@@ -176,7 +192,10 @@ def geometric_mean(values):
 
 
 def checked(o):
-    """The names of the MPI libraries and the paths of the reference and of the library under test; ends with an error if an option of `two_builds` is wrong."""
+    """Returns the names of the MPI libraries, and the paths of reference and tested library.
+
+    Ends the script if an option of `two_builds` is wrong.
+    """
     for option in ("library", "reference"):
         if not getattr(o, option).is_file():
             sys.exit(f"error: --{option} {getattr(o, option)}: no such file")
@@ -184,7 +203,7 @@ def checked(o):
 
 
 def in_turn(rounds, job):
-    """Results of jobs without and with the library."""
+    """Returns the results of `rounds` jobs without the library, and of as many jobs with it."""
     found = ([], [])
     for k in range(rounds):
         for way in (0, 1) if k % 2 == 0 else (1, 0):
@@ -193,18 +212,18 @@ def in_turn(rounds, job):
 
 
 def noise(values):
-    """Median deviation from the median, in percent."""
+    """Returns the median absolute deviation from the median, in percent of the median."""
     middle = median(values)
     return 100 * median(abs(v - middle) for v in values) / middle
 
 
 def is_steady(one, other):
-    """Whether a control took two jobs as long, within a sixth."""
+    """Returns True if a control took equally long in two jobs, within a sixth."""
     return max(one, other) * 6 <= min(one, other) * 7
 
 
 def ddtbench_job(host, program, arguments, preload, folder):
-    """What a job of DDTBench says it runs under, and its rows."""
+    """Runs a job of DDTBench. Returns the version of its MPI library, and its rows."""
     lines = host.run(program, arguments, preload, folder).splitlines()
     return lines[0].lstrip("# "), list(csv.DictReader(lines[1:]))
 
@@ -224,6 +243,8 @@ def ddtbench(host, o, preload, folder):
     rows = []
     for k, row in enumerate(bare[0]):
 
+        # The rounds that count for this row are those in which packing by hand took equally long in
+        # both jobs, or all rounds if there is none.
         hand = [(float(a[k][f"hand_{sample}"]), float(b[k][f"hand_{sample}"])) for a, b in zip(bare, preloaded, strict=True)]
         steady = [r for r, pair in enumerate(hand) if is_steady(*pair)]
         used = steady or range(o.rounds)
@@ -235,7 +256,11 @@ def ddtbench(host, o, preload, folder):
             return median(values(bare, column)), median(values(preloaded, column))
 
         def ratio(column, over, values=values):
-            """Of the two jobs of a round, which were neighbours: the machine may have been another an hour, or a minute, ago."""
+            """Returns the median over the rounds of the ratio of a round's two jobs.
+
+            These two ran one after the other. A minute or an hour earlier, the speed of the machine
+            may have been different.
+            """
             pairs = zip(*(values(jobs, c) for jobs, c in ((preloaded, column), *over)), strict=True)
             return median(pair[0] / min(pair[1:]) for pair in pairs)
 
@@ -283,14 +308,17 @@ def ddtbench(host, o, preload, folder):
 
 
 def get_testers(wheels):
-    """Lays out ScaLAPACK's testers below the folder of the wheels."""
+    """Installs ScaLAPACK's testers in the folder of the wheels. Ends the script if that fails."""
     done = subprocess.run([ROOT / "tests/scalapack.sh", wheels], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(done.stderr)
 
 
 def lu_job(host, preload, folder):
-    """Microseconds of the factorizations of a job, by block size and grid."""
+    """Runs xdlu and returns the microseconds of its factorizations, by block size and grid.
+
+    Ends the script if not exactly four of them passed.
+    """
     testers = host.wheels / "scalapack"
     (folder / "LU.dat").write_text(LU, encoding="utf-8")
     paths = (testers / f"with-{host.name}", testers / "lib")

@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
-"""Two builds of the preload library in turn: what a change costs or gains over a reference.
+"""Compares two builds of the preload library in turn: what a change costs or gains.
 
     cargo build --release -p ddtc-preload
     benches/builds.py --library target/release/libddtc_preload.so --reference /elsewhere/libddtc_preload.so
 
-One list of jobs is run in rounds. In a round each job runs once with either build, one right after the other, and the build that is first changes from round to
-round. The jobs are, under each MPI library, on two pinned ranks: DDTBench (preload/tests/c/ddtbench.c) with an empty folder of what earlier runs have measured
-and with one that a run of the same build has filled, ScaLAPACK's LU (tests/scalapack.sh) except with --no-lu, and calls that convert nothing
-(preload/benches/passed.c) in one process.
+One list of jobs is run in rounds. In each round every job runs once with either build, one directly
+after the other, and the build that comes first alternates. Under each MPI library, these jobs run:
 
-A row's ratio is the median over the rounds of the time with the library under test over the time with the reference. Rows of DDTBench count in a round only if
-packing by hand, which neither build touches, took both jobs as long, within a sixth, or in all rounds if that was never so. Ends with an error if a run fails.
+  * DDTBench (preload/tests/c/ddtbench.c) on two pinned ranks, once with an empty profile cache and
+    once with a profile cache that a run of the same build has filled,
+  * ScaLAPACK's LU (tests/scalapack.sh) on two pinned ranks, unless --no-lu is given,
+  * calls of which the library converts nothing (preload/benches/passed.c) in one process.
+
+The ratio of a row is the median over the rounds of the time with the library under test over the
+time with the reference. A row of DDTBench counts in a round only if packing by hand, which neither
+build affects, took equally long in both jobs, within a sixth. If this is so in no round, all rounds
+count. The script ends with an error if a run fails.
 """
 
 import datetime
@@ -27,13 +32,13 @@ CALL_ROUNDS = 200000
 
 
 class Job:
-    """What is run under one MPI library: `run` gives times and controls of its rows by name."""
+    """A job under one MPI library. `run` returns the times and controls of its rows by name."""
 
     def __init__(self, host, name, folder):
         self.host, self.name, self.folder = host, name, folder
 
     def prepare(self, builds):
-        """Before the first round."""
+        """Called once before the first round."""
 
     def preload(self, build, cache):
         return [f"LD_PRELOAD={build}", f"XDG_CACHE_HOME={cache}"]
@@ -87,7 +92,10 @@ class Calls(Job):
 
 
 def ratios(pairs):
-    """Rows of a job by name: the ratio, the median times, and how many rounds counted."""
+    """Returns the rows of a job by name.
+
+    A row has the ratio, both median times, and the number of rounds with a steady control.
+    """
     rows = {}
     for name in pairs[0][0]:
         times = [(old[name], new[name]) for old, new in pairs if name in old and name in new]

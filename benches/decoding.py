@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""What decoding a datatype costs, and compiling it, with two builds of the preload library in turn.
+"""Measures what decoding and compiling a datatype cost, with two builds of the preload library.
 
     cargo build --release -p ddtc-preload
     benches/decoding.py --library target/release/libddtc_preload.so --reference /elsewhere/libddtc_preload.so
 
-Runs preload/benches/decoding.c in one process under each MPI library. The times are those of MPI_Type_commit less its
-time without ddtc: where it decodes (DDTC_MODE=interpret), and where it decodes and compiles (DDTC_MODE=commit). The
-library's own MPI_Type_get_envelope and MPI_Type_get_contents, which any decoding has to call, are a column of their
-own and are not part of the others.
+The script runs preload/benches/decoding.c in one process under each MPI library. The times are
+those of MPI_Type_commit minus its time without ddtc: once with decoding only (DDTC_MODE=interpret),
+and once with decoding and compiling (DDTC_MODE=commit). Any decoding must call the MPI library's
+own MPI_Type_get_envelope and MPI_Type_get_contents. Their time has a column of its own and is not
+part of the other times.
 
-A row's times are medians over the rounds, of each build; its ratio is the median of the rounds' ratios. A time that
-would be negative counts as 1 ns.
+The times of a row are medians over the rounds, for each build. Its ratio is the median of the
+rounds' ratios. A time that would be less than 1 ns counts as 1 ns.
 """
 
 import datetime
@@ -29,7 +30,10 @@ WAYS = {"decoded": "interpret", "decoded and compiled": "commit"}
 
 
 def job(host, program, folder, build, row, way, cold):
-    """Nanoseconds of one job: of MPI_Type_commit, and of the library's own calls. `way`: none without ddtc."""
+    """Returns the nanoseconds of MPI_Type_commit and of the MPI library's own calls in one job.
+
+    If `way` is None, the job runs without ddtc.
+    """
     kind, n = row
     preload = [f"LD_PRELOAD={build}", "DDTC_PROFILE_CACHE=0", "DDTC_POLICY=all", f"DDTC_MODE={WAYS[way]}"] if way else []
     rounds = 40 if cold else 200 if n > 100 else 2000

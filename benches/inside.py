@@ -1,15 +1,24 @@
 #!/usr/bin/env python3
-"""Messages and collective calls under Open MPI by each way that this project knows: bare, staged, inside, as shipped, packed by hand.
+"""Measures messages and collective calls under Open MPI in each way that this project has.
 
     cargo build --release -p ddtc-preload
     benches/inside.py --library target/release/libddtc_preload.so
     benches/inside.py --library target/release/libddtc_preload.so --ranks 4 --hosts openmpi4
 
-Runs the programs of `ddtc tune` (cli/src/tune) under the pinned wheels of the tests. A round is three jobs: all staged with the door shut, all that is not staged
-moved inside, and the shipped policy; in each of them calls packed by hand, which no library touches, take turns with what is measured, and what a way takes is
-counted in theirs. Cores of virtual machines may be twice as far from each other in the next job: a round counts only where short calls packed by hand took all
-of its jobs as long, within a sixth; all do where none is so. Times are medians of the rounds. `shipped_over_better` is over the better of bare and packed by hand.
-With more ranks than cores they yield while they wait, and no messages are measured.
+The ways are: by the unmodified MPI library (bare), by a staging buffer (staged), by compiled code
+inside of Open MPI's convertor (inside), by the shipped policy (shipped), and packed by hand.
+
+The script runs the programs of `ddtc tune` (cli/src/tune) under the pinned wheels of the tests. A
+round has three jobs. In the first one all calls are staged, and the hook in Open MPI's convertor is
+disabled. In the second one compiled code moves everything that is not staged, inside of Open MPI.
+The third one uses the shipped policy. In each job the measured calls take turns with calls packed
+by hand, which the library does not affect, and the time of each way is taken relative to theirs.
+
+Between two jobs, the distance between the cores of a virtual machine may double. So a round counts
+only if short calls packed by hand took equally long in all of its jobs, within a sixth. If this is
+so in no round, all rounds count. Times are medians of the rounds. `shipped_over_better` is relative
+to the faster of bare and packed by hand. If there are more ranks than cores, the ranks yield while
+they wait. Messages are measured only with two ranks.
 """
 
 import argparse
@@ -24,19 +33,24 @@ from applications import OPENMPI4, ROOT, Host, machine, noise, present
 
 HOSTS = ("openmpi", OPENMPI4)
 PROGRAMS = ("pingpong", "collectives")
-# What the library is told, and what calls through it and calls past it are then.
+# Settings of the library in each job, and the ways that the calls through the library and the calls
+# past it then measure.
 JOBS = (
     (["DDTC_POLICY=all", "DDTC_MODE=commit", "DDTC_HOOK=off"], "staged", "bare"),
     (["DDTC_POLICY=all", "DDTC_MODE=commit"], None, "inside"),
     ([], "shipped", None),
 )
 WAYS = ("bare", "staged", "inside", "shipped")
-# Bytes up to which calls show how far the cores are from each other: longer ones the kernel copies.
+# Maximum number of bytes of calls that show the distance between the cores. The kernel copies
+# longer messages.
 SHORT = 1024
 
 
 def rows_of(text):
-    """Times of a job by call, class and bytes: through the library, past it, by hand."""
+    """Returns the times of a job by call, class and bytes.
+
+    The three times are through the library, past it, and packed by hand.
+    """
     rows = {}
     for line in text.splitlines():
         words = line.split(",")
@@ -47,12 +61,19 @@ def rows_of(text):
 
 
 def control(rows):
-    """What short calls packed by hand took a job: it tells how far the cores were from each other."""
+    """Returns the median time of a job's short calls packed by hand.
+
+    This time shows the distance between the cores.
+    """
     return median(hand for (_, _, size), (_, _, hand) in rows.items() if size <= SHORT)
 
 
 def measured(host, o, folder):
-    """Rows of all programs: the times of each way in every steady round, over those of packing by hand, and of packing by hand; how many rounds were steady."""
+    """Measures all programs, and returns their rows and a text with the number of steady rounds.
+
+    A row has the times of each way relative to packing by hand, and the times of packing by hand,
+    in all rounds that count.
+    """
     found, steady = {}, []
     for name in PROGRAMS:
         if name == "pingpong" and o.ranks != 2:

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Counts the instructions of MPI calls that the preload library converts nothing of, under two builds of it.
+"""Counts the instructions of MPI calls of which two builds of the preload library convert nothing.
 
     cargo build --release -p ddtc-preload
     benches/instructions.py --library target/release/libddtc_preload.so --reference OLD.so
 
-Runs preload/benches/passed.c under `valgrind --tool=callgrind`, which counts inside of one function alone. The count,
-divided by the number of calls, is what one call takes; it does not depend on what else the machine does.
-The table has a row per MPI library and call: the unmodified library, the reference, and the build under test. The
-command fails if a call takes more instructions than under the reference by more than --slack (hash tables of MPI
-libraries move with addresses, which changes counts by a few).
+The script runs preload/benches/passed.c under `valgrind --tool=callgrind`, which counts only inside
+of one function. The count divided by the number of calls is the cost of one call. It does not
+depend on other work of the machine. The table has a row for each MPI library and call, with the
+unmodified MPI library, the reference, and the build under test. The script fails if a call takes
+more instructions than with the reference by more than --slack. Hash tables of MPI libraries depend
+on addresses, which changes the counts slightly.
 """
 
 import argparse
@@ -25,12 +26,13 @@ ROUNDS = 4000
 
 
 def surroundings(root, library):
-    """Environment of a process that runs alone under an MPI library."""
+    """Returns the environment of a process that runs alone under an MPI library."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("DDTC_")}
     env.update(LD_LIBRARY_PATH=str(root / "lib"), OMPI_MCA_btl="self,sm", I_MPI_FABRICS="shm")
     if (root / "bin/mpicc").exists() and root.name == "openmpi4":
         env.update(OPAL_PREFIX=str(root), OMPI_MCA_btl="self,vader", OMPI_MCA_plm="isolated")
-    # Valgrind knows no AVX-512, and what was measured in other runs must not choose.
+    # Measurements of earlier runs must not influence what is converted. Valgrind does not know
+    # AVX-512.
     env.update(DDTC_PROFILE_CACHE="0", DDTC_POLICY="table")
     if library:
         env["LD_PRELOAD"] = str(library)
@@ -38,7 +40,7 @@ def surroundings(root, library):
 
 
 def counted(program, call, env, folder):
-    """Instructions of one call."""
+    """Returns the number of instructions of one call. Ends the script if valgrind fails."""
     command = ["valgrind", "-q", "--tool=callgrind", "--toggle-collect=counted_calls", f"--callgrind-out-file={folder}/calls", program, call, str(ROUNDS)]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -60,7 +62,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for host in o.hosts:
             root = HOSTS / host
-            # Intel's wheel has no compiler wrapper; MPICH's makes programs of the same ABI.
+            # Intel's wheel has no compiler wrapper. That of MPICH makes programs of the same ABI.
             compiler = root / "bin/mpicc" if (root / "bin/mpicc").exists() else HOSTS / "mpich/bin/mpicc"
             program = Path(folder, host)
             subprocess.run([compiler, "-O2", "-rdynamic", "-o", program, ROOT / "preload/benches/passed.c"], check=True)

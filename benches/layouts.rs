@@ -1,4 +1,4 @@
-//! `cargo bench`: the `ddtc bench` of an optimized build. Arguments after `--` are handed on:
+//! The `ddtc bench` of an optimized build, for `cargo bench`. Arguments after `--` are passed on:
 //! `cargo bench --bench layouts -- --quick vec_8B`.
 
 use std::process::{Command, ExitCode};

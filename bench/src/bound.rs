@@ -1,16 +1,21 @@
-//! Bounds: a small model of how fast a layout can be moved on this machine, a yardstick printed beside what was measured.
+//! Bounds: a small model of how fast a layout can be moved on this machine. It is a yardstick,
+//! printed next to the measured times.
 //!
-//! Three limits, of which the slowest counts. All rates are measured at the start of the bench, by copies that know nothing of
-//! datatypes.
-//! * **Memory**: whole cache lines travel. Of the user side every touched line, of the packed side the payload; what is written
-//!   is read before and written back after. The rate is that of a memcpy with the same footprint.
-//! * **Accesses**: a load or store moves at most 32 bytes of the user side, and a block or 32 aligned bytes, whichever are fewer,
-//!   take one each. The rate is that of a memcpy within the first-level cache.
-//! * **Addresses**: where more pages are touched than the processor remembers, each takes a look-up that nothing hides.
+//! The model has three limits, and the slowest of them counts. All rates are measured at the start
+//! of the benchmark by copies that know nothing of datatypes.
+//! * **Memory**: whole cache lines are transferred. On the user side this is every line that is
+//!   touched, on the packed side the payload. Bytes that are written are also read before and
+//!   written back afterwards. The rate is that of a memcpy with the same footprint.
+//! * **Accesses**: a load or store moves at most 32 bytes of the user side. The number of accesses
+//!   is that of the blocks' pieces of 32 bytes, or that of the touched aligned pieces of 32 bytes,
+//!   whichever is smaller. The rate is that of a memcpy within the first-level cache.
+//! * **Addresses**: if more pages are touched than the processor's TLB holds, each page costs a
+//!   look-up that nothing hides.
 //!
-//! Order is free in the model: a layout that changes pages or lines more often than it must is behind its bound for that
-//! reason. It leaves out what a call costs, so it says little about payloads of a few lines; and where
-//! misses overlap better than those of a copy of the same footprint, code can pass it.
+//! The model ignores the order of accesses. A layout that changes pages or lines more often than
+//! necessary is slower than its bound for that reason. The model also leaves out the cost of a
+//! call, so it says little about payloads of a few lines. If cache misses overlap better than those
+//! of a copy of the same footprint, code can be faster than the bound.
 
 use std::hint::black_box;
 
@@ -20,25 +25,26 @@ use ddtc::internal::kind::Direction;
 
 use crate::measure::{Effort, interleaved};
 
-/// Bytes of a cache line.
+/// Size of a cache line in bytes.
 const LINE: i64 = 64;
-/// Bytes of the widest access that is counted as one.
+/// Size in bytes of the widest access that counts as one.
 const ACCESS: i64 = 32;
-/// Bytes of a page.
+/// Size of a page in bytes.
 const PAGE: i64 = 4096;
-/// Pages that the processor remembers (second-level TLB: 1536 to 3072 on current x86-64 and aarch64 server cores).
+/// Number of pages whose addresses the processor holds (second-level TLB: 1536 to 3072 entries on
+/// current x86-64 and aarch64 server cores).
 const PAGES_KNOWN: u64 = 1536;
 
-/// Memory that a layout touches on the user side, over all instances.
+/// The memory that a layout touches on the user side, over all instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footprint {
-    /// Bytes moved.
+    /// Number of bytes moved.
     payload: u64,
-    /// Different cache lines.
+    /// Number of different cache lines.
     lines: u64,
-    /// Accesses of up to [`ACCESS`] bytes.
+    /// Number of accesses of up to [`ACCESS`] bytes.
     accesses: u64,
-    /// Different pages.
+    /// Number of different pages.
     pages: u64,
 }
 
@@ -60,10 +66,11 @@ impl Bits {
 }
 
 impl Footprint {
-    /// Returns the footprint of `entry` in a buffer that starts a page; the span is what [`CorpusEntry::span`] says.
+    /// Returns the footprint of `entry` in a buffer that starts at a page boundary. The pair is the
+    /// span from [`CorpusEntry::span`].
     ///
     /// # Errors
-    /// Those of the interpreter.
+    /// Returns the errors of the reference interpreter.
     pub(crate) fn of(entry: &CorpusEntry, (low, high): (i64, i64)) -> ddtc::Result<Footprint> {
         let span = high - low;
         let mut lines = Bits::new(span / LINE + 1);
@@ -79,6 +86,8 @@ impl Footprint {
             granules.insert(from / ACCESS, (to - 1) / ACCESS);
             pages.insert(from / PAGE, (to - 1) / PAGE);
         };
+        // Entries of the type map that follow each other directly in memory are joined to one
+        // block.
         let (mut from, mut to) = (0, 0);
         interp::for_each(&entry.datatype, entry.count, &mut |at, len, _| {
             let at = at - low;
@@ -98,11 +107,12 @@ impl Footprint {
     }
 }
 
-/// Returns the bytes that travel to the user side when the stream of `entry` is moved in pieces of `piece` bytes, each as if nothing were cached: the lines
-/// that every piece touches. An element belongs to the piece that its first byte lies in.
+/// Returns the number of bytes that are transferred on the user side if the stream of `entry` is
+/// moved in pieces of `piece` bytes, and nothing stays in the cache from one piece to the next: the
+/// lines that each piece touches. An element belongs to the piece in which its first byte lies.
 ///
 /// # Errors
-/// Those of the interpreter.
+/// Returns the errors of the reference interpreter.
 pub(crate) fn lines_by_pieces(entry: &CorpusEntry, piece: usize) -> ddtc::Result<u64> {
     let (mut lines, mut touched, mut at) = (0, Vec::new(), 0);
     let mut close = |touched: &mut Vec<i64>| {
@@ -117,7 +127,8 @@ pub(crate) fn lines_by_pieces(entry: &CorpusEntry, piece: usize) -> ddtc::Result
         if piece_of(at) != piece_of(at + len) {
             close(&mut touched);
         } else if touched.len() > 1 << 20 {
-            // Neighbours are on one line mostly.
+            // Neighbouring elements are mostly on one line, so removing duplicates keeps the list
+            // short.
             touched.sort_unstable();
             touched.dedup();
         }
@@ -127,10 +138,11 @@ pub(crate) fn lines_by_pieces(entry: &CorpusEntry, piece: usize) -> ddtc::Result
     Ok(lines as u64 * LINE as u64)
 }
 
-/// Rates of this machine.
+/// The rates of this machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Roof {
-    /// Footprint of a memcpy in bytes, both sides, and nanoseconds per byte that travelled; by footprint.
+    /// For each measured copy, its footprint in bytes (both sides) and the nanoseconds per byte
+    /// that was transferred. The footprints ascend.
     memory: Vec<(f64, f64)>,
     /// Nanoseconds of one access within the first-level cache.
     access: f64,
@@ -138,13 +150,14 @@ pub(crate) struct Roof {
     page: f64,
 }
 
-/// Bytes that travel when `n` bytes are copied to `m` bytes elsewhere: read, read before written, written back.
+/// Returns the number of bytes transferred if `read` bytes are copied to `written` bytes elsewhere:
+/// the destination is read before it is written, and written back.
 fn traffic(read: f64, written: f64) -> f64 {
     read + 2.0 * written
 }
 
 impl Roof {
-    /// Measures the rates; `largest` is the largest footprint in bytes that will be asked for.
+    /// Measures the rates. `largest` is the largest footprint in bytes that will be asked for.
     pub(crate) fn measure(effort: Effort, largest: u64) -> Roof {
         let top = largest.clamp(1 << 16, 512 << 20).next_power_of_two() as usize / 2;
         let (source, mut target) = (vec![1u8; top], vec![2u8; top]);
@@ -158,20 +171,22 @@ impl Roof {
         });
         let per_byte = |(&n, &t): (&usize, &f64)| (2.0 * n as f64, t / traffic(n as f64, n as f64));
         let memory: Vec<(f64, f64)> = sizes.iter().zip(&times).map(per_byte).collect();
-        // The fastest of the copies that stay in the first-level cache: one load and one store per piece.
+        // The fastest of the copies that stay in the first-level cache gives the time of an access:
+        // one load and one store for each piece.
         let small = sizes.iter().zip(&times).take_while(|(n, _)| **n <= 16 << 10);
         let access = small.map(|(&n, t)| t / (n as f64 / ACCESS as f64)).fold(f64::INFINITY, f64::min);
         Roof { memory, access, page: page(&source, effort) }
     }
 
-    /// Nanoseconds of the memory limit per byte that travels, at `footprint` bytes: that of the best copy which is not larger,
-    /// or of the smallest one.
+    /// Returns the nanoseconds per transferred byte at `footprint` bytes: the rate of the largest
+    /// measured copy that is not larger, or of the smallest copy.
     fn per_byte(&self, footprint: f64) -> f64 {
         let fitting = self.memory.iter().rev().find(|(f, _)| *f <= footprint);
         fitting.or(self.memory.first()).map_or(0.0, |m| m.1)
     }
 
-    /// Returns the nanoseconds that moving the layout of `footprint` takes by the model, at best.
+    /// Returns the nanoseconds that moving a layout with `footprint` takes at best, according to
+    /// the model.
     pub(crate) fn bound(&self, footprint: &Footprint, direction: Direction) -> f64 {
         let user = (footprint.lines * LINE as u64) as f64;
         let packed = footprint.payload as f64;
@@ -186,10 +201,12 @@ impl Roof {
     }
 }
 
-/// Nanoseconds of one look-up of a page where there are more than the processor remembers: what a byte from every page
-/// takes longer than as many bytes from a few pages.
+/// Returns the nanoseconds of one look-up of a page if more pages are touched than the TLB holds:
+/// the additional time for a byte from each page, compared with as many bytes from a few pages.
+/// Returns 0 if the memory has too few pages to tell.
 fn page(memory: &[u8], effort: Effort) -> f64 {
-    // One line of every page, each on another line of it so that they do not share a set of the caches.
+    // One line of each page, at a different offset within each page, so that the lines do not all
+    // share a set of the caches.
     let step = (PAGE + LINE) as usize;
     let pages = memory.len() / step;
     if (pages as u64) < 4 * PAGES_KNOWN {
@@ -230,13 +247,14 @@ mod tests {
 
     #[test]
     fn footprints_by_hand() {
-        // Eight blocks of 8 bytes, 16 apart: two lines, four granules of 32 bytes, one page.
+        // Eight blocks of 8 bytes at a distance of 16 bytes: two lines, four aligned pieces of 32
+        // bytes, one page.
         let f = footprint("vector(8, 1, 2, double)", 1);
         assert_eq!(f, Footprint { payload: 64, lines: 2, accesses: 4, pages: 1 });
-        // Blocks of 100 bytes on pages of their own take two lines and four accesses each.
+        // Blocks of 100 bytes on different pages need two lines and four accesses each.
         let f = footprint("hvector(3, 100, 8192, char)", 1);
         assert_eq!(f, Footprint { payload: 300, lines: 6, accesses: 12, pages: 3 });
-        // Neighbours make one block, across instances too.
+        // Elements that follow each other directly make one block, even across instances.
         let f = footprint("contiguous(16, double)", 64);
         assert_eq!(f, Footprint { payload: 8192, lines: 128, accesses: 256, pages: 2 });
     }
@@ -253,7 +271,8 @@ mod tests {
             bounds: None,
             expected: None,
         };
-        // A column after the other of an 8 x 8 matrix: eight lines each, all of them once in one piece.
+        // The columns of an 8 x 8 matrix, one after the other: eight lines for each column, and
+        // each line once if all columns are in one piece.
         let columns = entry("hvector(8, 1, 8, vector(8, 1, 8, double))");
         assert_eq!(lines_by_pieces(&columns, 64), Ok(8 * 8 * 64));
         assert_eq!(lines_by_pieces(&columns, 512), Ok(8 * 64));
@@ -270,7 +289,7 @@ mod tests {
         assert_eq!(roof.bound(&f, Direction::Unpack), (64.0 + 2.0 * 128.0) * 0.5);
         f.pages = PAGES_KNOWN + 1;
         assert_eq!(roof.bound(&f, Direction::Pack), (PAGES_KNOWN + 1) as f64 * 1e6);
-        // Past the last size its rate holds.
+        // Above the largest measured size, the rate of that size applies.
         assert_eq!(roof.per_byte(1e9), 1.0);
     }
 

@@ -1,14 +1,21 @@
-/* One layout under one MPI library, in a process of its own: MPI_ names are the preload library's, PMPI_ names the bare host's.
+/* Measures one layout under one MPI library, in a process of its own. MPI_ names are the preload
+ * library's, PMPI_ names those of the unmodified MPI library.
  *
- *   break_even check LAYOUT OTHER                   compares the bytes of both, in both directions
- *   break_even host|pack|both LAYOUT OTHER N US     times, in N interleaved rounds of US microseconds a variant
+ *   break_even check LAYOUT OTHER
+ *       compares the bytes of both, in both directions
+ *   break_even host|pack|both LAYOUT OTHER N US
+ *       measures times, in N interleaved rounds of US microseconds a variant
  *
- * OTHER is a layout that is likely to have the same shape, or -1. What is timed first is the commit of the layout: by the bare host,
- * by the library as it is, or by the library with both directions compiled at commit. One unrelated type has been committed, packed
- * and unpacked by then, so the start of the library and of its compiler is over, and no type like the layout was seen.
+ * OTHER is a layout that is likely to have the same shape, or -1. The first measurement is the
+ * commit of the layout: by the MPI library (host), by the preload library as it is (pack), or by
+ * the preload library with both directions compiled at commit (both). An unrelated type has been
+ * committed, packed and unpacked before, so the preload library and its compiler have started, but
+ * have seen no type like the layout.
  *
- * check prints "library VERSION". The others print "commit NS", under host also "known NS" (the library's commit after OTHER's), and
- * "packs HOST LIBRARY HOST LIBRARY": the medians of the rounds in nanoseconds, packing and unpacking. */
+ * check prints "library VERSION". The other modes print "commit NS", then with host and an OTHER
+ * also "known NS" (the preload library's commit after that of OTHER), and
+ * "packs HOST LIBRARY HOST LIBRARY": the medians of the rounds in nanoseconds, first for packing,
+ * then for unpacking. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +58,8 @@ static void call(int variant, long n) {
 }
 static double time_of(int variant, long n) { double start = now(); call(variant, n); return (now() - start) / n; }
 
-/* Committed, packed and unpacked by the library and the host: after this nothing happens for the first time but the layout's own. */
+/* Commits, packs and unpacks a type by both libraries, so that later only the work on the layout
+ * itself happens for the first time. */
 static void warm(void) {
   int lengths[3] = {1, 3, 1};
   MPI_Aint places[3] = {0, 100, 300};
@@ -64,7 +72,7 @@ static void warm(void) {
   for (int v = 0; v < VARIANTS; v++) call(v, 2);
 }
 
-/* MPI_Type_commit shall compile for unpacking too. */
+/* Makes MPI_Type_commit compile for unpacking too, by a control variable of the preload library. */
 static void both_directions(void) {
   int provided, index, n, one = 1;
   MPI_T_cvar_handle variable;
@@ -94,7 +102,8 @@ static int check(const struct layout *l) {
   fill(theirs, span, 1); memcpy(ours, theirs, span);
   user = theirs - l->low;
   packed = by_host; call(HOST_PACK, 1);
-  /* The host takes the library's first call with a communicator. */
+  /* The preload library leaves the first call with a communicator to the MPI library, so the
+   * second call is compared. */
   packed = by_library; call(PACK, 1); memset(packed, 0, size); call(PACK, 1);
   if (!same("packed", by_host, by_library, size + 1)) return 1;
   fill(packed, size, 2);

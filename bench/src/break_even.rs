@@ -1,8 +1,9 @@
-//! After how many packs a commit through the preload library has paid for itself, against the bare host's `MPI_Pack`.
+//! The number of packs after which a commit through the preload library has paid for itself, in
+//! comparison with `MPI_Pack` of the unmodified MPI library.
 //!
-//! A C program that builds the layouts by the user's own MPI is run once per layout and kind of commit, so that each commit is the
-//! first of its layout in a process that has seen nothing like it. Bytes are compared before anything is timed. What is timed is
-//! described in `break_even.c`.
+//! A C program that builds the layouts with the user's own MPI library is run once for each layout
+//! and kind of commit. So each commit is the first of its layout in a process that has seen nothing
+//! like it. Bytes are compared before anything is timed. `break_even.c` describes what is timed.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -25,40 +26,42 @@ use crate::mpi_source::{self, Numbers};
 
 const PROGRAM: &str = include_str!("break_even.c");
 
-/// A break-even of so many packs is what the project aims at for the median layout on MPICH.
+/// Maximum break-even, in packs, that the project aims at for the median layout on MPICH.
 const AIM: f64 = 50.0;
 
-/// How the program is made and run.
+/// How the program is compiled and run.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
-    /// The compiler of the MPI library.
+    /// The compiler wrapper of the MPI library.
     pub(crate) mpicc: OsString,
     /// The preload library.
     pub(crate) library: PathBuf,
-    /// Command that launches one process; empty where the host runs processes without a launcher.
+    /// Command that launches one process. Empty if the MPI library runs processes without a
+    /// launcher.
     pub(crate) launch: Vec<OsString>,
     /// CPU level of compiled code.
     pub(crate) level: Level,
-    /// Processes per layout and kind of commit.
+    /// Number of processes for each layout and kind of commit.
     pub(crate) runs: u32,
-    /// Few and short rounds.
+    /// Whether to measure in few and short rounds.
     pub(crate) quick: bool,
 }
 
-/// The record of one host.
+/// The record for one MPI library.
 pub(crate) struct Record {
-    /// Version line of the host.
+    /// Version line of the MPI library.
     pub(crate) version: String,
-    /// Its name in names of files.
+    /// Short name of the MPI library in file names.
     pub(crate) host: &'static str,
-    /// One line per layout.
+    /// The record in CSV, one line for each layout.
     pub(crate) csv: String,
 }
 
 /// Measures all of `entries`, and prints a table.
 ///
 /// # Errors
-/// If the program does not compile or run, the library converts nothing, or bytes differ.
+/// Returns an error if the program does not compile or run, if the library converts nothing, or if
+/// bytes differ.
 pub(crate) fn run(entries: &[CorpusEntry], setting: &Setting) -> Result<Record, Box<dyn Error>> {
     let layouts = with_others(entries);
     let folder = ddtc::internal::files::temporary_folder("ddtc-break-even")?;
@@ -79,13 +82,14 @@ pub(crate) fn run(entries: &[CorpusEntry], setting: &Setting) -> Result<Record, 
     Ok(Record { version, host, csv: csv(&rows) })
 }
 
-/// A layout of the program, and the place of one that is likely to have its shape.
+/// A layout of the program, with the index of another layout that is likely to have the same shape.
 struct Layout {
     entry: CorpusEntry,
     other: Option<usize>,
 }
 
-/// The entries, and behind them the other sizes of their families that are not among them.
+/// Returns the layouts of the entries, followed by the other size of each family of which only one
+/// size is among the entries.
 fn with_others(entries: &[CorpusEntry]) -> Vec<Layout> {
     let mut all = entries.to_vec();
     let known = corpus::application();
@@ -102,10 +106,11 @@ fn with_others(entries: &[CorpusEntry]) -> Vec<Layout> {
     all.into_iter().zip(others).map(|(entry, other)| Layout { entry, other }).collect()
 }
 
-/// `layouts.h`: functions that build the datatypes, and the table of all layouts.
+/// Returns the text of `layouts.h`: functions that build the datatypes, and the table of all
+/// layouts.
 ///
 /// # Errors
-/// If a layout does not fit the `int` of `MPI_Pack`.
+/// Returns an error if a layout is empty or does not fit the `int` arguments of `MPI_Pack`.
 fn header(layouts: &[Layout]) -> Result<String, Box<dyn Error>> {
     let mut out = String::new();
     let mut rows = String::new();
@@ -126,37 +131,41 @@ fn header(layouts: &[Layout]) -> Result<String, Box<dyn Error>> {
 struct Row {
     name: String,
     payload: u64,
-    /// Microseconds of a commit: by the bare host; through the library, which compiles packing; both directions; packing after the
-    /// other size of the layout.
+    /// Microseconds of a commit: by the MPI library (`host`), through the preload library, which
+    /// compiles packing (`pack`), the same with both directions (`both`), and with packing after
+    /// the other size of the layout was committed (`known`).
     host: f64,
     pack: f64,
     both: f64,
     known: f64,
-    /// Nanoseconds of a call: host packing, library packing, host unpacking, library unpacking.
+    /// Nanoseconds of a call: packing by the MPI library, packing by the preload library, unpacking
+    /// by the MPI library, unpacking by the preload library.
     calls: [f64; 4],
-    /// The largest median absolute deviation of the four, in percent.
+    /// The largest median absolute deviation of the four calls, in percent.
     noise: f64,
 }
 
 impl Row {
-    /// Packs until the commit is paid.
+    /// Returns the number of packs that pay for the commit.
     fn packs(&self) -> Option<f64> {
         break_even(self.pack - self.host, self.calls[0] - self.calls[1])
     }
 
-    /// Unpacks until the commit and the compile of the first unpack are paid, by a program that never packs.
+    /// Returns the number of unpacks that pay for a commit which compiles both directions. A
+    /// program that only unpacks needs so many.
     fn unpacks(&self) -> Option<f64> {
         break_even(self.both - self.host, self.calls[2] - self.calls[3])
     }
 
-    /// Packs until the commit is paid that found code of its shape.
+    /// Returns the number of packs that pay for a commit which found code of its shape.
     fn known_packs(&self) -> Option<f64> {
         break_even(self.known - self.host, self.calls[0] - self.calls[1])
     }
 }
 
-/// Calls that pay for `extra` microseconds by saving `saved` nanoseconds each: 0 if nothing is to be paid, `None` if never.
-/// NaN where nothing was measured.
+/// Returns the number of calls that pay for `extra` microseconds by saving `saved` nanoseconds
+/// each: 0 if nothing must be paid, `None` if the calls never pay. Returns NaN if `extra` was not
+/// measured.
 fn break_even(extra: f64, saved: f64) -> Option<f64> {
     if extra.is_nan() {
         Some(f64::NAN)
@@ -172,11 +181,12 @@ struct Program<'a> {
     path: PathBuf,
     layouts: &'a [Layout],
     setting: &'a Setting,
-    /// Where the library writes what it did.
+    /// File into which the preload library writes its report.
     report: PathBuf,
 }
 
 impl Program<'_> {
+    // Writes and compiles the program in `folder`.
     fn build<'a>(
         folder: &Path,
         layouts: &'a [Layout],
@@ -194,7 +204,7 @@ impl Program<'_> {
         Ok(Program { path, layouts, setting, report: folder.join("report.json") })
     }
 
-    /// Version of the host and the rows of the first `n` layouts.
+    /// Returns the version of the MPI library and the rows of the first `n` layouts.
     fn measure(&self, n: usize, bar: &ProgressBar) -> Result<(String, Vec<Row>), Box<dyn Error>> {
         let mut version = String::new();
         for i in 0..n {
@@ -202,7 +212,8 @@ impl Program<'_> {
             bar.inc(1);
         }
         let mut samples: Vec<Samples> = (0..n).map(|_| Samples::default()).collect();
-        // Run after run, so that a drift of the machine meets all layouts alike.
+        // All layouts are measured in each run before the next run begins, so that a drift of the
+        // machine affects all layouts equally.
         for _ in 0..self.setting.runs {
             for (i, samples) in samples.iter_mut().enumerate() {
                 for kind in Samples::KINDS {
@@ -215,18 +226,19 @@ impl Program<'_> {
         Ok((version, rows))
     }
 
-    /// Compares the bytes of a layout; the version of the host.
+    /// Compares the bytes of a layout, and returns the version of the MPI library.
     fn check(&self, i: usize) -> Result<String, Box<dyn Error>> {
         let _ = fs::remove_file(&self.report);
         let text = self.output("check", i)?;
         let report = fs::read_to_string(&self.report).unwrap_or_default();
-        // Each total of the JSON stands on a line of its own.
+        // Each total in the JSON text has a line of its own.
         let said = |name: &str| {
             let mut found = report.lines().filter_map(|line| line.trim().strip_prefix(name));
             found.find_map(|number| number.trim_end_matches(',').parse::<u64>().ok())
         };
         let counted = ["\"packs\": ", "\"unpacks\": ", "\"fallbacks\": "].map(said);
-        // Without the library or its conversion both sides would be the host's.
+        // If the preload library were not loaded or had not converted the calls, both sides would
+        // be the MPI library's.
         if counted != [Some(1), Some(1), Some(0)] {
             return Err(self.error(i, &format!("the library did not convert it\n{report}")));
         }
@@ -238,7 +250,7 @@ impl Program<'_> {
         format!("{}: {what}", self.layouts[i].entry.name).into()
     }
 
-    /// Runs one process and returns what it prints.
+    /// Runs one process and returns its standard output.
     fn output(&self, kind: &str, i: usize) -> Result<String, Box<dyn Error>> {
         let mut words = self.setting.launch.iter().cloned();
         let mut command = Command::new(words.next().unwrap_or_else(|| "env".into()));
@@ -249,14 +261,16 @@ impl Program<'_> {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("DDTC_")) {
             command.env_remove(name);
         }
-        // The launcher's own processes need no preload library.
+        // The variables are set by `env` in the started process, since the launcher's own processes
+        // need no preload library.
         let mut set = |name: &str, value: &std::ffi::OsStr| {
             let mut word = OsString::from(format!("{name}="));
             word.push(value);
             command.arg(word);
         };
         set("LD_PRELOAD", self.setting.library.as_os_str());
-        // What a commit costs that compiles, not when uses of a type would pay for one.
+        // The measurement is of a commit that compiles, independently of the uses after which a
+        // compile would pay.
         set("DDTC_MODE", Mode::Commit.name().as_ref());
         set("DDTC_TARGET", self.setting.level.name().as_ref());
         if kind == "check" {
@@ -274,10 +288,10 @@ impl Program<'_> {
     }
 }
 
-/// Figures that the processes of one layout printed.
+/// Times that the processes of one layout printed.
 #[derive(Default)]
 struct Samples {
-    /// Nanoseconds by kind; `known` beside them.
+    /// Nanoseconds of commits by kind of process, and additionally under `known`.
     commits: HashMap<&'static str, Vec<f64>>,
     calls: [Vec<f64>; 4],
 }
@@ -285,6 +299,7 @@ struct Samples {
 impl Samples {
     const KINDS: [&str; 3] = ["host", "pack", "both"];
 
+    // Adds the times in the output of one process.
     fn add(&mut self, kind: &'static str, text: &str) -> Result<(), String> {
         for line in text.lines() {
             let Some((what, numbers)) = line.split_once(' ') else { continue };
@@ -292,7 +307,7 @@ impl Samples {
                 "commit" => Some(kind),
                 "known" => Some("known"),
                 "packs" => None,
-                // A launcher's words.
+                // Text of a launcher.
                 _ => continue,
             };
             let numbers = numbers.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>();
@@ -307,6 +322,7 @@ impl Samples {
         Ok(())
     }
 
+    // Returns the medians of the samples.
     fn row(mut self, entry: &CorpusEntry) -> Row {
         let mut commit = |kind| self.commits.get_mut(kind).map_or(f64::NAN, |v| median(v)) / 1e3;
         let mut noise = 0f64;
@@ -362,6 +378,8 @@ fn table(rows: &[Row]) -> String {
         "unpacks",
         "known"
     );
+    // Below the two head lines each layout has a line: times of commits, times of calls, and the
+    // numbers of calls that pay for a commit.
     for r in rows {
         let [hp, p, hu, u] = r.calls;
         let commits = [r.host, r.pack, r.both, r.known].map(|n| number(Some(n), 1));
@@ -394,10 +412,11 @@ fn csv(rows: &[Row]) -> String {
     out
 }
 
-/// One of the break-evens of a row.
+/// A function that returns one of the break-even counts of a row.
 type Calls = fn(&Row) -> Option<f64>;
 
-/// The closing lines: medians, what is reached within the aim, what never pays.
+/// Returns the closing lines: for each kind of break-even its median, the number of layouts within
+/// the aim, and the number of layouts that never pay.
 fn summary(rows: &[Row]) -> String {
     let mut out = String::from("\ncalls until the library's commit has paid for itself\n");
     let what: [(&str, Calls); 3] = [
@@ -464,7 +483,7 @@ mod tests {
         assert_eq!(text.matches("static MPI_Datatype make_").count(), entries.len());
         assert!(text.contains("MPI_Type_vector(2048, 1, 2, MPI_DOUBLE, &t"), "{}", &text[..2000]);
         assert!(text.contains(", 1, 0, 32760, 16384}, /* vec_8B.S */"));
-        // One of a family brings the other along.
+        // One size of a family adds the other one.
         let one = with_others(&entries[..1]);
         assert_eq!((one.len(), one[0].other, one[1].other), (2, Some(1), None));
         let huge = corpus::parse("huge = 3000000 of contiguous(1000, double)\n").unwrap();

@@ -1,4 +1,5 @@
-//! The check of bytes that comes before any timing: every variant against the interpreter, both directions.
+//! The check of bytes before any timing: every variant is compared with the reference variant, in
+//! both directions.
 
 use ddtc::internal::corpus::SplitMix64;
 use ddtc::internal::kind::Direction;
@@ -9,16 +10,18 @@ use crate::result::Column;
 /// Value of unmapped bytes before an unpack.
 const GAP: u8 = 0xa5;
 
-/// Checks that every variant of `subject` packs and unpacks the same bytes as `reference`, which must be among them, that
-/// unpacking leaves gaps as they were, and that nothing outside of the buffers is written.
+/// Checks that every variant of `subject` packs and unpacks the same bytes as `reference`, which
+/// must be one of the variants, that unpacking leaves gaps unchanged, and that nothing outside of
+/// the buffers is written. The variant `memcpy` is not checked.
 ///
 /// # Errors
-/// Says which variant differed, in which direction, and where.
+/// Returns a text that says which variant differs, in which direction, and where.
 pub(crate) fn check(subject: &mut Subject, reference: Column) -> Result<(), String> {
     let columns = subject.columns();
     let known =
         columns.iter().position(|&c| c == reference).ok_or("the reference is not among the variants")?;
-    // A user buffer that holds random bytes where the datatype maps and GAP elsewhere, by the reference.
+    // Prepare a user buffer that has random bytes where the datatype maps and GAP elsewhere. The
+    // reference variant itself unpacks the random bytes into it.
     let (user, packed) = subject.buffers();
     user.bytes_mut().fill(GAP);
     randomize(packed.bytes_mut());
@@ -27,6 +30,8 @@ pub(crate) fn check(subject: &mut Subject, reference: Column) -> Result<(), Stri
     let (user, packed) = subject.buffers();
     let (expected_user, expected_packed) = (user.bytes().to_vec(), packed.bytes().to_vec());
     let others = (0..columns.len()).filter(|&v| v != known && columns[v] != Column::Memcpy);
+    // Each other variant packs and then unpacks. After each call both buffers are compared with the
+    // expected ones: the target must be right, and the source must be unchanged.
     for v in others {
         let fault = |direction: Direction, what: String| {
             Err(format!("{} {}: {what}", columns[v].name(), direction.name()))

@@ -1,8 +1,11 @@
-//! The bound of small calls: the best C loop, called as a committed type is.
+//! A bound for small calls: the best C loop, called in the way in which a committed type is called.
 //!
-//! A call by way of a committed type reads three cache lines that a loop of constants does not have: the type's record, the flag of the counters, and
-//! the entry with the kernel's constants. That costs a few cycles, and where a layout fills every way of the first-level cache, each line more makes a whole set
-//! miss. So the best loop is timed behind zero to three such lines, in the places of the buffers that the bench has, beside compiled code.
+//! A call through a committed type reads three cache lines that a loop with constants does not
+//! read: the record of the type, the flag of the counters, and the entry with the kernel's
+//! constants. That costs a few cycles. If a layout fills all ways of the first-level cache, each
+//! additional line makes a whole set miss. So the best loop is timed after reads of zero to three
+//! such lines, at the same places of the buffers as the other benchmarks use, and next to compiled
+//! code.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -20,19 +23,20 @@ use crate::native::{HandLoop, Subject};
 use crate::places::over_places;
 use crate::result::Column;
 
-/// Lines that a call by way of a committed type reads.
+/// Number of cache lines that a call through a committed type reads.
 const LINES: usize = 3;
 
-/// Longest payload in bytes that is measured: what the first-level cache holds beside its gaps.
+/// Maximum payload in bytes that is measured: about what the first-level cache holds in addition to
+/// the gaps.
 const SHORT: usize = 32 << 10;
 
-/// Styles that are rivals: extents are constants.
+/// Styles of loops that compiled code is compared with: those in which extents are constants.
 const RIVALS: [Style; 2] = [Style::Constant, Style::Memcpy];
 
 /// Measures the short ones of `entries`, prints a table and returns the record.
 ///
 /// # Errors
-/// Those of commits and loops.
+/// Returns the errors of commits and of loops.
 pub(crate) fn run<'e>(
     entries: impl Iterator<Item = &'e CorpusEntry>,
     loops: &mut ByName,
@@ -58,12 +62,13 @@ pub(crate) fn run<'e>(
             continue;
         }
         let mut subject = subject(entry, hand, level)?;
-        // All but the interpreter.
+        // The last variant is the interpreter, which is not timed.
         let timed: Vec<usize> = (0..subject.columns().len() - 1).collect();
         let times = over_places(&mut subject, &timed, effort.places, effort);
         for (direction, times) in Direction::BOTH.into_iter().zip(times) {
             let (compiled, rivals) = times.split_first().ok_or("nothing was timed")?;
-            // All lines of one style lie together; the style is the one whose bare loop is the best.
+            // The variants of one style are adjacent, with 0 lines first. The best style is that
+            // whose loop without additional lines is the fastest.
             let best = rivals.chunks(LINES + 1).min_by(|a, b| a[0].middle.total_cmp(&b[0].middle));
             let best = best.ok_or("no loop was timed")?;
             let ratios = [0, LINES].map(|lines| compiled.middle / best[lines].middle);
@@ -82,7 +87,9 @@ pub(crate) fn run<'e>(
     Ok(csv)
 }
 
-/// `entry` with compiled code first, then each rival behind 0 lines and more; last the interpreter, by which the bytes were checked.
+/// Returns `entry` with compiled code as the first variant, then each compared loop after reads of
+/// 0 lines and more, and the interpreter as the last one. The bytes of all variants were checked
+/// against the interpreter.
 fn subject(
     entry: &CorpusEntry,
     hand: Vec<(Style, HandLoop)>,

@@ -1,5 +1,5 @@
-//! Results as one SVG picture: bandwidth over payload (one panel per layout, logarithmic axes, all variants) and a heat
-//! map of ratios.
+//! Results as one SVG picture: bandwidth over payload (one panel for each layout, logarithmic axes,
+//! all variants), and a heat map of ratios.
 
 use ddtc::internal::kind::Direction;
 
@@ -13,12 +13,14 @@ const ACROSS: usize = 5;
 const MARGIN: f64 = 50.0;
 const CELL: (f64, f64) = (82.0, 16.0);
 const NAMES: f64 = 170.0;
-// The heat map is no wider than the panels: all columns but one, in both directions.
+// The heat map must not be wider than the panels. It has all columns except one, in both
+// directions.
 const _: () = assert!(
     NAMES + 2.0 * (Column::ALL.len() - 1) as f64 * CELL.0 < ACROSS as f64 * (PANEL.0 + GAP.0) + MARGIN
 );
 
-/// Colours that are told apart with impaired colour vision (Okabe and Ito, 2008), width, dashes.
+/// Returns the colour, width and dash pattern of a column's line. The colours can be distinguished
+/// with impaired colour vision (Okabe and Ito, 2008).
 fn style(column: Column) -> (&'static str, f64, &'static str) {
     match column {
         Column::Compiled => ("#d55e00", 2.6, ""),
@@ -64,7 +66,7 @@ pub(crate) fn picture(machine: &str, rows: &[Measured]) -> String {
     out.finish()
 }
 
-/// `text` in lines of about `width` characters, broken at spaces.
+/// Returns `text` in lines of about `width` characters, broken at spaces.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -80,6 +82,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+// Writes a text with the given anchor and font size.
 pub(crate) fn words(out: &mut Document, (x, y): (f64, f64), anchor: &str, size: f64, text: &str) {
     let attributes = format!("x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"{size}\"");
     out.text("text", attributes, text);
@@ -99,7 +102,7 @@ fn legend(out: &mut Document, (mut x, y): (f64, f64)) {
     }
 }
 
-/// A logarithmic axis from `low` to `high`, both positive.
+/// A logarithmic axis from `low` to `high`, which are both positive.
 #[derive(Clone, Copy)]
 pub(crate) struct Axis {
     pub(crate) low: f64,
@@ -107,7 +110,8 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// The axis over `values` in whole powers of `base`; one power wide at least.
+    /// Returns an axis over `values` that begins and ends at whole powers of `base` and is at least
+    /// one power wide.
     fn over(values: impl Iterator<Item = f64>, base: f64) -> Axis {
         let (low, high) = values.fold((f64::MAX, f64::MIN_POSITIVE), |(l, h), v| (l.min(v), h.max(v)));
         let power = |v: f64, round: fn(f64) -> f64| base.powf(round(v.max(1e-9).log(base)));
@@ -115,18 +119,19 @@ impl Axis {
         Axis { low, high: power(high, f64::ceil).max(low * base) }
     }
 
-    /// Returns where `value` lies, from 0 to 1.
+    /// Returns the position of `value` on the axis, from 0 to 1 between the ends.
     pub(crate) fn place(self, value: f64) -> f64 {
         (value / self.low).ln() / (self.high / self.low).ln()
     }
 
-    /// The powers of `base` on the axis.
+    /// Returns the powers of `base` on the axis.
     fn ticks(self, base: f64) -> impl Iterator<Item = f64> {
         let n = ((self.high / self.low).ln() / base.ln()).round() as i32;
         (0..=n).map(move |i| self.low * base.powi(i))
     }
 }
 
+// Draws one panel: the bandwidths of all variants of one family of layouts over the payload.
 fn panel(out: &mut Document, (x, y): (f64, f64), family: &str, rows: &[&Measured], direction: Direction) {
     let across = Axis::over(rows.iter().map(|m| m.payload.max(1) as f64), 4.0);
     let rates = rows.iter().flat_map(|m| Column::ALL.iter().filter_map(|&c| m.bandwidth(direction, c)));
@@ -137,6 +142,8 @@ fn panel(out: &mut Document, (x, y): (f64, f64), family: &str, rows: &[&Measured
     );
     out.element("rect", frame);
     words(out, (x, y - 5.0), "start", 11.0, family);
+    // The grid lines are the powers of 4 on both axes. The payload is written only at the ends of
+    // its axis.
     for tick in across.ticks(4.0) {
         let at = x + PANEL.0 * across.place(tick);
         let (top, bottom) = (y, y + PANEL.1);
@@ -151,6 +158,8 @@ fn panel(out: &mut Document, (x, y): (f64, f64), family: &str, rows: &[&Measured
         out.element("path", format_args!("d=\"M{left:.1} {at:.1}H{right:.1}\" stroke=\"#eeeeee\""));
         words(out, (x - 4.0, at + 3.0), "end", 9.0, &format!("{tick}"));
     }
+    // Each column is a line with a dot for each layout. Compiled code comes last, so that no other
+    // line covers it.
     for column in Column::ALL.into_iter().rev() {
         let (colour, width, dashes) = style(column);
         let points: Vec<(f64, f64)> = rows
@@ -176,7 +185,8 @@ fn panel(out: &mut Document, (x, y): (f64, f64), family: &str, rows: &[&Measured
     }
 }
 
-/// Blue where compiled code is faster, red where it is slower; white at equal time, full at a factor of 4.
+/// Returns the colour of a ratio: blue if compiled code is faster, red if it is slower, white for
+/// equal times, and the full colour at a factor of 4.
 fn shade(ratio: f64) -> String {
     let strength = (ratio.ln().abs() / 4f64.ln()).min(1.0);
     let fade = |to: f64| (255.0 + (to - 255.0) * strength) as u8;
@@ -184,6 +194,7 @@ fn shade(ratio: f64) -> String {
     format!("#{:02x}{:02x}{:02x}", fade(r), fade(g), fade(b))
 }
 
+// Draws the heat map: a line for each layout, and a cell for each other column and direction.
 fn heat_map(out: &mut Document, top: f64, rows: &[Measured]) {
     words(
         out,
@@ -211,7 +222,7 @@ fn heat_map(out: &mut Document, top: f64, rows: &[Measured]) {
             let cell =
                 format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\"");
             out.element("rect", cell);
-            // Pale words on full colours.
+            // White text on dark colours.
             let pale = if ratio.ln().abs() > 3f64.ln() { "white" } else { "black" };
             out.group(format_args!("fill=\"{pale}\""), |out| {
                 words(out, (x + CELL.0 / 2.0, y + 12.0), "middle", 9.0, &format!("{ratio:.2}"));

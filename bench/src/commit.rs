@@ -1,7 +1,9 @@
-//! Latency of commits: new code, new layouts, equal ones, the first of a process, a million blocks.
+//! The latency of commits: of new code, of new layouts, of equal layouts, of the first commit of a
+//! process, and of a million blocks.
 //!
-//! New code is emitted for its layout alone, in an engine that has emitted other code before: layouts of one shape would share it,
-//! so these differ in the length of their blocks. A new layout is what a program commits: others of its shape came before it, and
+//! "New code" is emitted for its layout alone, in an engine that has emitted other code before.
+//! Layouts of one shape would share code, so these layouts differ in the length of their blocks. A
+//! "new layout" is what a program typically commits: other layouts of its shape came before it, and
 //! precompiled code may serve it.
 
 use std::error::Error;
@@ -15,16 +17,16 @@ use ddtc::internal::target::Level;
 
 use crate::measure::median;
 
-/// The `i`th layout of blocks of 8 bytes.
+/// Returns the `i`th layout with blocks of 8 bytes.
 fn layout(loops: u32, i: i64) -> ddtc::Result<Datatype> {
     layout_of("double", loops, i)
 }
 
-/// The `i`th layout of blocks of one `element`: `loops` loops around them.
+/// Returns the `i`th layout with blocks of one `element` in `loops` loops.
 fn layout_of(element: &str, loops: u32, i: i64) -> ddtc::Result<Datatype> {
     let element: Datatype = element.parse()?;
-    // Every stride differs from layout to layout and none is dense, so nothing collapses; rows are too long to be written out, so
-    // code depends on the shape alone.
+    // Each stride differs from layout to layout and none is dense, so no loop collapses. Rows are
+    // too long to be written out as single moves, so the code depends only on the shape.
     let mut t = Datatype::vector(200 + i % 5, 1, 3 + i, &element)?;
     for level in 1..loops {
         let distance =
@@ -34,11 +36,14 @@ fn layout_of(element: &str, loops: u32, i: i64) -> ddtc::Result<Datatype> {
     Ok(t)
 }
 
-/// Makes an engine whose commits use precompiled code and code shared by shape, as ordinary ones do; `emitted` leaves precompiled code out.
+/// Returns an engine that has already made its first commit. Its commits use precompiled code and
+/// code shared by shape, as those of ordinary engines do. If `emitted` is true, precompiled code is
+/// not used.
 pub(crate) fn engine(level: Level, both_directions: bool, emitted: bool) -> ddtc::Result<Engine> {
     let config = Config { level, both_directions, ..Config::default() };
     let engine = Engine::new(Config { precompiled: config.precompiled && !emitted, ..config });
-    // The first compile of an engine makes the ISA and maps the arena: not what the others cost. This shape is no other's.
+    // The first compile of an engine sets up the instruction set and maps the arena. That must not
+    // count for later commits. No other layout here has the shape of this one.
     let first: Datatype = "struct([1,3,1], [0,100,300], [int,char,double])".parse()?;
     engine.commit(&first)?;
     Ok(engine)
@@ -55,7 +60,7 @@ fn time(engine: &Engine, t: &Datatype) -> ddtc::Result<Duration> {
 /// Returns the median time of committing `t` in both directions to an engine that has not seen it.
 ///
 /// # Errors
-/// Those of the commit.
+/// Returns the errors of the commit.
 pub(crate) fn one(t: &Datatype, level: Level, samples: usize) -> ddtc::Result<Duration> {
     let mut times = Vec::new();
     for _ in 0..samples {
@@ -64,10 +69,11 @@ pub(crate) fn one(t: &Datatype, level: Level, samples: usize) -> ddtc::Result<Du
     Ok(Duration::from_secs_f64(median(&mut times)))
 }
 
-/// Returns the time of the first commit, the making of its engine included. Only meaningful once in a process.
+/// Returns the time of the first commit, including the making of its engine. The result is
+/// meaningful only once in a process.
 ///
 /// # Errors
-/// Those of the commit.
+/// Returns the errors of the commit.
 pub(crate) fn first(level: Level) -> ddtc::Result<Duration> {
     let t = layout(2, 1)?;
     let start = Instant::now();
@@ -78,11 +84,11 @@ pub(crate) fn first(level: Level) -> ddtc::Result<Duration> {
     Ok(time)
 }
 
-/// The record of cases, printed as they are done.
+/// The record of cases, which are printed as they are done.
 struct Record(String);
 
 impl Record {
-    /// Adds a case, of which the samples took `times` in microseconds.
+    /// Adds a case whose samples took `times`, in microseconds.
     fn add(&mut self, case: &str, mut times: Vec<f64>) {
         times.sort_by(f64::total_cmp);
         let quantile = |q: usize| times.get(times.len() * q / 100).copied().unwrap_or(f64::NAN);
@@ -100,12 +106,14 @@ fn micros(time: Duration) -> f64 {
 /// Measures all cases, prints a table and returns the record.
 ///
 /// # Errors
-/// Those of commits; if this program cannot be started again.
+/// Returns the errors of commits, or an error if this program cannot be started again.
 pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
     let samples = if quick { 25 } else { 200 };
     let mut record = Record(String::from("case,samples,median_us,p10_us,p90_us\n"));
     println!("{:44} {:>7} {:>9} {:>9} {:>9}", "commit", "samples", "median us", "10 %", "90 %");
 
+    // The first commit of a process can be measured only once in each process, so this program
+    // starts itself.
     let program = std::env::current_exe()?;
     let mut times = Vec::new();
     for _ in 0..if quick { 5 } else { 21 } {
@@ -143,9 +151,10 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
     Ok(record.0)
 }
 
-/// Times of commits that make new code.
+/// Returns the times of commits that make new code, in microseconds.
 fn new_code(level: Level, loops: u32, both: bool, samples: i64) -> Result<Vec<f64>, Box<dyn Error>> {
-    // Each of these lengths has its own inner loop, so no two share code; after them another engine starts.
+    // Each of these lengths has its own inner loop, so no two of the layouts share code. Another
+    // engine is used for the next round.
     let lengths = [4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64, 72, 80, 88, 96];
     let mut times = Vec::new();
     for round in 0..samples / lengths.len() as i64 {
@@ -155,14 +164,16 @@ fn new_code(level: Level, loops: u32, both: bool, samples: i64) -> Result<Vec<f6
             let start = Instant::now();
             Ok((engine.commit(&t)?, micros(start.elapsed())))
         };
-        // Kept: code that nobody holds may be evicted.
+        // The committed types are kept, since code that nothing holds may be evicted.
         let done: Vec<_> = (0..lengths.len()).map(compiles).collect::<ddtc::Result<_>>()?;
         times.extend(done.iter().map(|(_, time)| *time));
     }
     Ok(times)
 }
 
-/// Times of commits of new layouts whose code there is, and of the same layouts once more, built again: equal types, other objects.
+/// Returns the times in microseconds of commits of new layouts whose code exists, and of committing
+/// the same layouts once more. For the second commit they are built again: equal types, but
+/// different objects.
 fn new_layouts(level: Level, loops: u32, both: bool, samples: i64) -> Result<[Vec<f64>; 2], Box<dyn Error>> {
     let engine = engine(level, both, false)?;
     let types = || (0..samples).map(|i| layout(loops, i)).collect::<Result<Vec<Datatype>, _>>();
@@ -178,7 +189,8 @@ fn new_layouts(level: Level, loops: u32, both: bool, samples: i64) -> Result<[Ve
     Ok([times, again])
 }
 
-/// Times of a constructor of a million blocks, of the first commit of what it makes, and of another one.
+/// Returns the times in microseconds of a constructor of a million blocks, of the first commit of
+/// its type, and of the commit of an equal type.
 fn a_million_blocks(level: Level, times: usize) -> Result<[Vec<f64>; 3], Box<dyn Error>> {
     let lengths = vec![1i64; 1_000_000];
     let places = ddtc::internal::corpus::list("@sum(@uniform(1000000, 2, 6, 91))")?;

@@ -1,8 +1,9 @@
-//! Two records of one machine side by side: which rows changed by more than noise.
+//! A comparison of two records of one machine: which rows changed by more than noise.
 //!
-//! Compared is the time over that of the best C loop, which stands in the same run as what it is compared with: two runs of one machine need not be
-//! at one speed. Rows that were measured in several places of the buffers have changed where the spreads of their ratios lie apart; others where
-//! they differ by more than equal programs do.
+//! The compared number is the time of compiled code over that of the best C loop in the same run,
+//! since the machine need not have the same speed in both runs. A row that was measured at several
+//! places of the buffers has changed if it differs by more than noise and the ranges of its ratios
+//! do not overlap. Any other row has changed if it differs by more than noise.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -13,10 +14,10 @@ use std::path::Path;
 use crate::measure::geometric_mean;
 use crate::table;
 
-/// Relative difference below which two rows count as equal (docs/PERFORMANCE.md, "Method").
+/// Relative difference up to which two rows count as equal (docs/PERFORMANCE.md, "Method").
 const NOISE: f64 = 0.05;
 
-/// A row of a record: its ratio, and from where to where that goes over the places of the buffers.
+/// A row of a record: its ratio, and the range of the ratio over the places of the buffers.
 #[derive(Clone, Copy, Debug)]
 struct Ratio {
     middle: f64,
@@ -26,10 +27,10 @@ struct Ratio {
 /// Rows by name and direction.
 type Rows = BTreeMap<(String, String), Ratio>;
 
-/// Returns the comparison of the records in two files, in words.
+/// Returns the comparison of the records in two files as text.
 ///
 /// # Errors
-/// A file that cannot be read, or is no record of layouts.
+/// Returns an error if a file cannot be read or is no record of layouts.
 pub(crate) fn records(before: &Path, after: &Path) -> Result<String, Box<dyn Error>> {
     let read = |path: &Path| -> Result<Rows, Box<dyn Error>> {
         let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -38,7 +39,7 @@ pub(crate) fn records(before: &Path, after: &Path) -> Result<String, Box<dyn Err
     Ok(compared(&read(before)?, &read(after)?))
 }
 
-/// The rows of a record.
+/// Returns the rows of a record.
 fn rows(text: &str) -> Result<Rows, String> {
     let mut lines = text.lines().filter(|l| !l.starts_with('#'));
     let names = table::fields(lines.next().unwrap_or(""));
@@ -51,7 +52,7 @@ fn rows(text: &str) -> Result<Rows, String> {
         let fields = table::fields(line);
         let number = |at: Option<usize>| -> Option<f64> { fields.get(at?)?.parse().ok() };
         let text = |at: usize| fields.get(at).cloned().unwrap_or_default();
-        // Layouts without a loop have no ratio.
+        // Layouts without a hand-written loop have no ratio.
         let Some(middle) = number(Some(ratio)) else { continue };
         let spread = match ends.map(number) {
             [Some(low), Some(high), Some(least), Some(most)] => Some((low / most, high / least)),
@@ -62,7 +63,7 @@ fn rows(text: &str) -> Result<Rows, String> {
     Ok(rows)
 }
 
-/// Whether a row has changed by more than noise.
+/// Returns true if a row has changed by more than noise.
 fn changed(before: Ratio, after: Ratio) -> bool {
     let far = (after.middle / before.middle - 1.0).abs() > NOISE;
     match (before.spread, after.spread) {
@@ -71,6 +72,8 @@ fn changed(before: Ratio, after: Ratio) -> bool {
     }
 }
 
+// Returns the text of the comparison: the changed rows, those that became slower first, the mean
+// change, and the rows that only one record has.
 fn compared(before: &Rows, after: &Rows) -> String {
     let mut out = String::new();
     let both = || before.iter().filter_map(|(row, &old)| Some((row, old, *after.get(row)?)));
@@ -121,7 +124,8 @@ mod tests {
             "c.L,8,pack,1.00,,,,",
             "d,8,pack,,,,,",
         ]);
-        // The first is slower, but within the places of the buffers; the second is beyond noise, the third is not.
+        // The first row is slower, but within its range over the places of the buffers. The second
+        // one is beyond noise, the third one is not.
         let after = of(&[
             "a.S,8,pack,1.10,100,120,95,105",
             "b.L,8,pack,1.06,,,,",

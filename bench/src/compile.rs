@@ -1,4 +1,4 @@
-//! C sources to shared libraries: runs the C compiler and keeps what it built.
+//! Compilation of C sources: runs the C compiler, and keeps the shared libraries that it built.
 
 use std::env;
 use std::error::Error;
@@ -14,18 +14,18 @@ use ddtc::internal::datatype::c::{HostBounds, constructors};
 
 use crate::native::Library;
 
-/// Flags of the C compiler: what a user who wants speed would pass.
+/// Flags of the C compiler, as a user who wants speed would pass them.
 pub(crate) const C_FLAGS: &[&str] = &["-std=gnu11", "-O3", "-march=native", "-shared", "-fPIC"];
 
-/// Returns the C compiler: `$CC` or `cc`.
+/// Returns the C compiler: `$CC`, or `cc`.
 pub(crate) fn compiler() -> String {
     env::var("CC").unwrap_or_else(|_| "cc".into())
 }
 
-/// First line of the compiler's `--version`.
+/// Returns the first line of the compiler's `--version`.
 ///
 /// # Errors
-/// If there is no C compiler; says what to do.
+/// Returns an error that says what to do if the C compiler cannot be run.
 pub(crate) fn compiler_version() -> Result<String, Box<dyn Error>> {
     let output = Command::new(compiler()).arg("--version").output().map_err(missing)?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -41,10 +41,13 @@ fn missing(error: std::io::Error) -> Box<dyn Error> {
     .into()
 }
 
-/// Compiles `source` and loads the library, which is kept below the target directory of cargo that the running program lies in, and nowhere if it lies in none.
+/// Compiles `source` and loads the library. The library is kept below the target directory of cargo
+/// in which the running program is. If the program is in none, the library is built in a temporary
+/// folder.
 ///
 /// # Errors
-/// If there is no C compiler, it refuses the source, or a file cannot be written.
+/// Returns an error if there is no C compiler, if the compiler refuses the source, if a file cannot
+/// be written, or if the library cannot be loaded.
 pub(crate) fn load(source: &str) -> Result<Rc<Library>, Box<dyn Error>> {
     let program = env::current_exe()?;
     let Some(target) = program.ancestors().find(|a| a.join("CACHEDIR.TAG").is_file()) else {
@@ -55,9 +58,11 @@ pub(crate) fn load(source: &str) -> Result<Rc<Library>, Box<dyn Error>> {
     Library::open(&build(source, &directory)?)
 }
 
-/// Compiles `source` unless the same was compiled before, and returns the shared library's path in `directory`.
+/// Compiles `source` unless the same source was compiled before, and returns the path of the shared
+/// library in `directory`.
 fn build(source: &str, directory: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    // The name holds all that the code depends on: source, compiler, flags, and the CPU that "native" means.
+    // The name is a hash of everything on which the code depends: source, compiler, flags, and the
+    // CPU that "native" means.
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cpu = cpu.split("\n\n").next().unwrap_or_default();
     let cpu: Vec<&str> = cpu.lines().filter(|l| !l.contains("MHz")).collect();
@@ -82,17 +87,19 @@ fn build(source: &str, directory: &Path) -> Result<PathBuf, Box<dyn Error>> {
         let lines: Vec<&str> = text.lines().take(12).collect();
         return Err(format!("{} refuses {}:\n{}", compiler(), c_file.display(), lines.join("\n")).into());
     }
-    // Rename last: another process that looks for the library sees all of it or nothing.
+    // The file is renamed last, so that another process that looks for the library sees it as a
+    // whole or not at all.
     fs::rename(&unfinished, &library)?;
     fs::rename(&c_file, directory.join(format!("{name}.c")))?;
     Ok(library)
 }
 
-/// Compiles a C program with the compiler of an MPI library, in `folder`: its name and text, which finds constructors of `types` in `layouts.h` as
-/// `make[i]()`.
+/// Compiles a C program with the compiler of an MPI library in `folder`. The pair is the program's
+/// name and text. The program includes `layouts.h`, where `make[i]()` builds the `i`th of `types`.
 ///
 /// # Errors
-/// If there is no such compiler, or what it says.
+/// Returns an error if there is no such compiler or the compiler fails, with its messages, or if a
+/// file cannot be written.
 pub(crate) fn host_program<'t>(
     mpicc: &OsStr,
     types: impl IntoIterator<Item = &'t Datatype>,

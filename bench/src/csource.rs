@@ -1,8 +1,9 @@
-//! C source of the hand-written loops: three styles and two directions of every layout.
+//! C source of the hand-written loops: three styles and two directions of each layout.
 //!
-//! Invariant: each function is what a C programmer would write for this one layout, and no more: nested loops in the
-//! order of the packed bytes, restrict pointers that are known at run time only, index arrays where the program has
-//! them, everything else constant (or, in the run-time style, read once before the loops).
+//! Invariant: each function is what a C programmer would write for this one layout, and nothing
+//! else. It consists of nested loops in the order of the packed bytes, with restrict pointers whose
+//! values are known only at run time, and with index arrays where a program has them. Everything
+//! else is constant, or in the run-time style is read once before the loops.
 
 use std::fmt::Write as _;
 
@@ -13,14 +14,15 @@ use crate::layouts::Row;
 use crate::loops::{Block, Dim, Part};
 use crate::result::Column;
 
-/// How the loops are written.
+/// Style in which the loops are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Style {
-    /// Assignments of elements; all extents are constants.
+    /// Assignments of elements. All extents are constants.
     Constant,
-    /// Assignments of elements; all extents are known at run time only.
+    /// Assignments of elements. All extents are known only at run time.
     Runtime,
-    /// One `memcpy` of constant length per block, in loops of constant extents.
+    /// One `memcpy` of constant length for each block, in loops of constant extents. Blocks of
+    /// unequal lengths have lengths from a table.
     Memcpy,
 }
 
@@ -28,7 +30,7 @@ impl Style {
     /// All styles.
     pub(crate) const ALL: [Style; 3] = [Style::Constant, Style::Runtime, Style::Memcpy];
 
-    /// Short name, in function names and records.
+    /// Returns the short name in function names and records.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Style::Constant => "const",
@@ -37,7 +39,7 @@ impl Style {
         }
     }
 
-    /// Returns the column of the results that the style's times are in.
+    /// Returns the column of the results for the times of this style.
     pub(crate) fn column(self) -> Column {
         match self {
             Style::Constant => Column::Constant,
@@ -47,7 +49,7 @@ impl Style {
     }
 }
 
-/// One function's place in the library and the numbers that it is called with.
+/// The name of one function in the library, and the numbers with which it is called.
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
     pub(crate) symbol: String,
@@ -55,10 +57,11 @@ pub(crate) struct Function {
     pub(crate) extents: Vec<i64>,
 }
 
-/// Beginning of every source file.
+/// Beginning of each source file.
 pub(crate) const PRELUDE: &str = "#include <stddef.h>\n#include <string.h>\n\n";
 
-/// Writes one function; returns its source and what it is called with. `tables` are the row's, resolved.
+/// Returns the source of one function, and what the function is called with. `tables` are the
+/// numbers of the row's tables.
 pub(crate) fn function(
     row: &Row,
     tables: &[Vec<i64>],
@@ -69,6 +72,8 @@ pub(crate) fn function(
     let symbol = format!("h{id}_{}_{}", style.name(), direction.name());
     let mut writer =
         Writer { style, direction, types: String::new(), extents: Vec::new(), body: String::new() };
+    // The body has one loop nest for each part. Writing the body collects the types and extents
+    // that it needs, which come before it in the source.
     let mut offset = 0;
     for (k, part) in row.loops.parts.iter().enumerate() {
         writer.part(part, tables, offset, &format!("{symbol}_{k}"));
@@ -104,7 +109,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// A number of the layout: a literal, or an extent that is read at run time.
+    /// Returns a number of the layout as C text: a literal, or a variable that is read at run time.
     fn number(&mut self, value: i64) -> String {
         if self.style == Style::Runtime {
             self.extents.push(value);
@@ -114,7 +119,9 @@ impl Writer {
         }
     }
 
-    /// `user` and `packed` types of the pointers that walk, and the bytes that one step of the user pointer is.
+    /// Returns the types of the moving pointers on the user side and on the packed side, and the
+    /// number of bytes in one step of the user pointer. Structures get a type of their own, with
+    /// assertions about its layout.
     fn pointees(&mut self, part: &Part, prefix: &str) -> (String, String, i64) {
         match (&part.block, part.block.elem()) {
             _ if self.style == Style::Memcpy => ("char".into(), "char".into(), 1),
@@ -146,6 +153,8 @@ impl Writer {
         }
     }
 
+    // Writes the loop nest of one part. `s` is the start of the part in the user buffer, and `q`
+    // moves through the packed buffer.
     fn part(&mut self, part: &Part, tables: &[Vec<i64>], packed_offset: i64, prefix: &str) {
         let (user, packed, unit) = self.pointees(part, prefix);
         let (user_const, packed_const) = match self.direction {
@@ -161,6 +170,8 @@ impl Writer {
         );
         let mut place = String::from("s");
         let mut indent = String::from("    ");
+        // Each dimension opens a loop and adds a term to the place of the block: a multiple of its
+        // stride, or an entry of its table.
         for (d, dim) in part.dims.iter().enumerate() {
             let trip = match *dim {
                 Dim::Stride { trip, .. } => trip,
@@ -187,7 +198,7 @@ impl Writer {
         self.body.push_str("  }\n");
     }
 
-    /// The innermost copy and the step of the packed pointer.
+    /// Writes the innermost copy and the step of the packed pointer.
     fn block(&mut self, part: &Part, tables: &[Vec<i64>], declare: &str, place: &str, indent: &str) {
         let pack = self.direction == Direction::Pack;
         let assign = |i: &str| {
@@ -198,6 +209,8 @@ impl Writer {
             if pack { format!("memcpy({q}, {a}, {n});") } else { format!("memcpy({a}, {q}, {n});") }
         };
         let bytes = part.block.size().unwrap_or(0);
+        // Blocks of elements and of structure members have constant lengths. Blocks of unequal
+        // lengths need another loop over the tables of lengths and displacements.
         let lines: Vec<String> = match (&part.block, self.style) {
             (Block::Elements { .. }, Style::Memcpy) => {
                 vec![

@@ -1,5 +1,5 @@
-//! Direct copies from layout to layout, beside packing into a buffer of the message's length and unpacking that, and beside packing and unpacking by pieces that
-//! stay in cache.
+//! Direct copies from layout to layout, compared with packing the whole message into a buffer and
+//! unpacking it from there, and with packing and unpacking by pieces that stay in the cache.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -12,10 +12,12 @@ use ddtc::internal::target::Level;
 
 use crate::measure::{Effort, interleaved};
 
-/// Bytes of the pieces of the third way: they and what they come from stay in the first-level cache.
+/// Size in bytes of the pieces. A piece and the memory that it comes from stay in the first-level
+/// cache.
 const PIECE: usize = 16 << 10;
 
-/// Name, source and target, by entries of the corpus or text, with their instances.
+/// Returns the name, source and target of each pair. Source and target are names of corpus entries
+/// or datatypes as text, with their counts.
 fn pairs() -> Vec<(String, [(String, u64); 2])> {
     let named = |name: &str, from: &str, to: &str| {
         let side = |text: &str| {
@@ -37,7 +39,7 @@ fn pairs() -> Vec<(String, [(String, u64); 2])> {
         named("face_x.L to face_z.L", "face_x.L", "face_z.L"),
     ];
     for n in [1024_i64, 16384] {
-        // Members one after the other on both sides.
+        // On both sides the members come one after the other.
         let members = |at: [i64; 3], step: [i64; 3]| {
             let of = |k: i64, len: i64, t: &str| format!("hvector({n}, {len}, {}, {t})", step[k as usize]);
             let list = [of(0, 1, "int"), of(1, 1, "double"), of(2, 3, "float")].join(", ");
@@ -48,7 +50,7 @@ fn pairs() -> Vec<(String, [(String, u64); 2])> {
             format!("{n} structs to arrays, by member"),
             [(members([0, 8, 16], [32; 3]), 1), (members(arrays, [4, 8, 12]), 1)],
         ));
-        // Struct by struct, as an array of structs is sent.
+        // Struct by struct, in the order in which an array of structs is sent.
         let structs =
             format!("contiguous({n}, resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float])))");
         let places: Vec<String> = (0..n)
@@ -63,10 +65,11 @@ fn pairs() -> Vec<(String, [(String, u64); 2])> {
     rows
 }
 
-/// Measures, prints a table and returns the record.
+/// Measures all pairs, prints a table and returns the record.
 ///
 /// # Errors
-/// Those of commits; bytes that differ from the definition's.
+/// Returns the errors of commits, or an error if the copied bytes differ from those that the
+/// definition gives.
 pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
     let engine = Engine::new(Config { level, both_directions: true, ..Config::default() });
@@ -79,6 +82,8 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         let counts = sides.each_ref().map(|(_, count)| *count);
         let (from, to) = (engine.commit(a)?, engine.commit(b)?);
         let direct = from.direct(&to)?;
+        // Check the bytes first: the expected target is what the reference interpreter packs from
+        // the source and unpacks into a copy of the target.
         let bytes = from.packed_size(counts[0])? as usize;
         let lengths = [span(a, counts[0]), span(b, counts[1]), bytes];
         let mut rooms = lengths.map(|len| vec![0u8; len + LINE]);
@@ -91,6 +96,8 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         if *target != *want {
             return Err(format!("{name}: the copied bytes differ").into());
         }
+        // The three ways take turns: packing and unpacking the whole message, doing so piece by
+        // piece, and the direct copy.
         let mut failed = None;
         let times = interleaved(3, effort, |v, times| {
             for _ in 0..times {
@@ -118,15 +125,17 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
     Ok(csv)
 }
 
-/// Bytes of memory for `count` instances, none of which begins before displacement 0.
+/// Returns the number of bytes of memory for `count` instances, none of which begins before
+/// displacement 0.
 fn span(t: &Datatype, count: u64) -> usize {
     (t.true_ub() + (count as i64 - 1) * t.extent()) as usize
 }
 
-/// Bytes of a cache line, at which all memories begin: a transpose that begins elsewhere takes twice the time.
+/// Size of a cache line in bytes. All memory begins at a line, since a transpose that begins
+/// elsewhere takes twice the time.
 const LINE: usize = 64;
 
-/// Returns the part of `room` from the first line on.
+/// Returns the part of `room` that begins at its first cache line.
 fn aligned(room: &mut [u8]) -> &mut [u8] {
     let skipped = room.as_ptr().align_offset(LINE);
     let end = room.len() - LINE + skipped;

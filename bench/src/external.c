@@ -1,8 +1,12 @@
-/* MPI_Pack_external and MPI_Unpack_external of this MPI library, on the layouts of layouts.h.
+/* Runs MPI_Pack_external and MPI_Unpack_external of this MPI library on the layouts of layouts.h.
  *
- *   external INDEX      reads user memory from the file "user" and a stream from "stream", writes what it packs from the one to "packed", and
- *                       what it unpacks from the other, into that memory, to "unpacked"; prints "ready". Then a batch for every line "p" or
- *                       "u" of standard input: calls until 400 us have passed; prints nanoseconds of a call */
+ *   external INDEX      reads user memory from the file "user" and a stream from the file "stream".
+ *                       It packs the user memory into the file "packed", unpacks the stream into
+ *                       that memory, and writes the result to the file "unpacked". Then it prints
+ *                       "ready" and the return codes of both calls. After that it measures a batch
+ *                       for each line "p" (pack) or "u" (unpack) of standard input: it repeats the
+ *                       call until a batch takes more than 200 us, and prints the nanoseconds of
+ *                       one call. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

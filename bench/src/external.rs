@@ -1,7 +1,10 @@
-//! external32 beside `MPI_Pack_external` and `MPI_Unpack_external` of an MPI library: the same layouts, the same memory, batches in turn.
+//! external32 in comparison with `MPI_Pack_external` and `MPI_Unpack_external` of an MPI library:
+//! the same layouts, the same memory contents, and batches in turn.
 //!
-//! The library's calls are made by a program of its own (`external.c`), which waits on the same core while a batch of ours runs, and the other way
-//! round. Bytes first: a direction in which the library's bytes are others than the interpreter's is shown as wrong and not timed.
+//! The MPI library's calls are made by a separate program (`external.c`), which waits on the same
+//! core while a batch of ddtc runs, and ddtc waits while a batch of the program runs. Bytes are
+//! compared first. If the MPI library's bytes in one direction differ from those of the reference
+//! interpreter, that direction is shown as wrong and the MPI library is not timed in it.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -25,10 +28,11 @@ use crate::measure::{Effort, median};
 
 const PROGRAM: &str = include_str!("external.c");
 
-/// Measures, prints a table and returns the record.
+/// Measures all layouts, prints a table and returns the record.
 ///
 /// # Errors
-/// Those of commits and of the compiler; bytes of ours that differ from the interpreter's.
+/// Returns the errors of commits, of the compiler and of the program, or an error if ddtc's bytes
+/// differ from those of the reference interpreter.
 pub(crate) fn run(level: Level, quick: bool, mpicc: &OsStr) -> Result<String, Box<dyn Error>> {
     let layouts = layouts();
     let types: Vec<Datatype> = layouts.iter().map(|(_, text)| text.parse()).collect::<ddtc::Result<_>>()?;
@@ -52,6 +56,8 @@ fn measure(
     for (i, ((name, _), t)) in layouts.iter().zip(types).enumerate() {
         let applied = engine.commit(t)?.for_operation(Operation::External32)?;
         let payload = t.size();
+        // The reference interpreter gives the expected stream and the expected memory. ddtc and the
+        // MPI library both start from the same memory and stream.
         let mut user = values(t);
         let (mut stream, fit) = external32::pack(t, 1, &user, 0);
         let mut wanted = user.clone();
@@ -66,6 +72,8 @@ fn measure(
         if !packed || user != wanted {
             return Err(format!("{name}: bytes differ").into());
         }
+        // Batches of ddtc and of the MPI library take turns. A batch repeats the call until about
+        // half of the intended time has passed.
         for (direction, right) in Direction::BOTH.into_iter().zip(right) {
             let mut call = || match direction {
                 Direction::Pack => applied.pack(black_box(&user), 0, 1, &mut stream),
@@ -110,13 +118,13 @@ fn measure(
     Ok(csv)
 }
 
-/// The program, on one layout.
+/// The program, which runs on one layout.
 struct Host {
     child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
     folder: PathBuf,
-    /// The MPI library's return codes, packing and unpacking.
+    /// Return codes of the MPI library for packing and unpacking.
     codes: [i32; 2],
 }
 
@@ -153,7 +161,8 @@ impl Host {
         Ok(line.trim_end().to_owned())
     }
 
-    /// Whether the call that left `file` succeeded and left `wanted`; else what it did.
+    /// Returns success if the call that wrote `file` succeeded and the file has the bytes `wanted`.
+    /// Otherwise returns what went wrong.
     fn right(&self, file: &str, wanted: &[u8]) -> Result<Result<(), &'static str>, Box<dyn Error>> {
         let code = self.codes[usize::from(file == "unpacked")];
         let bytes = fs::read(self.folder.join(file))?;
@@ -164,7 +173,7 @@ impl Host {
         })
     }
 
-    /// Nanoseconds of a call.
+    /// Runs a batch and returns the nanoseconds of one call.
     fn batch(&mut self, direction: Direction) -> Result<f64, Box<dyn Error>> {
         self.to.write_all(if direction == Direction::Pack { b"p\n" } else { b"u\n" })?;
         let line = self.line()?;
@@ -174,7 +183,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // Without input it would wait.
+        // The program would otherwise wait for more input.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,5 @@
-//! Cost of a commit as a datatype grows: chains, DAGs, wide structs, deep nests. Linear in the constructor arguments, or a fault.
+//! The cost of a commit as a datatype grows: chains, DAGs, wide structures and deep nests. A cost
+//! that is not linear in the number of constructor arguments is a bug.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -6,7 +7,8 @@ use std::fmt::Write as _;
 use ddtc::internal::corpus;
 use ddtc::internal::fuzzing::{self, Cost};
 
-/// Families of generated types (`src/corpus/types.rs`) with one argument left open, and its values.
+/// Families of generated types (`src/corpus/types.rs`), each with one argument left open, and the
+/// values of that argument.
 const FAMILIES: [(&str, &str, [i64; 4]); 6] = [
     ("chain of structs", "@chain(N)", [1_000, 8_000, 24_000, 200_000]),
     ("DAG, interleaved", "@tangle(N)", [10, 20, 40, 58]),
@@ -19,7 +21,7 @@ const FAMILIES: [(&str, &str, [i64; 4]); 6] = [
 /// Measures all families, prints a table and returns the record.
 ///
 /// # Errors
-/// A bound that is exceeded, with what exceeded it.
+/// Returns an error that names the bound that was exceeded.
 pub(crate) fn run() -> Result<String, Box<dyn Error>> {
     let mut csv = String::from("family,size,arguments,commit_us,ns_per_argument,nest_bytes,peak_bytes\n");
     println!(

@@ -10,14 +10,16 @@ use crate::csource::{self, Style};
 use crate::layouts::Row;
 use crate::native::{HandLoop, Tables};
 
-/// Loops by the name of their layout, one of each style.
+/// Loops by the name of their layout, one for each style.
 pub(crate) type ByName = HashMap<String, Vec<(Style, HandLoop)>>;
 
-/// Compiles the loops of `rows`: by name, one for each of [`Style::ALL`].
+/// Compiles the loops of `rows` and returns them by name, one for each of [`Style::ALL`].
 ///
 /// # Errors
-/// If there is no C compiler or it refuses, and if a list of the layouts is wrong.
+/// Returns an error if there is no C compiler or the compiler refuses the source, or if a list of
+/// the layouts is wrong.
 pub(crate) fn build(rows: &[Row]) -> Result<ByName, Box<dyn Error>> {
+    // All functions of all rows go into one source, which is compiled once.
     let mut source = String::from(csource::PRELUDE);
     let mut made = Vec::new();
     for (id, row) in rows.iter().enumerate() {
@@ -66,7 +68,7 @@ mod tests {
     fn every_hand_loop_moves_the_bytes_of_its_datatype() {
         let off = Engine::new(Config { mode: Mode::Off, ..Config::default() });
         let mut rows = layouts::rows(Sizes::Sweep);
-        // A part of the grid, which is of one form.
+        // A part of the grid is sufficient, since all its layouts have one form.
         rows.extend(strides::rows().into_iter().step_by(11));
         let mut loops = build(&rows).unwrap();
         for row in &rows {
@@ -85,7 +87,7 @@ mod tests {
         let off = Engine::new(Config { mode: Mode::Off, ..Config::default() });
         let mut rows = layouts::rows(Sizes::Corpus);
         rows.retain(|r| r.name == "NAS_MG_x.S");
-        // The same bytes in another order: span and payload do not tell.
+        // The same bytes in another order, which neither span nor payload shows.
         rows[0].loops.parts[0].dims.swap(0, 1);
         let mut subject = Subject::new(&rows[0].entry().unwrap()).unwrap();
         let (style, hand) = build(&rows).unwrap().remove("NAS_MG_x.S").unwrap().swap_remove(0);

@@ -1,7 +1,8 @@
-//! Huge packs: payloads past every cache, by one thread and two, by plain and by streaming stores.
+//! Huge packs, with payloads larger than every cache: by one thread and by two, with plain and with
+//! streaming stores.
 //!
-//! Not pinned, since two threads need two cores. What two threads can gain is bounded by what two copies gain: memcpy of the
-//! payload by one thread and by two stands beside.
+//! The process is not pinned, since two threads need two cores. Two threads cannot gain more than
+//! two copies gain, so memcpy of the payload by one thread and by two is measured for comparison.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -14,7 +15,7 @@ use ddtc::internal::target::Level;
 
 use crate::measure::{Effort, interleaved};
 
-/// Layouts of a payload of `bytes`.
+/// Returns layouts with a payload of `bytes`.
 fn layouts(bytes: i64) -> [(&'static str, String); 3] {
     [
         ("64 B by 128", format!("hvector({}, 64, 128, char)", bytes / 64)),
@@ -23,7 +24,8 @@ fn layouts(bytes: i64) -> [(&'static str, String); 3] {
     ]
 }
 
-/// `memcpy` of `source` to as many bytes of `target`, in halves by two threads if `two`.
+/// Copies the beginning of `source` to the whole of `target`, by two threads with one half each if
+/// `two` is true.
 fn copy(target: &mut [u8], source: &[u8], two: bool) {
     let source = &source[..target.len()];
     if !two {
@@ -37,10 +39,10 @@ fn copy(target: &mut [u8], source: &[u8], two: bool) {
     });
 }
 
-/// Measures, prints a table and returns the record.
+/// Measures all layouts, prints a table and returns the record.
 ///
 /// # Errors
-/// Those of commits; bytes that differ.
+/// Returns the errors of commits, or an error if the bytes of two variants differ.
 pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
     let payload: usize = if quick { 8 << 20 } else { 256 << 20 };
     let rounds = if quick { 3 } else { 11 };
@@ -52,6 +54,8 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         parallel_bytes: 1 << 20,
         ..Config::default()
     };
+    // The same layout is committed by four engines, whose thresholds either always or never permit
+    // two threads and streaming stores.
     let engines = [
         ("pack", config(1, u64::MAX)),
         ("streamed", config(1, 1 << 20)),
@@ -63,6 +67,8 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
     let mut target = vec![0u8; payload];
     let mut csv = String::from("layout,payload_bytes,variant,nanoseconds,gb_per_s\n");
     println!("{:16} {:24} {:>8} {:>14}", "layout", "variant", "GB/s", "over one pack");
+    // Every engine must pack the same bytes as the first one. After that the engines and the two
+    // copies take turns.
     for (name, text) in layouts(payload as i64) {
         let t: Datatype = text.parse()?;
         let kernels: Vec<Committed> =

@@ -1,7 +1,9 @@
-//! Instructions of one call, counted by callgrind: figures that do not vary from run to run.
+//! The number of instructions of one call, counted by callgrind. These numbers do not vary from run
+//! to run.
 //!
-//! The program starts itself under valgrind twice per direction, with few and with many calls of a kernel; what the calls
-//! cost is the difference. Valgrind knows no AVX-512, so the level is AVX2 at most.
+//! The program starts itself under valgrind twice for each direction, with few and with many calls
+//! of a kernel. The difference is the cost of the calls. Valgrind does not know AVX-512, so the
+//! level is AVX2 at most.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -15,7 +17,7 @@ use crate::layouts::{self, Sizes};
 use crate::native::Subject;
 use crate::result::Column;
 
-/// The kernels that are counted: one of each family of code.
+/// The layouts whose kernels are counted: one for each family of code.
 const LAYOUTS: [&str; 8] = [
     "NAS_LU_x.S",
     "WRF_x_vec.S",
@@ -30,10 +32,11 @@ const LAYOUTS: [&str; 8] = [
 const FEW: u32 = 1;
 const MANY: u32 = 201;
 
-/// Calls the kernel of `name` in `direction` so many times, and nothing else. The part that runs under valgrind.
+/// Calls the kernel of `name` in `direction` `calls` times, and does nothing else. This is the part
+/// that runs under valgrind.
 ///
 /// # Errors
-/// An unknown name; those of the commit.
+/// Returns an error if the name is unknown or the commit fails.
 pub(crate) fn call(name: &str, direction: Direction, calls: u32, level: Level) -> Result<(), Box<dyn Error>> {
     let row = layouts::rows(Sizes::Corpus).into_iter().find(|r| r.name == name).ok_or("no such layout")?;
     let mut subject = Subject::new(&row.entry()?)?;
@@ -43,10 +46,11 @@ pub(crate) fn call(name: &str, direction: Direction, calls: u32, level: Level) -
     Ok(())
 }
 
-/// Counts all of them, prints a table and returns the record.
+/// Counts the instructions of all layouts, prints a table and returns the record.
 ///
 /// # Errors
-/// If valgrind cannot be run; says what to do.
+/// Returns an error that says what to do if valgrind cannot be run, or with valgrind's messages if
+/// it fails.
 pub(crate) fn run(level: Level) -> Result<String, Box<dyn Error>> {
     let level = if level.includes(Level::Avx2) { Level::Avx2 } else { level };
     println!("{:18} {:>12} {:>12}   instructions of one call, level {level}", "layout", "pack", "unpack");
@@ -65,10 +69,10 @@ pub(crate) fn run(level: Level) -> Result<String, Box<dyn Error>> {
     Ok(csv)
 }
 
-/// Instructions of a whole process that calls `calls` times.
+/// Returns the number of instructions of a whole process that makes `calls` calls.
 fn total(name: &str, direction: Direction, calls: u32, level: Level) -> Result<u64, Box<dyn Error>> {
     let program = std::env::current_exe()?;
-    // Code slots are reused: valgrind must look for changed code everywhere.
+    // Code slots are reused, so valgrind must look for changed code everywhere (`--smc-check=all`).
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--smc-check=all", "--callgrind-out-file=/dev/null"]);
     command.arg(program).args(["bench", "--level", level.name(), name]);

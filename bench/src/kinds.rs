@@ -1,4 +1,5 @@
-//! Other kinds than pack and unpack of bytes: external32 beside the native pack of the same layout, and beside memcpy of its payload.
+//! External32, which is another kind of transfer than packing and unpacking bytes. It is compared
+//! with the native pack of the same layout, and with memcpy of the payload.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -13,7 +14,7 @@ use ddtc::internal::target::Level;
 
 use crate::measure::{Effort, interleaved};
 
-/// Layouts of about so many packed bytes.
+/// Returns layouts with about 16 KiB, 256 KiB and 4 MiB of packed bytes.
 pub(super) fn layouts() -> Vec<(String, String)> {
     let sizes = [("16 KiB", 16 << 10), ("256 KiB", 256 << 10), ("4 MiB", 4 << 20)];
     type Form = (&'static str, fn(i64) -> String);
@@ -44,7 +45,8 @@ pub(super) fn layouts() -> Vec<(String, String)> {
     rows.collect()
 }
 
-/// User memory of values that fit and are no rare ones: small integers, long doubles between 1 and 2.
+/// Returns user memory with values that fit external32 and are not exceptional: small integers, and
+/// long doubles between 1 and 2.
 pub(super) fn values(t: &Datatype) -> Vec<u8> {
     let long_doubles = t.type_map().next().is_some_and(|(basic, _)| basic == Named::LongDouble);
     let byte = |i: usize| match (long_doubles, i % 16) {
@@ -58,10 +60,11 @@ pub(super) fn values(t: &Datatype) -> Vec<u8> {
     (0..t.true_ub() as usize).map(byte).collect()
 }
 
-/// Measures, prints a table and returns the record.
+/// Measures all layouts, prints a table and returns the record.
 ///
 /// # Errors
-/// Those of commits; bytes that differ from the interpreter's.
+/// Returns the errors of commits, or an error if bytes differ from those of the reference
+/// interpreter.
 pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
     let engine = Engine::new(Config { level, both_directions: true, ..Config::default() });
@@ -74,6 +77,8 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         let committed = engine.commit(&t)?;
         let applied = committed.for_operation(Operation::External32)?;
         let payload = committed.packed_size(1)? as usize;
+        // Both directions are checked against the reference interpreter first. The native stream is
+        // packed for the measurement.
         let mut user = values(&t);
         let (mut native, mut external) = (vec![0u8; payload], vec![0u8; applied.packed_size(1)? as usize]);
         applied.pack(&user, 0, 1, &mut external)?;
@@ -88,6 +93,8 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
             return Err(format!("{name}: the unpacked bytes differ").into());
         }
         let (source, mut target) = (native.clone(), vec![0u8; payload]);
+        // The three ways take turns: memcpy of the payload, the native call, and the call in
+        // external32.
         for direction in Direction::BOTH {
             let mut failed = None;
             let times = interleaved(3, effort, |v, times| {

@@ -1,8 +1,11 @@
-//! The application layouts: for each name and size the datatype in text and the loops a programmer would write.
+//! The application layouts: for each name and size, the datatype as text and the loops that a
+//! programmer would write.
 //!
-//! Facts of the access patterns of DDTBench (Schneider, Gerstenberger, Hoefler: "Micro-applications for communication
-//! data access patterns and MPI datatypes", EuroMPI 2012) and of common synthetic layouts. `corpus/application.ddt` is
-//! the rendering of [`rows`] at sizes S and L; a test compares them. A sweep has every layout at the payloads of [`PAYLOADS`] that it can have.
+//! The layouts have the access patterns of DDTBench (Schneider, Gerstenberger, Hoefler:
+//! "Micro-applications for communication data access patterns and MPI datatypes", EuroMPI 2012) and
+//! those of common synthetic layouts. `corpus/application.ddt` is the text of [`rows`] at sizes S
+//! and L, which a test checks. A sweep has every layout at those payloads of [`PAYLOADS`] that the
+//! layout can have.
 
 use ddtc::internal::corpus::CorpusEntry;
 use ddtc::internal::methods::*;
@@ -13,11 +16,11 @@ use Elem::{Double, Float};
 /// One layout at one size.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// Name with the suffix of its size.
+    /// Name, with the suffix of the size.
     pub(crate) name: String,
-    /// Describes the layout, with its parameters.
+    /// Description of the layout, with its parameters.
     pub(crate) comment: String,
-    /// Instances.
+    /// Number of instances.
     pub(crate) count: i64,
     /// The datatype in the notation of the corpus.
     pub(crate) text: String,
@@ -26,13 +29,14 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// The row as text of a corpus file.
+    /// Returns the row as text of a corpus file.
     fn render(&self) -> String {
         let count = if self.count == 1 { String::new() } else { format!("{} of ", self.count) };
         format!("# {}\n{} = {count}{}\n", self.comment, self.name, self.text)
     }
 
-    /// Says whether a row of a sweep has about this payload in bytes, in memory that a bench can have.
+    /// Returns true if the row has about this payload in bytes (between half of it and twice as
+    /// much) and spans at most [`MAX_SPAN`] bytes.
     fn is_about(&self, payload: i64) -> bool {
         let Ok(entry) = self.entry() else { return false };
         let (t, count) = (&entry.datatype, entry.count as i64);
@@ -41,10 +45,10 @@ impl Row {
         (payload / 2..=2 * payload).contains(&bytes) && span <= MAX_SPAN
     }
 
-    /// Returns the row as an entry.
+    /// Returns the row as a corpus entry.
     ///
     /// # Errors
-    /// If the text is wrong, which a test excludes.
+    /// Returns an error if the text of the row is wrong, which a test excludes.
     pub(crate) fn entry(&self) -> ddtc::Result<CorpusEntry> {
         let rule = "must be one entry";
         let entry = ddtc::internal::corpus::parse(&self.render())?.pop();
@@ -52,16 +56,17 @@ impl Row {
     }
 }
 
-/// Which sizes of a layout are wanted.
+/// The sizes of a layout that are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sizes {
-    /// S and L: the rows of the corpus.
+    /// Sizes S and L, which are the rows of the corpus.
     Corpus,
     /// The payloads of [`PAYLOADS`].
     Sweep,
 }
 
-/// Payloads of a sweep in bytes, with the suffixes of their names: from 256 B to 16 MiB, each four times the one before.
+/// Payloads of a sweep in bytes, with the suffixes of their names: from 256 B to 16 MiB, each four
+/// times the previous one.
 pub(crate) const PAYLOADS: [(i64, &str); 9] = [
     (256, "256B"),
     (1 << 10, "1KiB"),
@@ -74,24 +79,25 @@ pub(crate) const PAYLOADS: [(i64, &str); 9] = [
     (16 << 20, "16MiB"),
 ];
 
-/// Most bytes of user memory that a row of a sweep spans.
+/// Maximum number of bytes of user memory that a row of a sweep spans.
 const MAX_SPAN: i64 = 256 << 20;
 
-/// A layout's parameters at S and L, and at about a payload in bytes. A payload that is less than half or more than twice what was asked for, or
-/// more than [`MAX_SPAN`] of memory, is no row.
+/// The parameters of a layout at sizes S and L, and a function that returns the parameters for
+/// about a given payload in bytes. A row for a payload is dropped if its real payload is less than
+/// half or more than twice the wanted one, or if it spans more than [`MAX_SPAN`] bytes.
 struct Parameters<P> {
     s: P,
     l: P,
     at: fn(i64) -> P,
 }
 
-/// Collects rows; knows the sizes that are wanted.
+/// Collector of rows at the wanted sizes.
 struct Rows {
     sizes: Sizes,
     rows: Vec<Row>,
 }
 
-/// Result of a layout's function for its parameters.
+/// Result of a layout's function for some parameters.
 struct Made {
     comment: String,
     count: i64,
@@ -116,7 +122,7 @@ impl Rows {
     }
 }
 
-/// Places the arrays of one struct behind each other, each at a cache line of its own.
+/// Places the arrays of one struct one after the other. Each begins at a cache line.
 #[derive(Default)]
 struct Arrays {
     end: i64,
@@ -130,7 +136,8 @@ impl Arrays {
     }
 }
 
-/// A struct of one block per member, one member per line.
+/// Returns the text of a struct with one block for each member. Each member is written on a line of
+/// its own.
 fn structure(members: &[(i64, String)]) -> String {
     let places: Vec<String> = members.iter().map(|(place, _)| place.to_string()).collect();
     let types: Vec<&str> = members.iter().map(|(_, t)| t.as_str()).collect();
@@ -150,7 +157,7 @@ pub(crate) fn rows(sizes: Sizes) -> Vec<Row> {
     rows.rows
 }
 
-/// The text of `corpus/application.ddt`.
+/// Returns the text of `corpus/application.ddt`.
 #[cfg(test)]
 fn render() -> String {
     let mut out = String::from(
@@ -164,10 +171,10 @@ fn render() -> String {
     out
 }
 
-/// (ims, ime, jms, jme, is, ie, js, je) of one WRF patch.
+/// The bounds (ims, ime, jms, jme, is, ie, js, je) of one WRF patch.
 type Patch = [i64; 8];
 
-/// WRF halo exchange: four 2-D, three 3-D and two 4-D float arrays in one struct.
+/// Adds the WRF halo exchange: four 2-D, three 3-D and two 4-D float arrays in one struct.
 fn wrf(rows: &mut Rows) {
     let y = || Parameters {
         s: [4, 22, 4, 27, 8, 18, 11, 13],
@@ -191,21 +198,24 @@ fn wrf(rows: &mut Rows) {
     rows.add("WRF_y_sa", y(), |p| halo(p, true));
 }
 
-/// Points along the patch of a halo of three: four planes and five cubes of 65 levels, of floats.
+/// Returns the number of points along the patch for about `payload` bytes, if the halo has three
+/// columns. The halo consists of four planes and five cubes of 65 levels, of floats of 4 bytes.
 fn halo_columns(payload: i64) -> i64 {
     (payload / (4 * 3 * (4 + 5 * 65))).max(1)
 }
 
-/// The whole number next to a root of `x`.
+/// Returns the integer next to a root of `x`, and at least 1.
 fn root(x: i64, degree: f64) -> i64 {
     (x as f64).powf(1.0 / degree).round().max(1.0) as i64
 }
 
-/// How many elements of `bytes` a payload has, at least one.
+/// Returns the number of elements of `bytes` bytes in a payload, and at least 1.
 fn number(payload: i64, bytes: i64) -> i64 {
     (payload / bytes).max(1)
 }
 
+// Returns the halo of one WRF patch, as subarrays or as vectors. The loops are the same in both
+// cases.
 fn halo(patch: Patch, subarrays: bool) -> Made {
     let [ims, ime, jms, jme, is, ie, js, je] = patch;
     let (d1, d2, d3, d4) = (ime - ims + 1, 65, jme - jms + 1, 2);
@@ -215,6 +225,8 @@ fn halo(patch: Patch, subarrays: bool) -> Made {
     let mut arrays = Arrays::default();
     let mut members = Vec::new();
     let mut parts = Vec::new();
+    // Each of the nine arrays begins at a cache line. A subarray contains its start, and a vector
+    // begins at the first point of the halo.
     for dimensions in [2, 2, 2, 2, 3, 3, 3, 4, 4] {
         let cube = format!("hvector({s3}, 1, {plane}, vector({s2}, {s1}, {d1}, float))");
         let (bytes, first, vector, subarray, dims) = match dimensions {
@@ -253,8 +265,10 @@ fn halo(patch: Patch, subarrays: bool) -> Made {
     }
 }
 
-/// Lattices and grids of fixed stride: MILC, NAS LU, NAS MG.
+/// Adds lattices and grids with fixed strides: MILC, NAS LU and NAS MG.
 fn grids(rows: &mut Rows) {
+    // MILC: in each of `t` slices the sites of one z plane of one parity form a block. Both
+    // parities are sent.
     rows.add(
         "MILC_su3_zd",
         Parameters { s: [8; 4], l: [16; 4], at: |payload| [2 * root(payload / 192, 3.0); 4] },
@@ -269,6 +283,8 @@ fn grids(rows: &mut Rows) {
             }
         },
     );
+    // NAS LU: points of 5 doubles. The x face is contiguous, and the y face has one point in each
+    // row.
     rows.add("NAS_LU_x", Parameters { s: 12, l: 1020, at: |payload| number(payload, 40) }, |nx| Made {
         comment: format!("NAS LU, x face: nx = {nx}"),
         count: 1,
@@ -281,6 +297,8 @@ fn grids(rows: &mut Rows) {
         text: format!("vector({nx}, 1, {}, contiguous(5, double))", nx + 2),
         loops: Loops::one(0, &[(nx, 40 * (nx + 2))], Double, 5),
     });
+    // NAS MG: faces of a grid without their edges. Each row of the x face has one point, and the
+    // rows of the other faces are contiguous.
     let grid = |at| Parameters { s: [34, 18, 18], l: [514, 258, 258], at };
     rows.add("NAS_MG_x", grid(|payload| box_of(root(payload / 8, 2.0))), |[d1, d2, d3]| Made {
         comment: format!("NAS MG, x face of a {d1} x {d2} x {d3} grid"),
@@ -302,12 +320,12 @@ fn grids(rows: &mut Rows) {
     });
 }
 
-/// The grid of NAS MG whose faces have `n` by `n`, or twice as many, points inside.
+/// Returns the NAS MG grid whose faces have `n` by `n`, or `2 n` by `n`, points inside.
 fn box_of(n: i64) -> [i64; 3] {
     [2 * n + 2, n + 2, n + 2]
 }
 
-/// The two sides of the FFT's transpose, and a column type.
+/// Adds the two sides of the transpose in a 2-D FFT, and a column type.
 fn fft(rows: &mut Rows) {
     let complex = "contiguous(2, double)";
     let sizes = || Parameters { s: (256, 4), l: (1536, 4), at: |payload| (4 * root(payload / 64, 2.0), 4) };
@@ -338,8 +356,10 @@ fn fft(rows: &mut Rows) {
     });
 }
 
-/// Index lists: LAMMPS, SPECFEM3D.
+/// Adds layouts with index lists: LAMMPS and SPECFEM3D.
 fn particles(rows: &mut Rows) {
+    // LAMMPS: the send side has listed atoms in several arrays, and the receive side has the ghost
+    // atoms at the end of each array.
     let full = || Parameters {
         s: (1907, 1662, 11),
         l: (3534, 3062, 13),
@@ -368,6 +388,7 @@ fn particles(rows: &mut Rows) {
             loops: Loops { parts, tables: Vec::new() },
         }
     });
+    // SPECFEM3D: listed points with 1 float or 3 floats each, and points at a fixed stride.
     let outer = Parameters {
         s: (493, 3697, 31),
         l: (3225, 88_881, 33),
@@ -414,7 +435,8 @@ fn particles(rows: &mut Rows) {
     });
 }
 
-/// LAMMPS, send side: positions and `scalars` further arrays of n random atoms of m.
+/// Returns the send side of LAMMPS: the positions and `scalars` further arrays of `n` random atoms
+/// out of `m`.
 fn atoms((m, n, seed): (i64, i64, i64), scalars: usize) -> Made {
     let list = format!("@sample({n}, {m}, {seed})");
     let mut arrays = Arrays::default();
@@ -434,7 +456,7 @@ fn atoms((m, n, seed): (i64, i64, i64), scalars: usize) -> Made {
     }
 }
 
-/// Vectors of blocks, and rows of a plane.
+/// Adds vectors of blocks, and rows of a plane.
 fn vectors(rows: &mut Rows) {
     for bytes in [8, 16, 64, 256, 4096] {
         let payloads = Parameters { s: 16 << 10, l: 4096 << 10, at: |payload| payload };
@@ -448,7 +470,8 @@ fn vectors(rows: &mut Rows) {
             }
         });
     }
-    // Of no multiple of a line, as rows of programs are: each begins at another place of one.
+    // These rows are not a multiple of a cache line long, like many rows in programs, so each
+    // begins at another offset within a line.
     for bytes in [328, 1000] {
         let payloads = Parameters { s: 8 << 10, l: 512 << 10, at: |payload| payload };
         rows.add(&format!("rows_{bytes}B"), payloads, |payload| {
@@ -463,9 +486,10 @@ fn vectors(rows: &mut Rows) {
     }
 }
 
-/// Common synthetic layouts.
+/// Adds common synthetic layouts.
 fn synthetic(rows: &mut Rows) {
     vectors(rows);
+    // Blocks at listed places: of equal lengths, and of random lengths.
     let places = Parameters { s: (1000, 51), l: (100_000, 53), at: |payload| (number(payload, 8), 54) };
     rows.add("idxblk_8B", places, |(n, seed)| {
         let list = format!("@sum(@uniform({n}, 2, 6, {seed}))");
@@ -491,6 +515,7 @@ fn synthetic(rows: &mut Rows) {
             },
         }
     });
+    // Faces of a cube, an array of structures with padding, and a block-cyclic part of a matrix.
     let cube = || Parameters { s: 64, l: 256, at: |payload| root(payload / 8, 2.0).max(2) };
     rows.add("face_x", cube(), |n| face(n, [n, n, 1]));
     rows.add("face_y", cube(), |n| face(n, [n, 1, n]));
@@ -527,7 +552,7 @@ fn synthetic(rows: &mut Rows) {
     });
 }
 
-/// The last but one layer of an n^3 cube in the dimension where `sub` is 1.
+/// Returns the last but one layer of an n x n x n cube, in the dimension in which `sub` is 1.
 fn face(n: i64, sub: [i64; 3]) -> Made {
     let start = sub.map(|s| if s == 1 { n - 2 } else { 0 });
     let strides = [8 * n * n, 8 * n, 8];
@@ -576,7 +601,7 @@ mod tests {
         };
         let sweep = rows(Sizes::Sweep);
         assert_eq!(families(&sweep), families(&corpus));
-        // Each of the payloads has rows, and no name is there twice.
+        // Each of the payloads has rows, and each name occurs only once.
         for (_, suffix) in PAYLOADS {
             let of =
                 sweep.iter().filter(|r| r.name.rsplit_once('.').is_some_and(|(_, s)| s == suffix)).count();

@@ -1,7 +1,9 @@
-//! `ddtc bench`: compiled code against the walker, the interpreter, hand-written C loops and memcpy.
+//! `ddtc bench`: compiled code in comparison with the interpreter of nests, the reference
+//! interpreter, hand-written C loops and memcpy.
 //!
-//! Per layout and size, interleaved in one process that is pinned to a core, medians of batches; every variant's bytes are
-//! checked against the interpreter first. What is timed by hand-written loops is described in `csource.rs`.
+//! For each layout and size, the variants are interleaved in one process that is pinned to a core,
+//! and the medians of their batches are reported. Each variant's bytes are first checked against
+//! the reference interpreter. `csource.rs` describes the hand-written loops.
 #![deny(unsafe_code)]
 
 mod bound;
@@ -171,10 +173,11 @@ pub struct Args {
     launch: Vec<OsString>,
 }
 
-/// Runs the verb.
+/// Runs the subcommand.
 ///
 /// # Errors
-/// Unknown names, no C compiler, bytes that differ, files that cannot be written.
+/// Returns an error for unknown names, if there is no C compiler, if bytes differ, or if a file
+/// cannot be read or written.
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let (Some(stem), Some(applications), Some(path)) = (&args.overview, &args.applications, &args.svg) {
         return Ok(ddtc::internal::files::save(path, overview::picture(stem, applications)?)?);
@@ -183,6 +186,9 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         print!("{}", compare::records(before, after)?);
         return Ok(());
     }
+    // Everything after this point depends on the CPU level and the family of processors, so a wrong
+    // setting of either is reported here. The two hidden options serve processes that the benchmark
+    // itself starts.
     let level = Level::asked(args.level)?;
     Family::asked()?;
     if args.first_commit {
@@ -201,6 +207,8 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if args.record && !Path::new("benches/record").is_dir() {
         return Err("there is no directory benches/record here: run --record in the source tree".into());
     }
+    // Pinning restricts the process to one core, which the measurement with two threads must not
+    // be.
     let machine = Machine::read(if args.huge { None } else { native::pin() });
     println!("machine: {machine}; level {level}");
     if cfg!(debug_assertions) {
@@ -212,7 +220,8 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Measures what needs no entries of the corpus, if that is asked for: the end of its record's name, and the record.
+/// Runs a measurement that needs no entries of the corpus, if the arguments ask for one. Returns
+/// the suffix of its record's name, and the record.
 fn alone(
     args: &Args,
     machine: &Machine,
@@ -253,6 +262,8 @@ fn alone(
 /// Measures entries of the corpus.
 fn corpus(args: &Args, machine: &Machine, level: Level) -> Result<(), Box<dyn Error>> {
     let tasks = select(args)?;
+    // Each of these options replaces the measurement of pack and unpack by another one, which has
+    // records of its own.
     if args.kinds {
         if let Some(mpicc) = &args.mpicc {
             let text = external::run(level, args.quick, mpicc)?;
@@ -278,6 +289,8 @@ fn corpus(args: &Args, machine: &Machine, level: Level) -> Result<(), Box<dyn Er
     if args.break_even {
         return even(args, machine, level, &tasks);
     }
+    // The usual measurement repeats all tasks for each run, and checks bytes only in the first one.
+    // Each number in the record is the median of the runs.
     let bench = Bench::new(&tasks, args, level);
     let mut runs = Vec::new();
     for run in 0..args.runs {
@@ -298,7 +311,7 @@ fn corpus(args: &Args, machine: &Machine, level: Level) -> Result<(), Box<dyn Er
     write(args, machine, suffix, &table::csv(&comments, &rows), picture.as_deref())
 }
 
-/// `--break-even`.
+/// Runs `--break-even`.
 fn even(args: &Args, machine: &Machine, level: Level, tasks: &[Task]) -> Result<(), Box<dyn Error>> {
     let entries: Vec<CorpusEntry> = tasks.iter().map(|t| t.entry.clone()).collect();
     let setting = break_even::Setting {
@@ -347,12 +360,14 @@ fn write(
     Ok(())
 }
 
-/// A layout to be measured; with its loops if somebody wrote them.
+/// A layout to be measured, with its hand-written loops if there are any.
 struct Task {
     entry: CorpusEntry,
     row: Option<Row>,
 }
 
+// Returns the layouts that the arguments select: all of a corpus file or of the built-in ones, or
+// those that match the names, followed by datatypes given as text.
 fn select(args: &Args) -> Result<Vec<Task>, Box<dyn Error>> {
     let all: Vec<Task> = match &args.corpus {
         Some(path) => {
@@ -373,6 +388,9 @@ fn select(args: &Args) -> Result<Vec<Task>, Box<dyn Error>> {
     if args.names.is_empty() {
         return Ok(all);
     }
+    // A name selects the layouts with exactly this name or family if there are any, and otherwise
+    // all layouts whose names contain it. A name with a parenthesis, or the name of a basic type,
+    // is a datatype.
     let mut wanted = vec![false; all.len()];
     let mut own = Vec::new();
     for name in &args.names {
@@ -398,7 +416,7 @@ fn select(args: &Args) -> Result<Vec<Task>, Box<dyn Error>> {
     Ok(tasks)
 }
 
-/// An entry for a datatype from the command line.
+/// Returns an entry for a datatype from the command line.
 fn own_type(text: &str) -> ddtc::Result<CorpusEntry> {
     let datatype = corpus::datatype(text)?;
     let name: String = text.chars().take(40).collect();
@@ -415,13 +433,15 @@ fn own_type(text: &str) -> ddtc::Result<CorpusEntry> {
     })
 }
 
-/// Bytes up to which a row of a sweep, or of strides, is measured in several places of its buffers: what the first-level cache holds, and some more.
+/// Payload in bytes up to which a row of a sweep or of strides is measured at several places of its
+/// buffers: what the first-level cache holds, and somewhat more.
 const SMALL: usize = 64 << 10;
 
 /// State that all measurements share.
 struct Bench {
     effort: Effort,
-    /// Whether rows are small by their payload, not by the suffix of their name.
+    /// Whether a row is small because of its payload, and not only because of the suffix of its
+    /// name.
     sized: bool,
     level: Level,
     roof: Roof,
@@ -437,7 +457,7 @@ impl Bench {
         Bench { effort, sized: args.sweep || args.strides, level, roof: Roof::measure(effort, largest) }
     }
 
-    /// Measures all tasks once; checks bytes in the first run.
+    /// Measures all tasks once, and checks bytes if `check` is true, which it is in the first run.
     fn all(&self, tasks: &[Task], check: bool) -> Result<Vec<Measured>, Box<dyn Error>> {
         let bar = ProgressBar::new(tasks.len() as u64 + 1);
         bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}")?);
@@ -463,6 +483,8 @@ impl Bench {
         Ok(measured)
     }
 
+    // Measures one layout: checks the bytes of all variants, times them, and adds the model's bound
+    // and the latency of a commit.
     fn one(
         &self,
         entry: &CorpusEntry,
@@ -484,7 +506,8 @@ impl Bench {
         if check {
             bytes::check(&mut subject, Column::Interp)?;
         }
-        // The interpreter is slow and is no rival: at small sizes it shows what interpreting costs.
+        // The reference interpreter is slow and no variant to compete with. It is timed only at
+        // size S, to show what interpreting costs.
         let columns = subject.columns();
         let timed: Vec<usize> =
             (0..columns.len()).filter(|&v| columns[v] != Column::Interp || entry.size == Size::S).collect();
@@ -498,8 +521,9 @@ impl Bench {
         Ok(Measured { name: entry.name.clone(), payload: subject.payload() as u64, schedule, commit, times })
     }
 
-    /// Times of the variants `timed` of `subject`, pack and unpack, in several places of its buffers: what moves few bytes hangs on the lines of the first-level
-    /// cache that they share, what moves many on the pages that hold them.
+    /// Returns the times of the variants `timed` of `subject` for pack and unpack, at several
+    /// places of its buffers. The time for few bytes depends on which lines of the first-level
+    /// cache the buffers share, and the time for many bytes on the pages that hold them.
     fn times(&self, subject: &mut Subject, timed: &[usize], small: bool) -> [Times; 2] {
         let columns = subject.columns();
         let places = self.effort.places_for(small, subject.bytes());

@@ -1,7 +1,8 @@
-//! Loops that a programmer would write instead of a datatype, from which the C sources are made.
+//! Descriptions of the loops that a programmer would write instead of using a datatype. The C
+//! sources are made from them.
 //!
-//! Invariant: a description shares nothing with the datatype of its layout but the parameters, so that equal bytes mean
-//! that both are right.
+//! Invariant: a description shares nothing with the datatype of its layout except the parameters.
+//! So if both move the same bytes, both are right.
 
 /// Type of the elements that the loops assign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +13,7 @@ pub(crate) enum Elem {
 }
 
 impl Elem {
-    /// Returns the name in C.
+    /// Returns the name of the type in C.
     pub(crate) fn c_name(self) -> &'static str {
         match self {
             Elem::Int => "int",
@@ -21,7 +22,7 @@ impl Elem {
         }
     }
 
-    /// Bytes.
+    /// Returns the size of the type in bytes.
     pub(crate) fn size(self) -> i64 {
         match self {
             Elem::Int | Elem::Float => 4,
@@ -33,24 +34,28 @@ impl Elem {
 /// One loop around a block.
 #[derive(Clone, Debug)]
 pub(crate) enum Dim {
-    /// `trip` blocks, `stride` bytes apart.
+    /// `trip` blocks at a distance of `stride` bytes.
     Stride { trip: i64, stride: i64 },
-    /// One block per element of table `table`, at `unit` bytes times the element.
+    /// One block for each entry of the table with index `table`. Its offset is the entry times
+    /// `unit` bytes.
     Table { table: usize, unit: i64 },
 }
 
-/// The innermost thing that is copied.
+/// The unit that the innermost loop body copies.
 #[derive(Clone, Debug)]
 pub(crate) enum Block {
     /// `n` adjacent elements.
     Elements { elem: Elem, n: i64 },
-    /// The members of a C struct without its padding: offset in bytes, element, number.
+    /// The members of a C struct without its padding: offset in bytes, element type, and number of
+    /// elements.
     Fields(Vec<(i64, Elem, i64)>),
-    /// Blocks of unequal length: block i has `lengths[i]` elements at `displacements[i]` elements.
+    /// Blocks of unequal lengths. Block i has `lengths[i]` elements and begins at element
+    /// `displacements[i]`, where both names are indices of tables.
     Ragged { elem: Elem, lengths: usize, displacements: usize },
 }
 
-/// One loop nest: `dims` from outermost to innermost around `block`, `base` bytes from the origin of the user buffer.
+/// One loop nest: the loops `dims` from the outermost to the innermost around `block`, which begins
+/// `base` bytes after the origin of the user buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) base: i64,
@@ -58,7 +63,7 @@ pub(crate) struct Part {
     pub(crate) block: Block,
 }
 
-/// All loop nests of a layout in packed order.
+/// All loop nests of a layout, in packed order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loops {
     pub(crate) parts: Vec<Part>,
@@ -67,7 +72,7 @@ pub(crate) struct Loops {
 }
 
 impl Block {
-    /// Returns the bytes per block; `None` if the blocks differ.
+    /// Returns the number of bytes in a block, or `None` if blocks have different sizes.
     pub(crate) fn size(&self) -> Option<i64> {
         match self {
             Block::Elements { elem, n } => Some(elem.size() * n),
@@ -76,7 +81,8 @@ impl Block {
         }
     }
 
-    /// Returns the element whose pointer walks over the user buffer.
+    /// Returns the element type of the pointer that moves over the user buffer, or `None` for
+    /// structures.
     pub(crate) fn elem(&self) -> Option<Elem> {
         match self {
             Block::Elements { elem, .. } | Block::Ragged { elem, .. } => Some(*elem),
@@ -86,7 +92,7 @@ impl Block {
 }
 
 impl Part {
-    /// As [`Loops::span`].
+    /// Returns the span of this part, as [`Loops::span`] does.
     fn span(&self, tables: &[Vec<i64>]) -> Option<(i64, i64)> {
         let (mut low, mut high) = (self.base, self.base);
         for dim in &self.dims {
@@ -114,7 +120,7 @@ impl Part {
         Some((low + first, high + end))
     }
 
-    /// Returns the bytes that this part packs, given the tables of its layout.
+    /// Returns the number of bytes that this part packs, given the tables of its layout.
     pub(crate) fn payload(&self, tables: &[Vec<i64>]) -> i64 {
         let trips: i64 = self
             .dims
@@ -132,31 +138,32 @@ impl Part {
 }
 
 impl Loops {
-    /// First byte that the loops touch and the end of the last one, relative to the origin; `None` if they touch none.
+    /// Returns the offset of the first byte that the loops touch and that of the end of the last
+    /// one, relative to the origin, or `None` if they touch none.
     pub(crate) fn span(&self, tables: &[Vec<i64>]) -> Option<(i64, i64)> {
         let spans = self.parts.iter().filter_map(|part| part.span(tables));
         spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
     }
 
-    /// Returns the bytes that all parts pack.
+    /// Returns the number of bytes that all parts pack.
     pub(crate) fn payload(&self, tables: &[Vec<i64>]) -> i64 {
         self.parts.iter().map(|part| part.payload(tables)).sum()
     }
 
-    /// One loop nest without tables.
+    /// Returns one loop nest without tables.
     pub(crate) fn one(base: i64, dims: &[(i64, i64)], elem: Elem, n: i64) -> Loops {
         Loops { parts: vec![Part::strided(base, dims, elem, n)], tables: Vec::new() }
     }
 }
 
 impl Part {
-    /// Blocks of `n` elements in loops of `(trip, stride in bytes)`.
+    /// Returns blocks of `n` elements in loops of `(trip, stride in bytes)`.
     pub(crate) fn strided(base: i64, dims: &[(i64, i64)], elem: Elem, n: i64) -> Part {
         let dims = dims.iter().map(|&(trip, stride)| Dim::Stride { trip, stride }).collect();
         Part { base, dims, block: Block::Elements { elem, n } }
     }
 
-    /// Blocks of `n` elements, one per element of a table, in units of a block.
+    /// Returns blocks of `n` elements, one for each entry of a table whose entries count blocks.
     pub(crate) fn listed(base: i64, table: usize, elem: Elem, n: i64) -> Part {
         let unit = elem.size() * n;
         Part { base, dims: vec![Dim::Table { table, unit }], block: Block::Elements { elem, n } }

@@ -1,4 +1,5 @@
-//! The machine line: what a recorded figure was measured on. Everything is read from the running system.
+//! The description of the machine on which a recorded number was measured. All of it is read from
+//! the running system or known at compile time.
 
 use std::fmt;
 use std::fs;
@@ -7,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::compile;
 
-/// Machine that figures depend on, in words.
+/// The properties of a machine that measured times depend on, as text.
 #[derive(Clone, Debug)]
 pub struct Machine {
     cpu: String,
@@ -20,7 +21,7 @@ pub struct Machine {
     load: String,
     kernel: String,
     compiler: String,
-    /// The core that the process is pinned to, if it could be.
+    /// The core to which the process is pinned, if it could be pinned.
     pub core: Option<usize>,
     build: &'static str,
 }
@@ -29,6 +30,7 @@ fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
+// Returns the value of the first line of `text` with this key.
 fn cpuinfo(text: &str, key: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -36,6 +38,7 @@ fn cpuinfo(text: &str, key: &str) -> Option<String> {
     })
 }
 
+// Returns the caches of the first core with their sizes.
 fn caches() -> String {
     let mut words = Vec::new();
     for index in 0..8 {
@@ -53,7 +56,7 @@ fn caches() -> String {
 }
 
 impl Machine {
-    /// Reads the machine line; `core` is the one that the process was pinned to.
+    /// Reads the description of this machine. `core` is the core to which the process was pinned.
     pub fn read(core: Option<usize>) -> Machine {
         let info = read("/proc/cpuinfo").unwrap_or_default();
         let value = |key: &str| cpuinfo(&info, key).unwrap_or_else(|| "?".into());
@@ -75,7 +78,8 @@ impl Machine {
             memory: memory.unwrap_or_else(|| "?".into()),
             huge_pages: huge_pages.map_or_else(|| "?".into(), chosen),
             governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-            // Above 0 before the bench does anything: other work that disturbs the figures.
+            // If the load is above 0 before the benchmark does anything, other work disturbs the
+            // measurement.
             load: read("/proc/loadavg")
                 .and_then(|t| t.split(' ').next().map(str::to_owned))
                 .unwrap_or_default(),
@@ -86,7 +90,8 @@ impl Machine {
         }
     }
 
-    /// Returns a short name for the directory of records: model, family, model number, stepping.
+    /// Returns a short name for the folder of records: model name, family, model number and
+    /// stepping.
     pub fn slug(&self) -> String {
         let words = self.cpu.replace("(R)", " ").replace("(TM)", " ");
         let words =
@@ -123,14 +128,15 @@ impl fmt::Display for Machine {
     }
 }
 
-/// Today's date (UTC) as year-month-day.
+/// Returns today's date (UTC) as year-month-day.
 pub fn today() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let (year, month, day) = civil((seconds / 86_400) as i64);
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// Day, month and year of the Gregorian calendar, `days` after 1970-01-01 (Hinnant, "chrono-compatible date algorithms").
+/// Returns year, month and day of the Gregorian calendar, `days` days after 1970-01-01 (Hinnant,
+/// "chrono-compatible date algorithms").
 fn civil(days: i64) -> (i64, i64, i64) {
     let z = days + 719_468;
     let (era, day_of_era) = (z.div_euclid(146_097), z.rem_euclid(146_097));
@@ -142,7 +148,8 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
 }
 
-/// Returns the commit of the source tree in the current directory, with `+` if there are changes; `unknown` outside of one.
+/// Returns the commit of the source tree in the current directory, followed by `+` if tracked files
+/// have changes. Returns `unknown` outside of a source tree.
 pub fn commit() -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).output().ok().filter(|o| o.status.success())?;

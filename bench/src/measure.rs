@@ -1,56 +1,64 @@
-//! Time of interleaved variants: batches in turn, the median of all batches.
+//! Times of interleaved variants: their batches take turns, and the median of all batches of a
+//! variant counts.
 //!
-//! Interleaving puts every variant under the same drift of clock and neighbours; the order rotates so that none always
-//! follows the same other one. Data are warm as far as they fit the caches: each batch repeats one buffer.
+//! Interleaving exposes all variants to the same drift of the clock and of other work on the
+//! machine. The order rotates, so that no variant always follows the same other one. Data are warm
+//! as far as they fit the caches, since each batch repeats calls on one buffer.
 
 use std::time::{Duration, Instant};
 
-/// How long to measure.
+/// Extent of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
-    /// A batch repeats its variant until about this time has passed.
+    /// Approximate time of a batch, which repeats its variant until this time has passed.
     pub(crate) batch: Duration,
-    /// Batches of each variant.
+    /// Number of batches for each variant.
     pub(crate) rounds: usize,
-    /// Commits that are timed.
+    /// Number of commits that are timed.
     pub(crate) commits: usize,
-    /// Places of the buffers of a small layout.
+    /// Number of places at which the buffers of a small layout are measured.
     pub(crate) places: usize,
-    /// Most places of the buffers of a large one.
+    /// Maximum number of places at which the buffers of a large layout are measured.
     pub(crate) places_of_large: usize,
 }
 
 impl Effort {
-    /// For recorded figures.
+    /// Effort for recorded times.
     pub(crate) const FULL: Effort =
         Effort { batch: Duration::from_micros(400), rounds: 25, commits: 7, places: 20, places_of_large: 5 };
-    /// For a look.
+    /// Effort for a quick look.
     pub(crate) const QUICK: Effort =
         Effort { batch: Duration::from_micros(60), rounds: 7, commits: 3, places: 5, places_of_large: 1 };
 
-    /// Returns in how many places buffers of `bytes` bytes are measured, which are kept until the last one.
+    /// Returns the number of places at which a layout with buffers of `bytes` bytes is measured.
+    /// Small layouts have a fixed number of places. The buffers of all places exist until the last
+    /// one is measured, so large layouts have only as many as fit 512 MiB, and at least one.
     pub(crate) fn places_for(self, small: bool, bytes: usize) -> usize {
         const KEPT: usize = 512 << 20;
         if small { self.places } else { (KEPT / bytes.max(1)).clamp(1, self.places_of_large) }
     }
 
-    /// Returns the effort for one of `places` places: together they take about as many rounds.
+    /// Returns the effort for one of `places` places. All places together take about as many rounds
+    /// as this effort has, but each takes at least three if there are several.
     pub(crate) fn of_a_place(self, places: usize) -> Effort {
         Effort { rounds: if places > 1 { self.rounds.div_ceil(places).max(3) } else { self.rounds }, ..self }
     }
 }
 
-/// Calls of a batch below which one call goes before it untimed. What one variant leaves in the caches its successor finds, and variants share different things with the one
-/// before them: loops in C have their lists in common, compiled code has its own (a list of 350 KB, 0.1 to 0.2 of the time of a call).
+/// Number of calls in a batch below which one additional call is made before the batch and not
+/// timed. A variant finds in the caches what the previous one left there, and variants share
+/// different data with the one before them: C loops use the same index lists, but compiled code has
+/// its own. For a list of 350 KB this made 0.1 to 0.2 of the time of a call.
 const ALONE: u32 = 8;
 
-/// Returns the nanoseconds of one call of each of the variants `0..n`, as the median of their batches. `run(v, times)` calls variant v
-/// so many times.
+/// Returns the nanoseconds of one call of each of the variants `0..n`, as medians of their batches.
+/// `run(v, times)` must call variant `v` `times` times.
 pub(crate) fn interleaved(n: usize, effort: Effort, mut run: impl FnMut(usize, u32)) -> Vec<f64> {
     let mut repeats = vec![1u32; n];
     for (v, repeats) in repeats.iter_mut().enumerate() {
         run(v, 1);
-        // Double until a batch is long enough to be timed; the calls also warm caches and branch predictors.
+        // Double the number of calls until a batch is long enough to be timed. The calls also warm
+        // up caches and branch predictors.
         loop {
             let time = timed(|| run(v, *repeats));
             if time * 2 >= effort.batch || *repeats >= 1 << 24 {
@@ -62,6 +70,7 @@ pub(crate) fn interleaved(n: usize, effort: Effort, mut run: impl FnMut(usize, u
             *repeats *= 2;
         }
     }
+    // The batches take turns. In each round the order begins with another variant.
     let mut samples = vec![Vec::with_capacity(effort.rounds); n];
     for round in 0..effort.rounds {
         for turn in 0..n {
@@ -82,7 +91,7 @@ fn timed(run: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-/// Returns the median of `samples`, which are sorted by it; NaN if there are none.
+/// Returns the median of `samples`, and sorts them. Returns NaN if there are none.
 pub(crate) fn median(samples: &mut [f64]) -> f64 {
     samples.sort_by(f64::total_cmp);
     match samples.len() {
@@ -92,8 +101,9 @@ pub(crate) fn median(samples: &mut [f64]) -> f64 {
     }
 }
 
-/// Time over places of the buffers: the middle one, and from where to where all lie but one in ten at either end, which is what else the machine
-/// does.
+/// Times over several places of the buffers: the median, and the range in which the times lie if a
+/// tenth of them is left out at either end. What is left out may be due to other work of the
+/// machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) low: f64,
@@ -102,7 +112,8 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of at least one time, which it sorts.
+    /// Returns the spread of at least one time, and sorts the times. Without times all its members
+    /// are NaN.
     pub(crate) fn of(times: &mut [f64]) -> Spread {
         let middle = median(times);
         let aside = times.len() / 10;
@@ -111,7 +122,7 @@ impl Spread {
     }
 }
 
-/// Returns the geometric mean of the positive numbers of `values`; NaN if there are none.
+/// Returns the geometric mean of the finite positive numbers in `values`, or NaN if there are none.
 pub(crate) fn geometric_mean(values: impl IntoIterator<Item = f64>) -> f64 {
     let (mut sum, mut n) = (0.0, 0u32);
     for value in values.into_iter().filter(|v| v.is_finite() && *v > 0.0) {
@@ -148,7 +159,8 @@ mod tests {
             calls += n;
             std::thread::sleep(Duration::from_micros(50));
         });
-        // Each variant twice to find how many make a batch: one; then in each of its three turns, untimed and timed.
+        // Each variant runs twice to find the number of calls in a batch, which is one. Then it
+        // runs in each of its three turns once without and once with being timed.
         assert_eq!(calls, 2 * (2 + 3 * 2));
     }
 

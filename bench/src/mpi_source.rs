@@ -1,5 +1,5 @@
-//! The layouts as C source for programs of an MPI library: functions that build the datatypes, and the loops that a programmer would
-//! write instead.
+//! The layouts as C source for programs that use an MPI library: functions that build the
+//! datatypes, and the loops that a programmer would write instead.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -11,7 +11,8 @@ use ddtc::internal::kind::Direction;
 use crate::csource::{self, Style};
 use crate::layouts::Row;
 
-/// A layout in the numbers of a C program: instances, the bytes that they span around the buffer's address, and the bytes packed.
+/// A layout in the numbers of a C program: the number of instances, the range of bytes that they
+/// span around the buffer's address, and the number of packed bytes.
 pub(crate) struct Numbers {
     pub(crate) count: i32,
     pub(crate) low: i64,
@@ -19,10 +20,10 @@ pub(crate) struct Numbers {
     pub(crate) payload: u64,
 }
 
-/// Writes `make_ID`, which builds the datatype.
+/// Writes the function `make_ID`, which builds the datatype.
 ///
 /// # Errors
-/// If the layout does not fit the `int` of `MPI_Pack`.
+/// Returns an error if the layout has no bytes or does not fit the `int` arguments of `MPI_Pack`.
 pub(crate) fn maker(id: usize, entry: &CorpusEntry, out: &mut String) -> Result<Numbers, Box<dyn Error>> {
     let payload = entry.payload().filter(|&n| n > 0 && i32::try_from(n).is_ok());
     let (Some(payload), Some((low, high)), Ok(count)) = (payload, entry.span(), i32::try_from(entry.count))
@@ -32,15 +33,16 @@ pub(crate) fn maker(id: usize, entry: &CorpusEntry, out: &mut String) -> Result<
     let _ = writeln!(out, "static MPI_Datatype make_{id}(void) {{");
     let root = constructors(&entry.datatype, HostBounds::Resized, out);
     let _ = writeln!(out, "    return {root};\n}}");
-    // The origin belongs to the buffer, so that no address is before it.
+    // The origin always belongs to the buffer, so that the buffer's address is never before it.
     Ok(Numbers { count, low: low.min(0), high: high.max(0), payload })
 }
 
-/// `layouts.h` of `tests/runtime/bench`: for every row a maker and the loops by assignment and by `memcpy` in both directions, and the
-/// table of all of them.
+/// Returns the text of `layouts.h` for `tests/runtime/bench`: for each row a maker, and the loops
+/// by assignment and by `memcpy` in both directions, followed by the table of all rows.
 ///
 /// # Errors
-/// If a layout does not fit the `int` of `MPI_Pack`, or a list of its is wrong.
+/// Returns an error if a layout has no bytes or does not fit the `int` arguments of `MPI_Pack`, or
+/// if one of its lists is wrong.
 pub(crate) fn with_loops(rows: &[Row]) -> Result<String, Box<dyn Error>> {
     let mut out = String::from(csource::PRELUDE);
     let mut table = String::new();
@@ -56,7 +58,7 @@ pub(crate) fn with_loops(rows: &[Row]) -> Result<String, Box<dyn Error>> {
             let numbers: Vec<String> = list.iter().map(i64::to_string).collect();
             let _ = writeln!(out, "static const int table_{id}_{i}[] = {{{}}};", numbers.join(", "));
         }
-        // One more than there are: C has no empty arrays.
+        // The array has one entry more than there are tables, since C has no empty arrays.
         let names: String = (0..lists.len()).map(|i| format!("table_{id}_{i}, ")).collect();
         let _ = writeln!(out, "static const int *const tables_{id}[] = {{{names}NULL}};");
         let mut loops = Vec::new();

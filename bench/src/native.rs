@@ -1,9 +1,10 @@
-//! Everything of the bench that leaves safe Rust: shared libraries, buffers that C loops and kernels run over, pinning.
+//! The code of the benchmark that needs unsafe Rust: shared libraries, buffers over which C loops
+//! and kernels run, and pinning.
 //!
-//! Invariants: a [`Symbol`] keeps its library loaded; the buffers of a [`Subject`] hold every byte of
-//! the span that they were made for, so that whatever moves no byte outside of that span may run over
-//! them. Raw pointers do not leave this file.
-#![allow(unsafe_code)] // Code from a shared library and kernels take raw pointers; there is no other way to call them.
+//! Three invariants hold. A [`Symbol`] keeps its library loaded. The buffers of a [`Subject`] hold
+//! every byte of the span for which they were made, so code that touches only bytes of that span
+//! may run over them. Raw pointers do not leave this file.
+#![allow(unsafe_code)] // Loops from shared libraries and kernels take raw pointers.
 
 use std::error::Error;
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_void};
@@ -31,10 +32,11 @@ impl Library {
     /// Loads the library at `path`.
     ///
     /// # Errors
-    /// With the loader's own words.
+    /// Returns the loader's message.
     pub(crate) fn open(path: &Path) -> Result<Rc<Library>, Box<dyn Error>> {
         let name = CString::new(path.to_str().ok_or("the library's path is not UTF-8")?)?;
-        // SAFETY: `name` is a string with an end. The library is one that `compile::load` made: it has no constructors.
+        // SAFETY: `name` is a string that ends with a null byte. `compile::load` made the library
+        // from loops only, so loading it runs no constructors.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if handle.is_null() { Err(loader_error().into()) } else { Ok(Rc::new(Library { handle })) }
     }
@@ -42,15 +44,20 @@ impl Library {
     /// Returns the loop function `function` of this library.
     ///
     /// # Errors
-    /// If there is no such symbol.
+    /// Returns the loader's message if there is no such symbol, or an error if an extent does not
+    /// fit a C long.
     pub(crate) fn symbol(self: &Rc<Library>, function: &Function) -> Result<Symbol, Box<dyn Error>> {
         let name = CString::new(function.symbol.as_str())?;
-        // SAFETY: the handle is open as long as `self` lives; `name` is a string with an end.
+        // SAFETY: the handle came from dlopen and is open as long as `self` lives, and `name` is a
+        // string that ends with a null byte.
         let address = unsafe { libc::dlsym(self.handle, name.as_ptr()) };
         if address.is_null() {
             return Err(loader_error().into());
         }
-        // SAFETY: `csource::function` declares every symbol with just this type, and `address` is not null.
+        // SAFETY: `address` is not null, as just checked. It is the address of a function from
+        // `csource::function`, which declares all functions with the C type of `LoopFn`, or of the
+        // function `reduce` of `reductions`, which takes the first two of these arguments and
+        // ignores the others, as the C calling conventions of Linux permit.
         let entry = unsafe { std::mem::transmute::<*mut c_void, LoopFn>(address) };
         let extents = function.extents.iter().map(|&v| c_long::try_from(v)).collect::<Result<_, _>>()?;
         Ok(Symbol { entry, extents, library: Rc::clone(self) })
@@ -59,13 +66,16 @@ impl Library {
 
 impl Drop for Library {
     fn drop(&mut self) {
-        // SAFETY: the handle came from dlopen, and no Symbol is left: each holds an Rc of this library.
+        // SAFETY: the handle came from dlopen and is closed only here. Each `Symbol` holds an `Rc`
+        // of this library, so none is left.
         unsafe { libc::dlclose(self.handle) };
     }
 }
 
 fn loader_error() -> String {
-    // SAFETY: dlerror gives null or a string with an end, valid until this thread's next call of the loader.
+    // SAFETY: dlerror returns null or a string that ends with a null byte and is valid until this
+    // thread's next call of the loader. The string is copied below without another call of the
+    // loader.
     let text = unsafe {
         let text = libc::dlerror();
         if text.is_null() { None } else { Some(CStr::from_ptr(text as *const c_char)) }
@@ -75,12 +85,12 @@ fn loader_error() -> String {
 
 type LoopFn = unsafe extern "C" fn(*mut u8, *mut u8, *const c_long, *const *const c_int);
 
-/// A loop function with the extents that it reads.
+/// A loop function, with the extents that it reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Symbol {
     entry: LoopFn,
     extents: Vec<c_long>,
-    /// Keeps `entry` loaded.
+    /// Keeps the code of `entry` loaded.
     #[expect(dead_code, reason = "held for its drop only")]
     library: Rc<Library>,
 }
@@ -89,11 +99,17 @@ impl Symbol {
     /// Runs the loops once.
     ///
     /// # Safety
-    /// `user` is the origin of a buffer in which every byte of the layout that the function was made from may be read (and
-    /// for unpack written); `packed` holds its payload likewise; the two do not overlap; `tables` are those of the layout.
+    /// * `user` must be the origin of a buffer in which every byte of the layout from which the
+    ///   function was made may be read and, for unpacking, written.
+    /// * `packed` must point to as many bytes as the layout's payload, which may be read and, for
+    ///   packing, written.
+    /// * The two buffers must not overlap.
+    /// * `tables` must be those of the layout.
     #[inline]
     pub(crate) unsafe fn call(&self, user: *mut u8, packed: *mut u8, tables: &Tables) {
-        // SAFETY: the function touches what the caller vouches for; `extents` are as many as its source reads.
+        // SAFETY: the function touches only the bytes and tables for which the caller vouches.
+        // `extents` has as many numbers as the function's source reads, since both came from one
+        // `Function`. `self.library` keeps the code loaded.
         unsafe { (self.entry)(user, packed, self.extents.as_ptr(), tables.pointers.as_ptr()) }
     }
 }
@@ -102,20 +118,22 @@ impl Symbol {
     /// Runs a loop that combines the packed bytes of one instance of `t` with those in user memory.
     ///
     /// # Panics
-    /// If a slice does not hold all bytes of the instance.
+    /// Panics if a slice does not hold all bytes of the instance.
     pub(crate) fn reduce(&self, user: &mut [u8], packed: &[u8], t: &Datatype) {
         assert!(t.true_lb() >= 0 && t.true_ub() as usize <= user.len() && t.size() as usize <= packed.len());
         let no_tables = Tables { pointers: Vec::new(), data: Vec::new() };
-        // SAFETY: `reductions` writes its loops over the bytes of one instance, which the slices hold, as just checked; it only reads `packed`.
+        // SAFETY: `reductions` writes its loops over the bytes of one instance of `t`, which both
+        // slices hold, as just checked. They only read `packed`. The slices do not overlap, since
+        // `user` is borrowed mutably. The loops use no tables.
         unsafe { self.call(user.as_mut_ptr(), packed.as_ptr().cast_mut(), &no_tables) }
     }
 }
 
-/// Index arrays as the C functions take them.
+/// Index arrays in the form in which the C functions take them.
 #[derive(Debug)]
 pub(crate) struct Tables {
     pointers: Vec<*const c_int>,
-    /// Memory that `pointers` point to; never changed.
+    /// The memory to which `pointers` point. It is never changed.
     #[expect(dead_code, reason = "owns what the pointers point to")]
     data: Vec<Box<[c_int]>>,
 }
@@ -124,7 +142,7 @@ impl Tables {
     /// Copies `lists` into index arrays.
     ///
     /// # Errors
-    /// If an index does not fit C's int.
+    /// Returns an error if an index does not fit C's int.
     pub(crate) fn new(lists: &[Vec<i64>]) -> Result<Tables, Box<dyn Error>> {
         let narrow =
             |list: &Vec<i64>| list.iter().map(|&v| c_int::try_from(v)).collect::<Result<Box<[c_int]>, _>>();
@@ -136,7 +154,7 @@ impl Tables {
 /// The hand-written loops of one layout in one style.
 #[derive(Debug)]
 pub(crate) struct HandLoop {
-    /// Pack, unpack.
+    /// The functions for packing and for unpacking.
     symbols: [Symbol; 2],
     tables: Tables,
     span: Option<(i64, i64)>,
@@ -144,7 +162,8 @@ pub(crate) struct HandLoop {
 }
 
 impl HandLoop {
-    /// Joins both directions. `span` and `payload` are those of the loops: what the functions touch.
+    /// Joins the functions of both directions. `span` and `payload` must be those of the bytes that
+    /// the functions touch.
     pub(crate) fn new(
         symbols: [Symbol; 2],
         tables: Tables,
@@ -155,7 +174,8 @@ impl HandLoop {
     }
 }
 
-/// Memory of a fixed length with its first byte at a wanted place within a page, and guard bytes on both sides.
+/// Memory of a fixed length, with its first byte at a chosen offset within a page, and with guard
+/// bytes on both sides.
 #[derive(Debug)]
 pub(crate) struct Region {
     memory: Vec<u8>,
@@ -170,8 +190,9 @@ const GUARD_BYTE: u8 = 0x6b;
 const FRESH_BYTE: u8 = 0x17;
 
 impl Region {
-    /// Returns the bytes of which the first lies `phase` bytes behind a page boundary (modulo the page). All of them are written, so that each page is
-    /// memory of its own: pages that nobody has written are one page of zeros, which any cache holds.
+    /// Returns memory whose first byte is `phase` bytes after a page boundary (modulo the page
+    /// size). All bytes are written, so that each page has memory of its own: pages that were never
+    /// written all share one page of zeros, which any cache holds.
     pub(crate) fn new(len: usize, phase: i64) -> Region {
         let mut memory = vec![FRESH_BYTE; len + 2 * (PAGE + GUARD)];
         let after_guard = memory.as_ptr() as usize + GUARD;
@@ -182,17 +203,17 @@ impl Region {
         Region { memory, start, len }
     }
 
-    /// Returns the bytes.
+    /// Returns the bytes without the guards.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.memory[self.start..self.start + self.len]
     }
 
-    /// Returns the bytes.
+    /// Returns the bytes without the guards, for writing.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.start + self.len]
     }
 
-    /// Says whether no guard byte was changed.
+    /// Returns true if no guard byte was changed.
     pub(crate) fn intact(&self) -> bool {
         let end = self.start + self.len;
         let guards = self.memory[self.start - GUARD..self.start].iter().chain(&self.memory[end..end + GUARD]);
@@ -200,22 +221,23 @@ impl Region {
     }
 }
 
-/// Something that moves the bytes of a subject.
+/// A way to move the bytes of a subject.
 #[derive(Debug)]
 enum Variant {
     Engine(Committed),
     Hand(HandLoop),
-    /// The loops of another variant, once these lines were read.
+    /// The loops of another variant, after these lines were read.
     Called(usize, Vec<Flag>),
     Memcpy,
 }
 
-/// A word in a cache line of its own, which forbids what it precedes unless it is 0.
+/// A word in a cache line of its own. The call that reads it is made only if the word is 0, which
+/// it always is.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Flag(AtomicU64);
 
-/// A layout with buffers for it and the variants that move it.
+/// A layout, with buffers for it and the variants that move its bytes.
 #[derive(Debug)]
 pub(crate) struct Subject {
     datatype: Datatype,
@@ -227,14 +249,14 @@ pub(crate) struct Subject {
     variants: Vec<(Column, Variant)>,
 }
 
-/// Longest span of a user buffer that is measured.
+/// Maximum span of a user buffer in bytes, and maximum payload, that is measured.
 const MAX_SPAN: i64 = 1 << 30;
 
 impl Subject {
-    /// Span and payload of `entry`.
+    /// Returns the span and the payload of `entry`.
     ///
     /// # Errors
-    /// If either is over 1 GiB.
+    /// Returns an error if either is larger than 1 GiB or cannot be computed.
     pub(crate) fn fits(entry: &CorpusEntry) -> Result<((i64, i64), usize), &'static str> {
         let short = |(low, high): &(i64, i64)| high.checked_sub(*low).is_some_and(|n| n <= MAX_SPAN);
         let span = entry.span().filter(short).ok_or("it spans more than 1 GiB")?;
@@ -242,10 +264,10 @@ impl Subject {
         Ok((span, payload as usize))
     }
 
-    /// Buffers for `entry`, and no variants.
+    /// Returns a subject with buffers for `entry` and without variants.
     ///
     /// # Errors
-    /// As [`Subject::fits`].
+    /// The same as those of [`Subject::fits`].
     pub(crate) fn new(entry: &CorpusEntry) -> Result<Subject, Box<dyn Error>> {
         let (span, payload) = Subject::fits(entry)?;
         let (low, high) = span;
@@ -260,20 +282,23 @@ impl Subject {
         })
     }
 
-    /// Moves to buffers at other places, the `i`th: other memory, which begins at other lines of a page, each as well aligned as the first. Returns
-    /// the buffers that were used so far. While they are kept, none of their memory is used again.
+    /// Moves the subject to new buffers, the `i`th, which are other memory at other cache lines
+    /// within a page. They are aligned to cache lines in the same way as the first buffers. Returns
+    /// the previous buffers. As long as the caller keeps these, none of their memory is used again.
     pub(crate) fn place(&mut self, i: usize) -> (Region, Region) {
-        // Both factors are odd: 64 places have 64 lines of a page, in another order for either buffer.
+        // Both factors are odd, so 64 places use all 64 lines of a page, in a different order for
+        // each buffer.
         let line = |factor: usize| (i * factor % (PAGE / LINE) * LINE) as i64;
         let user = Region::new(self.user.len, self.span.0 + line(37));
         let packed = Region::new(self.packed.len, line(23));
         (std::mem::replace(&mut self.user, user), std::mem::replace(&mut self.packed, packed))
     }
 
-    /// Adds what `engine` makes of the datatype; returns how it is served, in one line.
+    /// Adds the code that `engine` uses for the datatype. Returns one line that says how the
+    /// datatype is moved.
     ///
     /// # Errors
-    /// If the commit fails.
+    /// Returns an error if the commit fails.
     pub(crate) fn add_engine(&mut self, column: Column, engine: &Engine) -> ddtc::Result<String> {
         let committed = engine.commit(&self.datatype)?;
         let [pack, unpack] = Direction::BOTH.map(|direction| committed.schedule(direction));
@@ -284,7 +309,8 @@ impl Subject {
     /// Adds hand-written loops.
     ///
     /// # Errors
-    /// If they touch other memory or move another number of bytes than the datatype.
+    /// Returns an error if the loops span other memory or move another number of bytes than the
+    /// datatype.
     pub(crate) fn add_loops(&mut self, column: Column, hand: HandLoop) -> Result<(), Box<dyn Error>> {
         if hand.span.unwrap_or((0, 0)) != self.span || hand.payload != self.payload as i64 {
             let (own, other) = (self.span, hand.span);
@@ -298,40 +324,44 @@ impl Subject {
         Ok(())
     }
 
-    /// Adds the loops of variant `of`, called as a function is that looks at `lines` cache lines of its own first.
+    /// Adds the loops of variant `of`, called like a function that reads `lines` cache lines of its
+    /// own before.
     pub(crate) fn add_called(&mut self, of: usize, lines: usize) {
         let flags = (0..lines).map(|_| Flag::default()).collect();
         self.variants.push((self.variants[of].0, Variant::Called(of, flags)));
     }
 
-    /// Adds memcpy of the payload, between the starts of both buffers (of the shorter one's length if entries repeat).
+    /// Adds memcpy of the payload between the starts of both buffers. If entries of the type map
+    /// repeat, the payload may be longer than the user buffer, and only as many bytes as that has
+    /// are copied.
     pub(crate) fn add_memcpy(&mut self) {
         self.variants.push((Column::Memcpy, Variant::Memcpy));
     }
 
-    /// Returns the columns of the variants, in order.
+    /// Returns the columns of the variants in their order.
     pub(crate) fn columns(&self) -> Vec<Column> {
         self.variants.iter().map(|(column, _)| *column).collect()
     }
 
-    /// Returns the bytes of the payload.
+    /// Returns the number of bytes of the payload.
     pub(crate) fn payload(&self) -> usize {
         self.payload
     }
 
-    /// Returns the bytes of both buffers.
+    /// Returns the number of bytes of both buffers together.
     pub(crate) fn bytes(&self) -> usize {
         self.user.len + self.packed.len
     }
 
-    /// Both buffers: user, packed.
+    /// Returns the user buffer and the packed buffer.
     pub(crate) fn buffers(&mut self) -> (&mut Region, &mut Region) {
         (&mut self.user, &mut self.packed)
     }
 
-    /// Moves all instances `repeats` times, by the variant of index `v` in [`Subject::columns`].
+    /// Moves all instances `repeats` times by the variant with index `v` in [`Subject::columns`].
     ///
-    /// The loop is around the innermost call, so that a lone call costs what it costs a caller and little more.
+    /// The loop is directly around the innermost call, so that a single call costs about what it
+    /// costs a caller.
     #[inline(never)]
     pub(crate) fn run(&mut self, v: usize, direction: Direction, repeats: u32) {
         let (low, count, bytes) = (self.span.0, self.count, self.payload.min(self.user.len));
@@ -340,40 +370,46 @@ impl Subject {
         let packed = self.packed.bytes_mut().as_mut_ptr();
         match (&self.variants[v].1, direction) {
             (Variant::Engine(committed), Direction::Pack) => repeat(repeats, user, |user| {
-                // SAFETY: the kernels were committed from this very datatype. `user` is the origin of `count` instances
-                // of it: all of their mapped bytes, from `low` on relative to the origin, lie in the user region, and the
-                // packed region has as many bytes as their payload. The two regions are different allocations.
+                // SAFETY: `committed` was made from the datatype of this subject. `user` is the
+                // origin of `count` instances of it: all of their mapped bytes, which begin at
+                // `low` relative to the origin, are in the user region. The packed region has as
+                // many bytes as their payload. The two regions are different allocations.
                 unsafe { committed.pack_raw(user, count, packed) }
             }),
             (Variant::Engine(committed), Direction::Unpack) => repeat(repeats, user, |user| {
-                // SAFETY: as for pack.
+                // SAFETY: as for packing. Both regions may be written.
                 unsafe { committed.unpack_raw(packed, count, user) }
             }),
             (Variant::Hand(hand), _) => repeat(repeats, user, |user| {
-                // SAFETY: as for pack: `add_loops` made sure that the loops touch the same bytes as the datatype.
+                // SAFETY: as for packing. `add_loops` checked that the loops have the span and the
+                // payload of the datatype. The tables were made together with the loops.
                 unsafe { hand.symbols[direction as usize].call(user, packed, &hand.tables) }
             }),
             (Variant::Called(of, flags), _) => repeat(repeats, user, |user| {
                 if let Variant::Hand(hand) = &self.variants[*of].1
                     && flags.iter().all(|flag| flag.0.load(Relaxed) == 0)
                 {
-                    // SAFETY: as for pack: `add_loops` looked at those loops.
+                    // SAFETY: as for packing. Variant `of` is `Hand`, and `add_loops` checked its
+                    // loops.
                     unsafe { hand.symbols[direction as usize].call(user, packed, &hand.tables) }
                 }
             }),
             (Variant::Memcpy, Direction::Pack) => repeat(repeats, first, |first| {
-                // SAFETY: `bytes` is at most the length of either region, which are different allocations.
+                // SAFETY: `bytes` is at most the length of either region, and the regions are
+                // different allocations.
                 unsafe { std::ptr::copy_nonoverlapping(first, packed, bytes) }
             }),
             (Variant::Memcpy, Direction::Unpack) => repeat(repeats, first, |first| {
-                // SAFETY: as for pack.
+                // SAFETY: as for packing: `bytes` is at most the length of either region, and the
+                // regions are different allocations.
                 unsafe { std::ptr::copy_nonoverlapping(packed, first, bytes) }
             }),
         }
     }
 }
 
-/// Calls `run` with `user`, `repeats` times; the compiler may not look through `user` from call to call.
+/// Calls `run` with `user`, `repeats` times. `black_box` prevents the compiler from using knowledge
+/// of `user` from one call in the next.
 #[inline(always)]
 fn repeat(repeats: u32, user: *mut u8, run: impl Fn(*mut u8)) {
     for _ in 0..repeats {
@@ -381,9 +417,12 @@ fn repeat(repeats: u32, user: *mut u8, run: impl Fn(*mut u8)) {
     }
 }
 
-/// Pins the calling thread to the last core that it may run on; returns that core, or `None` where this is not allowed.
+/// Pins the calling thread to the last core on which it may run. Returns that core, or `None` if
+/// this is not permitted.
 pub(crate) fn pin() -> Option<usize> {
-    // SAFETY: `set` is a plain bit set, for which all zeros is a value; both calls get its true size; 0 is this thread.
+    // SAFETY: `cpu_set_t` is a plain bit set, for which all zeros is a valid value. Both system
+    // calls get the true size of `set`, and 0 stands for the calling thread. `core` is below
+    // CPU_SETSIZE, so CPU_ISSET and CPU_SET stay within the set.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
@@ -402,7 +441,7 @@ mod tests {
 
     #[test]
     fn every_page_of_a_buffer_is_its_own() {
-        // Long enough for memory that comes from the system as zeros.
+        // Long enough that the system provides the memory as pages of zeros.
         let region = Region::new(1 << 20, 5);
         assert!(region.bytes().iter().all(|&b| b == FRESH_BYTE) && region.intact());
         assert_eq!(region.bytes().as_ptr() as usize % PAGE, 5);

@@ -1,7 +1,10 @@
-//! The picture of the README: time over that of the best hand loop, and over what MPI libraries take, for ten layouts, drawn from records of one machine; and
-//! that of messages of applications over bare ([`applications`]).
+//! The picture of the README. Its upper part has the time to pack with ddtc over that of the best
+//! hand-written loop and over that of two MPI libraries, for ten layouts. Its lower part has the
+//! time of applications' messages with the preload library over the time without it
+//! ([`applications`]). All is drawn from records of one machine.
 //!
-//! `STEM.csv` has the loops (`ddtc bench --record`), `STEM-break-even-HOST.csv` calls of `MPI_Pack`, bare and through the preload library.
+//! `STEM.csv` has the times of loops (`ddtc bench --record`). `STEM-break-even-HOST.csv` has the
+//! times of `MPI_Pack` by the unmodified MPI library and through the preload library.
 
 mod applications;
 
@@ -12,7 +15,7 @@ use std::fs;
 use crate::svg::Document;
 use crate::{charts, table};
 
-/// Layouts of the bench, in the order of the picture, and what each is in words.
+/// Layouts of the benchmark in the order of the picture, each with its description.
 const LAYOUTS: [(&str, &str); 10] = [
     ("struct_i_d_f3.L", "array of structs: int, double, float[3]"),
     ("FFT2D_scatter.S", "transpose of complex numbers"),
@@ -25,7 +28,8 @@ const LAYOUTS: [(&str, &str); 10] = [
     ("vec_8B.L", "every other double"),
     ("NAS_LU_x.S", "contiguous bytes of NAS LU"),
 ];
-/// Rivals of the times: name, record beside the stem, columns of ours and theirs, colour (Okabe and Ito, 2008), shape.
+/// What the times are compared with: name, suffix of the record's name, columns of our and their
+/// times, colour (Okabe and Ito, 2008), and shape of the mark.
 const OVER: [(&str, &str, Figures, &str, Shape); 3] = [
     ("best hand loop", ".csv", Figures::Ratio("ratio_to_best_loop"), "#d55e00", Shape::Circle),
     ("MPICH", "-break-even-mpich.csv", Figures::Pair("pack_ns", "host_pack_ns"), "#0072b2", Shape::Square),
@@ -38,7 +42,7 @@ const OVER: [(&str, &str, Figures, &str, Shape); 3] = [
     ),
 ];
 
-/// Where a ratio stands in a record.
+/// The columns of a record from which a ratio is taken.
 #[derive(Clone, Copy)]
 enum Figures {
     Ratio(&'static str),
@@ -55,17 +59,18 @@ enum Shape {
 
 const WIDTH: f64 = 900.0;
 const NAMES: f64 = 322.0;
-/// Where the chart ends and the numbers begin.
+/// Horizontal position at which the chart ends and the numbers begin.
 const RIGHT: f64 = 656.0;
 const TOP: f64 = 84.0;
 const ROW: f64 = 26.0;
-/// Ratios at the ends of the axis: powers of two.
+/// Ratios at the ends of the axis, as powers of two.
 const ENDS: (i32, i32) = (-6, 1);
 
-/// Returns the picture from the records of layouts and of applications whose names begin so.
+/// Returns the picture, from the records of layouts and of applications whose names begin with
+/// these two strings.
 ///
 /// # Errors
-/// A record that cannot be read, or lacks a layout or an application.
+/// Returns an error if a record cannot be read or parsed, or lacks a layout or an application.
 pub(crate) fn picture(stem: &str, applications: &str) -> Result<String, Box<dyn Error>> {
     let mut columns = Vec::new();
     for (_, end, figures, ..) in OVER {
@@ -76,6 +81,7 @@ pub(crate) fn picture(stem: &str, applications: &str) -> Result<String, Box<dyn 
     let mut out =
         Document::new(WIDTH, height, "font-family=\"sans-serif\" font-size=\"13\" fill=\"#222222\"");
     out.element("rect", "width=\"100%\" height=\"100%\" rx=\"6\" fill=\"#ffffff\"");
+    // The head line is also the legend. The same names are the heads of the columns of numbers.
     words(&mut out, (16.0, 28.0), "start", "#222222", "Time to pack with ddtc, over that of");
     for (i, (name, _, _, colour, shape)) in OVER.into_iter().enumerate() {
         let x = 268.0 + 140.0 * i as f64;
@@ -90,6 +96,8 @@ pub(crate) fn picture(stem: &str, applications: &str) -> Result<String, Box<dyn 
         );
     }
     axis(&mut out, (TOP, bottom));
+    // Each layout has a line with a mark and a number for each comparison, and its name with the
+    // payload.
     for (row, (layout, name)) in LAYOUTS.into_iter().enumerate() {
         let y = TOP + ROW * (row as f64 + 0.5);
         let mut bytes = 0;
@@ -112,7 +120,8 @@ pub(crate) fn picture(stem: &str, applications: &str) -> Result<String, Box<dyn 
     Ok(out.finish())
 }
 
-/// Ratios above rows that lie between these heights.
+/// Draws the axis of ratios: the numbers above the chart, and a vertical line for each power of two
+/// between the heights `top` and `bottom`.
 fn axis(out: &mut Document, (top, bottom): (f64, f64)) {
     for power in ENDS.0..=ENDS.1 {
         let (x, dark) = (at(f64::from(power).exp2()), power == 0);
@@ -126,7 +135,7 @@ fn axis(out: &mut Document, (top, bottom): (f64, f64)) {
     }
 }
 
-/// Payload in bytes and ratio of each layout of a record, packing.
+/// Returns the payload in bytes and the ratio of each layout in a record, for packing.
 fn ratios(file: &str, figures: Figures) -> Result<BTreeMap<String, (u64, f64)>, Box<dyn Error>> {
     let text = fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
     let mut lines = text.lines().filter(|l| !l.starts_with('#'));
@@ -151,19 +160,20 @@ fn ratios(file: &str, figures: Figures) -> Result<BTreeMap<String, (u64, f64)>, 
             Figures::Ratio(name) => number(column(name)?)?,
             Figures::Pair(ours, theirs) => number(column(ours)?)? / number(column(theirs)?)?,
         };
-        // The second column is the payload, by its name there.
+        // In these records the second column is the payload. Only its name differs between them.
         found.insert(fields[0].to_owned(), (number(1)? as u64, ratio));
     }
     Ok(found)
 }
 
-/// Where a ratio lies on the axis, at its ends where it is beyond.
+/// Returns the horizontal position of a ratio. A ratio beyond an end of the axis is at that end.
 fn at(ratio: f64) -> f64 {
     let (low, high) = (f64::from(ENDS.0), f64::from(ENDS.1));
     let place = (ratio.log2().clamp(low, high) - low) / (high - low);
     NAMES + place * (RIGHT - NAMES)
 }
 
+// Draws a mark of the given shape around a point.
 fn mark(out: &mut Document, (x, y): (f64, f64), colour: &str, shape: Shape) {
     match shape {
         Shape::Circle => {

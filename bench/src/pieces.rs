@@ -1,4 +1,5 @@
-//! Packing in pieces: how near ranges of the packed stream, in order and shuffled, come to the speed of the whole message.
+//! Packing in pieces: how close the speed of moving ranges of the packed stream, in order or
+//! shuffled, comes to that of moving the whole message.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -15,10 +16,10 @@ use crate::bound::lines_by_pieces;
 use crate::measure::{Effort, geometric_mean, interleaved};
 use crate::native::Subject;
 
-/// Bytes of a piece.
+/// Sizes of a piece in bytes.
 const PIECES: [usize; 2] = [64 << 10, 4 << 10];
 
-/// Buffers for all instances of one type, and how to move them.
+/// Buffers for all instances of one type, and the committed type that moves them.
 struct Buffers {
     committed: Committed,
     count: u64,
@@ -51,7 +52,7 @@ impl Buffers {
     }
 }
 
-/// Where pieces of `piece` bytes start, in order or not.
+/// Returns the offsets at which pieces of `piece` bytes start, in order or shuffled.
 fn starts(len: usize, piece: usize, shuffled: bool) -> Vec<usize> {
     let mut starts: Vec<usize> = (0..len).step_by(piece).collect();
     if shuffled {
@@ -63,10 +64,12 @@ fn starts(len: usize, piece: usize, shuffled: bool) -> Vec<usize> {
     starts
 }
 
-/// The bytes of a piece, and whether pieces come in another order than that of the stream.
+/// The size of a piece in bytes, and whether the pieces come in another order than that of the
+/// stream.
 type Way = (usize, bool);
 
-/// Moves all pieces of both sides again and again, often enough for what is compiled on demand, and compares the bytes.
+/// Moves all pieces so many times that code which is compiled on demand is compiled, and compares
+/// the bytes each time.
 fn verify(
     b: &mut Buffers,
     direction: Direction,
@@ -90,7 +93,7 @@ fn verify(
     Ok(())
 }
 
-/// Nanoseconds of the whole message, and of each way.
+/// Returns the nanoseconds for the whole message and for each way to move it in pieces.
 fn measure(
     b: &mut Buffers,
     direction: Direction,
@@ -110,7 +113,8 @@ fn measure(
     failed.map_or(Ok(times), Err)
 }
 
-/// Buffers for all instances of an entry of `payload` bytes in all, of which the user's lie from `low` to `high`.
+/// Returns buffers for all instances of an entry with `payload` bytes. `low` and `high` bound the
+/// mapped bytes of the user side.
 fn buffers(
     engine: &Engine,
     entry: &CorpusEntry,
@@ -139,10 +143,11 @@ fn print_header(ways: &[Way]) {
     println!();
 }
 
-/// Measures `entries` of at least two pieces, prints a table and returns the record: bandwidth of pieces over that of the whole.
+/// Measures those of `entries` that have at least two of the smaller pieces, prints a table and
+/// returns the record: the bandwidth of pieces over that of the whole message.
 ///
 /// # Errors
-/// Those of commits; bytes that differ from those of the whole message.
+/// Returns the errors of commits, or an error if bytes differ from those of the whole message.
 pub(crate) fn run<'e>(
     entries: impl Iterator<Item = &'e CorpusEntry>,
     level: Level,
@@ -165,11 +170,14 @@ pub(crate) fn run<'e>(
         let mut b = buffers(&engine, entry, span, payload)?;
         b.whole(Direction::Pack)?;
         let (expected, before) = (b.packed.clone(), b.user.clone());
-        // The user side's lines, and the payload on the packed side.
+        // The bytes that are transferred in the model: the lines of the user side that each piece
+        // touches, and the payload on the packed side.
         let travels = |piece| Ok::<_, ddtc::Error>((lines_by_pieces(entry, piece)? + payload as u64) as f64);
         let whole = travels(payload)?;
         let left: Vec<f64> =
             ways.iter().map(|&(piece, _)| Ok(whole / travels(piece)?)).collect::<ddtc::Result<_>>()?;
+        // For each direction, all ways are checked first, and then measured in turn with the whole
+        // message.
         for direction in Direction::BOTH {
             let transposed = b.committed.schedule(direction).contains("transpose");
             let orders: Vec<Vec<usize>> = ways.iter().map(|&(p, s)| starts(payload, p, s)).collect();
@@ -180,6 +188,9 @@ pub(crate) fn run<'e>(
             b.user.clone_from(&before);
             let times = measure(&mut b, direction, (&ways, &orders), effort)?;
             print!("{:22} {:>6} {payload:>9}", entry.name, direction.name());
+            // For transposes the number in brackets is the part of the bandwidth that the
+            // transferred lines leave. Only payloads of 1 MiB and more count in the closing means,
+            // where the ratios of transposes are divided by that part.
             for (way, &(piece, shuffled)) in ways.iter().enumerate() {
                 let (ratio, n) = (times[0] / times[way + 1], orders[way].len());
                 let added = (times[way + 1] - times[0]) / n as f64;

@@ -1,11 +1,13 @@
-//! Times over several places of the buffers: what moves few bytes hangs on the lines that they share, what moves many on their pages.
+//! Times over several places of the buffers. The time for few bytes depends on which cache lines
+//! the buffers share, and the time for many bytes on the pages that hold them.
 
 use ddtc::internal::kind::Direction;
 
 use crate::measure::{Effort, Spread, interleaved};
 use crate::native::Subject;
 
-/// Returns the times of one call of each of the variants `timed` of `subject`, pack and unpack, over so many places of its buffers.
+/// Returns the times of one call of each of the variants `timed` of `subject`, for pack and unpack,
+/// over `places` places of its buffers.
 pub(crate) fn over_places(
     subject: &mut Subject,
     timed: &[usize],

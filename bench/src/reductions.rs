@@ -1,4 +1,5 @@
-//! Reductions while unpacking beside a C loop with constant extents over the same bytes.
+//! Reductions while unpacking, in comparison with a C loop with constant extents over the same
+//! bytes.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -13,17 +14,20 @@ use crate::compile;
 use crate::csource::Function;
 use crate::measure::{Effort, interleaved};
 
-/// A layout of some number of elements, and the C loop over it.
+/// A layout with a variable number of elements, and the C loop over it.
 struct Form {
     name: &'static str,
     op: Op,
-    /// Bytes of an element in the packed stream.
+    /// Size of an element in the packed stream, in bytes.
     element: i64,
     datatype: fn(i64) -> String,
-    /// The body of a function of `user` and `packed`, for so many elements.
+    /// Returns the body of a C function with the arguments `user` and `packed`, for a number of
+    /// elements.
     c: fn(i64) -> String,
 }
 
+// Returns the body of a loop that adds `n` packed elements to elements at a distance of `stride`
+// elements.
 fn loop_of(c_type: &str, n: i64, stride: i64) -> String {
     format!(
         "{c_type} *u = user, *p = packed; for (long i = 0; i < {n}; i++) u[i * {stride}] = p[i] + u[i * {stride}];"
@@ -109,7 +113,7 @@ const FORMS: [Form; 8] = [
     },
 ];
 
-/// Numbers of one magnitude, and small indices.
+/// Returns bytes that are floating-point numbers of one magnitude, or small indices.
 fn numbers(len: usize, seed: usize) -> Vec<u8> {
     (0..len)
         .map(|i| match i % 4 {
@@ -120,10 +124,11 @@ fn numbers(len: usize, seed: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Measures, prints a table and returns the record.
+/// Measures all forms, prints a table and returns the record.
 ///
 /// # Errors
-/// Those of commits and of the C compiler; bytes that differ from the interpreter's, or the C loop's from those.
+/// Returns the errors of commits and of the C compiler, or an error if the bytes of ddtc or of the
+/// C loop differ from those of the reference interpreter.
 pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
     let engine = Engine::new(Config { level, both_directions: true, ..Config::default() });
@@ -131,6 +136,9 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
     println!("reductions while unpacking: GB/s of payload, time over that of a C loop with constant extents");
     let sizes = [("2 KiB", 2 << 10), ("16 KiB", 16 << 10), ("256 KiB", 256 << 10), ("4 MiB", 4 << 20)];
     for (form, (size, bytes)) in FORMS.iter().flat_map(|form| sizes.map(|size| (form, size))) {
+        // The number of elements is a multiple of 12, so that blocks of 3 and 4 elements are whole.
+        // ddtc, the C loop and the reference interpreter start from the same bytes and must give
+        // the same result.
         let n = bytes / form.element / 12 * 12;
         let name = format!("{} {size}", form.name);
         let t: Datatype = (form.datatype)(n).parse()?;
@@ -151,7 +159,9 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
                 return Err(format!("{name}: the bytes of {who} differ from the interpreter's").into());
             }
         }
-        // Both over the same memory: how addresses lie to each other counts. Sums that stay in their range however often they are made.
+        // Both variants use the same memory, since the distance between the addresses of both sides
+        // matters. For sums the packed bytes are zeros, so that the sums stay in their range
+        // however often they are computed.
         let packed = if form.op == Op::Sum { vec![0; packed.len()] } else { packed };
         let mut failed = None;
         let times = interleaved(2, effort, |v, times| {

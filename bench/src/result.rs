@@ -1,27 +1,27 @@
-//! Measured figures of one layout, and what is derived from them.
+//! Measured numbers of one layout, and what is derived from them.
 
 use ddtc::internal::kind::Direction;
 
 use crate::measure::{Spread, geometric_mean, median};
 
-/// A time of the record, in the order of its columns.
+/// A time in the record. The variants have the order of the record's columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Column {
     /// The compiled kernel.
     Compiled,
-    /// The walker on the normal nest.
+    /// The interpreter of nests on the normal nest.
     Walk,
-    /// The interpreter of the type map.
+    /// The reference interpreter, which works by the type map.
     Interp,
-    /// C loops of constant extents.
+    /// C loops with constant extents.
     Constant,
-    /// C loops of run-time extents.
+    /// C loops with extents that are known only at run time.
     Runtime,
-    /// C loops of constant extents around a memcpy of constant length.
+    /// C loops with constant extents around a memcpy of constant length.
     Blocks,
-    /// One memcpy of as many bytes as the payload, from the start of the user buffer.
+    /// One memcpy of as many bytes as the payload has, from the start of the user buffer.
     Memcpy,
-    /// Not measured: the yardstick of `bound.rs`.
+    /// Not measured: the bound of the model in `bound.rs`.
     Bound,
 }
 
@@ -38,7 +38,7 @@ impl Column {
         Column::Bound,
     ];
 
-    /// Returns the name in records.
+    /// Returns the name of the column in records.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Column::Compiled => "compiled",
@@ -52,7 +52,7 @@ impl Column {
         }
     }
 
-    /// Returns the name for readers.
+    /// Returns the name of the column for readers.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Column::Compiled => "compiled",
@@ -67,23 +67,24 @@ impl Column {
     }
 }
 
-/// Nanoseconds of one call by column; `None` where a column was not measured.
+/// Nanoseconds of one call by column. `None` for a column that was not measured.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Times([Option<Spread>; Column::ALL.len()]);
 
-/// How compiled code stands to the best C loop, as far as it does not hang on where the buffers lie.
+/// Comparison of compiled code with the best C loop, as far as it is independent of the places of
+/// the buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Wherever the buffers lie, compiled code takes less time.
+    /// Compiled code takes less time at all places of the buffers.
     Ahead,
-    /// It depends.
+    /// The result depends on the places.
     Even,
-    /// Wherever they lie, it takes more.
+    /// Compiled code takes more time at all places of the buffers.
     Behind,
 }
 
 impl Verdict {
-    /// Returns the name in records.
+    /// Returns the name of the verdict in records.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Verdict::Ahead => "ahead",
@@ -94,43 +95,45 @@ impl Verdict {
 }
 
 impl Times {
-    /// Sets a column that was measured in one place.
+    /// Sets a column that was measured at one place.
     pub(crate) fn set(&mut self, column: Column, nanoseconds: f64) {
         self.spread(column, Spread { low: nanoseconds, middle: nanoseconds, high: nanoseconds });
     }
 
-    /// Sets a column that was measured in several.
+    /// Sets a column that was measured at several places.
     pub(crate) fn spread(&mut self, column: Column, spread: Spread) {
         self.0[column as usize] = Some(spread);
     }
 
-    /// Returns a column.
+    /// Returns the median time of a column.
     pub(crate) fn get(&self, column: Column) -> Option<f64> {
         self.0[column as usize].map(|spread| spread.middle)
     }
 
-    /// Returns a column over the places of the buffers.
+    /// Returns the times of a column over the places of the buffers.
     pub(crate) fn over_places(&self, column: Column) -> Option<Spread> {
         self.0[column as usize]
     }
 
-    /// Returns the better column of C loops of constant extents.
+    /// Returns the faster one of the two columns of C loops with constant extents.
     pub(crate) fn best_column(&self) -> Option<Column> {
         let times = [Column::Constant, Column::Blocks].into_iter().filter_map(|c| Some((c, self.get(c)?)));
         times.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(column, _)| column)
     }
 
-    /// Returns the best C loop of constant extents.
+    /// Returns the time of the best C loop with constant extents.
     pub(crate) fn best_loop(&self) -> Option<f64> {
         self.get(self.best_column()?)
     }
 
-    /// Returns the time of compiled code over that of the best C loop of constant extents: below 1, compiled code wins.
+    /// Returns the time of compiled code over that of the best C loop with constant extents.
+    /// Compiled code is faster if the ratio is below 1.
     pub(crate) fn ratio(&self) -> Option<f64> {
         Some(self.get(Column::Compiled)? / self.best_loop()?)
     }
 
-    /// Says whether one of the two wins wherever the buffers lie. `None` unless both were measured in several places.
+    /// Returns whether compiled code or the best C loop is faster at all places of the buffers.
+    /// Returns `None` unless both were measured at several places.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         let (ours, best) = (self.over_places(Column::Compiled)?, self.over_places(self.best_column()?)?);
         if ours.low == ours.high || best.low == best.high {
@@ -149,52 +152,54 @@ impl Times {
     }
 }
 
-/// One layout's figures.
+/// The numbers of one layout.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
-    /// Name with the suffix of its size.
+    /// Name, with the suffix of the size.
     pub(crate) name: String,
-    /// Bytes of all instances.
+    /// Number of bytes of all instances.
     pub(crate) payload: u64,
-    /// Schedule that was chosen, in the engine's words.
+    /// The schedule that was chosen, in the engine's words.
     pub(crate) schedule: String,
-    /// Microseconds of a commit that compiles both directions; `None` if not measured.
+    /// Microseconds of a commit that compiles both directions. `None` if it was not measured.
     pub(crate) commit: Option<f64>,
-    /// Pack, unpack.
+    /// Times of pack and of unpack.
     pub(crate) times: [Times; 2],
 }
 
 impl Measured {
-    /// Figures of one direction.
+    /// Returns the times of one direction.
     pub(crate) fn of(&self, direction: Direction) -> &Times {
         &self.times[direction as usize]
     }
 
-    /// GB (10^9 bytes) per second of a column.
+    /// Returns the bandwidth of a column in GB (10^9 bytes) per second.
     pub(crate) fn bandwidth(&self, direction: Direction, column: Column) -> Option<f64> {
         Some(self.payload as f64 / self.of(direction).get(column)?)
     }
 
-    /// Packs until the commit has paid, against walking: commit time over the time that one pack saves. `None` if it
-    /// never does.
+    /// Returns the number of packs after which the commit has paid for itself in comparison with
+    /// interpreting the nest: the time of the commit over the time that one pack saves. Returns
+    /// `None` if it never does.
     pub(crate) fn break_even(&self) -> Option<f64> {
         let pack = self.of(Direction::Pack);
         let saved = pack.get(Column::Walk)? - pack.get(Column::Compiled)?;
         if saved > 0.0 { Some((self.commit? * 1e3 / saved).ceil()) } else { None }
     }
 
-    /// Returns the name without its size.
+    /// Returns the name without the suffix of the size.
     pub(crate) fn family(&self) -> &str {
         self.name.rsplit_once('.').map_or(&self.name, |(family, _)| family)
     }
 }
 
-/// Returns the geometric mean over `rows` of the ratio to the best C loop.
+/// Returns the geometric mean over `rows` of the ratios to the best C loop.
 pub(crate) fn mean_ratio<'a>(rows: impl IntoIterator<Item = &'a Measured>, direction: Direction) -> f64 {
     geometric_mean(rows.into_iter().filter_map(|m| m.of(direction).ratio()))
 }
 
-/// Returns the rows of `runs` (equal rows in equal order) with the median of each figure.
+/// Returns the rows of `runs`, in which each number is the median over the runs. All runs must have
+/// the same rows in the same order.
 pub(crate) fn median_of_runs(mut runs: Vec<Vec<Measured>>) -> Vec<Measured> {
     let Some(mut rows) = runs.pop() else { return Vec::new() };
     for (i, row) in rows.iter_mut().enumerate() {
@@ -227,7 +232,8 @@ pub(crate) fn median_of_runs(mut runs: Vec<Vec<Measured>>) -> Vec<Measured> {
 pub(crate) mod tests {
     use super::*;
 
-    /// Returns a row with round figures: 1000 B; pack 100 ns compiled, 200 walk, 125 and 150 C loops; 10 us commit.
+    /// Returns a row with round numbers: 1000 bytes, pack in 100 ns compiled, 200 ns interpreted,
+    /// and 125 and 150 ns by C loops, and a commit of 10 us.
     pub(crate) fn sample(name: &str) -> Measured {
         let mut pack = Times::default();
         pack.set(Column::Compiled, 100.0);

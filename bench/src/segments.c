@@ -1,9 +1,12 @@
-/* MPIX_Type_iov_len and MPIX_Type_iov of this MPI library, on the layouts of layouts.h.
+/* Runs MPIX_Type_iov_len and MPIX_Type_iov of this MPI library on the layouts of layouts.h.
  *
- *   segments INDEX      prints "SEGMENTS BYTES LEN LIST MIDDLE" of the layout, in nanoseconds: MPIX_Type_iov_len of all; segments by
- *                       MPIX_Type_iov into an array of 1024, the first 2^20 at most, each; one segment in the middle
+ *   segments INDEX      prints "segments SEGMENTS BYTES LEN LIST MIDDLE" for the layout. LEN is the
+ *                       time of MPIX_Type_iov_len for the whole type. LIST is the time for each
+ *                       segment that MPIX_Type_iov lists into an array of 1024, of which the first
+ *                       2^20 at most are listed. MIDDLE is the time of one segment in the middle.
  *
- * Each figure is the least of some rounds; a round repeats its call until 200 us have passed, or is one call that takes longer. */
+ * Times are in nanoseconds. Each is the minimum of a first call and of some rounds. A round repeats
+ * its call until 200 us have passed, or is one call that takes longer. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +32,7 @@ static void list(void)
 }
 static void middle(void) { MPI_Count n; MPIX_Type_iov(t, all / 2, iov, 1, &n); }
 
-/* Nanoseconds of a call; one that takes a second is not called again. */
+/* Returns the nanoseconds of a call. A call that takes a second or more is not repeated. */
 static double least(void (*call)(void))
 {
     double start = now(), best;

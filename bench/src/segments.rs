@@ -1,7 +1,9 @@
-//! Segments: how many a second are listed, what counting them costs once a type is committed, and what starting anywhere does; beside
-//! them, in the same run, `MPIX_Type_iov_len` and `MPIX_Type_iov` of an MPICH.
+//! Segments: how many of them are listed in a second, what counting them costs once a type is
+//! committed, and what it costs to start at any place. In the same run, `MPIX_Type_iov_len` and
+//! `MPIX_Type_iov` of an MPICH are measured for comparison.
 //!
-//! What is timed of the MPI library is described in `segments.c`. It runs before and after the rows of its layout, and the better figure counts.
+//! `segments.c` describes what is timed of the MPI library. It runs before and after the
+//! measurement of the same layout by ddtc, and the better number counts.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -23,15 +25,15 @@ use crate::measure::{Effort, interleaved, median};
 
 const PROGRAM: &str = include_str!("segments.c");
 
-/// Segments of the arrays that lists are written into.
+/// Number of segments in the arrays into which lists are written.
 const ARRAY: usize = 1024;
-/// Segments that are asked for, one after the other, at places of their own.
+/// Number of segments that are asked for individually, at random places.
 const PLACES: usize = 1024;
 
-/// Most segments of a layout that are listed.
+/// Maximum number of segments of a layout that are listed.
 const MOST: u64 = 1 << 20;
 
-/// Name and text; one instance of each.
+/// Name and text of each layout. One instance of each is measured.
 const LAYOUTS: [(&str, &str); 12] = [
     ("vector", "vector(1000000, 1, 2, double)"),
     ("table", "indexed_block(2, @sum(@uniform(100000, 3, 9, 1)), int)"),
@@ -59,18 +61,20 @@ const LAYOUTS: [(&str, &str); 12] = [
 /// Times of a layout, in nanoseconds.
 struct Row {
     segments: u64,
-    /// The first count after a commit, and a later one.
+    /// The first count after a commit, and a later count.
     first: f64,
     count: f64,
-    /// A segment of a list, into arrays, and by a cursor.
+    /// The time for each segment of a list, written into arrays and returned by a cursor.
     list: f64,
     cursor: f64,
-    /// One segment from its index, and the index of a packed byte, anywhere.
+    /// Finding one segment by its index, and finding the index of the segment with a packed byte,
+    /// both at random places.
     at: f64,
     find: f64,
 }
 
-/// Times of the MPI library, in nanoseconds: count, a segment of a list, one segment in the middle.
+/// Times of the MPI library in nanoseconds: a count, each segment of a list, and one segment in the
+/// middle.
 #[derive(Clone, Copy, Debug)]
 struct Host {
     segments: u64,
@@ -79,23 +83,25 @@ struct Host {
     at: f64,
 }
 
-/// Measures all layouts, those of the MPI library too if its compiler is given; prints a table and returns the record.
+/// Measures all layouts, also by the MPI library if its compiler is given, prints a table and
+/// returns the record.
 ///
 /// # Errors
-/// Those of commits and of the compiler; a list that does not have the datatype's bytes.
+/// Returns the errors of commits and of the compiler, or an error if a list does not have as many
+/// bytes as the datatype.
 pub(crate) fn run(mpicc: Option<&OsStr>, quick: bool) -> Result<String, Box<dyn Error>> {
     let types = layouts()?;
     let folder = ddtc::internal::files::temporary_folder("ddtc-segments")?;
     measure(&types, mpicc, quick, &folder)
 }
 
-/// [`LAYOUTS`], and a DAG of a node a level that unfolds to 2^40.
+/// Returns [`LAYOUTS`], and a DAG with one node a level that unfolds to 2^40 leaves.
 fn layouts() -> ddtc::Result<Vec<(&'static str, Datatype)>> {
     let mut all: Vec<(&str, Datatype)> = LAYOUTS
         .iter()
         .map(|(name, text)| Ok((*name, corpus::datatype(text)?)))
         .collect::<ddtc::Result<_>>()?;
-    // No two distances make one loop.
+    // The distances differ from level to level, so no two of them make one loop.
     let nested = (0..40).try_fold(Datatype::named(Named::Int), |t, level| {
         Datatype::hvector(2, 1, t.extent() + 1 + level % 3, &t)
     })?;
@@ -135,6 +141,8 @@ fn measure(
         "{:18} {:>14} {:>8} {:>8} {:>8} {:>8} {:>6} {:>6} | {:>14} {:>12} {:>9} {:>12}",
         "", "", "ns", "ns", "10^6/s", "10^6/s", "ns", "ns", "", "ns", "10^6/s", "ns"
     );
+    // The program of the MPI library runs before and after the measurement by ddtc, so that a drift
+    // of the machine does not favour either.
     for (i, (name, t)) in types.iter().enumerate() {
         let host = |program: &PathBuf| run_host(program, i);
         let before = program.as_ref().map(host);
@@ -191,6 +199,8 @@ fn row(t: &Datatype, effort: Effort) -> Result<Row, Box<dyn Error>> {
         std::hint::black_box(committed.segments(1)?.len());
         first.push(start.elapsed().as_secs_f64() * 1e9);
     }
+    // At most `MOST` segments are listed, from the middle of the type. Both ways to list them must
+    // give as many bytes as the positions of the first and the last one say.
     let committed = Engine::new(config()).commit(t)?;
     let segments = committed.segments(1)?;
     let (len, bytes) = (segments.len(), segments.bytes());
@@ -211,6 +221,8 @@ fn row(t: &Datatype, effort: Effort) -> Result<Row, Box<dyn Error>> {
     if sum != expected || by_cursor != expected {
         return Err(format!("lists of {sum} and {by_cursor} bytes, not {expected}").into());
     }
+    // The five variants take turns: listing into arrays, listing by a cursor, finding segments by
+    // index, finding packed bytes, and counting.
     let mut failed = None;
     let times = interleaved(5, effort, |variant, times| {
         for _ in 0..times {
@@ -246,7 +258,8 @@ fn row(t: &Datatype, effort: Effort) -> Result<Row, Box<dyn Error>> {
     })
 }
 
-/// Lists `n` segments from `from` on, array by array.
+/// Lists `n` segments from the index `from` on, one array after the other, and passes each array to
+/// `each`.
 fn list(
     segments: &Segments<'_>,
     from: u64,
@@ -264,7 +277,7 @@ fn list(
     Ok(())
 }
 
-/// Counts as often as places are looked for.
+/// Counts the segments of one and of two instances in turn, [`PLACES`] times altogether.
 fn count(committed: &Committed) -> ddtc::Result<u64> {
     (0..PLACES).try_fold(0, |sum: u64, i| {
         let segments = std::hint::black_box(committed).segments(1 + (i as u64 & 1))?;
@@ -274,7 +287,7 @@ fn count(committed: &Committed) -> ddtc::Result<u64> {
 
 /// Runs the program on layout `i` and returns its times.
 fn run_host(program: &Path, i: usize) -> Result<Host, Box<dyn Error>> {
-    // A library that goes through 2^40 segments is not waited for.
+    // The time limit is for a library that iterates over 2^40 segments.
     let out = Command::new("timeout").arg("60").arg(program).arg(i.to_string()).output()?;
     let text = String::from_utf8_lossy(&out.stdout);
     let line = text.lines().find_map(|line| line.strip_prefix("segments "));

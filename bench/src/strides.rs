@@ -1,17 +1,21 @@
-//! Blocks of many lengths at many strides, few and many of them: a grid that shows what single layouts hide.
+//! Blocks of many lengths at many strides, in small and in large numbers: a grid that shows what
+//! individual layouts hide.
 //!
-//! Layouts of applications have the lengths and strides that they have. What a micro-kernel does at other ones shows here, beside a loop in C of the same
+//! Layouts of applications have only the lengths and strides that occur in the applications. The
+//! grid shows how micro-kernels behave at other ones, in comparison with a C loop with the same
 //! constants.
 
 use crate::layouts::Row;
 use crate::loops::{Elem, Loops};
 
-/// Lengths of a block in bytes: those of short values, of vectors, of lines, between them, and of a few lines.
+/// Lengths of a block in bytes: those of short values, of vectors, of cache lines, values between
+/// them, and a few lines.
 const LENGTHS: [i64; 16] = [4, 8, 12, 16, 24, 32, 48, 64, 72, 100, 128, 256, 320, 512, 1024, 2048];
-/// How many blocks: few, what a cache of the first level holds, and more.
+/// Numbers of blocks: few, about as many as fit the first-level cache, and more.
 const BLOCKS: [i64; 3] = [24, 256, 2048];
 
-/// Strides in bytes at which blocks of `len` bytes are measured: near, at twice and more than three times the length, far, and beyond a page.
+/// Returns the strides in bytes at which blocks of `len` bytes are measured: near ones, about two
+/// and three times the length, and far ones up to more than a page.
 fn strides(len: i64) -> Vec<i64> {
     let mut strides = vec![len + 8, 2 * len, 3 * len + 8, 264, 520, 1032, 4104];
     strides.retain(|&stride| stride > len);

@@ -1,5 +1,6 @@
-//! SVG, written out: elements one after the other, later ones on earlier ones. Charts and pictures of layouts are rectangles, lines and words, which need
-//! no library for drawing.
+//! A writer of SVG. It writes elements one after the other, and later elements cover earlier ones.
+//! Charts and pictures of layouts consist of rectangles, lines and text, for which no drawing
+//! library is needed.
 
 use std::fmt::{Display, Write as _};
 
@@ -8,24 +9,26 @@ use std::fmt::{Display, Write as _};
 pub struct Document(String);
 
 impl Document {
-    /// Begins a document of `width` by `height` units, with more `attributes` of its root.
+    /// Returns a new document of `width` by `height` units, whose root element has additional
+    /// `attributes`.
     pub fn new(width: impl Display, height: impl Display, attributes: impl Display) -> Document {
         Document(format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" {attributes}>\n"
         ))
     }
 
-    /// Adds an element that holds nothing.
+    /// Adds an element without contents.
     pub fn element(&mut self, name: &str, attributes: impl Display) {
         let _ = writeln!(self.0, "<{name} {attributes}/>");
     }
 
-    /// Adds an element that holds `text`.
+    /// Adds an element that contains `text`.
     pub fn text(&mut self, name: &str, attributes: impl Display, text: &str) {
         let _ = writeln!(self.0, "<{name} {attributes}>{}</{name}>", escaped(text));
     }
 
-    /// Adds an element that says `title` where the pointer rests on it; nothing if that is empty.
+    /// Adds an element that shows `title` when the pointer rests on it. If `title` is empty, the
+    /// element shows nothing.
     pub fn titled(&mut self, name: &str, attributes: impl Display, title: &str) {
         if title.is_empty() {
             return self.element(name, attributes);
@@ -33,18 +36,18 @@ impl Document {
         let _ = writeln!(self.0, "<{name} {attributes}><title>{}</title></{name}>", escaped(title));
     }
 
-    /// Says what the document shows, and its facts, for those who do not see it.
+    /// Adds a title and a description of the document, for readers who do not see it.
     pub fn describe(&mut self, title: &str, description: &str) {
         let (title, description) = (escaped(title), escaped(description));
         let _ = writeln!(self.0, "<title>{title}</title>\n<desc>{description}</desc>");
     }
 
-    /// Adds rules of CSS, a line each.
+    /// Adds CSS rules, which `rules` has one to a line.
     pub fn styles(&mut self, rules: &str) {
         let _ = writeln!(self.0, "<style>\n{rules}</style>");
     }
 
-    /// Adds what `inside` does, all of it with `attributes`.
+    /// Adds a group with `attributes` that contains the elements which `inside` adds.
     pub fn group(&mut self, attributes: impl Display, inside: impl FnOnce(&mut Document)) {
         let _ = write!(self.0, "<g {attributes}>");
         inside(self);
@@ -58,9 +61,9 @@ impl Document {
     }
 }
 
-/// `text` without what XML reads as its own.
+/// Returns `text` with the characters escaped that have a meaning in XML.
 fn escaped(text: &str) -> String {
-    // XML has no control characters.
+    // XML permits no control characters, so they become spaces.
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,4 +1,5 @@
-//! The picture of a sweep: time of compiled code over that of the best C loop, over the payload, a line for each class of layouts.
+//! The picture of a sweep: the time of compiled code over that of the best C loop, plotted over the
+//! payload, with a line for each class of layouts.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +15,18 @@ use crate::table;
 /// Width and height of the chart of one direction.
 const CHART: (f64, f64) = (720.0, 360.0);
 const MARGIN: (f64, f64) = (70.0, 60.0);
-/// Width of the words beside a chart.
+/// Width of the legend to the right of a chart.
 const BESIDE: f64 = 250.0;
-/// From where to where ratios are drawn; what lies outside stands at the edge.
+/// Range of the ratios that are drawn. Ratios outside of it are drawn at the edge.
 const RATIOS: Axis = Axis { low: 0.125, high: 2.0 };
-/// Colours of classes, which those who do not see all colours tell apart.
+/// Colours of classes, which can be distinguished with impaired colour vision.
 const COLOURS: [&str; 8] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a6d3b", "#7f7f7f"];
 
-/// Colour of the layout that does worst.
+/// Colour of the layout with the highest ratio.
 const WORST: &str = "#b2182b";
 
-/// The class of a layout, by its name without the payload.
+/// Returns the class of a layout, by its name without the payload.
 fn class(family: &str) -> &'static str {
     match family {
         "NAS_LU_x" | "LAMMPS_full_rx" => "runs of bytes",
@@ -43,7 +44,7 @@ fn class(family: &str) -> &'static str {
     }
 }
 
-/// One payload of one direction.
+/// The ratios of all layouts at one payload in one direction.
 struct Point<'a> {
     payload: f64,
     ratios: Vec<(&'a str, f64)>,
@@ -54,13 +55,14 @@ impl Point<'_> {
         median(&mut self.ratios.iter().map(|(_, ratio)| *ratio).collect::<Vec<_>>())
     }
 
-    /// The layout that does worst, and its ratio.
+    /// Returns the layout with the highest ratio, and that ratio.
     fn worst(&self) -> Option<(&str, f64)> {
         self.ratios.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))
     }
 }
 
-/// The ratios of `rows`, by payload: of those that have a loop to compare with.
+/// Returns the ratios of `rows` by payload. Rows without a hand-written loop have no ratio and are
+/// left out.
 fn points(rows: &[Measured], direction: Direction) -> Vec<Point<'_>> {
     let of = |(payload, suffix): (i64, &str)| {
         let ratio = |m: &Measured| m.of(direction).ratio();
@@ -71,7 +73,7 @@ fn points(rows: &[Measured], direction: Direction) -> Vec<Point<'_>> {
     PAYLOADS.into_iter().map(of).filter(|p| !p.ratios.is_empty()).collect()
 }
 
-/// Returns the whole picture: packing above, unpacking below.
+/// Returns the whole picture, with packing above and unpacking below.
 pub(crate) fn picture(machine: &str, rows: &[Measured]) -> String {
     let width = MARGIN.0 + CHART.0 + BESIDE;
     let height = 50.0 + 2.0 * (CHART.1 + 2.0 * MARGIN.1);
@@ -87,7 +89,7 @@ pub(crate) fn picture(machine: &str, rows: &[Measured]) -> String {
     out.finish()
 }
 
-/// One direction, with its upper left corner there.
+/// Draws the chart of one direction. Its upper left corner is at `(x, y)`.
 fn chart(out: &mut Document, (x, y): (f64, f64), direction: Direction, points: &[Point<'_>]) {
     let title =
         format!("{}: time over that of the best C loop of constant extents, by payload", direction.name());
@@ -105,11 +107,14 @@ fn chart(out: &mut Document, (x, y): (f64, f64), direction: Direction, points: &
         let (at, colour) = (down(ratio), if ratio == 1.0 { "#555555" } else { "#eeeeee" });
         let end = x + CHART.0;
         out.element("path", format_args!("d=\"M{x:.1} {at:.1}H{end:.1}\" stroke=\"{colour}\""));
-        // The aim's line stands too near to 1 for words of its own.
+        // The line at 1.05, which is the aim of the project, is too close to 1 for a label of its
+        // own.
         if ratio != 1.05 {
             words(out, (x - 6.0, at + 3.0), "end", 9.0, &format!("{ratio}"));
         }
     }
+    // For each class and payload, the geometric mean of the ratios of its layouts is one point of
+    // the class's line.
     let mut classes: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for point in points {
         let mut of: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
@@ -118,6 +123,7 @@ fn chart(out: &mut Document, (x, y): (f64, f64), direction: Direction, points: &
             classes.entry(class).or_default().push((point.payload, geometric_mean(ratios)));
         }
     }
+    // Each line gets an entry in the legend, which grows downwards from `key`.
     let beside = x + CHART.0 + 40.0;
     let mut key = y + 10.0;
     let mut line = |out: &mut Document, name: &str, colour: &str, thick: f64, points: &[(f64, f64)]| {
@@ -142,6 +148,8 @@ fn chart(out: &mut Document, (x, y): (f64, f64), direction: Direction, points: &
     };
     dot(out, beside - 16.0, key);
     words(out, (beside, key + 4.0), "start", 11.0, "the worst, by name");
+    // The worst layout of each payload is a dot with its name. The name at the highest payload ends
+    // near the dot, so that it stays inside the chart.
     for point in points {
         let Some((family, ratio)) = point.worst() else { continue };
         let (cx, cy) = (right(point.payload), down(ratio));

@@ -1,4 +1,4 @@
-//! Results as text: the table on the terminal and the CSV record.
+//! Results as text: the table on the terminal, and the CSV record.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use ddtc::internal::kind::Direction;
 
 use crate::result::{Column, Measured, Verdict, mean_ratio};
 
-/// Returns a number of bytes with a binary unit.
+/// Returns a number of bytes as text with a binary unit.
 pub fn bytes(n: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut value = n as f64;
@@ -23,7 +23,7 @@ fn figure(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "-".into(), |v| format!("{v:.digits$}"))
 }
 
-/// Returns the table: one line per layout, GB/s and ratios of both directions.
+/// Returns the table: one line for each layout, with GB/s and ratios in both directions.
 pub(crate) fn table(rows: &[Measured]) -> String {
     let width = rows.iter().map(|m| m.name.len()).max().unwrap_or(0).max(6);
     let mut out = String::new();
@@ -62,7 +62,8 @@ pub(crate) fn table(rows: &[Measured]) -> String {
     out
 }
 
-/// Returns the closing lines: geometric means and the rows furthest behind.
+/// Returns the closing lines: geometric means of the ratios to the best C loop, the five highest
+/// ratios, and the rows in which compiled code is slower at all places of the buffers.
 pub(crate) fn summary(rows: &[Measured]) -> String {
     let mut out = String::from(
         "\ntime of compiled code over that of the best C loop of constant extents (below 1: compiled code is faster)\n",
@@ -71,6 +72,8 @@ pub(crate) fn summary(rows: &[Measured]) -> String {
     if compared == 0 {
         out = String::from("\nno layout has a hand-written loop to compare with\n");
     }
+    // In each direction come the means of all rows and of each size, and then the rows with the
+    // highest ratios.
     for direction in Direction::BOTH.into_iter().filter(|_| compared > 0) {
         let _ = write!(
             out,
@@ -111,7 +114,7 @@ pub(crate) fn summary(rows: &[Measured]) -> String {
     out
 }
 
-/// A field of a CSV file, quoted where it must be (RFC 4180).
+/// Returns a field of a CSV file, in quotes if it needs them (RFC 4180).
 fn quoted(field: &str) -> String {
     if field.contains(['"', ',', '\n']) {
         format!("\"{}\"", field.replace('"', "\"\""))
@@ -120,10 +123,11 @@ fn quoted(field: &str) -> String {
     }
 }
 
-/// Returns the fields of a line that was written with [`quoted`].
+/// Returns the fields of a line whose fields were written by [`quoted`].
 pub(crate) fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
-    // A quote inside quotes is written twice: the first ends them, the second begins them anew and is meant.
+    // A quote inside quotes is written twice. The first of the two ends the quoted part, and the
+    // second begins a new quoted part and is a part of the field.
     let (mut inside, mut before) = (false, ' ');
     for c in line.chars() {
         let field = fields.last_mut();
@@ -144,7 +148,8 @@ pub(crate) fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// Returns the record: comment lines, then one line per layout and direction with nanoseconds by column.
+/// Returns the record: comment lines, a head line, and one line for each layout and direction, with
+/// nanoseconds by column.
 pub(crate) fn csv(comments: &[String], rows: &[Measured]) -> String {
     let mut out = String::new();
     for comment in comments {
@@ -162,7 +167,8 @@ pub(crate) fn csv(comments: &[String], rows: &[Measured]) -> String {
             let times = m.of(direction);
             let number = |v: Option<f64>| v.map_or(String::new(), |v| format!("{v:.4}"));
             let fields: Vec<String> = Column::ALL.iter().map(|&c| number(times.get(c))).collect();
-            // Over the places of the buffers; empty where there was one.
+            // The range over the places of the buffers. Empty if there is no verdict, for example
+            // because the buffers had only one place.
             let spread = |column: Option<Column>| {
                 let spread = times.verdict().and_then(|_| times.over_places(column?));
                 format!("{},{}", number(spread.map(|s| s.low)), number(spread.map(|s| s.high)))

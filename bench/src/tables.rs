@@ -1,9 +1,11 @@
-//! Commits of types with long tables, beside what no commit can do without.
+//! Commits of types with long tables, in comparison with work that no commit can avoid.
 //!
-//! New memory is what they cost: a page that is touched for the first time takes longer than to fill it. So beside constructor and commit stand one
-//! memcpy of the arguments, and a program that does only what must be done: it copies the arguments, hashes them, and writes as many
-//! bytes as the nest and the kernel of the layout keep. All take turns, and nothing is given back meanwhile;
-//! page faults are counted, since short lists may find memory that was used before.
+//! Most of the cost of such commits is new memory: touching a page for the first time takes longer
+//! than filling it. So constructor and commit are compared with one memcpy of the arguments, and
+//! with a program that does only the unavoidable work: it copies the arguments, hashes them, and
+//! writes as many bytes as the nest and the kernel of the layout keep. All of them take turns, and
+//! no memory is freed in the meantime. Page faults are counted, since short lists may find memory
+//! that was used before.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -25,19 +27,23 @@ use crate::measure::median;
 /// A list of arguments.
 type List = Vec<i64>;
 
-/// A type by the lists that its constructors take.
+/// A type, given by the lists that its constructors take.
 struct Case {
     name: &'static str,
     lists: Vec<List>,
     build: fn(&[List]) -> ddtc::Result<Datatype>,
 }
 
+// Returns the cases: two index lists of 10^5 entries, and the six lists of one LAMMPS exchange from
+// the corpus.
 fn cases() -> Result<Vec<Case>, Box<dyn Error>> {
     let list = ddtc::internal::corpus::list;
     let entry = ddtc::internal::corpus::application().into_iter().find(|e| e.name == "LAMMPS_full.L");
     let mut lammps = Vec::new();
     let t = entry.ok_or("no LAMMPS_full.L in the corpus")?.datatype;
     if let Combiner::Struct { types, .. } = t.combiner() {
+        // The members of the corpus entry are indexed blocks of equal length. Their list of
+        // arguments is the displacements, followed by the block length.
         for t in types.iter() {
             if let Combiner::IndexedBlock { displacements, blocklength, .. } = t.combiner() {
                 lammps.push(displacements.iter().copied().chain([*blocklength]).collect());
@@ -75,19 +81,22 @@ fn cases() -> Result<Vec<Case>, Box<dyn Error>> {
     ])
 }
 
-/// Page faults of this process so far, without a device.
+/// Returns the number of page faults of this process so far that needed no device (minor faults),
+/// or 0 if the system does not say.
 fn faults() -> u64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // Behind the name, which may have spaces: state, ppid, .., the eighth is minflt.
+    // The name of the process may contain spaces, so fields are counted after the parenthesis that
+    // ends it: state, ppid, and so on. The eighth of them is minflt.
     let behind = text.rsplit_once(") ").map_or("", |(_, behind)| behind);
     behind.split(' ').nth(7).and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-/// Microseconds and page faults of what was done so far.
+/// Microseconds and page faults of each repetition so far.
 #[derive(Default)]
 struct Timed([Vec<f64>; 2]);
 
 impl Timed {
+    // Runs `what` and records its time and page faults.
     fn of<T>(&mut self, what: impl FnOnce() -> T) -> T {
         let (before, start) = (faults(), Instant::now());
         let done = what();
@@ -102,17 +111,18 @@ impl Timed {
     }
 }
 
-/// Only what must be done: `arguments` copied and hashed, and `kept` bytes written.
+/// Does only the unavoidable work: copies and hashes `arguments`, and writes `kept` bytes.
 fn least(arguments: &[u8], kept: usize) -> (Vec<u8>, u128, Vec<u8>) {
     let copy = arguments.to_vec();
     let hash = xxh3_128(&copy);
     (copy, hash, vec![1; kept])
 }
 
-/// Measures the cases with one of `names` in theirs, or all, prints a table and returns the record.
+/// Measures the cases whose names contain one of `names`, or all cases if there are no names,
+/// prints a table and returns the record.
 ///
 /// # Errors
-/// Those of constructors and commits.
+/// Returns the errors of constructors and commits.
 pub(crate) fn run(level: Level, quick: bool, names: &[String]) -> Result<String, Box<dyn Error>> {
     let rounds = if quick { 3 } else { 21 };
     let mut csv = String::from(
@@ -135,7 +145,8 @@ pub(crate) fn run(level: Level, quick: bool, names: &[String]) -> Result<String,
         "over memcpy",
         "over least"
     );
-    // Kept for all cases: memory that one has given back is not new to the next.
+    // Everything is kept until all cases are done, since memory that one case frees would not be
+    // new to the next one.
     let (mut kept, mut copies, mut leasts) = (Vec::new(), Vec::new(), Vec::new());
     let wanted = |case: &Case| names.is_empty() || names.iter().any(|name| case.name.contains(name));
     for Case { name, lists, build } in cases()?.into_iter().filter(wanted) {
@@ -144,7 +155,7 @@ pub(crate) fn run(level: Level, quick: bool, names: &[String]) -> Result<String,
         let [mut constructors, mut commits, mut copying, mut least_of_all] =
             [(); 4].map(|()| Timed::default());
         for _ in 0..rounds {
-            // An engine of its own each time: the layout is new to it.
+            // A new engine for each round, so that it has not seen the layout.
             let engine = engine(level, false, false)?;
             let t = constructors.of(|| build(&lists))?;
             let committed = commits.of(|| engine.commit(&t))?;
@@ -153,6 +164,7 @@ pub(crate) fn run(level: Level, quick: bool, names: &[String]) -> Result<String,
             leasts.push(least_of_all.of(|| black_box(least(&arguments, stored))));
             kept.push(committed);
         }
+        // The ratios are those of constructor and commit together.
         let [(constructor, built), (commit, committed), (memcpy, copied), (least, done)] =
             [constructors, commits, copying, least_of_all].map(Timed::medians);
         let (faults, whole) = (built + committed, constructor + commit);
@@ -169,7 +181,8 @@ pub(crate) fn run(level: Level, quick: bool, names: &[String]) -> Result<String,
     Ok(csv)
 }
 
-/// Bytes that a layout keeps: its nest, and what its kernel reads that is not the nest's.
+/// Returns the number of bytes that a layout keeps: its nest, and what its kernel reads that is not
+/// part of the nest.
 fn stored(committed: &Committed) -> usize {
     let columns = committed.nest().nodes().iter().flat_map(|node| match node {
         Node::Table { displacements, .. } => vec![displacements],

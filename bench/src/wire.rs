@@ -1,4 +1,5 @@
-//! Times a runtime's work with types beside moving bytes: wire forms out and in, signatures, elements of messages cut short.
+//! Work of a runtime with types other than moving bytes: writing and reading wire forms, comparing
+//! signatures, and counting the elements of messages that were cut short.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -10,7 +11,8 @@ use ddtc::internal::methods::*;
 
 use crate::measure::{Effort, interleaved};
 
-/// Types whose forms are measured, with the bytes of their constructor's arguments in the int form.
+/// Returns the types whose wire forms are measured, with the size in bytes of their constructors'
+/// arguments as ints (8 bytes for an address).
 fn forms() -> ddtc::Result<Vec<(&'static str, Datatype, usize)>> {
     let n = 100_000;
     let lengths: Vec<i64> = (0..n).map(|i| 1 + i % 8).collect();
@@ -37,10 +39,10 @@ fn forms() -> ddtc::Result<Vec<(&'static str, Datatype, usize)>> {
     ])
 }
 
-/// Measures all, prints tables and returns the record.
+/// Measures all questions, prints tables and returns the record.
 ///
 /// # Errors
-/// Those of constructors and forms; an answer that is wrong.
+/// Returns the errors of constructors and wire forms, or an error if an answer is wrong.
 pub(crate) fn run(quick: bool) -> Result<String, Box<dyn Error>> {
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
     let mut csv = String::from("case,bytes,of_arguments,out_us,in_us\n");
@@ -64,7 +66,8 @@ pub(crate) fn run(quick: bool) -> Result<String, Box<dyn Error>> {
         let _ = writeln!(csv, "\"{case}\",{bytes},{share:.3},{out:.2},{back:.2}");
     }
 
-    // A DAG that unfolds to 2^40 elements, a loop over as many, and the latter with another element in the middle.
+    // The first type is a DAG that unfolds to 2^40 elements. The second one is a loop over as many
+    // elements, and the third one is that loop with another element in the middle.
     let dag = (0..40).try_fold("int".parse::<Datatype>()?, |t, _| {
         Datatype::structure(&[1, 1], &[0, t.extent()], &[t.clone(), t])
     })?;
@@ -80,6 +83,7 @@ pub(crate) fn run(quick: bool) -> Result<String, Box<dyn Error>> {
         1 => compare_signatures(1, &dag, all + 1, &int),
         _ => compare_signatures(1, &dag, 1, &other),
     };
+    // The answers are checked before they are timed.
     for (v, &expected) in expected.iter().enumerate() {
         if compared(v)? != expected {
             return Err(format!("signature_compare: {:?}, not {expected:?}", compared(v)?).into());

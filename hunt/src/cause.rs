@@ -1,8 +1,13 @@
-//! Causes: what of a difference tells one fault from another, and what a known fault explains.
+//! The causes of differences: what distinguishes one fault of an MPI library from another, and
+//! which differences a known fault explains.
 //!
-//! A known fault explains what it predicts and nothing beside it: of bytes, those that lie below its shape, at the places in their elements that it
-//! spoils, and that it spoils in the same way (kept, flipped, moved from elsewhere); of numbers, the same ones of the same node. One wrong byte that
-//! no known fault predicts is a difference of its own. A difference is shrunk without those bytes, and without shapes that it did not have.
+//! A known fault explains exactly what it predicts. Of wrong bytes, it explains those that lie
+//! below its shape in the datatype tree, at the positions within their elements that the fault
+//! spoils, and with an effect that it was seen to have (kept, flipped, or moved from elsewhere). Of
+//! wrong numbers, it explains the same numbers of the same kind of node. A single wrong byte that
+//! no known fault predicts is a difference of its own. A difference is shrunk without regard to the
+//! explained bytes, and shrinking brings in no suspicious shape that the difference did not have
+//! before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +17,9 @@ use serde::{Deserialize, Serialize};
 use crate::coverage::{CONSTRUCTORS, features};
 use crate::difference::{Check, Class, Difference};
 
-/// Returns which numbers of two texts differ, by their places; the words of `got` where the texts are not alike.
+/// Returns the numbers that differ between two texts, named by their positions among the words of
+/// the text. If the texts differ in more than their numbers, returns the words of `got` that are
+/// not numbers instead.
 pub(crate) fn of_texts(expected: &str, got: &str) -> BTreeSet<String> {
     let parts = |text: &str| {
         let is_number = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -31,7 +38,11 @@ pub(crate) fn of_texts(expected: &str, got: &str) -> BTreeSet<String> {
     pairs.filter(|(_, (e, g))| e != g).map(|(i, _)| format!("number {i}")).collect()
 }
 
-/// Returns the end of a process: a message of the allocator and a bad access are both memory that was spoiled, which shows here or there.
+/// Returns the cause of the end of a process.
+///
+/// An assertion that failed is named by its text. A message of the allocator and an access to a bad
+/// address both count as "memory": spoiled memory shows sometimes in the one way, sometimes in the
+/// other. For all other ends it is `how`.
 pub(crate) fn of_end(how: &str, said: &str) -> BTreeSet<String> {
     const MEMORY: [&str; 8] =
         ["SIGSEGV", "SIGBUS", "malloc", "free()", "realloc", "corrupted", "munmap_chunk", "double free"];
@@ -44,26 +55,28 @@ pub(crate) fn of_end(how: &str, said: &str) -> BTreeSet<String> {
     BTreeSet::from([of])
 }
 
-/// A cause that was found, as far as it explains others.
+/// A cause that was found, with what is needed to decide which other differences it explains.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Known {
     pub(crate) name: String,
-    /// The name without what tells it from others of the same shape.
+    /// Name that all causes of this family and shape share. `name` may append the effects to it.
     base: String,
     family: String,
     shape: BTreeSet<String>,
     effects: BTreeSet<String>,
-    /// Where the shape is that of an element: the places in it that are wrong.
+    /// If the shape consists of properties of single elements: the positions within an element at
+    /// which bytes are wrong.
     lanes: Option<BTreeSet<i64>>,
     open: bool,
 }
 
 impl Known {
-    /// Makes the known cause for which a shrunk difference stands.
+    /// Makes the known cause that a shrunk difference stands for.
     fn of(shrunk: &Difference, name: String) -> Known {
         let shape: BTreeSet<String> =
             shrunk.datatype.parse().map(|t| owned(&self::shape(&t))).unwrap_or_default();
-        // A conversion turns the bytes of an element around and changes their number: their places say nothing.
+        // Conversion to external32 reverses the bytes of an element and may change their number, so
+        // the positions of wrong bytes within an element say nothing.
         let converts = shrunk.check == Check::External32;
         let of_element = !converts && shape.iter().all(|f| ELEMENTS.contains(&f.as_str()));
         Known {
@@ -77,7 +90,8 @@ impl Known {
         }
     }
 
-    /// Says whether it predicts a wrong byte: what became of it, the features above it, and its place in its element.
+    /// Returns true if this cause predicts a wrong byte, given the family of the difference, the
+    /// effect on the byte, the features of the nodes above it, and its position in its element.
     pub(crate) fn predicts(&self, family: &str, effect: &str, below: &BTreeSet<&str>, lane: i64) -> bool {
         self.family == family
             && (self.open
@@ -86,9 +100,13 @@ impl Known {
                     && self.lanes.as_ref().is_none_or(|lanes| lanes.contains(&lane)))
     }
 
-    /// Whether both are one cause for who reads the report: the same shape, bytes that did not go where they belong or stayed away, at the same
-    /// places of elements, or other numbers. Which of these shows is a matter of the call and of what lies around. A byte that was changed on its
-    /// way is another cause, and so is another end of a process.
+    /// Returns true if both are one cause for the reader of the report.
+    ///
+    /// This is so if they have the same base name, neither of them flips bits or ends a process,
+    /// and, if both have positions within elements, those of `other` are among those of `self`.
+    /// Whether bytes go to a wrong place, stay away, or come from elsewhere depends on the call and
+    /// on the surrounding memory, so these effects count as one cause. A byte whose bits were
+    /// flipped on the way is a separate cause, and so is another end of a process.
     fn is_kin(&self, other: &Known) -> bool {
         let is_apart =
             |k: &Known| k.effects.contains("flipped") || APART.iter().any(|end| k.family.ends_with(end));
@@ -99,7 +117,7 @@ impl Known {
         self.base == other.base && !is_apart(self) && !is_apart(other) && lanes
     }
 
-    /// Whether it predicts all of a difference.
+    /// Returns true if this cause predicts everything about a difference.
     fn covers(&self, d: &Difference) -> bool {
         self.family == family(d.check, &d.kind)
             && (self.open
@@ -109,30 +127,34 @@ impl Known {
     }
 }
 
-/// All causes so far.
+/// All causes found so far, with the number of differences seen of each.
 #[derive(Debug, Default)]
 pub(crate) struct Causes {
     known: Vec<(Known, u64)>,
 }
 
 impl Causes {
-    /// For workers, who leave out what these predict.
+    /// Returns the known causes, for workers, which leave out what these causes predict.
     pub(crate) fn list(&self) -> Vec<Known> {
         self.known.iter().map(|(known, _)| known.clone()).collect()
     }
 
-    /// Says whether a difference shows nothing but causes that are known. Now and then one is looked at all the same, since a cause may hide
-    /// behind another.
+    /// Returns true if a difference shows only known causes and needs no further look. Counts it as
+    /// seen if a known cause explains it.
+    ///
+    /// One cause may hide another, so a difference that is explained is examined nevertheless each
+    /// time its count reaches a power of two. This does not apply to causes that do not depend on a
+    /// shape (`open`).
     pub(crate) fn explain(&mut self, found: &Difference) -> bool {
         let explains =
             |k: &Known| found.mark.explained.as_ref().is_some_and(|name| *name == k.name) || k.covers(found);
         let Some((known, hits)) = self.known.iter_mut().find(|(k, _)| explains(k)) else { return false };
         *hits += 1;
-        // Doubling intervals.
+        // The intervals between two examinations double.
         known.open || !hits.is_power_of_two()
     }
 
-    /// Counts a shrunk difference: its name if its cause is new.
+    /// Counts a shrunk difference. Returns the name of its cause if the cause is new.
     pub(crate) fn name(&mut self, shrunk: &Difference) -> Option<String> {
         let base = fingerprint(shrunk);
         let same = |k: &Known| k.base == base && (k.open || k.covers(shrunk));
@@ -142,7 +164,8 @@ impl Causes {
         }
         let own = Known::of(shrunk, base.clone());
         if let Some(name) = self.known.iter().find(|(k, _)| k.is_kin(&own)).map(|(k, _)| k.name.clone()) {
-            // Another effect of a cause that was reported: it explains from now on what has that effect, too.
+            // This is another effect of a cause that was already reported. From now on that cause
+            // explains differences with this effect too.
             self.known.push((Known { name, ..own }, 1));
             return None;
         }
@@ -162,7 +185,7 @@ impl Causes {
         Some(name)
     }
 
-    /// Returns how often each was seen.
+    /// Returns how often each cause was seen, by the names of the causes.
     pub(crate) fn hits(&self) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for (known, hits) in &self.known {
@@ -172,15 +195,17 @@ impl Causes {
     }
 }
 
-/// A reading of the standard is one, wherever it shows; and so is what has one cause whatever the datatype.
+/// Returns true if a difference has the same cause whatever its datatype: another reading of the
+/// standard, or a kind of `SHAPELESS`.
 fn is_open(d: &Difference) -> bool {
     d.class != Class::Bug || SHAPELESS.contains(&d.kind.as_str())
 }
 
-/// Returns the name of the cause behind a difference that was shrunk. Wrong bytes are one cause whichever call moves them.
+/// Returns the name of the cause of a difference that was shrunk. Wrong bytes have the same cause
+/// whichever call moves them.
 pub(crate) fn fingerprint(shrunk: &Difference) -> String {
     let family = family(shrunk.check, &shrunk.kind);
-    // What does not show alone is no matter of its datatype.
+    // A difference that does not show alone cannot be attributed to its datatype.
     if is_open(shrunk) || shrunk.kind.ends_with(AFTER_OTHERS) {
         return family;
     }
@@ -190,9 +215,11 @@ pub(crate) fn fingerprint(shrunk: &Difference) -> String {
     format!("{family}.{}{large}", words.join("+"))
 }
 
-/// Kinds of one cause.
+/// Returns the name of the family to which a check and a kind of difference belong. Differences of
+/// one family can have one cause.
 pub(crate) fn family(check: Check, kind: &str) -> String {
-    // What a check of moved bytes sees when they are not those that were to be moved.
+    // Kinds that a check of moved bytes reports if the bytes differ from those that were to be
+    // moved.
     const BYTES: [&str; 14] = [
         "packed",
         "packed-at-position",
@@ -218,13 +245,14 @@ pub(crate) fn family(check: Check, kind: &str) -> String {
     }
 }
 
-/// End of the kinds of differences that take what other cases left behind.
+/// Suffix of the kinds of differences that show only after other cases ran in the same process.
 pub(crate) const AFTER_OTHERS: &str = "-after-others";
 
 /// Kinds that have one cause whatever the datatype.
 pub(crate) const SHAPELESS: [&str; 4] = ["fresh-name", "name", "beyond-contiguous", "aborts"];
 
-/// Shapes, the most telling first: a cause is named by the first that its shrunk datatype has, beside one that says where.
+/// Shapes in the order in which they name a cause, the most significant first. A cause is named by
+/// the first of them that its shrunk datatype has.
 const TELLING: [&str; 20] = [
     "empty member",
     "byte stride -1",
@@ -248,16 +276,19 @@ const TELLING: [&str; 20] = [
     "nothing",
 ];
 
-/// Shapes that tell causes apart beside constructors.
+/// Shapes that distinguish causes together with the constructors, if the datatype has no shape of
+/// `TELLING`.
 const SHAPES: [&str; 5] = ["zero blocklength", "stride -1", "stride 0", "backwards", "misaligned"];
 
-/// Ends of families whose effects are causes of their own.
+/// Suffixes of families in which each effect is a separate cause.
 const APART: [&str; 2] = [".dies", ".hangs"];
 
-/// Shapes that are a matter of single elements, all of one size.
+/// Shapes that are properties of single elements. All elements below such a shape have the same
+/// size.
 const ELEMENTS: [&str; 7] = ["32-byte", "16-byte", "8-byte", "4-byte", "2-byte", "1-byte", "long double"];
 
-/// Returns the parts of a shrunk datatype that tell its cause: the most telling shape, or else the constructors.
+/// Returns the features of a shrunk datatype that identify its cause: the most significant shape of
+/// `TELLING`, or else the constructors together with the shapes of `SHAPES`, or else all features.
 pub(crate) fn shape(t: &Datatype) -> BTreeSet<&'static str> {
     let found = features(t);
     if let Some(first) = TELLING.into_iter().find(|f| found.contains(f)) {
@@ -269,14 +300,16 @@ pub(crate) fn shape(t: &Datatype) -> BTreeSet<&'static str> {
     if constructors.is_empty() { found } else { constructors }
 }
 
-/// Returns the features of a datatype that may be a cause of its own: shrinking brings in none of them.
+/// Returns the features of a datatype that may be a cause on their own. Shrinking must not bring in
+/// any of them.
 pub(crate) fn suspicious(t: &Datatype) -> BTreeSet<&'static str> {
     let mut found = features(t);
     found.retain(|f| TELLING.contains(f) || SHAPES.contains(f));
     found
 }
 
-/// Features as the hunter and its workers write them to each other.
+/// Returns features as owned strings, which the messages between the fuzzer and its workers
+/// contain.
 pub(crate) fn owned(features: &BTreeSet<&str>) -> BTreeSet<String> {
     features.iter().map(|f| (*f).to_owned()).collect()
 }
@@ -316,10 +349,12 @@ mod tests {
         let again = "indexed([1,1],[0,9],vector(8,1,-1,char))";
         causes.explain(&difference(again, &["moved"], &[0]));
         assert!(causes.explain(&difference(again, &["moved"], &[0])));
-        // The same shape and another effect, and the same effect elsewhere.
+        // Neither the same shape with another effect nor the same effect at another shape is
+        // explained.
         assert!(!causes.explain(&difference(again, &["flipped"], &[0])));
         assert!(!causes.explain(&difference("indexed([1,1],[0,9],int)", &["moved"], &[0])));
-        // What goes astray otherwise is no other finding, and explained from now on.
+        // Bytes that stay away are the same finding as bytes that go astray, and are explained from
+        // now on.
         assert_eq!(causes.name(&difference("vector(2,1,-1,byte)", &["kept"], &[0])), None);
         assert!(
             causes.explain(&difference(again, &["kept"], &[0]))

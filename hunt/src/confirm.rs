@@ -1,4 +1,5 @@
-//! Whether the program of a finding shows it: compiled with the library's header, linked with the library, run.
+//! Confirmation of findings: the C program of a finding is compiled with the library's header,
+//! linked with the library, and run.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -9,24 +10,29 @@ use ddtc_hosts::abi::{MPICH, OPEN_MPI, STANDARD};
 
 use crate::process::{Clock, surroundings};
 
-/// How to compile for the library.
+/// What is needed to compile programs for the library.
 #[derive(Clone, Debug)]
 pub(crate) struct Compiler {
     cc: String,
     include: PathBuf,
     mpi: PathBuf,
-    /// Text that is compiled only if the header is that of the library's ABI.
+    /// A header that every program includes first. Its static assertion fails if the `mpi.h`
+    /// belongs to another ABI than the library.
     guard: PathBuf,
 }
 
-/// A program that runs longer, while the machine lets it, hangs.
+/// Time after which a program counts as hanging. Time in which the machine ran something else is
+/// not counted.
 const HANGS: Duration = Duration::from_secs(30);
 
 impl Compiler {
-    /// Returns the compiler for programs of a library: `cc`, and the folder that `include` names or that is found near the library.
+    /// Returns the compiler for programs of a library. It is `CC` from the environment, or `cc`.
+    /// The header is in the folder `include`, or else in a usual place near the library.
     ///
     /// # Errors
-    /// What is missing, and which option says where it is.
+    /// Says what is missing, and which option names it: a library path that does not resolve, no
+    /// `mpi.h`, an ABI of another name, files in `folder` that cannot be written, or a trial
+    /// program that does not compile and link.
     pub(crate) fn find(
         mpi: &Path,
         include: Option<&Path>,
@@ -36,7 +42,8 @@ impl Compiler {
         let cc = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
         let mpi = mpi.canonicalize().map_err(|e| format!("{}: {e}", mpi.display()))?;
         let near = || {
-            // LIB/../include, and Debian's LIB/TRIPLET/openmpi/include and include/TRIPLET/mpich.
+            // The places are LIB/../include and those of Debian: LIB/TRIPLET/openmpi/include and
+            // include/TRIPLET/mpich.
             let lib = mpi.parent()?;
             let debian = lib.file_name()?;
             let places = [
@@ -54,9 +61,13 @@ impl Compiler {
         let include = include.ok_or("no mpi.h near the library: -I names the folder of its header")?;
         let abi = [&MPICH, &OPEN_MPI, &STANDARD].into_iter().find(|a| a.name == flavour);
         let abi = abi.ok_or_else(|| format!("no ABI of the name {flavour}"))?;
+        // The header `abi.h` checks sizes that differ between the ABIs. An empty program is then
+        // compiled with it, so that a wrong header or a compiler that fails is noticed here and not
+        // at the first finding.
         let guard = folder.join("abi.h");
         let standard = if flavour == STANDARD.name && include.join("mpi_abi.h").is_file() {
-            // MPICH has the header of the standard ABI beside its own, for programs that say MPI_ABI.
+            // MPICH installs the header of the standard ABI next to its own one. A program selects
+            // it by defining MPI_ABI.
             "#define MPI_ABI 1\n"
         } else {
             ""
@@ -77,8 +88,9 @@ impl Compiler {
     fn compile(&self, source: &Path, out: &Path) -> Result<(), String> {
         let mut command = Command::new(&self.cc);
         command.args(["-O1", "-w", "-I"]).arg(&self.include).arg("-include").arg(&self.guard);
-        // What the library itself needs is found when it runs; a library that stands before another has functions from there, and is loaded
-        // also where the program uses none of its own.
+        // The library's own dependencies are found when the program runs. If the library wraps
+        // another one, it takes functions from there, so the dependencies are linked too. It is
+        // loaded even if the program uses none of the functions that it defines itself.
         command.args(["-Wl,--allow-shlib-undefined", "-Wl,--copy-dt-needed-entries"]);
         command.arg("-o").arg(out).arg(source).arg("-Wl,--no-as-needed").arg(&self.mpi);
         if let Some(folder) = self.mpi.parent() {
@@ -96,10 +108,11 @@ impl Compiler {
             .to_owned())
     }
 
-    /// Says whether a program shows its finding: it ends with status 1, is ended by a signal, or hangs.
+    /// Returns true if a program shows its finding: it exits with a status other than 0, is ended
+    /// by a signal, or hangs. The compiled program is removed afterwards.
     ///
     /// # Errors
-    /// A program that does not compile or start.
+    /// Returns an error if the program does not compile or start, or cannot be waited for.
     pub(crate) fn confirms(&self, source: &Path) -> Result<bool, String> {
         let program = source.with_extension("out");
         self.compile(source, &program)?;
@@ -131,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// Compiles a text of C in a folder.
+    /// Compiles a C text in a folder and returns the path of the result.
     fn cc(folder: &Path, name: &str, text: &str, arguments: &[&str]) -> PathBuf {
         let (source, out) = (folder.join(format!("{name}.c")), folder.join(name));
         std::fs::write(&source, text).unwrap();
@@ -149,7 +162,7 @@ mod tests {
         let before = "int behind(void);\nint before(void) { return behind(); }\n";
         let shared = ["-shared", "-fPIC", "-L.", "-l:libbehind.so", "-Wl,-rpath,$ORIGIN"];
         let mpi = cc(&folder, "libbefore.so", before, &shared);
-        // As some distributions have their compilers.
+        // Some distributions configure their compilers so.
         let strict = folder.join("strict");
         std::fs::write(&strict, "#!/bin/sh\nexec cc -Wl,--as-needed \"$@\"\n").unwrap();
         std::fs::set_permissions(&strict, std::fs::Permissions::from_mode(0o755)).unwrap();

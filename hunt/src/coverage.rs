@@ -1,11 +1,11 @@
-//! Features of datatypes: what a run has tried, and what a fault takes.
+//! The features of datatypes. They show what a run has tried, and what a fault depends on.
 
 use std::collections::BTreeSet;
 
 use ddtc::internal::datatype::{Combiner, Datatype, Named};
 use ddtc::internal::methods::*;
 
-/// All features beside constructors, so that what was never tried is seen.
+/// All features except constructors, so that a run can list those that were never tried.
 pub(crate) const FEATURES: [&str; 29] = [
     "stride -1",
     "stride 0",
@@ -58,14 +58,14 @@ pub(crate) const CONSTRUCTORS: [&str; 16] = [
     "value_index",
 ];
 
-/// Returns the features of a datatype: constructors and shapes.
+/// Returns the features of a datatype: its constructors and its shapes.
 pub(crate) fn features(t: &Datatype) -> BTreeSet<&'static str> {
     let mut found = of_whole(t);
     t.nodes().for_each(|node| of_node(node, &mut found));
     found
 }
 
-/// The features of one node by itself, whatever is below it.
+/// Adds the features of one node by itself, which do not depend on what is below its children.
 fn of_node(node: &Datatype, found: &mut BTreeSet<&'static str>) {
     numbers(node, found);
     if let Combiner::Named(n) = node.combiner() {
@@ -89,7 +89,7 @@ fn of_node(node: &Datatype, found: &mut BTreeSet<&'static str>) {
     }
 }
 
-/// The features of a datatype that belong to no node of it alone.
+/// Returns the features of a datatype as a whole, which belong to no single node.
 fn of_whole(t: &Datatype) -> BTreeSet<&'static str> {
     let mut found = BTreeSet::new();
     if t.size() == 0 {
@@ -116,17 +116,18 @@ fn of_whole(t: &Datatype) -> BTreeSet<&'static str> {
     found
 }
 
-/// The way from a datatype to one byte of its stream.
+/// The way through the tree from a datatype to one byte of its stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// Features of the whole and of the nodes on the way.
+    /// Features of the whole datatype and of the nodes on the way.
     pub(crate) features: BTreeSet<&'static str>,
-    /// Where in its element the byte is, and the element's bytes.
+    /// Position of the byte within its element, and the size of the element in bytes.
     pub(crate) lane: i64,
     pub(crate) element: i64,
 }
 
-/// Returns the way to byte `at` of the stream of one instance; none behind its end.
+/// Returns the way to byte `at` of the stream of one instance, or none if the stream has no such
+/// byte.
 pub(crate) fn way(t: &Datatype, mut at: i64) -> Option<Way> {
     if !(0..t.size()).contains(&at) {
         return None;
@@ -156,6 +157,8 @@ pub(crate) fn way(t: &Datatype, mut at: i64) -> Option<Way> {
     }
 }
 
+// Adds the features of a basic type: its size, or that of its first part, and whether it is a pair
+// or contains a long double.
 fn leaf(n: Named, found: &mut BTreeSet<&'static str>) {
     found.insert(match n.parts().first().map_or(n.size(), |p| p.0.size()) {
         _ if n.parts().len() > 1 => "pair",
@@ -174,7 +177,8 @@ fn leaf(n: Named, found: &mut BTreeSet<&'static str>) {
     }
 }
 
-/// Adds the features that the numbers of one constructor show.
+/// Adds the features that follow from the arguments of one constructor: strides, order of
+/// displacements, counts, block lengths and alignment.
 fn numbers(t: &Datatype, found: &mut BTreeSet<&'static str>) {
     let mut stride = |elements: i64, extent: i64, count: i64| {
         if count < 2 {
@@ -193,12 +197,16 @@ fn numbers(t: &Datatype, found: &mut BTreeSet<&'static str>) {
             found.insert("backwards");
         }
     };
+    // Regular constructors: the stride of a vector is in elements, that of an hvector in bytes. A
+    // stride between fewer than two blocks has no effect and is no feature.
     match t.combiner() {
         Combiner::Vector { count, stride: s, oldtype, .. } => stride(*s, oldtype.extent(), *count),
         Combiner::Hvector { count, stride: s, .. } => stride(*s, 1, *count),
         Combiner::Resized { .. } => _ = found.insert("marker"),
         _ => {}
     }
+    // Constructors with lists of blocks. Constructors with one common block length have no list of
+    // lengths.
     let tables: &[&[i64]] = match t.combiner() {
         Combiner::Indexed { blocklengths, displacements, .. }
         | Combiner::Hindexed { blocklengths, displacements, .. }
@@ -222,6 +230,8 @@ fn numbers(t: &Datatype, found: &mut BTreeSet<&'static str>) {
             found.insert("long table");
         }
     }
+    // Empty counts, empty blocks, and displacements or strides that are not a multiple of the
+    // child's alignment.
     match t.combiner() {
         Combiner::Contiguous { count: 0, .. }
         | Combiner::Vector { count: 0, .. }

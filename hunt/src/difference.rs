@@ -1,4 +1,5 @@
-//! Differences between a library and the definition: which check saw it, what was expected, which rule decides.
+//! Differences between a library and the definition: which check saw the difference, what was
+//! expected, and which rule decides.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,36 +7,37 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A class of comparisons: what `--only` names.
+/// A class of comparisons, which the option `--only` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Check {
     /// Size, bounds and true bounds of every node.
     Bounds,
-    /// `MPI_Pack`, whole and in pieces.
+    /// `MPI_Pack` of whole buffers and at a position.
     Pack,
-    /// `MPI_Unpack`, with gaps.
+    /// `MPI_Unpack`, with the gaps around what it writes.
     Unpack,
     /// Envelope and contents of every node.
     Decode,
     /// `MPI_Get_count` and `MPI_Get_elements` of receives that are not full.
     Elements,
-    /// `MPI_Pack_external` and its reverse.
+    /// `MPI_Pack_external` and `MPI_Unpack_external`.
     External32,
     /// Duplicates and attribute callbacks.
     Attributes,
-    /// Messages to oneself between datatypes of one signature.
+    /// Messages from a process to itself between datatypes of one signature.
     Messages,
     /// Collective and one-sided calls.
     Collectives,
-    /// Commits, frees, many handles, forbidden arguments.
+    /// Commits, frees, many handles, and forbidden arguments.
     Commit,
     /// Messages that are longer than the receive.
     Truncation,
 }
 
 impl Check {
-    /// All, in the order in which a case goes through them: `self as usize` is the place.
+    /// All checks in the order in which a case goes through them. `self as usize` is the index in
+    /// this array.
     pub const ALL: [Check; 11] = [
         Check::Bounds,
         Check::Pack,
@@ -50,7 +52,7 @@ impl Check {
         Check::Truncation,
     ];
 
-    /// Returns the name of `--only`.
+    /// Returns the name by which `--only` selects the check.
     pub fn name(self) -> &'static str {
         match self {
             Check::Bounds => "bounds",
@@ -85,20 +87,21 @@ impl FromStr for Check {
     }
 }
 
-/// How much a difference means.
+/// Significance of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Class {
-    /// The standard decides, and the library does otherwise.
+    /// The standard decides, and the library deviates from it.
     Bug,
-    /// A wrong argument is not noticed, which MPI asks of nobody.
+    /// The library does not notice a wrong argument, which MPI does not require, or takes very long
+    /// for a call on a huge datatype.
     Quality,
-    /// The standard leaves it open, or is read in several ways.
+    /// The standard leaves the matter open, or is read in several ways.
     Open,
 }
 
 impl Class {
-    /// Returns the name in records.
+    /// Returns the name of the class in records.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Class::Bug => "bug",
@@ -108,41 +111,41 @@ impl Class {
     }
 }
 
-/// A rule of the standard, in our words.
+/// A rule of the standard, in our own words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Rule {
-    /// Section of MPI 5.0.
+    /// Section number in MPI 5.0.
     pub(crate) section: String,
     pub(crate) text: String,
 }
 
-/// Tells a difference from another of its kind.
+/// The details that distinguish a difference from others of the same kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mark {
-    /// Effects on bytes, numbers that differ, or how a process ended.
+    /// Effects on bytes, positions of numbers that differ, or the way in which a process ended.
     pub(crate) effects: BTreeSet<String>,
-    /// Places of wrong bytes in their basic elements.
+    /// Positions of wrong bytes within their basic elements.
     pub(crate) lanes: BTreeSet<i64>,
-    /// Features that everything wrong lies below.
+    /// Features that are above every wrong byte in the datatype tree.
     pub(crate) below: BTreeSet<String>,
-    /// The known cause that explains all of it.
+    /// Name of the known cause that explains the whole difference, if there is one.
     pub(crate) explained: Option<String>,
 }
 
-/// One difference.
+/// One difference between a library and the definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Difference {
     pub(crate) check: Check,
-    /// Names what differs, in a word or two that stand in the fingerprint.
+    /// A word or two that say what differs. They are a part of the fingerprint.
     pub(crate) kind: String,
     pub(crate) class: Class,
     pub(crate) rule: Rule,
-    /// The datatype to blame: that of the case, or a node of it.
+    /// The datatype that shows the difference: that of the case, or a node of it.
     pub(crate) datatype: String,
-    /// The datatype with the library's bounds, by which the check compared.
+    /// The same datatype with the library's bounds, by which the check compared.
     pub(crate) judged: String,
     pub(crate) count: u64,
-    /// Whether all constructors are those of large counts.
+    /// Whether the constructors are those of large counts.
     pub(crate) large: bool,
     pub(crate) expected: String,
     pub(crate) got: String,
@@ -150,13 +153,13 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
-    /// Says whether it ended a process.
+    /// Returns true if the difference ended a process, or was a call that did not return.
     pub(crate) fn is_deadly(&self) -> bool {
         matches!(self.kind.as_str(), "dies" | "hangs" | "aborts")
     }
 }
 
-/// Section and rule of kinds of differences.
+/// Name, section of MPI 5.0 and text of each rule.
 const RULES: [(&str, &str, &str); 22] = [
     (
         "size",
@@ -214,7 +217,7 @@ const RULES: [(&str, &str, &str); 22] = [
     ("legal", "5.1", "the arguments are legal, so the call succeeds"),
 ];
 
-/// Returns the rule of that name.
+/// Returns the rule of that name, or the last rule of the table if there is none.
 pub(crate) fn rule(name: &str) -> Rule {
     let (_, section, text) = RULES.iter().find(|r| r.0 == name).copied().unwrap_or(RULES[RULES.len() - 1]);
     Rule { section: section.to_owned(), text: text.to_owned() }

@@ -1,4 +1,4 @@
-//! Findings: what is reported, and the ledger that writes it.
+//! Findings, which are reported, and the ledger that writes them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{File, TryLockError};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::cause::Causes;
 use crate::difference::{Check, Class, Rule};
 
-/// Which library.
+/// The library under test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct About {
     pub(crate) name: String,
@@ -19,7 +19,7 @@ pub(crate) struct About {
     pub(crate) flavour: String,
 }
 
-/// One cause, reported once: a line of findings.jsonl.
+/// One cause, which is reported once: a line of findings.jsonl.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Finding {
     pub(crate) fingerprint: String,
@@ -27,29 +27,32 @@ pub(crate) struct Finding {
     pub(crate) check: Check,
     pub(crate) library: About,
     pub(crate) rule: Rule,
-    /// In text notation, shrunk.
+    /// The shrunk datatype in text notation.
     pub(crate) datatype: String,
-    /// Before it was shrunk.
+    /// The datatype before it was shrunk.
     pub(crate) original: String,
     pub(crate) count: u64,
-    /// Constructors of the shrunk datatype: its nodes that are not named types.
+    /// Number of constructors in the shrunk datatype, which are its nodes that are not basic types.
     pub(crate) constructors: u32,
     pub(crate) expected: String,
     pub(crate) got: String,
-    /// Effects on bytes, numbers that differ, or how a process ended: see [`super::cause`].
+    /// Effects on bytes, positions of numbers that differ, or the way in which a process ended: see
+    /// [`super::cause`].
     pub(crate) effects: BTreeSet<String>,
-    /// Name of the C program in the folder.
+    /// File name of the C program in the folder.
     pub(crate) program: String,
-    /// Whether the program shows it against the library; none where it could not be asked.
+    /// Whether the program shows the finding with the library. None if there is no program, or it
+    /// could not be written, compiled or run.
     pub(crate) confirmed: Option<bool>,
     pub(crate) seed: u64,
     pub(crate) case: u64,
-    /// Since the run began.
+    /// Seconds since the run began.
     pub(crate) seconds: f64,
 }
 
 impl Finding {
-    /// Says whether it is a bug that a program has shown, or that no program could be asked about.
+    /// Returns true if the finding is a bug that its program has shown, or for which no program
+    /// could be run.
     pub(crate) fn is_bug(&self) -> bool {
         self.class == Class::Bug && self.confirmed != Some(false)
     }
@@ -60,23 +63,24 @@ impl Finding {
 pub(crate) struct Ledger {
     path: PathBuf,
     file: File,
-    /// Bytes of whole lines in the file.
+    /// Number of bytes in the file, which consists of whole lines.
     written: u64,
-    /// Lines that could not be written.
+    /// Lines that could not be written yet.
     left: VecDeque<Vec<u8>>,
     pub(crate) causes: Causes,
     pub(crate) findings: Vec<Finding>,
 }
 
 impl Ledger {
-    /// Returns an empty ledger in a folder, locked until it is dropped.
+    /// Returns an empty ledger in a folder. Its file stays locked until the ledger is dropped.
     ///
     /// # Errors
-    /// A folder with the findings of another hunt, which are nobody's to lose; what the system says of the file.
+    /// Returns an error if the folder has the findings of an earlier run, which are never
+    /// overwritten, if another run holds the lock, or if the system refuses to open the file.
     pub(crate) fn new(folder: &Path) -> io::Result<Ledger> {
         let path = folder.join("findings.jsonl");
         let file = File::options().append(true).create(true).open(&path)?;
-        // A file system without locks keeps nobody from hunting.
+        // A file system without locks does not prevent a run.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(io::Error::other("another hunt is writing findings.jsonl: name another folder"));
         }
@@ -88,14 +92,15 @@ impl Ledger {
         Ok(Ledger { path, file, written: 0, left: VecDeque::new(), causes, findings: Vec::new() })
     }
 
-    /// Removes the file of a ledger without findings.
+    /// Removes the file of a ledger if it has no findings.
     pub(crate) fn discard(self) {
         if self.findings.is_empty() {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 
-    /// Writes a finding as a line, at once. What cannot be written is said, kept in memory, and tried again with the next.
+    /// Writes a finding as a line at once. If the line cannot be written, prints a message, keeps
+    /// the line in memory, and tries it again with the next finding.
     pub(crate) fn record(&mut self, finding: Finding) {
         let line = serde_json::to_vec(&finding).map_err(io::Error::other);
         let written = line.and_then(|mut line| {
@@ -112,14 +117,14 @@ impl Ledger {
         self.findings.push(finding);
     }
 
-    /// Writes the lines that are left, each whole or not at all.
+    /// Writes the lines that are not written yet, each of them whole or not at all.
     ///
     /// # Errors
-    /// What the system says; the lines stay.
+    /// Returns the system's error. The lines that are not written stay in memory.
     pub(crate) fn write(&mut self) -> io::Result<()> {
         while let Some(line) = self.left.front() {
             if let Err(error) = self.file.write_all(line) {
-                // A part of a line is none.
+                // Remove a line that was written only in part.
                 let _ = self.file.set_len(self.written);
                 return Err(error);
             }
@@ -129,7 +134,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Findings that are in memory only.
+    /// Returns the number of findings that are only in memory.
     pub(crate) fn unwritten(&self) -> usize {
         self.left.len()
     }

@@ -1,7 +1,10 @@
-//! Cases for a library: half of them from [`ddtc::internal::fuzzing`]'s generator, half small trees at the corners of the standard.
+//! Cases for a library. About half of them come from the generator of [`ddtc::internal::fuzzing`]
+//! and from the corpus, and half are small trees at the corners of the standard.
 //!
-//! A corner is a shape that libraries are known to get wrong, or treat apart: strides of -1, 0 and 1; nothing at all; markers; negative extents;
-//! elements of 16 bytes and of two parts; deep nests; long tables; numbers past 2^31. Every case is a function of seed and number.
+//! A corner is a shape that libraries are known to handle wrongly or by separate code: strides of
+//! -1, 0 and 1, empty datatypes, markers, negative extents, elements of 16 bytes and of two parts,
+//! deep trees, long tables, and numbers above 2^31. Each case is a function of the seed, the case
+//! number and the abilities of the library.
 
 use ddtc::internal::datatype::{Combiner, Datatype, Named, Order};
 use ddtc::internal::fuzzing::{Budget, Choices, datatype, instances, rebuilt};
@@ -9,20 +12,23 @@ use ddtc::internal::methods::*;
 
 use crate::library::Library;
 
-/// Constructors and sizes that a library can build.
+/// The library whose constructors and types a case may use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Means<'l> {
     pub(crate) library: &'l Library,
 }
 
-/// Returns the case of a number: a datatype that `means` can build, and instances. None where the library cannot build it.
+/// Returns the case of a number: a datatype that the library of `means` can build, and a count of
+/// instances. Returns none if the library cannot build it.
 pub(crate) fn case(means: Means<'_>, seed: u64, case: u64) -> Option<(Datatype, u64)> {
     let mut c = Choices::from_seed(
         seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ case.wrapping_mul(0x9e6c_63d0_876a_68ed) ^ 0x6875_6e74,
     );
     let (t, mut count) = match c.below(16) {
-        // Nests come early, at every depth that libraries have a limit at: what ends at the deepest is told from all others by it alone. But what
-        // ends a library takes as long as thousands of cases, so they do not come first.
+        // The deep trees come early and at every depth at which libraries have a limit: a fault
+        // that appears only at the deepest level differs from all others by the depth alone. But a
+        // case that ends a library costs as much time as thousands of cases, so the deep trees are
+        // not the very first.
         _ if (NESTS..NESTS + DEPTHS.len() as u64).contains(&case) => {
             let leaf = Datatype::named(c.pick(&LEAVES));
             (deep(&mut c, leaf, DEPTHS[(case - NESTS) as usize])?, 1)
@@ -42,7 +48,7 @@ pub(crate) fn case(means: Means<'_>, seed: u64, case: u64) -> Option<(Datatype, 
     Some((means.flagged(&means.buildable(&t)?, large)?, count))
 }
 
-/// Entries of the corpus that are small enough to be asked often.
+/// Returns the entries of the corpus that are small enough to be used often.
 fn corpus() -> &'static [(Datatype, u64)] {
     static ENTRIES: std::sync::OnceLock<Vec<(Datatype, u64)>> = std::sync::OnceLock::new();
     ENTRIES.get_or_init(|| {
@@ -54,15 +60,17 @@ fn corpus() -> &'static [(Datatype, u64)] {
 }
 
 impl Means<'_> {
-    /// `t` as the library can build it: without host bounds and legacy constructors, and with another type in the place of those that
-    /// the library lacks. None if only constructors that it lacks build it.
+    /// Returns `t` in a form that the library can build: `bounds` nodes become resized ones, legacy
+    /// constructors become their successors, and types and constructors that the library lacks are
+    /// replaced by another type. Returns none if such a datatype cannot be built.
     pub(crate) fn buildable(self, t: &Datatype) -> Option<Datatype> {
         let library = self.library;
         let spare = || Datatype::named(Named::Int);
         rebuilt(t, &mut |node, combiner| {
             let made = match combiner {
                 Combiner::Named(n) if library.named(n).is_none() => spare(),
-                // What a packing unit is, MPI says of whole buffers (5.2), and not of the members of a datatype.
+                // The standard says what a packing unit is for whole buffers (MPI 5.0, section
+                // 5.2), and not for members of a datatype.
                 Combiner::Named(Named::Packed) => Datatype::named(Named::Byte),
                 Combiner::Bounds { lb, extent, oldtype } => Datatype::resized(lb, extent, &oldtype).ok()?,
                 Combiner::ValueIndex { .. } if !library.has_value_index() => spare(),
@@ -71,7 +79,8 @@ impl Means<'_> {
                 {
                     spare()
                 }
-                // The first in standard bindings that takes real and complex kinds decides which there are.
+                // Which kinds exist is decided by the named type that stands for the kind. If the
+                // library does not have that type, another type takes its place.
                 Combiner::F90Real { .. } | Combiner::F90Complex { .. } => match node.expansion()?.basic() {
                     Some(n) if library.named(n).is_some() => node.clone(),
                     _ => spare(),
@@ -91,8 +100,9 @@ impl Means<'_> {
         })
     }
 
-    /// `t` by the constructors of large counts throughout, if `large` and the library has them; else by those that it needs. None if it needs
-    /// some that the library lacks.
+    /// Returns `t` with the large-count form of every constructor if `large` is true and the
+    /// library has these forms. Otherwise returns `t` unchanged, or none if `t` needs large-count
+    /// constructors and the library lacks them.
     pub(crate) fn flagged(self, t: &Datatype, large: bool) -> Option<Datatype> {
         let has = self.library.has_large_counts();
         if !has || !large {
@@ -122,9 +132,11 @@ const LEAVES: [Named; 16] = [
     Named::TwoInt,
 ];
 
-/// Numbers at which constructors change their mind.
+/// Strides around the values at which constructors behave differently.
 const STRIDES: [i64; 12] = [-1, 0, 1, -1, 2, -2, 3, 4, 8, -8, 16, 7];
 
+// Returns a random corner tree. Deep trees and numbers above 2^31 are made only if `dear` is true,
+// since they end or hang some libraries.
 fn corner(c: &mut Choices<'_>, dear: bool) -> Option<Datatype> {
     let mut t = Datatype::named(c.pick(&LEAVES));
     match c.below(12) {
@@ -151,6 +163,7 @@ fn few(c: &mut Choices<'_>) -> i64 {
     c.pick(&[1, 2, 3, 2, 5, 0, 8, 17])
 }
 
+// Returns `t` inside one random constructor with small arguments.
 fn step(c: &mut Choices<'_>, t: &Datatype) -> ddtc::Result<Datatype> {
     let stride = c.pick(&STRIDES);
     match c.below(16) {
@@ -193,7 +206,7 @@ fn step(c: &mut Choices<'_>, t: &Datatype) -> ddtc::Result<Datatype> {
             Datatype::resized(lb, extent, t)
         }
         14 => {
-            // A process that owns nothing of a distributed array.
+            // A process may own nothing of such a distributed array.
             let kind = c.pick(&[ddtc::Distribution::Block, ddtc::Distribution::Cyclic]);
             let (size, n) = (c.within(1, 4), c.within(1, 6));
             let rank = c.within(0, size - 1);
@@ -203,7 +216,8 @@ fn step(c: &mut Choices<'_>, t: &Datatype) -> ddtc::Result<Datatype> {
     }
 }
 
-/// A structure with an empty member, a marker, or another type, anywhere.
+/// Returns a structure whose members include, at random places, an empty member, a member with
+/// markers, or another type.
 fn members(c: &mut Choices<'_>, t: &Datatype) -> ddtc::Result<Datatype> {
     let empty = Datatype::contiguous(0, t)?;
     let other = Datatype::named(c.pick(&LEAVES));
@@ -228,13 +242,15 @@ fn members(c: &mut Choices<'_>, t: &Datatype) -> ddtc::Result<Datatype> {
     Datatype::structure(&lengths, &at, &types)
 }
 
-/// The case of the first nest; numbers past 2^31 wait for it too.
+/// Number of the first case with a deep tree. Corner trees with numbers above 2^31 come only after
+/// this case, too.
 const NESTS: u64 = 400;
 
-/// Levels of deep nests.
+/// Depths of the deep trees, in constructors.
 const DEPTHS: [u64; 7] = [40, 16, 8, 33, 20, 17, 15];
 
-/// Constructors inside each other.
+/// Returns a tree of `levels` constructors inside each other. The first few of them repeat their
+/// child twice.
 fn deep(c: &mut Choices<'_>, mut t: Datatype, levels: u64) -> Option<Datatype> {
     let doubled = c.below(8);
     for i in 0..levels {
@@ -254,7 +270,7 @@ fn deep(c: &mut Choices<'_>, mut t: Datatype, levels: u64) -> Option<Datatype> {
     Some(t)
 }
 
-/// Tables of some hundred blocks.
+/// Returns a datatype with a table of up to 257 blocks.
 fn table(c: &mut Choices<'_>, t: &Datatype) -> Option<Datatype> {
     let n = c.pick(&[64, 255, 256, 257]);
     let n = n.min(4096 / t.size().max(1));
@@ -265,7 +281,8 @@ fn table(c: &mut Choices<'_>, t: &Datatype) -> Option<Datatype> {
     }
 }
 
-/// Numbers around 2^31: sizes and bounds that no int holds. Nobody touches the memory.
+/// Returns a datatype with numbers around 2^31, so that sizes and bounds do not fit an int. Its
+/// memory is never touched.
 fn huge(c: &mut Choices<'_>, t: &Datatype) -> Option<Datatype> {
     let edge = (1i64 << 31) + c.within(-2, 2);
     let fits = edge.min(i64::from(i32::MAX));

@@ -1,4 +1,5 @@
-//! Judges differences: each is shrunk to what shows its cause, and causes that are new are written down.
+//! The judge of differences. Each difference is shrunk to what shows its cause, and causes that are
+//! new are recorded.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use crate::process::{Death, How};
 use crate::protocol::Avoid;
 use crate::shared::{Shared, locked};
 
-/// Something that a case showed.
+/// A difference that a case showed.
 pub(super) struct Found {
     pub(super) case: u64,
     pub(super) datatype: String,
@@ -21,18 +22,19 @@ pub(super) struct Found {
     pub(super) difference: Difference,
 }
 
-/// Part of the time that may go into what ends processes: starting a library again takes as long as thousands of cases.
+/// The time spent on differences that end processes is limited to one `SHARE`th of the run, after
+/// [`ALWAYS`]: starting a library again takes as long as thousands of cases.
 const SHARE: u32 = 3;
-/// So much of it is never too much.
+/// Time that may always be spent on differences that end processes.
 const ALWAYS: Duration = Duration::from_secs(4);
 
 /// The judge of one job.
 pub(super) struct Judge<'s> {
     shared: &'s Shared<'s>,
     pub(super) prober: Prober<'s>,
-    /// Differences that end processes, for when there is time.
+    /// Differences that end processes and wait until there is time to shrink them.
     later: VecDeque<Found>,
-    /// Time that went into it.
+    /// Time spent on differences that end processes.
     spent: Duration,
 }
 
@@ -41,7 +43,9 @@ impl<'s> Judge<'s> {
         Judge { shared, prober, later: VecDeque::new(), spent: Duration::ZERO }
     }
 
-    /// Takes a worker's end as a difference of the case that it was at. Returns where to go on.
+    /// Records the end of a worker as a difference of the case that was running, and judges the
+    /// differences that the worker had reported before. Returns the number of the case with which
+    /// to continue.
     pub(super) fn died(&mut self, death: &Death, from: u64, found: Vec<Found>) -> u64 {
         self.shared.ended(death.how == How::Hang);
         let at = death.at.filter(|at| at.case >= from);
@@ -53,7 +57,7 @@ impl<'s> Judge<'s> {
         if let Some((datatype, count, large)) = self.prober.show(at.case) {
             let difference = of_death(death.how, &death.said, at.check, (&datatype, large), count);
             let found = Found { case: at.case, datatype, count, difference };
-            // What ends workers is looked at every time, until it is avoided.
+            // A difference that ends workers is judged every time, until workers avoid it.
             if self.has_time() {
                 self.deadly(found);
             } else {
@@ -64,16 +68,19 @@ impl<'s> Judge<'s> {
         at.case + 1
     }
 
+    // Returns true if time may be spent on differences that end processes.
     fn has_time(&self) -> bool {
         self.spent < ALWAYS + self.shared.elapsed() / SHARE
     }
 
-    /// Looks at what was left for later, as long as there is time; at the end, at everything.
+    /// Judges the differences that were postponed, as long as there is time for them. At the end of
+    /// the run (`end`) it judges all of them.
     pub(super) fn go_on(&mut self, end: bool) {
         while end || self.has_time() {
             let Some(found) = self.later.pop_front() else { return };
             if self.shared.is_over() {
-                // Nothing that ended a process is lost.
+                // The time of the run is over, so the difference is recorded without being shrunk.
+                // No difference that ended a process is lost.
                 self.written(&found.difference, &found);
             } else {
                 self.deadly(found);
@@ -81,13 +88,16 @@ impl<'s> Judge<'s> {
         }
     }
 
+    // Shrinks a difference that ended a process, makes workers avoid it, and records it. If it does
+    // not show alone, looks for an earlier case that is to blame.
     fn deadly(&mut self, found: Found) {
         let began = Instant::now();
         if let Some(avoided) = provisional(&found.difference) {
             locked(&self.shared.avoid).retain(|a| *a != avoided);
         }
         if found.difference.class == Class::Quality {
-            // It takes as long as a hang every time, and breaks no rule.
+            // Such a difference takes as long as a hang every time, and breaks no rule, so it is
+            // not shrunk.
             self.avoid(exactly(&found.difference));
             return self.written(&found.difference, &found);
         }
@@ -108,16 +118,17 @@ impl<'s> Judge<'s> {
         self.spent += began.elapsed();
     }
 
-    /// Shrinks what was found, and records causes that are new.
+    /// Shrinks differences and records those with new causes. Once the time of the run is over, the
+    /// rest are only counted.
     pub(super) fn judge(&mut self, mut found: Vec<Found>) {
-        // Bugs first: the time that one takes is the others' loss.
+        // Bugs come first, since the time that one difference takes is lost for the others.
         found.sort_by_key(|f| f.difference.class);
         let mut left = found.into_iter();
         while let Some(found) = left.next() {
             if self.shared.is_over() {
                 return self.shared.unseen(1 + left.len() as u64);
             }
-            // Another job, or the one before, may have found the cause meanwhile.
+            // Another job, or the previous difference, may have found the cause in the meantime.
             if locked(&self.shared.ledger).causes.explain(&found.difference) {
                 continue;
             }
@@ -134,7 +145,8 @@ impl<'s> Judge<'s> {
     }
 
     fn shrunk(&mut self, found: &Found) -> Shrunk {
-        // What known causes explain is now and then looked at for what it shows beside them.
+        // A difference that a known cause explains is sometimes examined for what else it shows.
+        // For this the known causes must not be left out.
         self.prober.known = match found.difference.mark.explained {
             Some(_) => Vec::new(),
             None => locked(&self.shared.ledger).causes.list(),
@@ -149,7 +161,7 @@ impl<'s> Judge<'s> {
         }
     }
 
-    /// Spares workers what ends them.
+    /// Adds a combination of check and features that workers must avoid.
     fn avoid(&self, new: Option<Avoid>) {
         let mut avoid = locked(&self.shared.avoid);
         let new = new.filter(|new| !avoid.contains(new));
@@ -157,7 +169,8 @@ impl<'s> Judge<'s> {
     }
 }
 
-/// Returns what a shrunk difference asks to be avoided.
+/// Returns what workers must avoid because of a shrunk difference: its check for datatypes with its
+/// shape, or the whole check if its kind does not depend on a datatype.
 fn exactly(d: &Difference) -> Option<Avoid> {
     if SHAPELESS.contains(&d.kind.as_str()) {
         return Some(Avoid { check: d.check, features: Vec::new() });
@@ -166,14 +179,15 @@ fn exactly(d: &Difference) -> Option<Avoid> {
     Some(Avoid { check: d.check, features: shape(&t).into_iter().map(str::to_owned).collect() })
 }
 
-/// Returns what a difference asks to be avoided before it is shrunk: of a nest it is not known how deep it has to be.
+/// Returns what workers must avoid because of a difference that is not shrunk yet. Of a deep tree
+/// it is not known which depth is to blame, so all trees of depth 8 and more are avoided.
 fn provisional(d: &Difference) -> Option<Avoid> {
     let t: Datatype = d.datatype.parse().ok()?;
     let deep = features(&t).contains("depth 8") && !SHAPELESS.contains(&d.kind.as_str());
     if deep { Some(Avoid { check: d.check, features: vec!["depth 8".to_owned()] }) } else { exactly(d) }
 }
 
-/// Returns a difference that takes other cases before it.
+/// Returns the difference, marked as one that needs other cases before it.
 fn after_others(d: &Difference) -> Difference {
     let mut d = d.clone();
     d.kind += AFTER_OTHERS;

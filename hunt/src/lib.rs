@@ -1,7 +1,10 @@
-//! `ddtc check --mpi`: random datatypes in a real MPI library, compared with the definition and with compiled code.
+//! `ddtc check --mpi`: a fuzzer of MPI libraries. It builds random datatypes in a real library and
+//! compares what the library does with the definition and with compiled code.
 //!
-//! Workers load the library and go through cases; the hunter hands out numbers, shrinks what they find, names causes, writes programs and asks them.
-//! A library that dies or hangs ends a worker, which is a finding, and the run goes on. What is found is written at once.
+//! Workers are processes that load the library and run cases. The main process hands out case
+//! numbers, shrinks the differences that workers report, names their causes, and writes a C program
+//! for each finding, which it compiles and runs. If the library crashes or hangs, only a worker
+//! ends: that is a finding, and the run goes on. Findings are written at once.
 #![deny(unsafe_code)]
 
 mod cause;
@@ -30,28 +33,30 @@ pub use difference::Check;
 pub use program::{alone, shared};
 pub use run::run;
 
-/// Settings of a hunt.
+/// Settings of a run of the fuzzer.
 #[derive(Clone, Debug)]
 pub struct Hunt {
-    /// The MPI library.
+    /// File of the MPI library.
     pub mpi: PathBuf,
-    /// Most cases; none: until the time is over.
+    /// Maximum number of cases. If none, the run ends after `seconds`.
     pub cases: Option<u64>,
-    /// Most seconds; none: until the cases are through.
+    /// Maximum time of the run in seconds. If none, the run ends after `cases`.
     pub seconds: Option<f64>,
     /// Seed of the random datatypes.
     pub seed: u64,
     /// The checks that are made.
     pub only: Vec<Check>,
-    /// Workers at a time.
+    /// Number of jobs, each of which runs one worker at a time for cases and one for shrinking.
     pub jobs: usize,
-    /// The folder of what is found.
+    /// The folder for findings and their programs.
     pub out: PathBuf,
-    /// The folder of its `mpi.h`, if that is not found from the library.
+    /// The folder of the library's `mpi.h`, if the header is not in a usual place near the library.
     pub include: Option<PathBuf>,
-    /// Makes the page of the folder when the hunt is over, and says which file it is.
+    /// Function that makes the report of a folder when the run is over, and returns the path of the
+    /// report.
     pub page: fn(&Path) -> Result<PathBuf, Box<dyn Error>>,
 }
 
-/// Result of a hunt, for the exit status: number of bugs that programs have shown, or that no program could be asked about.
+/// Result of a run, from which the exit status follows: the number of bugs that their programs have
+/// shown, or for which no program could be run.
 pub type Outcome = Result<u64, Box<dyn Error>>;

@@ -1,8 +1,11 @@
-//! The MPI library under test: loaded, told apart, started, and its functions behind calls that check what they are given.
+//! The MPI library under test: it is loaded, identified and started here, and its functions are
+//! called through methods that fix the lengths and types of their arguments.
 //!
-//! Names are `MPI_`, those that a program calls, so that what stands before a library's functions is asked too. Handles are 64-bit words (see
-//! [`ddtc_hosts::abi`]). Invariants: a [`Handle`] came from this library; buffers hold every byte that the datatype maps. What the library does
-//! beyond its own contract ends a worker process at worst, which is what workers are for.
+//! The functions are looked up by their `MPI_` names, as programs call them, so a library that
+//! wraps another one is tested too. Handles are passed as 64-bit words (see [`ddtc_hosts::abi`]).
+//! Two invariants hold. A [`Handle`] came from this library. Buffers hold every byte that the
+//! datatype maps. If the library violates its own contract, the worst consequence is the end of a
+//! worker process, which is why workers are separate processes.
 #![allow(unsafe_code)] // Functions of a library under test: there is no other way to call them.
 
 mod absent;
@@ -27,11 +30,11 @@ pub(crate) use objects::CallbackCounts;
 pub(crate) use queries::Bounds;
 pub(crate) use transfers::{Area, Received};
 
-/// A handle of the library, in the bits of a register that its ABI uses.
+/// A handle of the library, in those bits of a register that its ABI uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Handle(u64);
 
-/// A call that returned an error: its name and the error's class.
+/// A call that returned an error, with its name and the class of the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) call: &'static str,
@@ -47,17 +50,19 @@ impl std::fmt::Display for Refusal {
 /// Result of a call of the library.
 pub(crate) type Answer<T> = Result<T, Refusal>;
 
-/// The class of a call that the library does not have.
+/// The class that stands for a call or type that the library does not have.
 pub(crate) const ABSENT: c_int = c_int::MIN;
 
-/// A loaded library, initialized.
+/// A library that is loaded and initialized.
 #[derive(Debug)]
 pub(crate) struct Library {
     f: Functions,
     abi: &'static Abi,
-    /// First line of `MPI_Get_library_version`.
+    /// First line of the text that `MPI_Get_library_version` gives, with the device appended for
+    /// MPICH.
     version: String,
-    /// Handles of the named types, by `Named as usize`.
+    /// Handles of the named types, by `Named as usize`. None for types that the library does not
+    /// have.
     named: Vec<Option<Handle>>,
     world: u64,
     myself: u64,
@@ -65,15 +70,17 @@ pub(crate) struct Library {
     info_null: u64,
     op_sum: u64,
     errors_return: u64,
-    /// Whether a kind of Fortran that the library lacks is an error, and not the end of the process.
+    /// Whether the library returns from a request for a Fortran kind that it lacks, instead of
+    /// ending the process.
     has_kinds: bool,
 }
 
 impl Library {
-    /// Loads the library at `path` and initializes it as a process of its own.
+    /// Loads the library at `path` and initializes it as a single process.
     ///
     /// # Errors
-    /// What the loader says; a file that is no MPI library; an MPI that does not start.
+    /// Returns the loader's message, or an error if the file is no MPI library, if its ABI or
+    /// version cannot be determined, or if MPI does not start.
     pub(crate) fn open(path: &Path) -> Result<Library, Box<dyn Error>> {
         let shown = path.display();
         let loaded = Loaded::open(path).map_err(|why| format!("--mpi {shown}: cannot be loaded: {why}"))?;
@@ -107,58 +114,65 @@ impl Library {
 
     fn start(&self) -> Result<(), String> {
         let init = self.f.init.ok_or("there is no MPI_Init")?;
-        // SAFETY: MPI_Init takes null pointers for a program's arguments.
+        // SAFETY: `init` is the library's MPI_Init, with its C type (see `functions`). The MPI
+        // standard permits null pointers in place of a program's arguments. `open` calls this
+        // function once for each library that it loads.
         let code = unsafe { init(std::ptr::null_mut(), std::ptr::null_mut()) };
         if code != 0 {
             return Err(format!("MPI_Init returns {code}"));
         }
         if let Some(set) = self.f.set_errhandler {
             for communicator in [self.myself, self.world] {
-                // SAFETY: predefined handles.
+                // SAFETY: `set` is the library's MPI_Comm_set_errhandler, MPI is initialized, and
+                // all three arguments are predefined handles of this library.
                 unsafe { set(communicator, self.errors_return) };
             }
         }
         Ok(())
     }
 
-    /// `MPI_Finalize`.
+    /// Calls `MPI_Finalize`, if the library has it.
     pub(crate) fn finalize(&self) {
         if let Some(finalize) = self.f.finalize {
-            // SAFETY: after a successful MPI_Init, once, with nothing under way.
+            // SAFETY: `finalize` is the library's MPI_Finalize. `open` called MPI_Init
+            // successfully, the worker calls this method once, as its last call of the library, and
+            // no request is pending then, since each method that starts a request waits for it.
             unsafe { finalize() };
         }
     }
 
-    /// Returns the ABI.
+    /// Returns the ABI of the library.
     pub(crate) fn abi(&self) -> &'static Abi {
         self.abi
     }
 
-    /// First line of `MPI_Get_library_version`.
+    /// Returns the first line of the text that `MPI_Get_library_version` gives, with the device
+    /// appended for MPICH.
     pub(crate) fn version(&self) -> &str {
         &self.version
     }
 
-    /// Returns the handle of a named type; none where the library has no such type.
+    /// Returns the handle of a named type, or none if the library has no such type.
     pub(crate) fn named(&self, named: Named) -> Option<Handle> {
         self.named[named as usize]
     }
 
-    /// Says whether the library has the large-count constructors.
+    /// Returns true if the library has the large-count constructors.
     pub(crate) fn has_large_counts(&self) -> bool {
         self.f.contiguous_c.is_some() && self.f.envelope_c.is_some() && self.f.contents_c.is_some()
     }
 
-    /// Says whether the library has `MPI_Type_get_value_index`.
+    /// Returns true if the library has `MPI_Type_get_value_index`.
     pub(crate) fn has_value_index(&self) -> bool {
         self.f.value_index.is_some()
     }
 
-    /// Says whether the library can be asked for kinds of Fortran.
+    /// Returns true if the library can be asked for Fortran kinds without a risk for the process.
     pub(crate) fn has_kinds(&self) -> bool {
         self.has_kinds
     }
 
+    // Returns the library's functions that tell how a datatype was made.
     fn queries(&self) -> Queries {
         let f = &self.f;
         Queries {
@@ -170,7 +184,8 @@ impl Library {
         }
     }
 
-    /// Success, or the class of the error.
+    /// Returns success for code 0, or else an error with the name of the call and the class of the
+    /// code.
     fn done(&self, call: &'static str, code: c_int) -> Answer<()> {
         if code == 0 { Ok(()) } else { Err(Refusal { call, class: self.class(code) }) }
     }
@@ -178,23 +193,26 @@ impl Library {
     fn class(&self, code: c_int) -> c_int {
         let mut class = code;
         if let Some(error_class) = self.f.error_class {
-            // SAFETY: a code that the library returned, and an integer to write to.
+            // SAFETY: `error_class` is the library's MPI_Error_class, `code` is an error code that
+            // the library returned, and `class` is an integer to which it may write.
             unsafe { error_class(code, &raw mut class) };
         }
         class
     }
 }
 
+// Returns the error for a call or type that the library does not have.
 fn absent(call: &'static str) -> Refusal {
     Refusal { call, class: ABSENT }
 }
 
-/// Sends what the process prints from now on to standard error.
+/// Redirects the standard output of the process to its standard error.
 ///
 /// # Errors
-/// What the system says.
+/// Returns the system's error.
 pub(crate) fn silence() -> std::io::Result<()> {
-    // SAFETY: both are open descriptors of the process.
+    // SAFETY: dup2 takes any two numbers; it changes no memory of the process. Nothing in this
+    // process owns descriptor 1 exclusively.
     match unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) } {
         -1 => Err(std::io::Error::last_os_error()),
         _ => Ok(()),

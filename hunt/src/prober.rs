@@ -1,4 +1,5 @@
-//! Asks a worker about one datatype at a time, and finds the least one that still shows a difference.
+//! The prober, which asks a worker about one datatype at a time and finds the smallest datatype
+//! that still shows a difference.
 
 use std::time::{Duration, Instant};
 
@@ -12,45 +13,49 @@ use crate::difference::{Check, Class, Difference, Mark, rule};
 use crate::process::{Death, How, NoWorker, Start, Worker, kept_waiting_here};
 use crate::protocol::{Reply, Request};
 
-/// A worker for questions, started when there is one.
+/// A worker for questions, which is started when the first question is asked.
 pub(crate) struct Prober<'s> {
     start: &'s Start,
     number: usize,
     worker: Option<Worker>,
-    /// Workers that it cost.
+    /// Numbers of workers that died or hung because of a question. `deaths` includes those that
+    /// hung.
     pub(crate) deaths: u64,
     pub(crate) hangs: u64,
-    /// When the question under way has to be answered.
+    /// Time by which the current question must be answered.
     until: Instant,
-    /// Known causes, whose predictions are no part of an answer.
+    /// Known causes, whose predictions are not part of an answer.
     pub(crate) known: Vec<Known>,
-    /// The end of the run, after which nothing is shrunk.
+    /// End of the run, after which nothing is shrunk.
     end: Option<Instant>,
 }
 
-/// Result of shrinking.
+/// Result of shrinking a difference.
 pub(crate) enum Shrunk {
     Alone(Box<Difference>),
-    /// Known causes explain all of it.
+    /// Known causes explain the whole difference.
     Explained,
-    /// It does not show in a new process, which no other case was in before.
+    /// The difference does not show in a new process in which no other case ran before.
     NotAlone,
 }
 
-/// Datatypes that may end or hang the library while one is shrunk. Starting it again takes up to half a second, and a hang ten.
+/// Maximum numbers of datatypes that may end or hang the library while one difference is shrunk.
+/// Starting the library again takes up to half a second, and waiting for a hang takes several
+/// seconds.
 const DEATHS: u64 = 60;
 const HANGS: u64 = 2;
 
-/// Time to shrink one difference, and to find what spoiled the heap.
+/// Maximum time for shrinking one difference, and for finding the case that spoiled the heap.
 const SHRINKS: Duration = Duration::from_secs(20);
 const CULPRIT: Duration = Duration::from_secs(8);
 
-/// How often a question is asked that is to end a process.
+/// Number of times that a check is run for a question whose expected answer is the end of the
+/// process.
 const TIMES: u32 = 20;
-/// Cases before one that ended a worker which may be to blame, and most that are asked.
+/// Number of cases before one that ended a worker which may be to blame and are asked about.
 pub(crate) const BEFORE: u64 = 6;
 
-/// Returns the difference of a worker that ended.
+/// Returns the difference for a worker that ended.
 pub(crate) fn of_death(
     how: How,
     said: &str,
@@ -58,14 +63,15 @@ pub(crate) fn of_death(
     (t, large): (&str, bool),
     count: u64,
 ) -> Difference {
-    // An error that is to be returned and ends the process instead is a matter of the error handler, and of no datatype.
+    // An exit in this check means that an error that should be returned ends the process. That
+    // depends on the error handler, and not on the datatype.
     let aborts = check == Check::Truncation && matches!(how, How::Exit(_)) && !said.contains("ssert");
     let kind = match how {
         How::Hang => "hangs",
         _ if aborts => "aborts",
         _ => "dies",
     };
-    // A library that lists 2^31 blocks takes its time, which no rule forbids.
+    // A library that lists 2^31 blocks needs much time for it, which no rule forbids.
     let huge = t.parse().is_ok_and(|t| features(&t).contains("past 2^31"));
     let class = if how == How::Hang && huge { Class::Quality } else { Class::Bug };
     let got = if said.is_empty() { how.to_string() } else { format!("{how}: {said}") };
@@ -91,13 +97,15 @@ impl<'s> Prober<'s> {
         Prober { start, number, worker: None, deaths: 0, hangs: 0, until, known: Vec::new(), end }
     }
 
-    /// Whether the time of the question, or of the run, is over.
+    /// Returns true if the time of the current question, or of the run, is over.
     fn is_late(&self) -> bool {
         let now = Instant::now();
         now > self.until || self.end.is_some_and(|end| now > end)
     }
 
-    /// The worker's reply. What worker or prober were kept waiting by the machine is no time of the question's.
+    /// Sends a request to the worker, which is started if there is none, and returns its reply. The
+    /// time in which the machine did not run the worker or this thread is added to the time of the
+    /// question.
     fn reply(
         &mut self,
         request: &Request,
@@ -117,10 +125,11 @@ impl<'s> Prober<'s> {
         Ok(reply)
     }
 
-    /// Runs a check on `count` instances of a datatype and returns what it shows.
+    /// Runs a check on `count` instances of a datatype and returns the differences that it shows. A
+    /// worker that ends is returned as a difference.
     ///
     /// # Errors
-    /// A library that does not start any more.
+    /// Returns an error if no worker starts any more.
     pub(crate) fn ask(
         &mut self,
         (t, large): (&str, bool),
@@ -142,7 +151,8 @@ impl<'s> Prober<'s> {
         }
     }
 
-    /// Datatype, count and form of constructors of a case.
+    /// Returns datatype and count of a case, and whether its constructors are those of large
+    /// counts. Returns none if the library cannot build the case, or the worker ends.
     pub(crate) fn show(&mut self, case: u64) -> Option<(String, u64, bool)> {
         match self.reply(&Request::Show { case }, Worker::reply).ok()? {
             Ok(Reply::Shown { case }) => case,
@@ -154,11 +164,12 @@ impl<'s> Prober<'s> {
         }
     }
 
-    /// Returns the difference that shows the same as `like`, if it is there.
+    /// Returns the difference that shows the same as `like` for another datatype and count, if
+    /// there is one.
     fn again(&mut self, like: &Difference, t: &Datatype, large: bool, count: u64) -> Option<Difference> {
         let times = if like.is_deadly() { TIMES } else { 1 };
         let found = self.ask((&t.to_string(), large), count, like.check, times).ok()?;
-        // An empty mark asks for nothing.
+        // A mark without effects accepts any effects.
         let any = like.mark.effects.is_empty();
         found.into_iter().find(|d| {
             let effects = &d.mark.effects;
@@ -167,7 +178,9 @@ impl<'s> Prober<'s> {
         })
     }
 
-    /// Finds the case among some that ends a process, each by each of the checks: one that spoiled the heap for another.
+    /// Returns the last of some cases that ends a process by itself, and the difference that it
+    /// shows. Such a case may have spoiled the heap for a later one. Every case is asked about with
+    /// each of the checks, the last case first.
     pub(crate) fn culprit(
         &mut self,
         cases: std::ops::RangeInclusive<u64>,
@@ -189,15 +202,18 @@ impl<'s> Prober<'s> {
         None
     }
 
-    /// Returns the least datatype and count that show what `found` is: the same call with the same effect on bytes that no known cause predicts, and no
-    /// shape that may be a cause and was not there before.
+    /// Returns the smallest datatype and count that show the same as `found`: the same kind of
+    /// difference with the same effects on bytes that no known cause predicts. Shrinking brings in
+    /// no shape that may be a cause on its own and was not there before.
     pub(crate) fn shrunk(&mut self, found: &Difference, whole: (&str, u64)) -> Shrunk {
-        // What other cases left behind must not decide.
+        // Start with a new process, so that what other cases left behind has no influence.
         self.worker = None;
         self.until = Instant::now() + SHRINKS;
         let (deaths, hangs) = (self.deaths, self.hangs);
         let candidates = [(found.datatype.as_str(), found.count), whole];
         let times = if found.is_deadly() { TIMES } else { 1 };
+        // Two candidates are tried first: the node that is to blame, and then the whole datatype of
+        // the case. The first of them that shows an unexplained difference is shrunk.
         let (mut first, mut explained) = (None, false);
         for (text, count) in candidates {
             let Ok(t) = text.parse::<Datatype>() else { continue };
@@ -214,6 +230,8 @@ impl<'s> Prober<'s> {
         let Some((mut t, mut best)) = first else {
             return if explained { Shrunk::Explained } else { Shrunk::NotAlone };
         };
+        // The simple reductions come first: constructors without large counts, and a smaller number
+        // of instances.
         let (found, there) = (&best.clone(), suspicious(&t));
         let mut large = found.large;
         if large && let Some(smaller) = self.again(found, &t, false, best.count) {
@@ -226,9 +244,11 @@ impl<'s> Prober<'s> {
             }
         }
         if best.class == Class::Quality && best.kind == "hangs" {
-            // Every try takes as long as a hang, and what is found breaks no rule.
+            // Every try takes as long as a hang, and such a difference breaks no rule.
             return Shrunk::Alone(Box::new(best));
         }
+        // The datatype itself is shrunk as long as it shows the difference. The number of ended
+        // processes and the time are limited.
         let count = best.count;
         let mut shows = |prober: &mut Prober<'_>, t: &Datatype| {
             let spent = prober.deaths - deaths > DEATHS || prober.hangs - hangs > HANGS;
@@ -242,14 +262,17 @@ impl<'s> Prober<'s> {
         };
         t = shrink(&t, |t| shows(self, t));
         canonical(t, &mut |t| shows(self, t));
-        // Once more alone, with the node that it blames.
+        // `best` is the difference of the last datatype that showed it, with the node that this
+        // difference names.
         Shrunk::Alone(Box::new(best))
     }
 }
 
-/// Puts common constructors and types in the place of others as long as `shows` holds, so that one cause has one datatype.
+/// Replaces constructors and types by more common ones as long as `shows` returns true, so that one
+/// cause is always shown by the same datatype.
 fn canonical(mut t: Datatype, shows: &mut dyn FnMut(&Datatype) -> bool) {
-    // What a deep tree shows often takes its depth alone: all constructors at once before one after the other.
+    // What a deep tree shows often depends only on its depth. So all constructors are replaced at
+    // once before they are replaced one by one.
     let plain = rebuilt(&t, &mut |_, combiner| {
         let old = combiner.children().next().cloned();
         match old {
@@ -281,7 +304,7 @@ fn canonical(mut t: Datatype, shows: &mut dyn FnMut(&Datatype) -> bool) {
     }
 }
 
-/// Rank of a constructor; a node is replaced by those of lower rank only.
+/// Returns the rank of a constructor or type. A node is only replaced by nodes of lower rank.
 fn rank(t: &Datatype) -> u32 {
     match t.combiner() {
         Combiner::Named(n) => LEAVES.iter().position(|l| l == n).map_or(100, |i| i as u32),
@@ -295,7 +318,7 @@ fn rank(t: &Datatype) -> u32 {
     }
 }
 
-/// Named types by how usual they are.
+/// Named types, the most common first.
 const LEAVES: [Named; 9] = [
     Named::Byte,
     Named::Char,
@@ -308,7 +331,7 @@ const LEAVES: [Named; 9] = [
     Named::LongDouble,
 ];
 
-/// Lists the simpler datatypes that may stand for a node.
+/// Returns the simpler datatypes that may take the place of a node.
 fn simpler(t: &Datatype) -> Vec<Datatype> {
     let own = rank(t);
     if let Combiner::Named(_) = t.combiner() {

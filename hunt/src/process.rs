@@ -1,4 +1,5 @@
-//! The hunter's side of a worker: started, asked, watched, and started again when it has died or hangs.
+//! The main process's side of a worker, which is started, asked, watched, and started again after
+//! it died or hung.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -11,29 +12,34 @@ use std::time::{Duration, Instant};
 use crate::difference::Check;
 use crate::protocol::{At, Place, Reply, Request};
 
-/// A case takes microseconds: what takes this long, while the machine let it run, hangs.
+/// Time after which a worker counts as hanging, if the machine let it run. A case takes
+/// microseconds.
 const HANGS: Duration = Duration::from_secs(10);
-/// Starting takes longer, more so where many start at once.
+/// The same limit for starting a worker, which takes longer, especially if many workers start at
+/// once.
 const STARTS: Duration = Duration::from_secs(60);
 
-/// Returns how long a process (its first thread) was ready to run while the machine ran something else, as Linux says; zero where it does not. Limits leave it
-/// out: a machine that is busy for minutes must not make a library look as if it hung.
+/// Returns how long the first thread of a process was ready to run while the machine ran something
+/// else. Linux provides this number; on other systems it is zero. Time limits do not count this
+/// time: a machine that is busy for minutes must not make a library look as if it hung.
 pub(crate) fn kept_waiting(process: u32) -> Duration {
     stalled(&format!("/proc/{process}/schedstat"))
 }
 
-/// Returns how long the calling thread was kept waiting.
+/// Returns how long the calling thread was ready to run while the machine ran something else.
 pub(crate) fn kept_waiting_here() -> Duration {
     stalled("/proc/thread-self/schedstat")
 }
 
 fn stalled(file: &str) -> Duration {
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    // Nanoseconds on a processor, nanoseconds ready for one, and how often.
+    // The file has three numbers: nanoseconds on a processor, nanoseconds ready to run but waiting
+    // for a processor, and the number of time slices.
     Duration::from_nanos(text.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0))
 }
 
-/// Time that passes for a process and the thread that watches it, without what either was kept waiting.
+/// Clock that counts the time of a process and of the thread that watches it, without the time in
+/// which either of them waited for a processor.
 pub(crate) struct Clock {
     process: u32,
     began: Instant,
@@ -52,17 +58,18 @@ impl Clock {
     }
 }
 
-/// How a worker ended.
+/// The way in which a worker ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Death {
     pub(crate) how: How,
-    /// Where it was; none before its first case.
+    /// The case and check at which it ended. None if it ended before its first case.
     pub(crate) at: Option<At>,
-    /// Text that it printed last.
+    /// A line of its standard error: the first one that names an assertion or the allocator, or
+    /// else the last one.
     pub(crate) said: String,
 }
 
-/// The kinds of ends.
+/// The kinds of ends of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     Signal(i32),
@@ -90,10 +97,10 @@ impl std::fmt::Display for How {
     }
 }
 
-/// This program, as it runs: its file may be gone, or be another one since it was built or installed anew.
+/// This program as it runs now. Its file may have been deleted or replaced since it was started.
 const RUNNING: &str = "/proc/self/exe";
 
-/// How to start workers.
+/// What is needed to start workers.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
     pub(crate) mpi: PathBuf,
@@ -103,14 +110,16 @@ pub(crate) struct Start {
     pub(crate) folder: PathBuf,
 }
 
-/// Facts that the library tells when it is initialized.
+/// What the library says about itself after it was initialized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct About {
     pub(crate) version: String,
     pub(crate) flavour: String,
 }
 
-/// The surroundings that a library needs to start as a single process, for workers and for the programs of findings.
+/// Sets the environment that a library needs to start as a single process, for workers and for the
+/// programs of findings. Variables that are set already are kept, and the library's folder is put
+/// before `LD_LIBRARY_PATH`.
 pub(crate) fn surroundings(command: &mut Command, mpi: &Path) {
     if let Some(folder) = mpi.parent() {
         let mut paths = vec![folder.to_path_buf()];
@@ -119,7 +128,8 @@ pub(crate) fn surroundings(command: &mut Command, mpi: &Path) {
             command.env("LD_LIBRARY_PATH", paths);
         }
     }
-    // Open MPI refuses root; nobody looks for a network; Intel's MPI stays in memory; cores of intended crashes help nobody.
+    // Open MPI refuses to run as root unless it is told to. No library needs a network here, and
+    // Intel's MPI must use only shared memory. Core dumps of intended crashes help nobody.
     for (name, value) in [
         ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
         ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
@@ -143,19 +153,19 @@ pub(crate) struct Worker {
     replies: Receiver<Reply>,
     place: Place,
     errors: PathBuf,
-    /// How long it was kept waiting until the last reply.
+    /// How long the worker had waited for a processor by the time of the last reply.
     pub(crate) waited: Duration,
     pub(crate) about: About,
 }
 
-/// Why there is no worker.
+/// Reason why there is no worker.
 #[derive(Debug)]
 pub(crate) enum NoWorker {
-    /// The library cannot be used, in the worker's own words.
+    /// The library cannot be used. The text is the worker's.
     Refused(String),
-    /// It died while it started.
+    /// The worker died while it started.
     Died(Death),
-    /// The system would not start it.
+    /// The system did not start the worker.
     Failed(io::Error),
 }
 
@@ -170,7 +180,7 @@ impl std::fmt::Display for NoWorker {
 }
 
 impl Worker {
-    /// Starts worker `number`.
+    /// Starts worker `number` and waits until its library is initialized.
     pub(crate) fn start(start: &Start, number: usize) -> Result<Worker, NoWorker> {
         let failed = NoWorker::Failed;
         let place = start.folder.join(format!("worker-{number}.case"));
@@ -185,6 +195,8 @@ impl Worker {
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&place);
         let place = Place(file.map_err(failed)?);
         let mut child = command.spawn().map_err(failed)?;
+        // A thread reads the replies, so that waiting for one can have a time limit. It ends with
+        // the worker's output, or with the first line that is no reply.
         let (requests, output) = (child.stdin.take(), child.stdout.take());
         let (sender, replies) = channel();
         if let Some(output) = output {
@@ -210,7 +222,7 @@ impl Worker {
         }
     }
 
-    /// Sends a request. A worker that is gone is found out by the next reply.
+    /// Sends a request. If the worker is gone, the next reply says so.
     pub(crate) fn ask(&mut self, request: &Request) {
         if let (Some(to), Ok(mut line)) = (&mut self.requests, serde_json::to_vec(request)) {
             line.push(b'\n');
@@ -221,7 +233,7 @@ impl Worker {
     /// Returns the next reply to a question about one datatype.
     ///
     /// # Errors
-    /// As [`Worker::reply`], sooner.
+    /// The same as those of [`Worker::reply`], but with half the time limit.
     pub(crate) fn answer(&mut self) -> Result<Reply, Death> {
         self.next(HANGS / 2)
     }
@@ -229,7 +241,7 @@ impl Worker {
     /// Returns the next reply.
     ///
     /// # Errors
-    /// A worker that died, or was ended because it hung.
+    /// Returns how the worker ended, if it died or was ended because it hung.
     pub(crate) fn reply(&mut self) -> Result<Reply, Death> {
         self.next(HANGS)
     }
@@ -246,7 +258,8 @@ impl Worker {
         })
     }
 
-    /// The next reply; otherwise whether it hangs, or else has ended.
+    /// Returns the next reply. The error is true if the worker hangs, and false if it has ended.
+    /// The time limit begins anew each time the worker writes a new place.
     fn watched(&mut self, limit: Duration) -> Result<Reply, bool> {
         let (mut last, mut since) = (self.place.get(), Clock::of(self.child.id()));
         loop {
@@ -269,7 +282,7 @@ impl Worker {
         let text = std::fs::read(&self.errors).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-        // The assertion that failed says more than the stack behind it.
+        // An assertion that failed says more than the stack trace after it.
         let telling =
             lines.iter().find(|l| l.contains("ssert") || l.contains("free()") || l.contains("malloc"));
         let said = telling.or(lines.last()).map_or(String::new(), |l| l.chars().take(300).collect());
@@ -279,7 +292,8 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Without requests it finalizes and ends; what does not is ended.
+        // Without requests the worker finalizes the library and ends. It is killed if that takes
+        // longer than two seconds.
         drop(self.requests.take());
         let started = Instant::now();
         while started.elapsed() < Duration::from_secs(2) {
@@ -297,7 +311,8 @@ impl Drop for Worker {
 mod tests {
     use super::*;
 
-    /// More loops than processors: some are kept waiting, and that is no time of theirs.
+    /// Starts more busy loops than there are processors, so that some of them must wait, and checks
+    /// that the clock does not count this time.
     #[test]
     fn what_a_process_is_kept_waiting_is_no_time_of_its_own() {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -321,7 +336,7 @@ mod tests {
             child.kill().and_then(|()| child.wait()).unwrap();
         }
         assert!(left_out, "Linux's schedstat says nothing");
-        // A process that is gone waits for nothing that is known.
+        // Of a process that is gone no waiting time is known.
         assert_eq!(kept_waiting(loops[0].id()), Duration::ZERO);
     }
 }

@@ -1,7 +1,9 @@
-//! A finding as a C program: plain MPI calls that show it, with what was expected and got, and status 1.
+//! The C program of a finding: plain MPI calls that show the finding, print what was expected and
+//! what the library did, and exit with status 1.
 //!
-//! A program has the constructors of the datatype, what the definition says of it, and the call of a check of `finding.h`, which it includes or, to be
-//! sent to whoever has nothing else, has in itself.
+//! A program has the constructors of the datatype, what the definition says about it, and the call
+//! of a check of `finding.h`. It includes that file, or contains the necessary parts of the file,
+//! so that it can be sent to people who have nothing else.
 
 use std::fmt::Write;
 
@@ -22,7 +24,8 @@ mod walk;
 
 pub use alone::{alone, shared};
 
-/// Numbers that stand for MPI's constants in contents, whose values differ between libraries, and these constants.
+/// Numbers that stand for MPI's constants in contents, since the values of these constants differ
+/// between libraries. [`NAMES`] has the names of the constants in the same order.
 const CONSTANTS: Constants = Constants {
     order_c: i32::MIN,
     order_fortran: i32::MIN + 1,
@@ -42,19 +45,20 @@ const NAMES: [&str; 7] = [
     "MPI_UNDEFINED",
 ];
 
-/// Returns the program of a shrunk difference, standing alone; `title` are lines for its head.
+/// Returns the program of a shrunk difference in one file. `title` is text for the comment at its
+/// head. Returns none if there is no program for the difference.
 pub(crate) fn program(d: &Difference, title: &str) -> Option<String> {
     Some(alone(&case(d, title)?, FINDING_H))
 }
 
-/// Returns the program of a misuse that was taken, standing alone.
+/// Returns the program of a forbidden call that the library accepted, in one file.
 pub(crate) fn of_misuse(which: usize, title: &str) -> String {
     let mut out = head(title, "misuse");
     checks(&mut out, &format!("check_refused({});", MISUSES[which].call));
     alone(&out, FINDING_H)
 }
 
-/// Writes the beginning of a program.
+/// Returns the beginning of a program.
 fn head(title: &str, check: &str) -> String {
     let check = check.to_uppercase();
     format!(
@@ -62,12 +66,14 @@ fn head(title: &str, check: &str) -> String {
     )
 }
 
-/// The function that makes the check.
+/// Writes the function that makes the check.
 fn checks(out: &mut String, call: &str) {
     let _ = write!(out, "\nstatic void check(MPI_Datatype t)\n{{\n    {call}\n}}\n");
 }
 
-/// The program of a difference, which includes `finding.h`.
+/// Returns the program of a difference, which includes `finding.h`. Returns none if a datatype does
+/// not parse, is too large to be touched, or has a stream in external32 that is too long to be
+/// written out.
 fn case(d: &Difference, title: &str) -> Option<String> {
     let flagged = |text: &str| {
         let t: Datatype = text.parse().ok()?;
@@ -76,6 +82,8 @@ fn case(d: &Difference, title: &str) -> Option<String> {
         }
         rebuilt(&t, &mut |_, combiner| Some(Datatype::new(combiner).ok()?.with_large_count()))
     };
+    // The head is followed by the function that builds the datatype and, for checks that move
+    // bytes, by the function that enumerates its type map.
     let (plain, judged) = (flagged(&d.datatype)?, flagged(&d.judged)?);
     let mut out = head(title, d.check.name());
     let moves = !matches!(d.check, Check::Bounds | Check::Decode | Check::Attributes);
@@ -83,6 +91,8 @@ fn case(d: &Difference, title: &str) -> Option<String> {
     if moves {
         walk::walk(&mut out, &plain, d.count)?;
     }
+    // The check itself is one call of a function of `finding.h`. Its arguments say which of several
+    // differences the program must show.
     let (name, n, kind) = (d.check.name(), d.count, d.kind.as_str());
     let call = match d.check {
         Check::Bounds => bounds(kind, &judged),
@@ -127,8 +137,9 @@ fn case(d: &Difference, title: &str) -> Option<String> {
     Some(out)
 }
 
-/// The function that builds the datatype, and one that frees its parts on the way: how many handles it has. If it `moves` bytes, the bounds of its nodes
-/// are told.
+/// Writes the function that builds the datatype and returns its number of handles. If `moves` is
+/// true, the function also records the bounds that the library gives the nodes. If `orphan` is
+/// true, another function is written that frees the parts of the datatype after building it.
 fn build(out: &mut String, t: &Datatype, moves: bool, orphan: bool) -> usize {
     let mut calls = String::new();
     let root = c::constructors(t, HostBounds::Omitted, &mut calls);
@@ -144,7 +155,8 @@ fn build(out: &mut String, t: &Datatype, moves: bool, orphan: bool) -> usize {
     let made: Vec<&str> = calls.lines().filter_map(|l| l.strip_prefix("    MPI_Datatype t")).collect();
     if orphan {
         let names = made.iter().filter_map(|l| l.strip_suffix(';')).map(|n| format!("t{n}"));
-        // F90 types and pairs are predefined: who has one frees nothing.
+        // Fortran kind types and value-index pairs are predefined and must not be freed, so a
+        // datatype that has one of them frees none of its parts.
         let derived = !t.nodes().any(|n| n.basic().is_none() && is_predefined(n));
         let frees: String = names
             .filter(|n| *n != root && derived)
@@ -156,9 +168,10 @@ fn build(out: &mut String, t: &Datatype, moves: bool, orphan: bool) -> usize {
     made.len().max(1)
 }
 
-/// The call for a kind of difference.
+/// Returns the call of the check of bounds for a kind of difference.
 fn bounds(kind: &str, judged: &Datatype) -> String {
-    // Bounds by the definition are those below the library's own.
+    // `judged` has the library's own bounds at its root. The bounds by the definition are those of
+    // the constructor below.
     let defined = judged.constructed();
     match kind {
         "size" => format!("check_size(t, {});", c::literal(defined.size())),
@@ -177,8 +190,10 @@ fn bounds(kind: &str, judged: &Datatype) -> String {
     }
 }
 
-/// The call, and what it wants.
+/// Returns the call of the check of envelope and contents, after the structure with the expected
+/// values. If `synonyms` is true, the structure names the types that the contents must have.
 fn decode(plain: &Datatype, judged: &Datatype, synonyms: bool) -> String {
+    // The envelope: the combiner and the lengths of the lists of arguments.
     let envelope = plain.envelope();
     let mut fields = vec![
         format!(".combiner = {}", envelope.combiner.mpi_name()),
@@ -194,7 +209,7 @@ fn decode(plain: &Datatype, judged: &Datatype, synonyms: bool) -> String {
     };
     let numbers = |values: &[i64]| values.iter().map(|&v| c::literal(v)).collect();
     if let Ok(contents) = plain.contents(&CONSTANTS) {
-        // No other argument of these constructors is negative.
+        // The numbers of `CONSTANTS` are negative, and no other argument of these constructors is.
         let has_constants = matches!(
             plain.combiner(),
             Combiner::Subarray { .. }
@@ -210,6 +225,8 @@ fn decode(plain: &Datatype, judged: &Datatype, synonyms: bool) -> String {
         field("addresses", "MPI_Aint", numbers(&contents.addresses));
         field("counts", "MPI_Count", numbers(&contents.large_counts));
     }
+    // The datatypes among the contents are described by combiner, size and bounds, where the bounds
+    // are those of the library.
     let judged = judged.constructed();
     let children = plain.combiner().children().zip(judged.combiner().children()).map(|(p, j)| {
         let combiner = p.envelope().combiner.mpi_name();
@@ -232,9 +249,12 @@ fn decode(plain: &Datatype, judged: &Datatype, synonyms: bool) -> String {
     format!("struct contents want = {{\n{fields}    }};\n    check_decode(t, want);")
 }
 
-/// Longest stream in external32 that is written out.
+/// Maximum number of bytes of a stream that a program contains.
 const WRITTEN: usize = 1 << 14;
 
+// Writes the values of all instances, without gaps, in the native representation and in external32.
+// Returns none if the datatype is too large, a value does not fit external32, or a stream is too
+// long.
 fn external32(out: &mut String, judged: &Datatype, count: u64) -> Option<()> {
     let map = Map::new(judged, count)?;
     let mut stream = Vec::new();
@@ -267,7 +287,7 @@ mod tests {
         decode(&t, &t, false)
     }
 
-    /// Libraries differ in their values.
+    /// The values of the constants differ between libraries, so a program must use their names.
     #[test]
     fn contents_name_the_constants_of_mpi() {
         for (t, integers) in [
@@ -277,7 +297,8 @@ mod tests {
                 "2, 0, 1, 8, MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_DFLT_DARG, 2, MPI_ORDER_C",
             ),
             ("f90_real(6,undefined)", "6, MPI_UNDEFINED"),
-            // A number that stands for one of them is itself elsewhere.
+            // A number with the value of such a stand-in is an ordinary number in the contents of
+            // other constructors.
             ("vector(2,1,-2147483648,byte)", "2, 1, -2147483648"),
         ] {
             let text = decoded(t);

@@ -1,4 +1,6 @@
-//! Messages between the hunter and its workers: a line of JSON each. A worker that dies has left the number of its case in a file.
+//! The messages between the main process of the fuzzer and its workers, each a line of JSON. A
+//! worker also keeps the number of its current case in a file, which can be read after the worker
+//! died.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,65 +12,71 @@ use serde::{Deserialize, Serialize};
 use crate::cause::Known;
 use crate::difference::{Check, Difference};
 
-/// From the hunter.
+/// A message from the main process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// Go through the cases of numbers `from..to`, without the checks that are to be avoided.
-    /// What known causes predict is left out of differences, or said to be explained.
+    /// Run the cases with numbers in `from..to`, except for the checks that must be avoided. What
+    /// known causes predict is left out of the differences, or a difference is marked as explained
+    /// by them.
     Run { from: u64, to: u64, avoid: Vec<Avoid>, known: Vec<Known> },
-    /// One datatype in text notation, by one check.
-    /// The same so many times over: what spoils the heap shows late.
+    /// Run one check on one datatype in text notation, `times` times in a row: a spoiled heap shows
+    /// late.
     Try { datatype: String, large: bool, count: u64, check: Check, times: u32, known: Vec<Known> },
-    /// The datatype of a case, without going through it.
+    /// Return the datatype of a case without running it.
     Show { case: u64 },
-    /// Calls with forbidden arguments, from this one on.
+    /// Make the calls with forbidden arguments, starting with this one.
     Misuse { from: usize },
 }
 
-/// A check that ends the library for datatypes with some features: all but a few of these are spared it, or nothing else would be tried.
+/// A check that ends the library for datatypes with certain features. Workers skip it for nearly
+/// all such datatypes, since otherwise few other cases would be run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Avoid {
     pub(crate) check: Check,
     pub(crate) features: Vec<String>,
 }
 
-/// From a worker.
+/// A message from a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
     /// The library is initialized.
     Ready { version: String, flavour: String },
-    /// It cannot be used.
+    /// The library cannot be used.
     Refused { reason: String },
-    /// A case showed something.
+    /// A case showed differences.
     Found { case: u64, datatype: String, count: u64, large: bool, differences: Vec<Difference> },
-    /// Some more cases are done.
+    /// Some more cases of the request are done.
     Some(Box<Done>),
-    /// All cases are done.
+    /// All cases of the request are done.
     Done(Box<Done>),
-    /// Answer to a trial. The datatype, as this library can build it; none where it cannot.
+    /// Answer to `Try`. `datatype` is the datatype in the form in which this library can build it,
+    /// or none if the library cannot build it.
     Tried { datatype: Option<String>, differences: Vec<Difference> },
-    /// A case; none that the library cannot build.
+    /// Answer to `Show`: datatype, count, and whether the constructors are those of large counts.
+    /// None if the library cannot build the case.
     Shown { case: Option<(String, u64, bool)> },
-    /// Misuses that were taken without a word.
+    /// Indices of the forbidden calls that the library accepted without an error.
     Taken { which: Vec<usize> },
 }
 
 /// Results of some cases.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Done {
-    /// The number after the last case.
+    /// The number after that of the last case.
     pub(crate) to: u64,
-    /// Checks that were avoided.
+    /// Number of checks that were avoided.
     pub(crate) avoided: u64,
     pub(crate) cases: u64,
-    /// Cases that the library cannot build: functions or types are missing.
+    /// Number of cases that the library could not build, for example because functions or types are
+    /// missing.
     pub(crate) unbuilt: u64,
     pub(crate) compiled: u64,
     pub(crate) seconds: f64,
     pub(crate) features: BTreeMap<String, u64>,
 }
 
-/// The case in progress, in a file of a worker: read by the hunter while the worker runs and after it died.
+/// The file in which a worker writes its current case. The main process reads it while the worker
+/// runs, and after the worker died.
 #[derive(Debug)]
 pub(crate) struct Place(pub(crate) File);
 
@@ -77,12 +85,12 @@ pub(crate) struct Place(pub(crate) File);
 pub(crate) struct At {
     pub(crate) case: u64,
     pub(crate) check: Check,
-    /// Grows with every mark.
+    /// Number that grows with every write.
     pub(crate) mark: u64,
 }
 
 impl Place {
-    /// Writes where the worker is.
+    /// Writes the current case and check of the worker.
     pub(crate) fn set(&self, at: At) -> io::Result<()> {
         let mut bytes = [0; 24];
         bytes[..8].copy_from_slice(&at.case.to_le_bytes());
@@ -91,7 +99,7 @@ impl Place {
         self.0.write_all_at(&bytes, 0)
     }
 
-    /// Reads where it is; none before its first case.
+    /// Returns the case and check that the worker wrote last, or none before its first case.
     pub(crate) fn get(&self) -> Option<At> {
         let mut bytes = [0; 24];
         self.0.read_exact_at(&mut bytes, 0).ok()?;

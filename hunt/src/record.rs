@@ -1,4 +1,4 @@
-//! run.json and findings.md: where a run stands, and its findings for people.
+//! The files run.json, with the state of a run, and findings.md, with its findings for people.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -18,32 +18,35 @@ pub(crate) struct Run {
     pub(crate) seed: u64,
     pub(crate) cases: u64,
     pub(crate) seconds: f64,
-    /// Cases a second of all jobs together, and of one worker while it works.
+    /// Cases a second of all jobs together, over the whole time of the run.
     pub(crate) rate: f64,
     pub(crate) rate_of_one: f64,
     pub(crate) jobs: usize,
     pub(crate) checks: Vec<&'static str>,
-    /// Cases with a feature, of every eighth that was tried and of those in which one came up first.
+    /// Number of cases with each feature. A worker counts all features of every eighth case. In
+    /// other cases it counts the features that come up for the first time, if the case is one of
+    /// the first 8192 or showed a difference.
     pub(crate) coverage: BTreeMap<String, u64>,
-    /// Cases that the library cannot build.
+    /// Number of cases that the library could not build.
     pub(crate) unbuilt: u64,
-    /// Checks that ended the library for datatypes with these features, and how often cases were spared one.
+    /// Checks that ended the library for datatypes with these features, and the number of checks
+    /// that were skipped because of that.
     pub(crate) avoid: Vec<Avoid>,
     pub(crate) avoided: u64,
-    /// Packs that compiled code did beside the library.
+    /// Number of packs that compiled code did for comparison with the library.
     pub(crate) compiled: u64,
     pub(crate) workers: Workers,
-    /// Findings of each class.
+    /// Number of findings of each class.
     pub(crate) found: BTreeMap<&'static str, u64>,
-    /// How often each cause was met.
+    /// Number of times that each cause was seen.
     pub(crate) hits: BTreeMap<String, u64>,
     pub(crate) finished: bool,
 }
 
-/// Title of what the hunt saw and a program by itself does not show.
+/// Title of the findings that the run saw and that their programs do not show.
 const UNCONFIRMED: &str = "Not shown by their programs";
 
-/// Ends of workers.
+/// Numbers of workers that ended.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Workers {
     pub(crate) died: u64,
@@ -51,19 +54,19 @@ pub(crate) struct Workers {
 }
 
 impl Run {
-    /// Writes run.json, whole or not at all.
+    /// Writes run.json, either as a whole or not at all.
     ///
     /// # Errors
-    /// The file, and what the system says.
+    /// Returns an error that names the file and the system's error.
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Box<dyn Error>> {
         Ok(ddtc::internal::files::save(&folder.join("run.json"), serde_json::to_vec_pretty(self)?)?)
     }
 }
 
-/// Writes findings.md, whole or not at all.
+/// Writes findings.md, either as a whole or not at all.
 ///
 /// # Errors
-/// The file, and what the system says.
+/// Returns an error that names the file and the system's error.
 pub(crate) fn markdown(folder: &Path, run: &Run, findings: &[Finding]) -> Result<(), Box<dyn Error>> {
     let library = &run.library;
     let mut out = format!("# {} {}\n\n", library.name, library.version);
@@ -79,7 +82,7 @@ pub(crate) fn markdown(folder: &Path, run: &Run, findings: &[Finding]) -> Result
     for (class, title) in
         [("bug", "Bugs"), ("quality", "Quality"), ("open", "Left open by the standard"), ("", UNCONFIRMED)]
     {
-        // What a program does not show is no bug, whatever it is.
+        // A bug that its program does not show is listed under a title of its own.
         let belongs = |f: &&Finding| match (f.class, f.confirmed) {
             (Class::Bug, Some(false)) => class.is_empty(),
             _ => f.class.name() == class,

@@ -1,4 +1,4 @@
-//! A run: jobs that hand out cases to workers, and what becomes of what they find.
+//! A run: jobs that hand out cases to workers, and the handling of the differences that they find.
 
 use std::error::Error;
 use std::path::Path;
@@ -22,23 +22,28 @@ use crate::record::markdown;
 use crate::shared::{Shared, Totals, locked};
 use crate::{Hunt, Outcome};
 
-/// Cases of the first request; later ones take about [`BATCH`].
+/// Number of cases in the first request of a job. Later requests have so many cases that they take
+/// about [`BATCH`] seconds.
 const FIRST: u64 = 8;
 const BATCH: f64 = 0.5;
-/// Deaths at one place without a case between them, after which a job gives up.
+/// Maximum number of workers that may die in a row without a finished request between them. A job
+/// gives up after that.
 const MOST_DEATHS: u64 = 1000;
-/// Differences of one request that are looked at.
+/// Maximum number of differences of one request that are looked at.
 const MOST_FOUND: usize = 64;
 
-/// Runs a hunt.
+/// Runs the fuzzer, prints what it found, and returns the number of bugs.
 ///
 /// # Errors
-/// A library that cannot be used; a folder that cannot be written.
+/// Returns an error if the library cannot be used, the folder or one of the files in it cannot be
+/// written, or a job fails.
 pub fn run(hunt: &Hunt) -> Outcome {
     std::fs::create_dir_all(&hunt.out).map_err(|e| format!("--out {}: {e}", hunt.out.display()))?;
     let start =
         Start { mpi: hunt.mpi.clone(), seed: hunt.seed, checks: hunt.only.clone(), folder: hunt.out.clone() };
     let ledger = Ledger::new(&hunt.out).map_err(|e| format!("--out {}: {e}", hunt.out.display()))?;
+    // A first worker shows whether the library can be used, and says which library it is. If it
+    // cannot be used, no files are left in the folder.
     let about = match Worker::start(&start, 0) {
         Ok(first) => first.about.clone(),
         Err(why) => {
@@ -66,6 +71,8 @@ pub fn run(hunt: &Hunt) -> Outcome {
         unsaved: Mutex::new(Vec::new()),
         avoid: Mutex::new(Vec::new()),
     };
+    // Each job has a thread of its own. The first job that fails stops the others. This thread
+    // shows the progress until all jobs are done.
     let failed = Mutex::new(None);
     std::thread::scope(|scope| {
         let jobs: Vec<_> = (0..hunt.jobs)
@@ -81,6 +88,8 @@ pub fn run(hunt: &Hunt) -> Outcome {
             .collect();
         shared.watch(&|| jobs.iter().all(std::thread::ScopedJoinHandle::is_finished));
     });
+    // The files are completed even if a job failed. Then the error of the job has priority over
+    // those of the files.
     let finished = shared.finish();
     match failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
         Some(error) => {
@@ -95,7 +104,7 @@ pub fn run(hunt: &Hunt) -> Outcome {
     }
 }
 
-/// Removes what workers and compilers left in the folder.
+/// Removes the files of workers and of the compiler's trial from the folder.
 fn tidy(hunt: &Hunt) {
     for i in 0..2 * hunt.jobs {
         for end in ["case", "stderr"] {
@@ -107,10 +116,10 @@ fn tidy(hunt: &Hunt) {
     }
 }
 
-/// Name and version of a library, of what it says of itself.
+/// Returns name and version of a library, from the text in which it describes itself.
 fn named(said: &str, flavour: &str, path: &Path) -> About {
     let name = match Library::of(said).family {
-        // Relatives of MPICH name themselves first.
+        // Relatives of MPICH begin the text with their own name.
         Family::Other => said.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("").to_lowercase(),
         family => family.name().to_owned(),
     };
@@ -123,8 +132,9 @@ fn named(said: &str, flavour: &str, path: &Path) -> About {
 }
 
 impl Shared<'_> {
+    // Runs cases until there are no more numbers or the time is over.
     fn job(&self, number: usize) -> Result<(), Box<dyn Error>> {
-        // Even numbers work, odd ones are asked.
+        // Workers with even numbers run cases, and those with odd numbers answer questions.
         let end = self.hunt.seconds.map(|s| self.began + Duration::from_secs_f64(s.clamp(0.0, 1e9)));
         let mut judge = Judge::new(self, Prober::new(&self.start, 2 * number + 1, end));
         let mut worker = None;
@@ -132,6 +142,8 @@ impl Shared<'_> {
             self.misuses(2 * number)?;
         }
         let (mut batch, mut deaths) = (FIRST, 0);
+        // A request may take several workers, each of which continues after the case at which the
+        // previous one died.
         while let Some(numbers) = self.take(batch) {
             let mut from = numbers.start;
             while from < numbers.end && !self.is_over() {
@@ -164,6 +176,7 @@ impl Shared<'_> {
                 judge.go_on(false);
             }
         }
+        // All differences that were postponed are judged or recorded at the end.
         judge.go_on(true);
         let mut totals = locked(&self.totals);
         totals.workers.died += judge.prober.deaths - judge.prober.hangs;
@@ -171,7 +184,8 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// A worker; a library that started once and does not now gets some more tries.
+    /// Returns a new worker. A library that has started once and does not start now is tried up to
+    /// five times.
     fn started(&self, number: usize) -> Result<Worker, Box<dyn Error>> {
         let mut last = None;
         for _ in 0..5 {
@@ -184,13 +198,15 @@ impl Shared<'_> {
         Err(last.unwrap_or_default().into())
     }
 
-    /// Asks a worker for cases and returns what they show. `from` moves on with what is counted.
+    /// Receives the replies to a request for cases and returns the differences that they show.
+    /// `from` is set to the number after the cases that were counted.
     fn batch(&self, worker: &mut Worker, from: &mut u64) -> Result<Vec<Found>, (Death, Vec<Found>)> {
         let mut found = Vec::new();
         loop {
             match worker.reply() {
                 Ok(Reply::Found { case, datatype, count, large: _, differences }) => {
-                    // Kept are those that no known cause explains, and not more than can be looked at.
+                    // Differences that a known cause explains are dropped, and so are more than can
+                    // be looked at.
                     for difference in differences {
                         if found.len() < MOST_FOUND && !locked(&self.ledger).causes.explain(&difference) {
                             found.push(Found { case, datatype: datatype.clone(), count, difference });
@@ -212,7 +228,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Forbidden calls, each of which may end its worker.
+    /// Makes the forbidden calls, each of which may end its worker.
     fn misuses(&self, number: usize) -> Result<(), Box<dyn Error>> {
         let mut from = 0;
         while from < MISUSES.len() {
@@ -234,7 +250,7 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Shows progress and writes run.json until all jobs are done.
+    /// Shows progress and writes run.json every three seconds until all jobs are done.
     fn watch(&self, done: &dyn Fn() -> bool) {
         let bar = match (self.hunt.cases, self.hunt.seconds) {
             (Some(cases), None) => ProgressBar::new(cases),
@@ -265,12 +281,12 @@ impl Shared<'_> {
         bar.finish_and_clear();
     }
 
-    /// Writes what is left and what was found for people, removes the files of workers, and says what was found.
+    /// Completes the files, removes those of workers, and prints what was found.
     fn finish(&self) -> Result<(), Box<dyn Error>> {
         tidy(self.hunt);
         let run = self.record(true);
         let mut ledger = locked(&self.ledger);
-        // What a full disk refused may find room now.
+        // If the disk was full before, there may be room for these lines and programs now.
         let mut troubles: Vec<String> = Vec::new();
         if let Err(error) = ledger.write() {
             let (left, path) = (ledger.unwritten(), self.hunt.out.join("findings.jsonl"));
@@ -284,6 +300,9 @@ impl Shared<'_> {
         troubles.extend(run.write(folder).err().map(|e| e.to_string()));
         troubles.extend(markdown(folder, &run, &ledger.findings).err().map(|e| e.to_string()));
         let page = (self.hunt.page)(folder);
+        // Each finding is printed with its class, its datatype, the rule, and what was expected and
+        // got. After that come the totals, the features that were never tried, and the paths of the
+        // files.
         for f in &ledger.findings {
             let mark = match (f.class, f.confirmed) {
                 (_, Some(false)) => " (unconfirmed)",

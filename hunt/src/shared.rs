@@ -1,4 +1,4 @@
-//! State of a run that its jobs share: numbers of cases, sums, and findings.
+//! The state of a run that its jobs share: case numbers, totals, and findings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use crate::protocol::{Avoid, Done};
 use crate::record::{Run, Workers};
 use crate::{Hunt, program};
 
-/// State that jobs share.
+/// State that the jobs share.
 pub(crate) struct Shared<'h> {
     pub(crate) hunt: &'h Hunt,
     pub(crate) start: Start,
@@ -30,7 +30,7 @@ pub(crate) struct Shared<'h> {
     pub(crate) stop: AtomicBool,
     pub(crate) totals: Mutex<Totals>,
     pub(crate) ledger: Mutex<Ledger>,
-    /// Programs that could not be written.
+    /// Programs that could not be written, with their paths.
     pub(crate) unsaved: Mutex<Vec<(PathBuf, String)>>,
     pub(crate) avoid: Mutex<Vec<Avoid>>,
 }
@@ -42,30 +42,31 @@ pub(crate) struct Totals {
     pub(crate) avoided: u64,
     pub(crate) compiled: u64,
     pub(crate) unseen: u64,
-    /// Seconds in which workers worked.
+    /// Seconds in which workers ran cases, summed over all jobs.
     pub(crate) busy: f64,
     pub(crate) features: BTreeMap<String, u64>,
     pub(crate) workers: Workers,
 }
 
-/// Locks a mutex: one whose holder panicked still holds sums that are right.
+/// Locks a mutex, even if a thread panicked while it held the lock: the totals behind it are still
+/// right then.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 impl Shared<'_> {
-    /// Says whether no case and no shrinking is to begin any more.
+    /// Returns true if no further case and no further shrinking must begin.
     pub(crate) fn is_over(&self) -> bool {
         let time = self.hunt.seconds.is_some_and(|s| self.began.elapsed().as_secs_f64() >= s);
         time || self.stop.load(Ordering::Relaxed)
     }
 
-    /// Since the run began.
+    /// Returns the time since the run began.
     pub(crate) fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// Returns the checks of every case.
+    /// Returns the checks that each case runs.
     pub(crate) fn checks(&self) -> &[Check] {
         &self.hunt.only
     }
@@ -76,23 +77,25 @@ impl Shared<'_> {
         *(if hung { &mut workers.hung } else { &mut workers.died }) += 1;
     }
 
-    /// Counts cases that a worker did not tell of.
+    /// Counts cases that a worker ran without reporting them, since it ended.
     pub(crate) fn passed(&self, cases: u64) {
         locked(&self.totals).cases += cases;
     }
 
-    /// Counts differences that the end of the time left without a look.
+    /// Counts differences that nobody looked at, since the time was over.
     pub(crate) fn unseen(&self, differences: u64) {
         locked(&self.totals).unseen += differences;
     }
 
-    /// Returns the next `n` numbers, or fewer; none when all were handed out.
+    /// Returns the next `n` case numbers, or fewer at the end. Returns none if all numbers were
+    /// handed out or the run is over.
     pub(crate) fn take(&self, n: u64) -> Option<std::ops::Range<u64>> {
         let most = self.hunt.cases.unwrap_or(u64::MAX);
         let from = self.next.fetch_add(n, Ordering::Relaxed);
         (from < most && !self.is_over()).then(|| from..most.min(from.saturating_add(n)))
     }
 
+    // Adds the results of some cases to the totals.
     pub(crate) fn count(&self, done: &Done) {
         let mut totals = locked(&self.totals);
         totals.cases += done.cases;
@@ -105,6 +108,7 @@ impl Shared<'_> {
         }
     }
 
+    // Writes the program of a new cause, confirms it, and records the finding.
     pub(crate) fn found(&self, d: &Difference, name: String, original: &str, case: u64) {
         let t: Option<ddtc::internal::datatype::Datatype> = d.datatype.parse().ok();
         let constructors = t.map_or(0, |t| t.nodes().filter(|n| n.basic().is_none()).count());
@@ -128,6 +132,8 @@ impl Shared<'_> {
         });
     }
 
+    // Returns the lines for the comment at the head of a program. Comment ends in them are split,
+    // so that they do not end that comment early.
     fn title(&self, name: &str, rule: &Rule, expected: &str, got: &str, what: &str) -> String {
         let About { name: library, version, .. } = &self.library;
         let clean = |text: &str| text.replace("*/", "* /");
@@ -141,9 +147,13 @@ impl Shared<'_> {
         )
     }
 
+    // Saves the program of a finding, compiles and runs it if there is a compiler, and adds the
+    // finding to the ledger.
     fn write(&self, draft: Draft) {
         let file = format!("{}.c", draft.name.replace(['/', ' '], "-"));
         let path = self.hunt.out.join(&file);
+        // A program that cannot be saved is kept for the end of the run. It is not run then, so the
+        // finding is neither confirmed nor refuted.
         let mut confirmed = None;
         if let Some(text) = draft.text {
             match files::save(&path, &text) {
@@ -185,6 +195,7 @@ impl Shared<'_> {
         locked(&self.ledger).record(finding);
     }
 
+    // Records a forbidden call that the library accepted, or that ended the process.
     pub(crate) fn misuse(&self, which: usize, got: &str) {
         let misuse = &MISUSES[which];
         let rule = Rule { section: misuse.section.to_owned(), text: misuse.rule.to_owned() };
@@ -208,6 +219,7 @@ impl Shared<'_> {
         });
     }
 
+    // Returns the present contents of run.json.
     pub(crate) fn record(&self, finished: bool) -> Run {
         let seconds = self.began.elapsed().as_secs_f64();
         let (totals, ledger) = (locked(&self.totals), locked(&self.ledger));
@@ -239,7 +251,7 @@ impl Shared<'_> {
     }
 }
 
-/// A finding before its program was asked.
+/// A finding whose program has not been run yet.
 struct Draft {
     name: String,
     class: Class,

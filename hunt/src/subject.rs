@@ -1,4 +1,5 @@
-//! One datatype of a case, in the library and here: handles of all nodes, the tree with the library's bounds, and its type map.
+//! The datatype of a case, in the library and in ddtc: the handles of all nodes, the tree with the
+//! library's bounds, and its type map.
 
 use std::collections::HashMap;
 
@@ -9,45 +10,47 @@ use ddtc::internal::methods::*;
 
 use crate::library::{Answer, Bounds, Handle, Library, Refusal};
 
-/// A node of the datatype in the library.
+/// A node of a datatype in the library.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// As it was given to the library.
+    /// The node as it was given to the library.
     pub(crate) plain: Datatype,
-    /// By the definitions, over children with the library's bounds.
+    /// The node according to the definitions, over children that have the library's bounds.
     pub(crate) defined: Datatype,
-    /// The datatype with the library's own bounds, where they differ.
+    /// The node with the library's own bounds, if they differ from those of the definitions.
     pub(crate) judged: Datatype,
     pub(crate) handle: Handle,
     pub(crate) bounds: Bounds,
 }
 
-/// A datatype in the library. Freed by [`Subject::free`].
+/// A datatype in the library. It is freed by [`Subject::free`].
 #[derive(Debug)]
 pub(crate) struct Subject {
-    /// Children before their users; the last is the datatype itself.
+    /// The nodes, with children before their users. The last node is the datatype itself.
     pub(crate) nodes: Vec<Node>,
     pub(crate) count: u64,
     map: std::cell::OnceCell<Option<Map>>,
 }
 
-/// The type map of all instances, of a datatype that is small enough to be touched.
+/// The type map of all instances of a datatype that is small enough for moving its bytes.
 #[derive(Debug)]
 pub(crate) struct Map {
-    /// Displacement, bytes and basic type, in packing order.
+    /// Displacement, number of bytes and basic type of each entry, in packing order.
     pub(crate) entries: Vec<(i64, usize, Named)>,
-    /// Lowest and highest mapped displacement; both on their side of displacement 0.
+    /// The lowest mapped displacement, or 0 if that is lower, and the end of the highest mapped
+    /// byte, or 0 if that is higher.
     pub(crate) low: i64,
     pub(crate) high: i64,
-    /// Bytes of the stream.
+    /// Number of bytes of the stream.
     pub(crate) size: usize,
-    /// Whether a byte is mapped twice.
+    /// Whether a byte is mapped more than once.
     pub(crate) overlaps: bool,
-    /// Which bytes from `low` on are mapped.
+    /// For each byte from `low` on, whether it is mapped.
     pub(crate) mapped: Vec<bool>,
 }
 
-/// Most bytes of a stream, and of the memory around it, that are touched.
+/// Maximum number of bytes of a stream, and maximum distance from displacement 0 in bytes, for
+/// which bytes are moved.
 const LARGEST: i64 = 256 << 10;
 const WIDEST: i64 = 1 << 20;
 
@@ -55,10 +58,14 @@ impl Subject {
     /// Builds `t` in the library.
     ///
     /// # Errors
-    /// The node that the library refuses, and how. What was built is freed.
+    /// Returns the node that the library refused, and its answer. If the library's bounds lead out
+    /// of 64 bits, the answer has class 0. What was built is freed.
     pub(crate) fn build(library: &Library, t: &Datatype, count: u64) -> Result<Subject, (Datatype, Refusal)> {
         let mut subject = Subject { nodes: Vec::new(), count, map: std::cell::OnceCell::new() };
         let mut handles: HashMap<usize, Handle> = HashMap::new();
+        // Each node is built over the handles of its children. The next node sees it with the
+        // bounds that the library returned, so that a wrong node does not make all nodes above it
+        // look wrong.
         let mut refused = None;
         let built = rebuilt(t, &mut |node, combiner| {
             let children: Vec<Handle> =
@@ -89,23 +96,23 @@ impl Subject {
             }
             (None, None) => {
                 subject.free(library);
-                // The library's bounds lead out of 64 bits: nothing more can be judged.
+                // The library's bounds lead out of 64 bits, so nothing more can be judged.
                 Err((t.clone(), Refusal { call: "", class: 0 }))
             }
         }
     }
 
-    /// Returns the datatype itself.
+    /// Returns the node of the datatype itself.
     pub(crate) fn root(&self) -> &Node {
         &self.nodes[self.nodes.len() - 1]
     }
 
-    /// Returns the node of an original datatype.
+    /// Returns the node that was made from a datatype of the original tree.
     pub(crate) fn node(&self, plain: &Datatype) -> Option<&Node> {
         self.nodes.iter().find(|n| n.plain.id() == plain.id())
     }
 
-    /// Gives all handles back.
+    /// Frees the handles of all nodes that are not predefined.
     pub(crate) fn free(self, library: &Library) {
         for node in &self.nodes {
             if !is_predefined(&node.plain) {
@@ -119,19 +126,19 @@ impl Subject {
         library.commit(self.root().handle)
     }
 
-    /// Returns the type map; none where it is too large to be touched.
+    /// Returns the type map, or none if it is too large for moving bytes.
     pub(crate) fn map(&self) -> Option<&Map> {
         self.map.get_or_init(|| Map::new(&self.root().judged, self.count)).as_ref()
     }
 }
 
-/// Says whether a datatype is predefined: never freed.
+/// Returns true if a datatype is predefined, so that it is never freed.
 pub(crate) fn is_predefined(t: &Datatype) -> bool {
     t.combiner().kind().is_predefined()
 }
 
 impl Map {
-    /// Returns the map of `count` instances of `t`; none where it is too large to be touched.
+    /// Returns the map of `count` instances of `t`, or none if it is too large for moving bytes.
     pub(crate) fn new(t: &Datatype, count: u64) -> Option<Map> {
         let size = t.size().checked_mul(i64::try_from(count).ok()?)?;
         let reach = t.extent().checked_abs()?.checked_mul(i64::try_from(count).ok()?)?;
@@ -154,7 +161,7 @@ impl Map {
         Some(Map { entries, low, high, size: size as usize, overlaps, mapped })
     }
 
-    /// Returns the map of the elements one after the other.
+    /// Returns the map of the same elements stored without gaps.
     pub(crate) fn flat(&self) -> Map {
         let mut next = 0;
         let entries = self.entries.iter().map(|&(_, len, named)| {
@@ -166,13 +173,13 @@ impl Map {
         Map { entries, low: 0, high, size: self.size, overlaps: false, mapped }
     }
 
-    /// Says whether a basic type is among the entries for which `is` holds.
+    /// Returns true if `is` returns true for the basic type of an entry.
     pub(crate) fn any(&self, is: impl Fn(Named) -> bool) -> bool {
         self.entries.iter().any(|e| is(e.2))
     }
 }
 
-/// Says whether a datatype has an element of two parts.
+/// Returns true if a datatype has an element of two parts.
 pub(crate) fn has_pairs(t: &Datatype) -> bool {
     t.nodes().any(|n| match n.combiner() {
         Combiner::Named(n) => n.parts().len() > 1,

@@ -1,6 +1,8 @@
-//! A worker: a process that loads the library and asks it what it is told to. What the library does to it is a finding, not the end of the run.
+//! A worker: a process that loads the library and makes the calls that it is asked to make. If the
+//! library ends or hangs this process, that is a finding, and the run goes on.
 //!
-//! The hunter writes requests to its standard input and reads replies from what was its standard output; what the library prints goes to standard error.
+//! The main process writes requests to the worker's standard input, and reads replies from what was
+//! its standard output when it started. What the library prints goes to standard error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -41,8 +43,11 @@ pub struct Args {
 /// Serves requests until there are no more.
 ///
 /// # Errors
-/// A hunter that has gone.
+/// Returns an error if the main process has gone, a request cannot be read, or the file for the
+/// current case cannot be opened. A library that cannot be used is no error but a reply.
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    // Replies go to a copy of standard output, since standard output itself is redirected, so that
+    // nothing that the library prints is taken for a reply.
     let mut replies = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     super::library::silence()?;
     let place = Place(File::options().read(true).write(true).create(true).truncate(false).open(&args.place)?);
@@ -68,6 +73,7 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         replies,
         tried: BTreeSet::new(),
     };
+    // The loop ends with the last request. Only then the library is finalized.
     for line in io::stdin().lock().lines() {
         match serde_json::from_str(&line?)? {
             Request::Run { from, to, avoid, known } => {
@@ -105,14 +111,15 @@ fn say(to: &mut File, reply: &Reply) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How often a worker says what it has done: what it dies with is not counted.
+/// Minimum time between two reports of finished cases. Cases that were not reported when the worker
+/// dies are not counted by it.
 const OFTEN: Duration = Duration::from_millis(50);
-/// Cases whose features are all looked at.
+/// Number of cases at the beginning of a run in each of which new features are looked for.
 const RARE: u64 = 1 << 13;
-/// One in so many cases is tried with checks that are to be avoided.
+/// One case in this many runs even the checks that must be avoided.
 const BOLD: u64 = 4096;
 
-/// Counts that are not reported yet.
+/// Counts that were not reported yet.
 struct Sum {
     started: Instant,
     done: Done,
@@ -126,6 +133,8 @@ impl Sum {
         Sum { started: Instant::now(), done: Done::default(), features: BTreeMap::new(), compiled }
     }
 
+    // Returns the counts for a report, with `to` as the number after the last case, and begins new
+    // counts.
     fn take(&mut self, to: u64, context: &Context<'_>) -> Box<Done> {
         let sum = std::mem::replace(self, Sum::new(context));
         let mut done = sum.done;
@@ -142,21 +151,25 @@ struct Worker<'l> {
     place: Place,
     mark: u64,
     replies: File,
-    /// Features that came up: none is said never to have.
+    /// Features that came up in this worker, so that none of them is reported as never tried.
     tried: BTreeSet<&'static str>,
 }
 
 impl Worker<'_> {
+    // Runs checks on a datatype, and writes the current case and check to the file of the worker
+    // before each check.
     fn check(&mut self, case: u64, t: &Datatype, count: u64, checks: &[Check]) -> compare::Outcome {
         let (place, mark) = (&self.place, &mut self.mark);
         compare::run(&mut self.context, t, count, checks, &mut |check| {
             *mark += 1;
-            // A disk that is full is said by the hunter; then a death has no case.
+            // If the disk is full, the main process reports it. The end of the worker then has no
+            // case.
             let _ = place.set(At { case, check, mark: *mark });
         })
     }
 
-    /// Counts the features of a case: all of an eighth one, of others those that come up first.
+    /// Counts the features of a case: all of them in every eighth case, and in other cases those
+    /// that come up for the first time.
     fn count(&mut self, sum: &mut Sum, shown: &BTreeSet<&'static str>, number: u64) {
         for f in shown.iter().filter(|f| number.is_multiple_of(8) || !self.tried.contains(*f)) {
             *sum.features.entry(f).or_default() += 1;
@@ -164,6 +177,7 @@ impl Worker<'_> {
         self.tried.extend(shown);
     }
 
+    // Runs the cases with the given numbers, and reports counts and differences.
     fn cases(
         &mut self,
         args: &Args,
@@ -184,12 +198,15 @@ impl Worker<'_> {
                 sum.done.unbuilt += 1;
                 continue;
             };
-            // Features cost as much as bounds: those of every eighth case tell as much, once the usual ones have come up.
+            // Computing the features takes as long as checking the bounds. After the usual features
+            // have come up, those of every eighth case are sufficient.
             let counted = number < RARE || number.is_multiple_of(8);
             let shown = (!avoid.is_empty() || counted).then(|| features(&t));
             if let Some(shown) = shown.as_ref().filter(|_| counted) {
                 self.count(&mut sum, shown, number);
             }
+            // The checks that end the library for such datatypes are left out, except in one of
+            // [`BOLD`] cases.
             checks.clear();
             checks.extend_from_slice(&args.only);
             if let Some(shown) = shown.filter(|_| !number.is_multiple_of(BOLD)) {
@@ -201,7 +218,7 @@ impl Worker<'_> {
             sum.done.unbuilt += u64::from(!outcome.built);
             if !outcome.found.is_empty() {
                 if !counted {
-                    // No feature of a finding is said never to have been tried.
+                    // A feature of a finding must not be reported as never tried.
                     self.count(&mut sum, &features(&t), number);
                 }
                 let large = t.nodes().any(Datatype::is_large_count);
@@ -213,6 +230,8 @@ impl Worker<'_> {
         say(&mut self.replies, &Reply::Done(done))
     }
 
+    // Runs one check on one datatype, `times` times in a row. Only the differences of the last time
+    // are reported.
     fn one(
         &mut self,
         (text, large): (&str, bool),

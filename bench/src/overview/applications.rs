@@ -1,4 +1,5 @@
-//! The lower part of the picture: messages of applications under each host, with the preload library over bare, from records of `benches/applications.py`.
+//! The lower part of the picture: messages of applications with the preload library over those
+//! without it, under each MPI library. The numbers come from records of `benches/applications.py`.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -7,7 +8,8 @@ use std::fs;
 use super::{NAMES, RIGHT, ROW, Shape, at, axis, mark, words};
 use crate::svg::Document;
 
-/// Applications in the order of the picture: what the names of their rows begin with, and what each is in words.
+/// Applications in the order of the picture: the beginning of the names of their rows, and a
+/// description.
 const CASES: [(&str, &str); 7] = [
     ("WRF_", "WRF, halos of many arrays"),
     ("MILC_", "MILC, face of a lattice"),
@@ -17,23 +19,24 @@ const CASES: [(&str, &str); 7] = [
     ("SPECFEM3D_", "SPECFEM3D, listed points"),
     ("FFT2", "FFT, transpose of blocks"),
 ];
-/// Hosts: name, end of the record's name, colour (Okabe and Ito, 2008), shape.
+/// MPI libraries: name, suffix of the record's name, colour (Okabe and Ito, 2008), and shape of the
+/// mark.
 const HOSTS: [(&str, &str, &str, Shape); 3] = [
     ("MPICH", "-mpich.csv", "#0072b2", Shape::Square),
     ("Intel MPI", "-impi.csv", "#cc79a7", Shape::Triangle),
     ("Open MPI", "-openmpi.csv", "#009e73", Shape::Diamond),
 ];
 
-/// Height of the part.
+/// Height of this part of the picture.
 pub(super) const HEIGHT: f64 = 84.0 + ROW * CASES.len() as f64;
 
-/// Least, median and most of the rows of an application.
+/// Minimum, median and maximum over the rows of an application.
 type Span = [f64; 3];
 
-/// Draws the part below `top`.
+/// Draws this part of the picture below `top`.
 ///
 /// # Errors
-/// A record that cannot be read, or lacks an application.
+/// Returns an error if a record cannot be read or parsed, or lacks an application.
 pub(super) fn draw(out: &mut Document, stem: &str, top: f64) -> Result<(), Box<dyn Error>> {
     let mut columns = Vec::new();
     for (_, end, ..) in HOSTS {
@@ -69,7 +72,7 @@ pub(super) fn draw(out: &mut Document, stem: &str, top: f64) -> Result<(), Box<d
     Ok(())
 }
 
-/// What the rows of each application span in a record.
+/// Returns the minimum, median and maximum over the rows of each application in a record.
 fn spans(file: &str) -> Result<BTreeMap<&'static str, Span>, Box<dyn Error>> {
     let text = fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
     let mut lines = text.lines().filter(|l| !l.starts_with('#'));

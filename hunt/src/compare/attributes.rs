@@ -1,4 +1,5 @@
-//! Attributes: which callbacks are called, and with what. Their order is left open.
+//! Checks of attributes: which callbacks are called, how often, and with which arguments. The
+//! standard leaves the order of the callbacks open, so it is not checked.
 
 use super::{Class, Context, Report};
 use crate::library::{Answer, CallbackCounts, Library};
@@ -14,6 +15,8 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>) {
 }
 
 fn checked(library: &Library, report: &mut Report<'_>) -> Answer<()> {
+    // Every callback only counts, and each question resets the counts. The first question discards
+    // what earlier calls left.
     let root = report.subject.root();
     let (t, bounds, size) = (root.handle, root.bounds, root.judged.size());
     let expect = |report: &mut Report<'_>, kind: &str, want: CallbackCounts, when: &str| {
@@ -29,7 +32,8 @@ fn checked(library: &Library, report: &mut Report<'_>) -> Answer<()> {
         }
     };
     library.callbacks();
-    // Two that are handed on, one that its callback does not hand on.
+    // Two of the attributes have even values, which the copy callback passes on to the duplicate.
+    // The third has an odd value, which the callback does not pass on.
     let keyvals = [library.keyval()?, library.keyval()?, library.keyval()?];
     for (i, value) in [0x100, 0x200, 0x301].into_iter().enumerate() {
         library.set_attribute(t, keyvals[i], value)?;
@@ -41,6 +45,8 @@ fn checked(library: &Library, report: &mut Report<'_>) -> Answer<()> {
         CallbackCounts { copies: 3, deletes: 0, strange: 0 },
         "after MPI_Type_dup",
     );
+    // An attribute that was copied has the value that the callback wrote, which is 0x10 higher. The
+    // duplicate must also have the same bounds and size.
     for (i, want) in [Some(0x110), Some(0x210), None].into_iter().enumerate() {
         let got = library.attribute(copy, keyvals[i])?;
         if got != want {
@@ -54,6 +60,8 @@ fn checked(library: &Library, report: &mut Report<'_>) -> Answer<()> {
         let what = format!("{bounds:?}, size {size} of the duplicate");
         report.add("duplicate", Class::Bug, "attributes", what, format!("{:?}, size {}", like.0, like.1));
     }
+    // An attribute that is deleted explicitly, and one that is left when the duplicate is freed,
+    // each call the delete callback once. The original still has all three attributes.
     library.delete_attribute(copy, keyvals[0])?;
     expect(
         report,

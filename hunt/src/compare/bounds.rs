@@ -1,7 +1,9 @@
-//! Size, bounds and true bounds of every node, each judged by what the library says of its children: one wrong node is one difference.
+//! Checks of size, bounds and true bounds of every node. Each node is judged by the bounds that the
+//! library gives its children, so one wrong node is one difference.
 //!
-//! Libraries read the rules on markers, epsilon, empty blocks and empty members in several ways, and the standard's own text has changed. Bounds that
-//! one of these readings gives are open, all others wrong.
+//! Libraries read the rules on markers, epsilon (alignment padding), empty blocks and empty members
+//! in several ways, and the standard's own text has changed. Bounds that one of these readings
+//! gives are classified as open, all others as wrong.
 
 use ddtc::internal::datatype::{Combiner, Datatype};
 use ddtc::internal::methods::*;
@@ -63,15 +65,16 @@ fn shown(bounds: Bounds) -> String {
     format!("lb {} extent {}", bounds.lb, bounds.extent)
 }
 
-/// A block of copies: displacement and length of the first and the last of a row of blocks.
+/// A block of copies of one child, with its displacement in bytes and the number of copies.
 struct Block<'t> {
     at: i64,
     copies: i64,
     child: &'t Datatype,
 }
 
-/// The blocks of a constructor; of a regular row of them the first and the last, which have all bounds. None for constructors whose bounds
-/// everybody reads in one way.
+/// Returns the blocks of a constructor. Of a regular row of blocks only the first and the last are
+/// returned, since they determine all bounds. Returns none for constructors whose bounds are read
+/// in only one way.
 fn blocks(t: &Datatype) -> Option<Vec<Block<'_>>> {
     let row = |count: i64, copies: i64, stride: i64, child| {
         let block = |at| Block { at, copies, child };
@@ -110,7 +113,8 @@ fn blocks(t: &Datatype) -> Option<Vec<Block<'_>>> {
     })
 }
 
-/// Whether the bounds of a type come from markers, in its own map or in those of what it is made of.
+/// Returns true if the bounds of a type come from markers, in its own type map or in those of the
+/// types of which it is made.
 fn is_marked(t: &Datatype) -> bool {
     t.nodes().any(|n| {
         matches!(
@@ -123,7 +127,8 @@ fn is_marked(t: &Datatype) -> bool {
     })
 }
 
-/// The family of readings one of which gives `got` for `t`, over children that have the library's bounds.
+/// Returns the family of readings one of which gives the bounds `got` for `t`, whose children have
+/// the library's bounds. Returns none if no known reading gives these bounds.
 fn reading(t: &Datatype, got: Bounds) -> Option<&'static str> {
     let blocks = blocks(t)?;
     if t.size() == 0 {
@@ -131,7 +136,9 @@ fn reading(t: &Datatype, got: Bounds) -> Option<&'static str> {
     }
     let Bounds { lb, extent } = got;
     let ub = lb.checked_add(extent)?;
-    // Places that some reading takes for a lower or an upper bound.
+    // Collect the places that some reading takes for a lower or an upper bound. Readings differ in
+    // the blocks that they take into account: those with copies, those with markers, those with
+    // bytes, combinations of these, or all.
     let (mut lows, mut highs) = (vec![], vec![]);
     type Selected<'a> = &'a dyn Fn(&Block<'_>) -> bool;
     let selections: [Selected<'_>; 5] = [
@@ -148,11 +155,14 @@ fn reading(t: &Datatype, got: Bounds) -> Option<&'static str> {
         let high = |b: &Block<'_>| b.at.saturating_add(b.child.ub()).saturating_add(reach(b).max(0));
         lows.extend(chosen().map(low).min());
         highs.extend(chosen().map(high).max());
-        // What has no copies is a place, or none.
+        // A block without copies counts as a place in some readings, and not at all in others.
         let place = |b: &Block<'_>| if b.copies > 0 { None } else { Some(b.at) };
         lows.extend(chosen().map(|b| place(b).unwrap_or(low(b))).min());
         highs.extend(chosen().map(|b| place(b).unwrap_or(high(b))).max());
     }
+    // The extent may also be padded to a multiple of an alignment. If neither the exact bounds nor
+    // padded ones match, no reading gives `got`. Otherwise the family is named by the feature of
+    // the datatype on which the readings differ.
     let aligned = |width: i64| {
         [2, 4, 8, 16, 32].into_iter().any(|a: i64| {
             width.checked_rem_euclid(a).and_then(|past| width.checked_add((a - past) % a)) == Some(extent)
@@ -194,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_none_gives_is_wrong() {
-        // Open MPI 5.0.11 on a byte stride of -1.
+        // Open MPI 5.0.11 gives such bounds for a stride of -1 byte.
         assert_eq!(of("vector(8,1,-1,char)", 0, 8), None);
         assert_eq!(of("vector(8,1,-1,char)", -7, 9), None);
         assert_eq!(of("resized(0,8,int)", 0, 12), None);

@@ -1,4 +1,5 @@
-//! Collective and one-sided calls on `MPI_COMM_SELF` between the datatype and a partner of its signature, and sums into a datatype of ints.
+//! Checks of collective and one-sided calls on `MPI_COMM_SELF` between the datatype and a partner
+//! of its signature, and of sums into a datatype of integers.
 
 use ddtc::internal::datatype::Named;
 use ddtc::internal::methods::*;
@@ -35,7 +36,8 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
             }
         }
     }
-    // A window costs as much as a hundred cases.
+    // Creating a window takes as long as a hundred cases, so only one datatype in 256 is checked
+    // with one.
     let some = context.thorough || report.subject.root().plain.structural_hash().is_multiple_of(256);
     if some && !map.overlaps && map.low >= -(1 << 12) {
         one_sided(context, report, map, (stream, &filled), (flat, n));
@@ -70,7 +72,8 @@ fn one_sided(
     }
 }
 
-/// `MPI_Accumulate` into a datatype all of whose entries are one type of integers, each in a place of its own and aligned.
+/// Checks `MPI_Accumulate` into a datatype whose entries all have one integer type and are aligned.
+/// The caller guarantees that no two entries overlap. Does nothing for other datatypes.
 fn sum(context: &Context<'_>, report: &mut Report<'_>, map: &Map) {
     let (library, count, t) = (context.library, report.subject.count, report.subject.root().handle);
     let named = map.entries[0].2;
@@ -89,7 +92,7 @@ fn sum(context: &Context<'_>, report: &mut Report<'_>, map: &Map) {
     }
     let mut want = target.data().to_vec();
     for (i, &(at, ..)) in map.entries.iter().enumerate() {
-        // Both are less than 110: the sum is in the lowest byte.
+        // Both numbers are less than 110, so the sum fits the lowest byte.
         want[(at - map.low) as usize] = value(named, i)[0] + value(named, 7)[0];
     }
     match library.one_sided(2, (&mut origin, map.entries.len() as u64, basic), (&mut target, count, t)) {

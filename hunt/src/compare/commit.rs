@@ -1,4 +1,5 @@
-//! Datatypes as objects: what becomes of one when its parts are freed, when it is committed again, duplicated, and among a thousand others.
+//! Checks of datatypes as objects: what happens to a datatype if its parts are freed, if it is
+//! committed again or duplicated, and if a thousand others are live.
 
 use super::pack::{area, gathered};
 use super::values::{USER, stream_values};
@@ -7,7 +8,8 @@ use crate::library::{Answer, Handle, Library};
 use crate::subject::{Map, Subject, is_predefined};
 use ddtc::internal::methods::*;
 
-/// More live handles than fit the first tables of any library.
+/// Minimum number of live handles in the check with many datatypes: more than fit the first handle
+/// tables of any library.
 const MANY: usize = 1100;
 
 pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>) {
@@ -42,7 +44,7 @@ fn named_and_again(library: &Library, report: &mut Report<'_>) -> Answer<()> {
     library.commit(t)
 }
 
-/// Compares what packing gives with the definition.
+/// Packs with the handle `t` and compares the bytes with the definition.
 fn packs(library: &Library, report: &mut Report<'_>, map: &Map, t: Handle, kind: &str) -> Answer<()> {
     let from = area(map, USER);
     let want = gathered(map, from.data());
@@ -62,13 +64,15 @@ fn packs(library: &Library, report: &mut Report<'_>, map: &Map, t: Handle, kind:
     Ok(())
 }
 
-/// Whether the datatype packs by the definition at all: what it packs wrongly anyway says nothing here.
+/// Returns true if the datatype packs according to the definition at all. If it packs wrongly in
+/// any case, that says nothing about the objects checked here.
 fn is_sound(library: &Library, report: &Report<'_>, map: &Map, t: Handle) -> bool {
     let mut tried = Report::new(report.subject, report.check);
     packs(library, &mut tried, map, t, "").is_ok() && tried.found.is_empty()
 }
 
-/// A datatype whose parts were freed before it was committed.
+/// Checks a datatype whose parts were freed before it was committed, and a duplicate of it after
+/// the datatype itself was freed.
 fn orphaned(library: &Library, report: &mut Report<'_>, map: &Map) -> Answer<()> {
     if !is_sound(library, report, map, report.subject.root().handle) {
         return Ok(());
@@ -89,7 +93,7 @@ fn orphaned(library: &Library, report: &mut Report<'_>, map: &Map) -> Answer<()>
     library.free(copy)
 }
 
-/// The last of many datatypes of one kind, all of them live.
+/// Checks the last and the middle one of many equal datatypes that are all live.
 fn among_many(library: &Library, report: &mut Report<'_>, map: &Map) -> Answer<()> {
     if !is_sound(library, report, map, report.subject.root().handle) {
         return Ok(());

@@ -1,4 +1,5 @@
-//! Envelope and contents of every node, and of every datatype among its contents the envelope, size and bounds.
+//! Checks of envelope and contents of every node, and of the envelope, size and bounds of every
+//! datatype among the contents.
 
 use ddtc::internal::datatype::{Combiner, Datatype};
 use ddtc::internal::methods::*;
@@ -23,7 +24,8 @@ fn one(library: &Library, report: &mut Report<'_>, node: &Node) {
     };
     let want = t.envelope();
     if envelope.combiner != want.combiner {
-        // A type of Fortran's kinds may be the named type that it stands for: such a handle says so.
+        // A Fortran kind type may be returned as the named type that it stands for. The envelope of
+        // such a handle says `MPI_COMBINER_NAMED`.
         let (want, got) = (want.combiner.mpi_name(), envelope.combiner.mpi_name());
         return report.add_at(node, ("combiner", BUG, "envelope"), want, got);
     }
@@ -62,13 +64,15 @@ fn one(library: &Library, report: &mut Report<'_>, node: &Node) {
     }
 }
 
-/// Whether a handle of the contents names a datatype like `child`.
+/// Compares a handle from the contents with `child`, and reports a difference if the handle does
+/// not name an equal datatype.
 fn same(library: &Library, report: &mut Report<'_>, node: &Node, child: &Datatype, handle: Handle) {
     let Some(own) = report.subject.node(child) else { return };
     let (own_handle, bounds) = (own.handle, own.bounds);
     if is_named(child) {
         if handle != own_handle {
-            // Another handle of a type of the same size and bounds: a synonym, as far as can be seen.
+            // The handle differs, but its type has the same size and bounds, so as far as can be
+            // seen it is a synonym of the expected type, and the difference is classified as open.
             let synonym = library.size(handle) == Ok(child.size()) && library.bounds(handle) == Ok(bounds);
             let name = library.name(handle).unwrap_or_else(|r| r.to_string());
             let what =

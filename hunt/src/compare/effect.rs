@@ -1,5 +1,9 @@
-//! Effects on wrong bytes. A check that shows some runs again with other patterns: a byte that is as it was before every time was kept, one that
-//! differs by the same bits was flipped, one that is another byte of what was moved came from there. By chance a byte looks so once, not four times.
+//! The effects of a fault on wrong bytes.
+//!
+//! A check that shows wrong bytes is repeated with other patterns. A byte that has its earlier
+//! value in every run was *kept*, a byte that differs by the same bits in every run was *flipped*,
+//! and a byte that equals one byte of the moved data in every run was *moved* from there. A byte
+//! may look so by chance in one run, but not in four.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,44 +15,48 @@ use crate::difference::Difference;
 use crate::difference::Mark;
 use crate::subject::Map;
 
-/// Further runs of a check that showed wrong bytes.
+/// Number of further runs of a check that showed wrong bytes.
 pub(super) const RUNS: u64 = 3;
-/// Most elements with a wrong byte that are looked at.
+/// Maximum number of different bytes of an instance whose way through the datatype tree is
+/// computed. Wrong bytes after that are ignored.
 const MOST: usize = 1 << 14;
 
-/// One comparison of bytes.
+/// One comparison of bytes, in one run of a check.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) kind: String,
     want: Vec<u8>,
-    /// With the wanted bytes in the place of those that do not matter.
+    /// The actual bytes, except that bytes which do not matter are replaced by the expected ones.
     got: Vec<u8>,
     before: Vec<u8>,
     source: Vec<u8>,
     places: Vec<Place>,
 }
 
-/// Where a byte belongs.
+/// The place to which a compared byte belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Gap,
-    /// To the whole: which element is not known.
+    /// The byte belongs to the whole datatype: its element is not known.
     Whole,
-    /// To this byte of the stream.
+    /// The byte is this byte of the stream.
     At(usize),
 }
 
-/// Where compared bytes stand.
+/// Order in which the compared bytes are stored.
 pub(super) enum Order<'m> {
-    /// In a stream, whose first byte is this one of the compared, and which comes again behind its end.
+    /// A stream. Its first byte is number `from` of the compared bytes, and after its end the same
+    /// stream of `len` bytes follows again.
     Stream { from: usize, len: usize },
-    /// In a stream whose elements have other sizes than in memory.
+    /// A stream whose elements have other sizes than in memory.
     Converted,
-    /// In memory, from the map's lowest displacement on.
+    /// User memory, from the lowest displacement of the map on.
     Memory(&'m Map),
 }
 
-/// Bytes as they are to be and as they are, and what is known of where they come from.
+/// The bytes that a check expected and those that it got, with what is known about their origin.
+/// `before` is what was in their place before the call, and `source` is the data that the call
+/// read.
 pub(super) struct Compared<'b> {
     pub(super) want: &'b [u8],
     pub(super) got: &'b [u8],
@@ -91,11 +99,12 @@ impl Seen {
     }
 }
 
-/// A name for what became of byte `i` in all runs.
+/// Returns the name of what happened to byte `i` in all runs.
 fn effect(runs: &[&Seen], i: usize, moved: &dyn Fn(usize) -> bool) -> &'static str {
     let all = |holds: &dyn Fn(&Seen) -> bool| runs.iter().all(|run| holds(run));
     let bits = runs[0].want[i] ^ runs[0].got[i];
-    // Bytes that are the same in all runs tell nothing: zeros of values are everywhere.
+    // If the compared values are the same in all runs, equality proves nothing: values contain many
+    // zeros.
     let differs = |of: &dyn Fn(&Seen) -> u8| runs.iter().any(|run| of(run) != of(runs[0]));
     let (wanted, got) = (differs(&|run| run.want[i]), differs(&|run| run.got[i]));
     if runs[0].places[i] == Place::Gap {
@@ -111,11 +120,14 @@ fn effect(runs: &[&Seen], i: usize, moved: &dyn Fn(usize) -> bool) -> &'static s
     }
 }
 
-/// Returns the mark of a difference whose comparison was seen in `runs`, without the bytes that known causes predict.
+/// Returns the mark of a difference whose comparison was seen in `runs`. Bytes that known causes
+/// predict do not contribute to the mark. Returns none if `runs` is empty.
 pub(super) fn mark(d: &Difference, judged: &Datatype, runs: &[&Seen], known: &[Known]) -> Option<Mark> {
     let len = runs.iter().map(|run| run.want.len()).min()?;
     let sources = runs.iter().map(|run| run.source.len()).min()?;
     let vector = |of: &dyn Fn(&Seen) -> u8| runs.iter().map(|run| of(run)).collect::<Vec<u8>>();
+    // A wrong byte is one that differs in at least one run. If a byte has, over all runs, the same
+    // values as one byte of the source, it was moved from there.
     let wrong: Vec<usize> = (0..len).filter(|&i| runs.iter().any(|run| run.want[i] != run.got[i])).collect();
     let there: BTreeSet<Vec<u8>> = match wrong.is_empty() {
         true => BTreeSet::new(),
@@ -128,6 +140,8 @@ pub(super) fn mark(d: &Difference, judged: &Datatype, runs: &[&Seen], known: &[K
     let (mut ways, mut mark) = (HashMap::new(), Mark::default());
     let (mut below, mut explained): (Option<BTreeSet<&str>>, BTreeMap<String, usize>) =
         (None, BTreeMap::new());
+    // Each wrong byte that no known cause predicts adds its effect and its position in the element.
+    // The features that remain are those that all such bytes have above them.
     for &i in &wrong {
         let (start, way) = match runs[0].places[i] {
             Place::Gap | Place::Whole => (0, &whole),
@@ -136,7 +150,8 @@ pub(super) fn mark(d: &Difference, judged: &Datatype, runs: &[&Seen], known: &[K
                 if ways.len() > MOST {
                     break;
                 }
-                // One way for all bytes of an element.
+                // The way is computed once for each byte of an instance, and shared by all
+                // instances.
                 let way = ways.entry(at).or_insert_with(|| way(judged, at).unwrap_or(whole.clone()));
                 (way.lane, &*way)
             }
@@ -153,6 +168,7 @@ pub(super) fn mark(d: &Difference, judged: &Datatype, runs: &[&Seen], known: &[K
             Some(before) => before.intersection(&way.features).copied().collect(),
         });
     }
+    // If known causes predict all wrong bytes, the mark names the cause that predicts most of them.
     match below {
         Some(below) => mark.below = owned(&below),
         None => {

@@ -1,4 +1,5 @@
-//! Receives that are not full: how many instances and basic elements there were, and that the bytes which came are in place.
+//! Checks of receives that are not full: how many instances and basic elements the library counts,
+//! and that the bytes which arrived are in place.
 
 use super::pack::{area, scattered};
 use super::values::{BEFORE, STREAM, patterned};
@@ -8,11 +9,12 @@ use crate::subject::{Map, has_pairs};
 
 pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map) {
     if map.overlaps {
-        // MPI forbids such a receive, however short the message (5.0, 5.1.11).
+        // MPI forbids such a receive, however short the message is (MPI 5.0, section 5.1.11).
         return;
     }
     let total = map.entries.len();
-    // None, one, one less than all, half, and those around the end of an instance.
+    // The lengths are none, one, half, one less than all, all, and those at the end of the first
+    // instance.
     let instance = total / (report.subject.count.max(1) as usize);
     let mut lengths = vec![0, 1, total / 2, total - 1, total, instance, instance + 1];
     lengths.retain(|&n| n <= total);
@@ -23,11 +25,14 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
     }
 }
 
-/// Sends the first `elements` basic elements of the map.
+/// Sends the first `elements` basic elements of the map and receives them into `count` instances of
+/// the datatype.
 fn partial(context: &Context<'_>, report: &mut Report<'_>, map: &Map, elements: usize) {
     let (library, count, root) = (context.library, report.subject.count, report.subject.root());
     let (t, judged) = (root.handle, root.judged.clone());
     let bytes: usize = map.entries[..elements].iter().map(|e| e.1).sum();
+    // The message has the values without gaps, as a datatype that the library builds for this part
+    // of the type map. A message without elements is sent as zero units of `MPI_PACKED`.
     let sent = Map {
         entries: map.entries[..elements].to_vec(),
         low: 0,
@@ -54,6 +59,8 @@ fn partial(context: &Context<'_>, report: &mut Report<'_>, map: &Map, elements: 
         Ok(received) => received,
         Err(refusal) => return report.refused(refusal),
     };
+    // `MPI_Get_count` gives the number of instances if the message consists of whole instances, and
+    // `MPI_UNDEFINED` otherwise.
     let whole = (bytes as i64 % judged.size() == 0).then(|| bytes as i64 / judged.size());
     let shown = |n: Option<i64>| n.map_or("MPI_UNDEFINED".to_owned(), |n| n.to_string());
     let after = format!("after {elements} elements");
@@ -67,6 +74,8 @@ fn partial(context: &Context<'_>, report: &mut Report<'_>, map: &Map, elements: 
             format!("count {got} {after}"),
         );
     }
+    // `MPI_Get_elements` and, if the library has it, `MPI_Get_elements_x` give the number of basic
+    // elements. Whether a pair counts as one or two of them is read in both ways.
     let counted = match library.elements(&received, t) {
         Ok(counted) => counted,
         Err(refusal) => return report.refused(refusal),

@@ -1,4 +1,5 @@
-//! external32: one form for every value, so its bytes are compared.
+//! Checks of external32. Every value has exactly one external32 representation, so the packed bytes
+//! themselves are compared.
 
 use ddtc::internal::exec::interp;
 
@@ -8,7 +9,7 @@ use super::{Class, Compared, Context, Order, Report, byte, first_difference};
 use crate::library::Area;
 use crate::subject::Map;
 
-/// Memory for the map with a value in every entry that both representations hold.
+/// Returns memory for the map in which every entry has a value that both representations can hold.
 pub(super) fn valued(map: &Map) -> Area {
     let mut area = Area::new(map.low, map.high, 0xa5);
     for (i, &(at, _, named)) in map.entries.iter().enumerate() {
@@ -22,7 +23,7 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
     let (library, count) = (context.library, report.subject.count);
     let (t, judged) = (report.subject.root().handle, report.subject.root().judged.clone());
     if map.overlaps {
-        // Values of one type under another: their bytes need not be values.
+        // Values of one type overlap those of another, so the bytes there need not be valid values.
         return;
     }
     let from = valued(map);
@@ -32,6 +33,8 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
         return;
     }
     let bug = Class::Bug;
+    // `MPI_Pack_external_size` and the number of packed bytes must equal the length of the stream
+    // that the reference interpreter packs.
     match library.external_size(count, t) {
         Err(refusal) => return report.refused(refusal),
         Ok(size) if size != want.len() as i64 => {
@@ -58,6 +61,8 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
         let compared = Compared { want: &want, got: &stream, before: &[], source: &want, order };
         report.add_bytes(("external-bytes", bug, "external32"), shown, &compared, |_| true);
     }
+    // The library then unpacks the reference stream, whether its own stream was right or not. The
+    // memory is compared with what the reference interpreter unpacks.
     let mut to = area(map, BEFORE);
     let mut expected = to.data().to_vec();
     if interp::external32::unpack(&judged, count, &want, &mut expected, origin).is_err() {

@@ -1,5 +1,6 @@
-//! Messages to oneself: the datatype on one side, on the other a partner of the same signature whose values stand one after the other, or the
-//! datatype again. A send may overlap itself; a receive may not.
+//! Checks of messages from the process to itself. One side uses the datatype. The other side uses a
+//! partner with the same signature whose values are stored without gaps, or the datatype as well. A
+//! send buffer may overlap itself, a receive buffer may not.
 
 use super::pack::{area, gathered, memory, scattered};
 use super::values::{BEFORE, STREAM, USER, patterned, stream_values};
@@ -21,17 +22,18 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
 
 type Partner = (crate::library::Handle, u64);
 
-/// Bytes of a stream before it arrives: no byte of a guard.
+/// Value of the bytes of a stream before the message arrives. Different from the value of the
+/// guards.
 const EMPTY: u8 = 0x5a;
 
-/// Room for the stream of a map.
+/// Returns memory for the stream of a map.
 pub(super) fn room(map: &Map) -> Area {
     let mut room = Area::new(0, map.size as i64, 0xa5);
     room.data_mut().fill(EMPTY);
     room
 }
 
-/// Compares a stream that arrived.
+/// Compares a stream that arrived, and the guards around it, with what must be there.
 pub(super) fn arrived(
     report: &mut Report<'_>,
     map: &Map,

@@ -1,4 +1,5 @@
-//! The comparisons: what a library says and does about a datatype, with the definition and with compiled code. One file a check.
+//! The comparisons of what a library says and does about a datatype with the definition and with
+//! compiled code. Each check has one file.
 
 mod attributes;
 mod bounds;
@@ -28,24 +29,24 @@ use crate::subject::{Map, Node, Subject};
 use effect::{Compared, Order, RUNS, Seen};
 pub(crate) use truncation::ROOMS;
 
-/// State that the checks of a worker share.
+/// State that the checks of one worker share.
 pub(crate) struct Context<'l> {
     pub(crate) library: &'l Library,
     pub(crate) engine: Engine,
-    /// Packs that compiled code did.
+    /// Number of packs that compiled code did.
     pub(crate) compiled: u64,
-    /// Whether checks that are dear run on every case, not on some.
+    /// Whether expensive checks run on every case, or only on some.
     pub(crate) thorough: bool,
-    /// Causes whose bytes are left out.
+    /// Known causes, whose predicted bytes are left out of differences.
     pub(crate) known: Vec<Known>,
 }
 
-/// Where differences of one subject go.
+/// Collector of the differences of one subject.
 pub(crate) struct Report<'s> {
     pub(crate) subject: &'s Subject,
     check: Check,
     pub(crate) found: Vec<Difference>,
-    /// The comparisons behind differences of bytes.
+    /// Comparisons of bytes from which differences of bytes were reported.
     seen: Vec<Seen>,
 }
 
@@ -54,7 +55,8 @@ impl<'s> Report<'s> {
         Report { subject, check, found: Vec::new(), seen: Vec::new() }
     }
 
-    /// A difference between bytes, in the words that name the first; `matters` says which bytes are compared.
+    /// Adds a difference between bytes. The texts name the first byte that differs, and `matters`
+    /// returns true for the bytes that are compared.
     fn add_bytes(
         &mut self,
         what: (&str, Class, &str),
@@ -70,7 +72,7 @@ impl<'s> Report<'s> {
         }
     }
 
-    /// A difference of the whole datatype.
+    /// Adds a difference of the whole datatype.
     fn add(
         &mut self,
         kind: &str,
@@ -84,7 +86,8 @@ impl<'s> Report<'s> {
         self.add_of(&plain, &judged, count, (kind, class, rule_name), expected, got);
     }
 
-    /// Something written where nothing may be: beyond an area, or in a gap.
+    /// Adds a difference for bytes that were written where nothing may be written: outside an area,
+    /// or in a gap.
     fn add_stray(
         &mut self,
         what: (&str, Class, &str),
@@ -99,7 +102,7 @@ impl<'s> Report<'s> {
         }
     }
 
-    /// A difference of one node.
+    /// Adds a difference of one node.
     fn add_at(
         &mut self,
         node: &Node,
@@ -120,7 +123,8 @@ impl<'s> Report<'s> {
         got: impl ToString,
     ) {
         let check = self.check;
-        // One of a kind tells.
+        // One difference of each kind is sufficient, so later ones of the same check and kind are
+        // dropped.
         if self.found.iter().any(|d| d.check == check && d.kind == kind) {
             return;
         }
@@ -141,7 +145,8 @@ impl<'s> Report<'s> {
         });
     }
 
-    /// A legal call that the library refuses. A call that it does not have is none.
+    /// Adds a difference for a legal call that the library refuses. Nothing is added for a call
+    /// that the library does not have.
     fn refused(&mut self, refusal: Refusal) {
         if refusal.class != ABSENT {
             let kind = format!("refused-{}", refusal.call.trim_start_matches("MPI_").to_lowercase());
@@ -150,15 +155,16 @@ impl<'s> Report<'s> {
     }
 }
 
-/// Result of a case.
+/// Result of one case.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) found: Vec<Difference>,
-    /// Whether the library built the datatype.
+    /// Whether the library could build the datatype.
     pub(crate) built: bool,
 }
 
-/// Runs `checks` on `count` instances of `t`. `begin` is called before each.
+/// Runs `checks` on `count` instances of `t`. `begin` is called before building, for the first
+/// check, and before each check.
 pub(crate) fn run(
     context: &mut Context<'_>,
     t: &Datatype,
@@ -166,7 +172,8 @@ pub(crate) fn run(
     checks: &[Check],
     begin: &mut dyn FnMut(Check),
 ) -> Outcome {
-    // Building is a part of every check; whoever dies in it dies in the first.
+    // Building is a part of every check. A library that dies while it builds is reported under the
+    // first check.
     begin(checks.first().copied().unwrap_or(Check::Bounds));
     let library = context.library;
     let subject = match Subject::build(library, t, count) {
@@ -174,7 +181,8 @@ pub(crate) fn run(
         Err((node, refusal)) => return Outcome { found: unbuilt(&node, refusal, checks), built: false },
     };
     let mut report = Report::new(&subject, Check::Bounds);
-    // What is too large to be touched is committed by its own check alone: libraries list every block of it.
+    // A datatype that is too large for moving its bytes is committed only by the check `commit`,
+    // since libraries list every block of a datatype when they commit it.
     let moves = checks.iter().any(|c| !matches!(c, Check::Bounds | Check::Decode));
     let commits = moves && (subject.map().is_some() || checks.contains(&Check::Commit));
     if commits && let Err(refusal) = subject.commit(library) {
@@ -213,7 +221,8 @@ fn one(context: &mut Context<'_>, report: &mut Report<'_>, check: Check) {
     }
 }
 
-/// Gives the differences of bytes from `first` on their marks, after some more runs of their check with other patterns.
+/// Gives the differences of bytes from index `first` on their marks, after some further runs of
+/// their check with other patterns.
 fn told_apart(context: &mut Context<'_>, report: &mut Report<'_>, first: usize) {
     let seen = std::mem::take(&mut report.seen);
     let is_bug = |d: &Difference| d.class == Class::Bug;
@@ -239,17 +248,20 @@ fn told_apart(context: &mut Context<'_>, report: &mut Report<'_>, first: usize) 
     }
 }
 
-/// Whether a datatype was built by constructors of large counts, also where no number asks for them.
+/// Returns true if any node of a datatype was built by a constructor of large counts, even if no
+/// number requires such a constructor.
 fn is_large(t: &Datatype) -> bool {
     t.nodes().any(Datatype::is_large_count)
 }
 
-/// A constructor that the library refuses.
+/// Returns the difference for a constructor that the library refuses, or none if the library does
+/// not have the constructor or nothing can be judged.
 fn unbuilt(node: &Datatype, refusal: Refusal, checks: &[Check]) -> Vec<Difference> {
     if refusal.class == ABSENT || refusal.class == 0 {
         return Vec::new();
     }
-    // What needs more than an int or more than 64 bits in some sum is refused for good reasons.
+    // A library has good reasons to refuse numbers that need more than an int, or sums that need
+    // more than 64 bits.
     let large = node.is_large_count() || node.size() > i64::from(i32::MAX) || node.true_extent() > 1 << 31;
     let mark = Mark {
         effects: of_texts("MPI_SUCCESS", &refusal.to_string()),
@@ -271,7 +283,8 @@ fn unbuilt(node: &Datatype, refusal: Refusal, checks: &[Check]) -> Vec<Differenc
     }]
 }
 
-/// The first place at which two slices differ where `matters`.
+/// Returns the first index at which two slices differ and `matters` is true. Bytes after the end of
+/// the shorter slice are not compared.
 fn first_difference(got: &[u8], want: &[u8], matters: impl Fn(usize) -> bool) -> Option<usize> {
     if got == want {
         return None;
@@ -283,7 +296,8 @@ fn byte(what: &str, at: i64, value: u8) -> String {
     format!("{what} {at} is {value:#04x}")
 }
 
-/// Whether a comparison of `map` compares each byte.
+/// Returns true if every byte of the map belongs to a value, so that a comparison compares each
+/// byte.
 fn plain_bytes(map: &Map) -> bool {
     !map.any(values::has_padding)
 }

@@ -1,14 +1,15 @@
-//! Packing and unpacking: whole calls and one instance at a time through the position.
+//! Checks of packing and unpacking: whole calls, and twice in a row through the position.
 //!
-//! The packed format is the library's own. So bytes other than those of the type map are open as long as they unpack to what was packed; and
-//! what is unpacked was packed by the library, from values that stand one after the other.
+//! The packed format is the library's own. Bytes that differ from those of the type map are
+//! therefore classified as open as long as they unpack to what was packed. Streams for the check of
+//! unpacking are packed by the library itself, from values that are stored without gaps.
 
 use super::values::{BEFORE, STREAM, USER, memory_values, patterned, stream_values};
 use super::{Class, Compared, Context, Order, Report, byte, first_difference, plain_bytes};
 use crate::library::Area;
 use crate::subject::Map;
 
-/// Returns the bytes that `MPI_Pack` must give by the definition.
+/// Returns the bytes that `MPI_Pack` must give according to the definition.
 pub(super) fn gathered(map: &Map, memory: &[u8]) -> Vec<u8> {
     let mut stream = Vec::with_capacity(map.size);
     for &(at, len, _) in &map.entries {
@@ -18,7 +19,7 @@ pub(super) fn gathered(map: &Map, memory: &[u8]) -> Vec<u8> {
     stream
 }
 
-/// Unpacks `stream` into `memory` by the definition.
+/// Unpacks `stream` into `memory` according to the definition.
 pub(super) fn scattered(map: &Map, stream: &[u8], memory: &mut [u8]) {
     let mut next = 0;
     for &(at, len, _) in &map.entries {
@@ -28,15 +29,16 @@ pub(super) fn scattered(map: &Map, stream: &[u8], memory: &mut [u8]) {
     }
 }
 
-/// Memory for the map with a pattern in it.
+/// Returns memory for the map that is filled with the pattern of `seed`.
 pub(super) fn area(map: &Map, seed: u64) -> Area {
     let mut area = Area::new(map.low, map.high, 0xa5);
     patterned(seed, area.data_mut());
     area
 }
 
-/// Compares memory with what it must hold: mapped bytes, gaps, and the guards around.
-/// What was there before has the pattern of [`BEFORE`], and what moved there is part of what is wanted.
+/// Compares memory with what it must contain: mapped bytes, gaps, and the guards around it. The
+/// memory had the pattern of [`BEFORE`] before the call, and `want` contains the bytes that the
+/// call must have moved.
 pub(super) fn memory(report: &mut Report<'_>, map: &Map, got: &Area, want: &[u8], what: (&str, Class, &str)) {
     if got.guards().into_iter().flatten().any(|&b| b != 0xa5) {
         report.add_stray(
@@ -51,7 +53,8 @@ pub(super) fn memory(report: &mut Report<'_>, map: &Map, got: &Area, want: &[u8]
     }
     let values = (!plain_bytes(map)).then(|| memory_values(map));
     let matters = |i: usize| values.as_ref().is_none_or(|v| v[i]);
-    // Bytes of a long double that hold no value: packing says whether they are kept.
+    // Bytes of a long double that belong to no value are not compared here. The check `pack` says
+    // whether they are kept.
     let Some(i) = first_difference(got.data(), want, matters) else { return };
     let at = map.low + i as i64;
     let (kind, class, rule) = if map.mapped[i] { what } else { ("gap", Class::Bug, "gap") };
@@ -63,7 +66,8 @@ pub(super) fn memory(report: &mut Report<'_>, map: &Map, got: &Area, want: &[u8]
     report.add_bytes((kind, class, rule), shown, &compared, matters);
 }
 
-/// The library's stream of all instances, and where it ends.
+/// Returns the library's packed stream of all instances and its length, or none if a call is
+/// refused. Also checks that `MPI_Pack_size` gives an upper bound.
 fn packed(
     context: &Context<'_>,
     report: &mut Report<'_>,
@@ -111,7 +115,7 @@ pub(super) fn pack(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map
                 .map_or(String::new(), |i| byte("packed byte", i as i64, want[i])),
             false => format!("{} bytes", want.len()),
         };
-        // Whether it is only the format: what was packed comes back.
+        // Other bytes are only another format if unpacking them gives what was packed.
         if comes_back(context, report, map, (&stream, position), &from) {
             report.add("format", Class::Open, "format", wanted, shown);
         } else {
@@ -128,15 +132,17 @@ pub(super) fn pack(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map
     pieces(context, report, map, &from, &stream[..position]);
 }
 
-/// One instance at a time, through the position, gives the same stream.
+/// Checks that packing twice in a row, from a position that is not 0, gives the same stream twice.
 fn pieces(context: &Context<'_>, report: &mut Report<'_>, map: &Map, from: &Area, whole: &[u8]) {
     let (count, node) = (report.subject.count, report.subject.root());
-    // The second instance begins one extent after the first: an address, and no other area.
+    // The check packs the same instance twice, so it is made only for a count of 1. The second
+    // instance of a larger count begins at an address one extent after the first, within the same
+    // area.
     if count != 1 || whole.len() < 2 {
         return;
     }
     let (library, t) = (context.library, node.handle);
-    // The same twice behind each other, with a gap before it.
+    // The same stream twice in a row, after 5 bytes that must stay unchanged.
     let mut stream = vec![0xee; 2 * whole.len() + 5];
     let mut position = 5;
     for _ in 0..2 {
@@ -159,7 +165,7 @@ fn pieces(context: &Context<'_>, report: &mut Report<'_>, map: &Map, from: &Area
     }
 }
 
-/// Whether what the library packed comes back where it came from.
+/// Returns true if what the library packed unpacks to the memory from which it was packed.
 fn comes_back(
     context: &Context<'_>,
     report: &mut Report<'_>,
@@ -185,7 +191,9 @@ fn comes_back(
     first_difference(to.data(), &want, |i| values[i]).is_none()
 }
 
-/// Checks a datatype that must not be unpacked into: what was packed is unpacked to values one after the other.
+/// Returns true if what was packed unpacks to the right values without gaps. Used for a datatype
+/// with overlapping entries, which must not be unpacked into. Also returns true if there is no
+/// partner datatype with which to unpack.
 fn comes_flat(context: &Context<'_>, map: &Map, stream: &[u8], from: &Area) -> bool {
     let want = gathered(map, from.data());
     let Some((flat, n, free)) = super::partner::flat(context.library, map) else { return true };
@@ -199,7 +207,8 @@ fn comes_flat(context: &Context<'_>, map: &Map, stream: &[u8], from: &Area) -> b
     done.is_ok() && first_difference(to.data(), &want, |i| values[i]).is_none()
 }
 
-/// The third opinion: compiled code packs what the definition says. A difference is a fault of ddtc.
+/// Checks that compiled code packs what the definition says. A difference here is a fault of ddtc,
+/// and not of the library.
 fn compiled(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map, from: &Area, want: &[u8]) {
     let t = &report.subject.root().judged;
     let Ok(committed) = context.engine.commit(t) else { return };
@@ -221,13 +230,13 @@ fn compiled(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map, from:
 /// The check `unpack`.
 pub(super) fn unpack(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map) {
     if map.overlaps {
-        // Erroneous in MPI: whatever comes is right.
+        // Unpacking into overlapping entries is erroneous in MPI, so every result is right.
         return;
     }
     let mut flat = vec![0; map.size];
     patterned(STREAM, &mut flat);
     let (library, count, t) = (context.library, report.subject.count, report.subject.root().handle);
-    // The library's stream of the same values from one place to the next.
+    // The library packs the same values from memory without gaps.
     let Some(stream) = super::partner::stream(library, map, &flat) else { return };
     let mut to = area(map, BEFORE);
     let mut want = to.data().to_vec();

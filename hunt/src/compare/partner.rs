@@ -1,4 +1,4 @@
-//! The other side of a transfer: the same values in the same order, one after the other in memory.
+//! The other side of a transfer: the same values in the same order, stored without gaps.
 
 use ddtc::internal::datatype::{Combiner, Datatype, Named};
 use ddtc::internal::methods::*;
@@ -6,7 +6,8 @@ use ddtc::internal::methods::*;
 use crate::library::{Area, Handle, Library};
 use crate::subject::Map;
 
-/// Runs of one basic type in packing order: first byte of the stream, elements, type.
+/// Returns the runs of equal basic types in packing order, each with the offset of its first byte
+/// in the stream, its number of elements, and its type.
 fn runs(map: &Map) -> Vec<(usize, i64, Named)> {
     let mut runs: Vec<(usize, i64, Named)> = Vec::new();
     let mut at = 0;
@@ -20,11 +21,17 @@ fn runs(map: &Map) -> Vec<(usize, i64, Named)> {
     runs
 }
 
-/// Most members of a partner, which is built as a structure.
+/// Maximum number of members of a partner that is built as a structure.
 const MEMBERS: usize = 512;
 
-/// Returns a committed datatype with the signature of the map and its values one after the other, and how many of it. The flag says that it must
-/// be freed. None for very mixed maps: MPI_PACKED would stand for any signature only where a packing unit is sent.
+/// Returns a datatype that has the signature of the map and stores its values without gaps, ready
+/// for use in a transfer, with the count and a flag that says whether the caller must free the
+/// datatype.
+///
+/// A map of one basic type gives that basic type, and other maps give a committed structure.
+/// Returns none if the map has more than [`MEMBERS`] runs, or if the library lacks one of the types
+/// or refuses the structure. `MPI_PACKED` is no substitute: it matches any signature only where a
+/// packing unit is sent.
 pub(super) fn flat(library: &Library, map: &Map) -> Option<(Handle, u64, bool)> {
     let runs = runs(map);
     if let [(_, n, named)] = runs[..] {
@@ -48,7 +55,8 @@ pub(super) fn flat(library: &Library, map: &Map) -> Option<(Handle, u64, bool)> 
     Some((t, 1, true))
 }
 
-/// Returns the library's packed form of `values`, which are those of the map one after the other, packed run by run.
+/// Returns the library's packed form of `values`, which are those of the map without gaps. They are
+/// packed run by run. Returns none if a call is refused or a type is missing.
 pub(super) fn stream(library: &Library, map: &Map, values: &[u8]) -> Option<Vec<u8>> {
     let mut stream = vec![0; 2 * values.len() + 64];
     let mut position = 0;

@@ -1,7 +1,10 @@
-//! Messages that are longer than the receive: an error of class `MPI_ERR_TRUNCATE`, and nothing is written but what the receive's datatype maps.
+//! Checks of messages that are longer than the receive. The receive must return an error of class
+//! `MPI_ERR_TRUNCATE` and write only what its datatype maps.
 //!
-//! Either side is the datatype or values one after the other. Around the receive lies memory that takes the whole message, so that what is
-//! written there is seen; where nothing is, the same again with inaccessible pages at its edges, before it or behind it.
+//! Each side uses either the datatype or its values without gaps. The first run has accessible
+//! memory for the whole message around the receive buffer, so that a write outside the buffer is
+//! seen. If no byte is written there, the same transfer runs again with an inaccessible page at one
+//! edge of the buffer, either before or after it.
 
 use super::values::{BEFORE, STREAM, patterned};
 use super::{Check, Class, Context, Report, partner};
@@ -9,9 +12,10 @@ use crate::library::{Answer, Area, Handle, Library, Refusal};
 use crate::subject::Map;
 use ddtc::internal::methods::*;
 
-/// Bytes that the receive is to have: one instance, a page, and what goes by other protocols.
+/// Sizes of the receive in bytes: one instance, a page, and two sizes at which libraries use other
+/// protocols. A receive has as many whole instances as fit, and at least one.
 pub(crate) const ROOMS: [usize; 4] = [0, 4 << 10, 64 << 10, 160 << 10];
-/// Accessible bytes beyond all that the message maps.
+/// Accessible bytes on each side in addition to all that the message maps.
 const SLACK: usize = 64;
 
 /// One end of the message.
@@ -23,7 +27,8 @@ struct End {
 }
 
 impl End {
-    /// Whether it is one piece of memory: hosts have paths for two such ends.
+    /// Returns true if this end is one contiguous piece of memory. MPI libraries have special paths
+    /// for transfers between two contiguous ends.
     fn is_contiguous(&self) -> bool {
         self.map.entries.windows(2).all(|e| e[0].0 + e[0].1 as i64 == e[1].0)
     }
@@ -36,7 +41,8 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
     let size = report.subject.root().judged.size() as usize;
     let hash = report.subject.root().plain.structural_hash();
     for (i, room) in ROOMS.into_iter().enumerate() {
-        // Every receive takes pages of the system, and large ones as much as ten cases.
+        // Every receive maps pages of the system, and large receives take as long as ten cases. So
+        // a larger receive is checked for fewer datatypes.
         let some = context.thorough || hash.is_multiple_of([2, 8, 32, 64][i]);
         if !some {
             continue;
@@ -46,7 +52,7 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
             if let Err(refusal) = one(context.library, report, counts, sides, hash) {
                 return report.refused(refusal);
             }
-            // One side and size tells.
+            // A bug at one side and size is sufficient.
             if report.found.iter().any(|d| d.check == Check::Truncation && d.class == Class::Bug) {
                 return;
             }
@@ -54,7 +60,9 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
     }
 }
 
-/// The datatype, or its values one after the other.
+/// Returns one end of a message with `count` instances: either the datatype itself, or its values
+/// without gaps. Returns none if the map is too large to be touched or has overlaps, or if there is
+/// no partner datatype.
 fn end(library: &Library, report: &Report<'_>, count: usize, flat: bool) -> Option<End> {
     let root = report.subject.root();
     let map = Map::new(&root.judged, count as u64).filter(|map| !map.overlaps)?;
@@ -65,7 +73,9 @@ fn end(library: &Library, report: &Report<'_>, count: usize, flat: bool) -> Opti
     Some(End { handle, count: n, map: map.flat(), free })
 }
 
-/// `counts` are the receive's instances and the message's; bit 0 of `sides` has values one after the other sent, bit 1 received.
+/// Checks one pair of ends. The two counts are the instances of the receive and of the message. If
+/// bit 0 of `sides` is set, the sender uses values without gaps; if bit 1 is set, the receiver
+/// does.
 fn one(
     library: &Library,
     report: &mut Report<'_>,
@@ -93,9 +103,12 @@ fn between(library: &Library, report: &mut Report<'_>, from: &End, to: &End, has
     patterned(STREAM, data.data_mut());
     let (low, high) = (from.map.low.min(to.map.low), from.map.high.max(to.map.high));
     let reach = (high - low).max(from.map.size as i64) as usize;
+    // The receive is posted before or after the send. In each of these orders the first transfer
+    // has accessible memory on both sides, and the second one has an inaccessible page at one edge.
     for posted in [false, true] {
         for fence in [None, Some(false), Some(true)] {
-            // Two edges take twice the time: one of them tells, and another datatype has the other.
+            // Checking both edges would take twice the time. One of them is sufficient, and the
+            // hash of the datatype selects it, so that other datatypes check the other edge.
             if fence.is_some_and(|behind| behind == hash.is_multiple_of(2)) {
                 continue;
             }

@@ -1,4 +1,5 @@
-//! Bytes to move: patterns for calls that move bytes, values for those that look at them, and the bytes inside a value that mean nothing.
+//! Bytes to move: patterns for calls that only move bytes, values for calls that interpret them,
+//! and the padding bytes inside values.
 
 use std::cell::Cell;
 
@@ -6,18 +7,19 @@ use ddtc::internal::datatype::{Class, Named};
 
 use crate::subject::Map;
 
-/// Byte `i` of the pattern of `seed`: 64 bits of the seed and the place, mixed.
+/// Returns byte `i` of the pattern of `seed`. Eight consecutive bytes come from one 64-bit mix of
+/// the seed and the position.
 pub(crate) fn pattern(seed: u64, i: usize) -> u8 {
     let mixed = (i as u64 / 8 + 1 + (seed << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed ^ (mixed >> 29)) >> (i % 8 * 8)) as u8
 }
 
-/// Seeds of what is packed, of what a stream holds, and of what memory holds before.
+/// Seeds for memory that is packed, for streams, and for memory before a call writes to it.
 pub(crate) const USER: u64 = 1;
 pub(crate) const STREAM: u64 = 2;
 pub(crate) const BEFORE: u64 = 3;
 
-/// A byte of all bits of a number (the finalizer of splitmix64).
+/// Returns a byte that depends on all bits of a number (the finalizer of splitmix64).
 fn mixed(n: u64) -> u8 {
     let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -25,11 +27,11 @@ fn mixed(n: u64) -> u8 {
 }
 
 std::thread_local! {
-    /// Added to the seeds of patterns and values.
+    /// Number that selects other patterns and values. 0 outside of [`salted`].
     static SALT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Runs with other patterns and values than those of salt 0.
+/// Runs a function with patterns and values that differ from those of salt 0.
 pub(crate) fn salted(salt: u64, run: impl FnOnce()) {
     SALT.set(salt);
     run();
@@ -40,30 +42,33 @@ pub(crate) fn patterned(seed: u64, bytes: &mut [u8]) {
     bytes.iter_mut().enumerate().for_each(|(i, byte)| *byte = pattern(seed, i));
     let salt = SALT.get();
     if salt > 0 {
-        // Bits that have nothing to do with those of another salt or place: a difference of two bytes is never the same by chance.
+        // These bits are independent of those of other salts and positions. So if two bytes differ
+        // by the same bits in every run, that is not by chance.
         for (i, byte) in bytes.iter_mut().enumerate() {
             *byte ^= mixed((salt << 56) ^ (seed << 48) ^ i as u64);
         }
     }
 }
 
-/// Says whether a basic type has bytes that belong to no value: x87's long double has ten of its sixteen.
+/// Returns true if a basic type has bytes that belong to no value. On x86-64, a long double has 16
+/// bytes, of which 10 belong to the value.
 pub(crate) fn has_padding(named: Named) -> bool {
     cfg!(target_arch = "x86_64")
         && matches!(named, Named::LongDouble | Named::CLongDoubleComplex | Named::CxxLongDoubleComplex)
 }
 
-/// Says whether byte `i` of a value of `named` belongs to the value.
+/// Returns true if byte `i` of a value of `named` belongs to the value.
 pub(crate) fn is_value(named: Named, i: usize) -> bool {
     !has_padding(named) || i % 16 < 10
 }
 
-/// Which bytes of a stream belong to values.
+/// Returns, for each byte of a stream, whether it belongs to a value.
 pub(crate) fn stream_values(map: &Map) -> Vec<bool> {
     map.entries.iter().flat_map(|&(_, len, named)| (0..len).map(move |i| is_value(named, i))).collect()
 }
 
-/// Which bytes of the memory, from `map.low` on, are gaps or belong to values.
+/// Returns, for each byte of the memory from `map.low` on, whether it is in a gap or belongs to a
+/// value. The other bytes are padding inside values.
 pub(crate) fn memory_values(map: &Map) -> Vec<bool> {
     let mut matters = vec![true; map.mapped.len()];
     for &(at, len, named) in map.entries.iter().filter(|e| has_padding(e.2)) {
@@ -73,14 +78,15 @@ pub(crate) fn memory_values(map: &Map) -> Vec<bool> {
     matters
 }
 
-/// Returns the bytes of a value of `named`, the `i`th: one that every representation holds exactly.
+/// Returns the bytes of the `i`th value of type `named`. Every representation of the type holds
+/// this value exactly.
 pub(crate) fn value(named: Named, i: usize) -> Vec<u8> {
     let i = i + 37 * SALT.get() as usize;
     let size = named.size() as usize;
     let small = (i % 101 + 1) as u8;
     let mut bytes = vec![0; size];
     if size == 0 {
-        // A marker has no value.
+        // A marker has size 0 and no value.
         return bytes;
     }
     match named.class() {
@@ -90,7 +96,8 @@ pub(crate) fn value(named: Named, i: usize) -> Vec<u8> {
             bytes.extend(real(size / 2, has_padding(named), i + 1));
         }
         Class::Logical => bytes[0] = (i % 2) as u8,
-        // Bytes of characters and of none go as they are.
+        // Characters of one byte and untyped bytes are moved unchanged, so any byte is a valid
+        // value.
         Class::Character if size > 1 => bytes[0] = small,
         Class::Byte | Class::Packed | Class::Character => bytes.fill(small),
         _ => bytes[0] = small,
@@ -98,11 +105,12 @@ pub(crate) fn value(named: Named, i: usize) -> Vec<u8> {
     bytes
 }
 
-/// Sixteen or one and a half, with either sign: sign, exponent and fraction of IEEE's formats, little-endian.
+/// Returns 16.0 or 1.5 with either sign, as a little-endian number of `size` bytes in an IEEE
+/// format, or in x87's extended format if `x87` is true.
 fn real(size: usize, x87: bool, i: usize) -> Vec<u8> {
     let (negative, large) = (i % 2 == 1, i.is_multiple_of(3));
     let exponent: i32 = if large { 4 } else { 0 };
-    // Bits of exponent and fraction.
+    // Widths of exponent and fraction, in bits.
     let (width, fraction) = match size {
         2 => (5, 10),
         4 => (8, 23),

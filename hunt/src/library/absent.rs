@@ -1,5 +1,5 @@
-//! Types that the library was built without, and that some libraries end a process for that asks: named types, which have handles but no sizes,
-//! and kinds of Fortran.
+//! Types without which the library was built, and for which some libraries end a process that asks:
+//! named types that have handles but no sizes, and Fortran kinds.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -9,15 +9,17 @@ use ddtc::internal::datatype::{Combiner, Named};
 
 use super::{Handle, Library};
 
-/// Size of a type that the library does not have.
+/// Stands for the size of a type that the library does not have.
 const NONE: i64 = -1;
-/// Decimal digits that no integer has.
+/// A number of decimal digits that no integer type has.
 const DIGITS: i64 = 1000;
 
 impl Library {
-    /// Forgets the named types that the library has no size for, and markers.
+    /// Removes the handles of markers and of named types for which the library has no size, or
+    /// another size than ddtc.
     pub(super) fn drop_absent_types(&mut self) {
-        // MPICH has handles for types that the compiler lacked; they are MPI_DATATYPE_NULL or have no size.
+        // MPICH has handles for types that the compiler lacked. They are MPI_DATATYPE_NULL, or have
+        // no size.
         let handles: Vec<(Named, Handle)> = Named::ALL
             .iter()
             .filter(|n| !n.is_marker())
@@ -33,17 +35,21 @@ impl Library {
         }
     }
 
-    /// Says whether the library lives on when it is asked for a kind that it lacks: which these are is not known, and asking is erroneous (MPI 5.0,
-    /// 19.1.5), so a library that ends its process is asked for none.
+    /// Returns true if the process survives a request for a Fortran kind that the library lacks.
+    /// Which kinds it lacks is not known, and the request is erroneous (MPI 5.0, section 19.1.5). A
+    /// library that ends its process is therefore never asked for a kind.
     pub(super) fn survives_kinds(&self) -> bool {
         let ask = || self.construct(&Combiner::F90Integer { r: DIGITS }, false, &[]).map_or(NONE, |_| 0);
         elsewhere(&mut std::iter::once_with(ask)).is_none_or(|told| told.len() == 1)
     }
 
-    /// Sizes in bytes, asked in other processes: one that dies has none of what it was asked, and the next goes on behind it.
+    /// Returns the sizes of types in bytes, which are determined in other processes. If one of them
+    /// dies, the type of its last question has no size, and a new process continues with the next
+    /// type.
     fn sizes(&self, of: &[(Named, Handle)]) -> Vec<i64> {
-        // MPICH reads the size of a type from its handle, also of one that came with a later version; such a type has no name, or has become
-        // an extension's. A library that names none of its types is believed.
+        // MPICH reads the size of a type from its handle, even if the type exists only in a later
+        // version of MPICH. Such a type has no name, or the name of an extension (MPIX_). If the
+        // library gives no name to its types at all, its sizes are accepted.
         let is_named =
             |handle| self.name(handle).is_ok_and(|name| !name.is_empty() && !name.starts_with("MPIX_"));
         let names = self.named(Named::Int).is_some_and(is_named);
@@ -54,7 +60,8 @@ impl Library {
         let mut sizes = Vec::new();
         while let Some(rest) = of.get(sizes.len()..).filter(|rest| !rest.is_empty()) {
             let Some(told) = elsewhere(&mut rest.iter().map(size)) else {
-                // No process to be had: what the library does now, it does here.
+                // No process could be created, so the library is asked in this one, whatever it
+                // does.
                 sizes.extend(rest.iter().map(size));
                 break;
             };
@@ -66,17 +73,20 @@ impl Library {
     }
 }
 
-/// Returns `values` as another process computes them, as far as it comes; none where the system gives no process.
+/// Returns `values` as another process computes them, up to the value at which that process ended.
+/// Returns none if the system gives no pipe or no process.
 fn elsewhere(values: &mut dyn Iterator<Item = i64>) -> Option<Vec<i64>> {
     let mut ends = [-1; 2];
-    // SAFETY: room for two descriptors.
+    // SAFETY: `ends` has room for the two descriptors that pipe2 writes.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return None;
     }
-    // SAFETY: both were just opened and belong to nobody else.
+    // SAFETY: pipe2 has just opened both descriptors, and nothing else owns them.
     let [from, to] = ends.map(|end| File::from(unsafe { OwnedFd::from_raw_fd(end) }));
-    // SAFETY: the new process has this thread alone. It asks the library, as this thread would, writes to a pipe, and ends without unwinding
-    // or running anything at its exit. A lock that another thread held here would make it wait, and the hunter ends who waits.
+    // SAFETY: the new process has only this thread. It asks the library, as this thread would,
+    // writes to a pipe, and then ends without unwinding and without running exit handlers. If
+    // another thread of this process held a lock at the time of the fork, the new process may wait
+    // for it forever. The main process of the fuzzer then ends this worker, which hangs.
     match unsafe { libc::fork() } {
         -1 => None,
         0 => {
@@ -85,14 +95,15 @@ fn elsewhere(values: &mut dyn Iterator<Item = i64>) -> Option<Vec<i64>> {
                     break;
                 }
             }
-            // SAFETY: ends this process at once.
+            // SAFETY: _exit has no preconditions. It ends the new process at once.
             unsafe { libc::_exit(0) }
         }
         child => {
             drop(to);
             let mut bytes = Vec::new();
             let _ = (&from).read_to_end(&mut bytes);
-            // SAFETY: a child of this process that nobody else waits for; no status is asked for.
+            // SAFETY: `child` is a child of this process, and nothing else waits for it. A null
+            // pointer is permitted, and means that no status is returned.
             unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
             Some(bytes.as_chunks().0.iter().map(|&word| i64::from_ne_bytes(word)).collect())
         }

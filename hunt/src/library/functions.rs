@@ -1,4 +1,4 @@
-//! The functions of MPI that the hunter calls, by their names and C types.
+//! The MPI functions that the fuzzer calls, with their names and C types.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -10,7 +10,7 @@ pub(super) type DeleteFn = unsafe extern "C" fn(u64, c_int, *mut c_void, *mut c_
 
 macro_rules! functions {
     ($($field:ident $name:literal $type:ty;)*) => {
-        /// Functions of the library, `None` where it has no such symbol.
+        /// Functions of the library. `None` where it has no such symbol.
         #[derive(Debug)]
         pub(super) struct Functions {
             $(pub(super) $field: Option<$type>,)*
@@ -26,8 +26,10 @@ macro_rules! functions {
                                 Err(_) => panic!("a name"),
                             }
                         };
-                        // SAFETY: a null pointer is None, any other the function of that name, whose C type the MPI
-                        // standard fixes; handles are passed as 64-bit words (see `abi`).
+                        // SAFETY: a null pointer becomes None, which has the same representation.
+                        // Any other pointer is the address of the function of that name, whose C
+                        // type the MPI standard fixes. Handles are passed as 64-bit words (see
+                        // `abi`).
                         unsafe { std::mem::transmute::<*mut c_void, Option<$type>>(lookup(name)) }
                     },)*
                 }
@@ -36,7 +38,7 @@ macro_rules! functions {
     };
 }
 
-/// A function of MPI.
+/// The C type of an MPI function with these argument types.
 macro_rules! call {
     ($($arg:ty),* $(,)?) => { unsafe extern "C" fn($($arg),*) -> c_int };
 }
@@ -128,7 +130,8 @@ functions! {
 }
 
 impl Functions {
-    /// Returns the name of a function without which there is nothing to check.
+    /// Returns the name of a function that the library lacks and without which nothing can be
+    /// checked.
     pub(super) fn absent(&self) -> Option<&'static str> {
         let needed = [
             (self.init.is_some(), "Init"),

@@ -1,4 +1,5 @@
-//! Calls with arguments that MPI forbids: whether the library says so, and by which class. Detection is not required.
+//! Calls with arguments that MPI forbids. The check is whether the library returns an error. MPI
+//! does not require a library to detect such arguments.
 
 use std::ffi::c_int;
 
@@ -9,21 +10,24 @@ use super::{Answer, Handle, Library, absent};
 /// A forbidden call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Misuse {
-    /// Stands in fingerprints.
+    /// Name of the call in fingerprints.
     pub(crate) name: &'static str,
-    /// The call as C, with `t` for what it makes; returns an error code.
+    /// The call as C text, in which `t` is the datatype that the call makes. The value of the text
+    /// is an error code.
     pub(crate) call: &'static str,
-    /// Section of MPI 5.0, and its rule.
+    /// Section of MPI 5.0, and the rule that the call breaks.
     pub(crate) section: &'static str,
     pub(crate) rule: &'static str,
     run: fn(&Library) -> Answer<()>,
 }
 
+// Returns the handle of `MPI_INT` as a word, or 0 if the library does not have that type.
 fn named(library: &Library) -> u64 {
     library.named(Named::Int).map_or(0, |Handle(word)| word)
 }
 
-/// Calls that a library may refuse. None makes it touch memory that is not there.
+/// Calls that a library may refuse. Their buffers and arrays have all the memory that a library
+/// accesses if it takes the call.
 pub(crate) static MISUSES: [Misuse; 8] = [
     Misuse {
         name: "contiguous-negative-count",
@@ -35,7 +39,10 @@ pub(crate) static MISUSES: [Misuse; 8] = [
                 l,
                 |new| l.f.contiguous.map(|f| (f, new)),
                 |(f, new)| {
-                    // SAFETY: a named type and room for a handle; here and below, an argument that MPI forbids is what is asked.
+                    // SAFETY: `f` is the library's function with its C type. The handle is that of
+                    // a named type, and `new` has room for a handle. Here and in the entries below,
+                    // an argument that MPI forbids is intended: the library may refuse it or take
+                    // it, and a crash ends only this worker.
                     unsafe { f(-1, named(l), new) }
                 },
             )
@@ -51,7 +58,8 @@ pub(crate) static MISUSES: [Misuse; 8] = [
                 l,
                 |new| l.f.contiguous.map(|f| (f, new)),
                 |(f, new)| {
-                    // SAFETY: as above.
+                    // SAFETY: as above: `new` has room for a handle, and the null handle is the
+                    // forbidden argument.
                     unsafe { f(1, l.type_null, new) }
                 },
             )
@@ -67,7 +75,8 @@ pub(crate) static MISUSES: [Misuse; 8] = [
                 l,
                 |new| l.f.vector.map(|f| (f, new)),
                 |(f, new)| {
-                    // SAFETY: as above.
+                    // SAFETY: as above: a named type, room for a handle, and the negative block
+                    // length as the forbidden argument.
                     unsafe { f(2, -1, 3, named(l), new) }
                 },
             )
@@ -85,7 +94,8 @@ pub(crate) static MISUSES: [Misuse; 8] = [
                 |(f, new)| {
                     let (size, part, start): (c_int, c_int, c_int) = (4, 2, 3);
                     let order = l.abi.constants.order_c;
-                    // SAFETY: as above.
+                    // SAFETY: as above: arrays of one entry for one dimension, a named type, room
+                    // for a handle, and the start as the forbidden argument.
                     unsafe { f(1, &raw const size, &raw const part, &raw const start, order, named(l), new) }
                 },
             )
@@ -103,7 +113,8 @@ pub(crate) static MISUSES: [Misuse; 8] = [
                 |(f, new)| {
                     let (size, zero): (c_int, c_int) = (4, 0);
                     let order = l.abi.constants.order_c;
-                    // SAFETY: as above.
+                    // SAFETY: as above: arrays of one entry for one dimension, a named type, room
+                    // for a handle, and the subsize as the forbidden argument.
                     unsafe { f(1, &raw const size, &raw const zero, &raw const zero, order, named(l), new) }
                 },
             )
@@ -123,7 +134,8 @@ pub(crate) static MISUSES: [Misuse; 8] = [
                     let c = &l.abi.constants;
                     let (size, grid): (c_int, c_int) = (4, 2);
                     let (kind, arg) = (c.distribute_block, c.distribute_dflt_darg);
-                    // SAFETY: as above.
+                    // SAFETY: as above: arrays of one entry for one dimension, a named type, room
+                    // for a handle, and the rank as the forbidden argument.
                     unsafe {
                         f(
                             2,
@@ -151,7 +163,9 @@ pub(crate) static MISUSES: [Misuse; 8] = [
             let pack = l.f.pack.ok_or(absent("MPI_Pack"))?;
             let (memory, mut stream, mut at) = ([0 as c_int; 4], [0u64; 8], 0);
             let (from, to) = (memory.as_ptr().cast(), stream.as_mut_ptr().cast());
-            // SAFETY: as above; there is more room than the call is told.
+            // SAFETY: `pack` is the library's function with its C type. `from` has 4 integers, of
+            // which the call reads 2. `to` has 64 bytes, which is more than the 7 that the call is
+            // told and than the 8 that two integers need.
             l.done("MPI_Pack", unsafe { pack(from, 2, named(l), to, 7, &raw mut at, l.myself) })
         },
     },
@@ -165,7 +179,10 @@ pub(crate) static MISUSES: [Misuse; 8] = [
             let contiguous = l.f.contiguous.ok_or(absent("MPI_Type_contiguous"))?;
             let (memory, mut stream, mut at, mut new) = ([0 as c_int; 4], [0u64; 8], 0, 0u64);
             let (from, to) = (memory.as_ptr().cast(), stream.as_mut_ptr().cast());
-            // SAFETY: as above.
+            // SAFETY: both are the library's functions with their C types. `new` has room for a
+            // handle, `from` has 4 integers, of which the call reads 1, and `to` has the 64 bytes
+            // that the call is told. The type `t` is freed once. That it is not committed is the
+            // forbidden argument.
             unsafe {
                 l.done("MPI_Type_contiguous", contiguous(1, named(l), (&raw mut new).cast()))?;
                 let t = Handle(new & l.abi.handle_mask);
@@ -177,7 +194,7 @@ pub(crate) static MISUSES: [Misuse; 8] = [
     },
 ];
 
-/// Calls a constructor; what it makes is freed.
+/// Calls a constructor, and frees the datatype if the call makes one.
 fn made<F>(
     library: &Library,
     with: impl Fn(*mut std::ffi::c_void) -> Option<F>,
@@ -193,7 +210,7 @@ fn made<F>(
 }
 
 impl Misuse {
-    /// Says whether the library took the call.
+    /// Returns true if the library accepted the call without an error.
     pub(crate) fn is_taken(&self, library: &Library) -> bool {
         (self.run)(library).is_ok()
     }

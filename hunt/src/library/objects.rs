@@ -1,4 +1,5 @@
-//! Datatypes as objects: made, committed, duplicated, freed, with attributes and names.
+//! Datatypes as objects: they are made, committed, duplicated and freed, and have attributes and
+//! names.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +8,8 @@ use ddtc::internal::datatype::{Combiner, Distribution, Order};
 
 use super::{Answer, Handle, Library, absent};
 
-/// How often attribute callbacks were called, and how often with arguments other than those that were set.
+/// Numbers of calls of attribute callbacks, and of those that had other arguments than those that
+/// were set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallbackCounts {
     pub(crate) copies: u32,
@@ -18,10 +20,12 @@ pub(crate) struct CallbackCounts {
 static COPIES: AtomicU32 = AtomicU32::new(0);
 static DELETES: AtomicU32 = AtomicU32::new(0);
 static STRANGE: AtomicU32 = AtomicU32::new(0);
-/// The extra state of every keyval made here, and the least value of an attribute. Neither is an address.
+/// The extra state of every keyval that is made here, and the minimum value of an attribute as a
+/// pointer. Neither is the address of an object.
 const EXTRA: usize = 0x5eed;
 const VALUE: usize = 0x1000;
 
+// The copy callback of all keyvals. It counts its call, and passes on even values.
 unsafe extern "C" fn copy(
     _: u64,
     _: c_int,
@@ -34,7 +38,8 @@ unsafe extern "C" fn copy(
     if extra.addr() != EXTRA || value.addr() < VALUE {
         STRANGE.fetch_add(1, Ordering::Relaxed);
     }
-    // SAFETY: MPI hands a place for the new value and one for the flag (5.0, 7.7.3). An odd value is not handed on.
+    // SAFETY: MPI passes the address of a place for the new value in `out`, and that of an integer
+    // for the flag (MPI 5.0, section 7.7.3). An odd value is not passed on.
     unsafe {
         out.cast::<usize>().write(value.addr() + 0x10);
         *flag = c_int::from(value.addr().is_multiple_of(2));
@@ -42,6 +47,7 @@ unsafe extern "C" fn copy(
     0
 }
 
+// The delete callback of all keyvals. It only counts its call.
 unsafe extern "C" fn delete(_: u64, _: c_int, value: *mut c_void, extra: *mut c_void) -> c_int {
     DELETES.fetch_add(1, Ordering::Relaxed);
     if extra.addr() != EXTRA || value.addr() < VALUE {
@@ -50,14 +56,17 @@ unsafe extern "C" fn delete(_: u64, _: c_int, value: *mut c_void, extra: *mut c_
     0
 }
 
-/// The call that makes a type, of the two forms that the library may have.
+/// Calls a constructor of the library and returns the new handle.
 macro_rules! made {
     ($self:ident, $call:literal, $function:ident($($arg:expr),*)) => {{
         let function = $self.f.$function.ok_or(absent($call))?;
         let mut new = 0u64;
-        // SAFETY: datatypes of the library, arrays of the lengths given, and room for a handle.
+        // SAFETY: `function` is the library's function of that name, with its C type. The callers
+        // of this macro pass datatypes of this library and pointers to arrays of the lengths that
+        // the other arguments say, which live until the call returns. `new` has room for a handle.
         $self.done($call, unsafe { function($($arg,)* (&raw mut new).cast()) })?;
-        // MPI_DATATYPE_NULL says that there is no such type (6.9.4).
+        // MPI_DATATYPE_NULL means that there is no such type. `MPI_Type_get_value_index` returns it
+        // (MPI 5.0, section 6.9.4).
         let new = new & $self.abi.handle_mask;
         if new == $self.type_null { Err(absent($call)) } else { Ok(Handle(new)) }
     }};
@@ -72,7 +81,8 @@ fn sizes(values: &[i64]) -> Vec<isize> {
 }
 
 impl Library {
-    /// Calls the constructor of `combiner` over `children`, in its large-count form if `large`.
+    /// Calls the constructor of `combiner` over `children`, in its large-count form if `large` is
+    /// true.
     pub(crate) fn construct(&self, combiner: &Combiner, large: bool, children: &[Handle]) -> Answer<Handle> {
         let old = children.first().map_or(0, |h| h.0);
         match combiner {
@@ -128,7 +138,8 @@ impl Library {
             }
             Combiner::Subarray { .. } | Combiner::Darray { .. } => self.array_part(combiner, large, old),
             Combiner::F90Real { .. } | Combiner::F90Complex { .. } | Combiner::F90Integer { .. } => {
-                // Which kinds there are is the Fortran compiler's affair: what is refused is absent.
+                // Which kinds exist depends on the Fortran compiler, so a refused kind counts as
+                // absent.
                 self.kind(combiner).map_err(|refusal| absent(refusal.call))
             }
             Combiner::ValueIndex { .. } => {
@@ -137,7 +148,7 @@ impl Library {
         }
     }
 
-    /// Blocks of their own lengths.
+    /// Calls a constructor of blocks that have a length each.
     fn lists(&self, combiner: &Combiner, large: bool, old: u64) -> Answer<Handle> {
         match combiner {
             Combiner::Indexed { blocklengths, displacements, .. } => {
@@ -163,7 +174,7 @@ impl Library {
         }
     }
 
-    /// Blocks of one length.
+    /// Calls a constructor of blocks that all have the same length.
     fn blocks(&self, combiner: &Combiner, large: bool, old: u64) -> Answer<Handle> {
         match combiner {
             Combiner::IndexedBlock { blocklength, displacements, .. } => {
@@ -198,7 +209,7 @@ impl Library {
         }
     }
 
-    /// A part of an array, or of a distributed one.
+    /// Calls the constructor of a subarray or of a part of a distributed array.
     fn array_part(&self, combiner: &Combiner, large: bool, old: u64) -> Answer<Handle> {
         let c = &self.abi.constants;
         let order = |order: &Order| match order {
@@ -234,7 +245,9 @@ impl Library {
                     let g = gsizes.as_ptr();
                     let call = self.f.darray_c.ok_or(absent("MPI_Type_create_darray_c"))?;
                     let mut new = 0u64;
-                    // SAFETY: as in `made`.
+                    // SAFETY: `call` is the library's function with its C type. The arrays have `n`
+                    // entries each and live until the call returns, `old` is a datatype of this
+                    // library, and `new` has room for a handle.
                     let code =
                         unsafe { call(size, rank, n, g, kinds, args, grid, o, old, (&raw mut new).cast()) };
                     self.done("MPI_Type_create_darray_c", code)?;
@@ -248,6 +261,8 @@ impl Library {
         }
     }
 
+    // Calls the constructor of a Fortran kind. A precision or range that is not given is
+    // `MPI_UNDEFINED`.
     fn kind(&self, combiner: &Combiner) -> Answer<Handle> {
         match combiner {
             Combiner::F90Real { p, r } => {
@@ -267,7 +282,8 @@ impl Library {
         n.map_or(self.abi.constants.undefined, |n| n as c_int)
     }
 
-    /// The two block constructors of large counts have one C type.
+    /// Calls one of the two large-count constructors of blocks of one length, which have the same C
+    /// type.
     fn block_c(
         &self,
         call: &'static str,
@@ -279,13 +295,16 @@ impl Library {
     ) -> Answer<Handle> {
         let function = function.ok_or(absent(call))?;
         let mut new = 0u64;
-        // SAFETY: a datatype, an array of `n` displacements, and room for a handle.
+        // SAFETY: `function` is one of the library's two constructors of this C type.
+        // `displacements` points to `n` numbers, `old` is a datatype of this library, and `new` has
+        // room for a handle.
         let code = unsafe { function(n as i64, blocklength, displacements, old, (&raw mut new).cast()) };
         self.done(call, code)?;
         Ok(Handle(new & self.abi.handle_mask))
     }
 
-    /// Handles as an array of the ABI's width.
+    /// Returns the handles as an array in the width of the ABI. If handles have 4 bytes, each word
+    /// of the result holds two of them.
     pub(super) fn array(&self, handles: &[Handle]) -> Vec<u64> {
         if self.abi.handle_bytes == 8 {
             return handles.iter().map(|h| h.0).collect();
@@ -294,70 +313,82 @@ impl Library {
         handles.chunks(2).map(pair).collect()
     }
 
-    /// `MPI_Type_commit`.
+    /// Calls `MPI_Type_commit`.
     pub(crate) fn commit(&self, t: Handle) -> Answer<()> {
         let commit = self.f.commit.ok_or(absent("MPI_Type_commit"))?;
         let mut word = t.0;
-        // SAFETY: a datatype in room for a handle.
+        // SAFETY: `commit` is the library's function with its C type, and `word` holds the handle
+        // of a datatype of this library and has room for any handle.
         self.done("MPI_Type_commit", unsafe { commit((&raw mut word).cast()) })
     }
 
-    /// `MPI_Type_free`.
+    /// Calls `MPI_Type_free`.
     pub(crate) fn free(&self, t: Handle) -> Answer<()> {
         let free = self.f.free.ok_or(absent("MPI_Type_free"))?;
         let mut word = t.0;
-        // SAFETY: a datatype that is freed once, in room for a handle.
+        // SAFETY: `free` is the library's function with its C type, and `word` holds the handle of
+        // a datatype of this library and has room for any handle. The callers free each datatype
+        // once.
         self.done("MPI_Type_free", unsafe { free((&raw mut word).cast()) })
     }
 
-    /// `MPI_Type_dup`.
+    /// Calls `MPI_Type_dup`.
     pub(crate) fn dup(&self, t: Handle) -> Answer<Handle> {
         made!(self, "MPI_Type_dup", dup(t.0))
     }
 
-    /// Returns a keyval whose callbacks count: a copy callback hands on even values, plus 16.
+    /// Returns a new keyval whose callbacks count their calls. Its copy callback passes on even
+    /// values, plus 16.
     pub(crate) fn keyval(&self) -> Answer<c_int> {
         let create = self.f.create_keyval.ok_or(absent("MPI_Type_create_keyval"))?;
         let mut keyval: c_int = 0;
         let extra = std::ptr::without_provenance_mut(EXTRA);
-        // SAFETY: callbacks of MPI's C types, and an integer to write to.
+        // SAFETY: `create` is the library's function with its C type. `copy` and `delete` have the
+        // C types of MPI's callbacks, `keyval` is an integer to which the call may write, and the
+        // callbacks never read through the extra state.
         self.done("MPI_Type_create_keyval", unsafe { create(copy, delete, &raw mut keyval, extra) })?;
         Ok(keyval)
     }
 
-    /// `MPI_Type_free_keyval`.
+    /// Calls `MPI_Type_free_keyval`.
     pub(crate) fn free_keyval(&self, keyval: c_int) -> Answer<()> {
         let free = self.f.free_keyval.ok_or(absent("MPI_Type_free_keyval"))?;
         let mut keyval = keyval;
-        // SAFETY: a keyval of ours.
+        // SAFETY: `free` is the library's function with its C type, and `keyval` was made by
+        // `Library::keyval`.
         self.done("MPI_Type_free_keyval", unsafe { free(&raw mut keyval) })
     }
 
-    /// Sets the attribute number `value`.
+    /// Sets the attribute of `keyval` on `t` to the number `value`.
     pub(crate) fn set_attribute(&self, t: Handle, keyval: c_int, value: usize) -> Answer<()> {
         let set = self.f.set_attr.ok_or(absent("MPI_Type_set_attr"))?;
         let value = std::ptr::without_provenance_mut(VALUE + value);
-        // SAFETY: a datatype and a keyval; the value is not an address and is never read through.
+        // SAFETY: `set` is the library's function with its C type, `t` is a datatype of this
+        // library, and `keyval` was made by `Library::keyval`. The value is not an address, and
+        // nothing reads through it.
         self.done("MPI_Type_set_attr", unsafe { set(t.0, keyval, value) })
     }
 
-    /// Returns the number of the attribute, if it is set.
+    /// Returns the number of the attribute, or none if it is not set.
     pub(crate) fn attribute(&self, t: Handle, keyval: c_int) -> Answer<Option<usize>> {
         let get = self.f.get_attr.ok_or(absent("MPI_Type_get_attr"))?;
         let (mut value, mut flag) = (0usize, 0);
-        // SAFETY: a datatype and a keyval; room for a value and a flag.
+        // SAFETY: `get` is the library's function with its C type, `t` is a datatype of this
+        // library, and `keyval` was made by `Library::keyval`. There is room for a value and a
+        // flag.
         self.done("MPI_Type_get_attr", unsafe { get(t.0, keyval, (&raw mut value).cast(), &raw mut flag) })?;
         Ok((flag != 0).then(|| value.wrapping_sub(VALUE)))
     }
 
-    /// `MPI_Type_delete_attr`.
+    /// Calls `MPI_Type_delete_attr`.
     pub(crate) fn delete_attribute(&self, t: Handle, keyval: c_int) -> Answer<()> {
         let delete = self.f.delete_attr.ok_or(absent("MPI_Type_delete_attr"))?;
-        // SAFETY: a datatype and a keyval.
+        // SAFETY: `delete` is the library's function with its C type, `t` is a datatype of this
+        // library, and `keyval` was made by `Library::keyval`.
         self.done("MPI_Type_delete_attr", unsafe { delete(t.0, keyval) })
     }
 
-    /// Callbacks since the last question.
+    /// Returns the numbers of callbacks since the last call of this method, and resets them.
     pub(crate) fn callbacks(&self) -> CallbackCounts {
         CallbackCounts {
             copies: COPIES.swap(0, Ordering::Relaxed),
@@ -366,18 +397,21 @@ impl Library {
         }
     }
 
-    /// `MPI_Type_set_name`.
+    /// Calls `MPI_Type_set_name`.
     pub(crate) fn set_name(&self, t: Handle, name: &std::ffi::CStr) -> Answer<()> {
         let set = self.f.set_name.ok_or(absent("MPI_Type_set_name"))?;
-        // SAFETY: a datatype and a C string.
+        // SAFETY: `set` is the library's function with its C type, `t` is a datatype of this
+        // library, and `name` is a C string.
         self.done("MPI_Type_set_name", unsafe { set(t.0, name.as_ptr()) })
     }
 
-    /// `MPI_Type_get_name`.
+    /// Returns the name that `MPI_Type_get_name` gives.
     pub(crate) fn name(&self, t: Handle) -> Answer<String> {
         let get = self.f.get_name.ok_or(absent("MPI_Type_get_name"))?;
         let (mut room, mut len) = ([0u8; 1024], 0);
-        // SAFETY: a datatype, and room for more than any library's MPI_MAX_OBJECT_NAME (256).
+        // SAFETY: `get` is the library's function with its C type, and `t` is a datatype of this
+        // library. The text has room for 1024 bytes, which is more than any library's
+        // MPI_MAX_OBJECT_NAME (256 at most), and `len` is an integer to which the call may write.
         self.done("MPI_Type_get_name", unsafe {
             get(t.0, room.as_mut_ptr().cast::<c_char>(), &raw mut len)
         })?;

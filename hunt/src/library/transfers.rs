@@ -1,4 +1,5 @@
-//! Calls that move bytes: packing, messages to oneself, collective and one-sided calls on `MPI_COMM_SELF`.
+//! Calls that move bytes: packing, messages from the process to itself, and collective and
+//! one-sided calls on `MPI_COMM_SELF`.
 
 use std::ffi::{c_int, c_void};
 use std::ops::{Deref, DerefMut};
@@ -7,10 +8,10 @@ use ddtc_hosts::fenced::Fenced;
 
 use super::{Answer, Handle, Library, absent};
 
-/// Bytes before and after what a datatype maps, which nobody may write.
+/// Bytes before and after what a datatype maps, which no call may write.
 const GUARD: usize = 64;
 
-/// Bytes of the heap, or of pages between inaccessible ones.
+/// Bytes on the heap, or on pages between inaccessible ones.
 #[derive(Debug)]
 enum Bytes {
     Heap(Vec<u8>),
@@ -37,31 +38,36 @@ impl DerefMut for Bytes {
     }
 }
 
-/// Memory for some instances: everything from the lowest mapped byte to the highest, guards on both sides, and displacement 0 on a
-/// multiple of 16.
+/// Memory for some instances of a datatype. It consists of everything from the lowest mapped byte
+/// to the highest, with guards on both sides. Displacement 0 has an address that is a multiple of
+/// 16.
 #[derive(Debug)]
 pub(crate) struct Area {
     bytes: Bytes,
-    /// Index of the lowest mapped byte, and its displacement.
+    /// Index of the lowest mapped byte in `bytes`, and the displacement of that byte.
     start: usize,
     low: i64,
     span: usize,
 }
 
 impl Area {
-    /// Memory for displacements from `low` to `high`, all bytes `fill`.
+    /// Returns memory for the displacements from `low` to `high`, in which all bytes are `fill`.
     pub(crate) fn new(low: i64, high: i64, fill: u8) -> Area {
         let span = usize::try_from(high - low).unwrap_or(0);
         let bytes = Bytes::Heap(vec![fill; span + 2 * GUARD + 16]);
-        // Displacement 0 is at `address + start - low`, which is to be a multiple of 16.
+        // Displacement 0 is at `address + start - low`, which must be a multiple of 16.
         let address = bytes.as_ptr().addr() as i64;
         let past = (address + GUARD as i64 - low).rem_euclid(16);
         let start = GUARD + ((16 - past) % 16) as usize;
         Area { bytes, start, low, span }
     }
 
-    /// Makes an area between inaccessible pages, with so many accessible bytes at least before and after; `behind` says at which of the two
-    /// sides there are no more than the multiple of 16 asks for. On the heap where the system gives no pages.
+    /// Returns memory between inaccessible pages, with at least `slack` accessible bytes before and
+    /// after the displacements from `low` to `high`.
+    ///
+    /// At one side the distance to the inaccessible page is the slack plus at most 15 bytes, which
+    /// alignment to 16 may need: after the memory if `behind` is true, before it otherwise. If the
+    /// system gives no pages, returns memory on the heap, as [`Area::new`] does.
     pub(crate) fn fenced(low: i64, high: i64, fill: u8, slack: [usize; 2], behind: bool) -> Area {
         let span = usize::try_from(high - low).unwrap_or(0);
         let [before, after] = slack;
@@ -79,17 +85,17 @@ impl Area {
         &self.bytes[self.start..self.start + self.span]
     }
 
-    /// As [`Area::data`], to be written.
+    /// Returns the bytes of [`Area::data`] for writing.
     pub(crate) fn data_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..self.start + self.span]
     }
 
-    /// Returns all bytes, guards too.
+    /// Returns all bytes, including the guards.
     pub(crate) fn all(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns the guards, before and after.
+    /// Returns the guards before and after the data.
     pub(crate) fn guards(&self) -> [&[u8]; 2] {
         [&self.bytes[..self.start], &self.bytes[self.start + self.span..]]
     }
@@ -103,15 +109,15 @@ impl Area {
     }
 }
 
-/// Answer of a receive about its message.
+/// What a receive says about its message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
-    /// `MPI_Get_count` of the datatype received; none is `MPI_UNDEFINED`.
+    /// Result of `MPI_Get_count` for the datatype of the receive. None stands for `MPI_UNDEFINED`.
     pub(crate) count: Option<i64>,
     pub(crate) status: Status,
 }
 
-/// Room for any library's status.
+/// Memory for the status of any library.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Status([u8; 64]);
@@ -120,9 +126,11 @@ fn int(call: &'static str, n: usize) -> Answer<c_int> {
     c_int::try_from(n).map_err(|_| absent(call))
 }
 
-/// All calls: a datatype is committed, an area holds all that `count` instances of it map, and a stream is as long as its slice.
+/// The transfers. Their callers guarantee that every datatype is committed, and that an area holds
+/// all bytes that `count` instances of its datatype map. Lengths of streams are those of their
+/// slices.
 impl Library {
-    /// `MPI_Pack` at `position`, which moves on.
+    /// Calls `MPI_Pack` at `position`, and sets `position` to the place after the packed bytes.
     pub(crate) fn pack(
         &self,
         area: &Area,
@@ -135,7 +143,9 @@ impl Library {
         let pack = self.f.pack.ok_or(absent(CALL))?;
         let mut at = int(CALL, *position)?;
         let (n, room) = (int(CALL, count as usize)?, int(CALL, stream.len())?);
-        // SAFETY: as for all calls here.
+        // SAFETY: as for all calls of this `impl`: `pack` is the library's function with its C
+        // type, `t` is a committed datatype, `area` holds all bytes that `n` instances map,
+        // `stream` has `room` bytes, and `at` is an integer to which the call may write.
         let code =
             unsafe { pack(area.read(), n, t.0, stream.as_mut_ptr().cast(), room, &raw mut at, self.myself) };
         self.done(CALL, code)?;
@@ -143,7 +153,7 @@ impl Library {
         Ok(())
     }
 
-    /// `MPI_Unpack` at `position`, which moves on.
+    /// Calls `MPI_Unpack` at `position`, and sets `position` to the place after the bytes read.
     pub(crate) fn unpack(
         &self,
         stream: &[u8],
@@ -156,7 +166,9 @@ impl Library {
         let unpack = self.f.unpack.ok_or(absent(CALL))?;
         let mut at = int(CALL, *position)?;
         let (n, room) = (int(CALL, count as usize)?, int(CALL, stream.len())?);
-        // SAFETY: as for all calls here.
+        // SAFETY: as for all calls of this `impl`: `unpack` is the library's function with its C
+        // type, `t` is a committed datatype, `area` holds all bytes that `n` instances map,
+        // `stream` has `room` bytes, and `at` is an integer to which the call may write.
         let code =
             unsafe { unpack(stream.as_ptr().cast(), room, &raw mut at, area.write(), n, t.0, self.myself) };
         self.done(CALL, code)?;
@@ -164,39 +176,47 @@ impl Library {
         Ok(())
     }
 
-    /// `MPI_Pack_size`.
+    /// Returns the size in bytes that `MPI_Pack_size` gives.
     pub(crate) fn pack_size(&self, count: u64, t: Handle) -> Answer<i64> {
         const CALL: &str = "MPI_Pack_size";
         let pack_size = self.f.pack_size.ok_or(absent(CALL))?;
         let mut size: c_int = 0;
-        // SAFETY: a datatype, and a number to write to.
+        // SAFETY: `pack_size` is the library's function with its C type, `t` is a datatype of this
+        // library, and `size` is a number to which the call may write.
         self.done(CALL, unsafe { pack_size(int(CALL, count as usize)?, t.0, self.myself, &raw mut size) })?;
         Ok(i64::from(size))
     }
 
-    /// `MPI_Pack_external_size` in external32.
+    /// Returns the size in bytes that `MPI_Pack_external_size` gives for external32.
     pub(crate) fn external_size(&self, count: u64, t: Handle) -> Answer<i64> {
         const CALL: &str = "MPI_Pack_external_size";
         let external_size = self.f.pack_external_size.ok_or(absent(CALL))?;
         let mut size = 0isize;
         let n = int(CALL, count as usize)?;
-        // SAFETY: a C string, a datatype, and a number to write to.
+        // SAFETY: `external_size` is the library's function with its C type, the name is a C
+        // string, `t` is a datatype of this library, and `size` is a number to which the call may
+        // write.
         self.done(CALL, unsafe { external_size(c"external32".as_ptr(), n, t.0, &raw mut size) })?;
         Ok(size as i64)
     }
 
-    /// `MPI_Pack_external` in external32 from the start of `stream`; returns the position after it.
+    /// Packs in external32 by `MPI_Pack_external` from the start of `stream`, and returns the
+    /// position after the packed bytes.
     pub(crate) fn pack_external(&self, area: &Area, count: u64, t: Handle, stream: &mut [u8]) -> Answer<i64> {
         const CALL: &str = "MPI_Pack_external";
         let pack = self.f.pack_external.ok_or(absent(CALL))?;
         let (n, room, mut at) = (int(CALL, count as usize)?, stream.len() as isize, 0isize);
         let (name, stream) = (c"external32".as_ptr(), stream.as_mut_ptr().cast());
-        // SAFETY: as for all calls here.
+        // SAFETY: as for all calls of this `impl`: `pack` is the library's function with its C
+        // type, the name is a C string, `t` is a committed datatype, `area` holds all bytes that
+        // `n` instances map, `stream` has `room` bytes, and `at` is a number to which the call may
+        // write.
         self.done(CALL, unsafe { pack(name, area.read(), n, t.0, stream, room, &raw mut at) })?;
         Ok(at as i64)
     }
 
-    /// Unpacks from external32: the reverse of [`Library::pack_external`].
+    /// Unpacks from external32, which is the reverse of [`Library::pack_external`], and returns the
+    /// position after the bytes read.
     pub(crate) fn unpack_external(
         &self,
         stream: &[u8],
@@ -208,12 +228,16 @@ impl Library {
         let unpack = self.f.unpack_external.ok_or(absent(CALL))?;
         let (n, room, mut at) = (int(CALL, count as usize)?, stream.len() as isize, 0isize);
         let (name, stream) = (c"external32".as_ptr(), stream.as_ptr().cast());
-        // SAFETY: as for all calls here.
+        // SAFETY: as for all calls of this `impl`: `unpack` is the library's function with its C
+        // type, the name is a C string, `t` is a committed datatype, `area` holds all bytes that
+        // `n` instances map, `stream` has `room` bytes, and `at` is a number to which the call may
+        // write.
         self.done(CALL, unsafe { unpack(name, stream, room, &raw mut at, area.write(), n, t.0) })?;
         Ok(at as i64)
     }
 
-    /// `MPI_Sendrecv` with oneself: `from` goes out as one datatype and comes in as another.
+    /// Sends a message from the process to itself by `MPI_Sendrecv`: `from` is sent with one
+    /// datatype and received into `to` with another.
     pub(crate) fn exchange(
         &self,
         (from, sent, out): (&Area, u64, Handle),
@@ -224,7 +248,9 @@ impl Library {
         let (sent, room) = (int(CALL, sent as usize)?, int(CALL, room as usize)?);
         let mut status = Status([0; 64]);
         let at: *mut c_void = (&raw mut status).cast();
-        // SAFETY: as for all calls here; the status has room for any library's.
+        // SAFETY: as for all calls of this `impl`: `sendrecv` is the library's function with its C
+        // type, both datatypes are committed, the areas hold all bytes that their instances map and
+        // are different memory, and `at` points to memory for the status of any library.
         let code = unsafe {
             sendrecv(from.read(), sent, out.0, 0, 7, to.write(), room, into.0, 0, 7, self.myself, at)
         };
@@ -232,7 +258,7 @@ impl Library {
         self.received(status, into)
     }
 
-    /// Sends and receives by `MPI_Isend`, `MPI_Recv` and `MPI_Wait`.
+    /// Sends a message from the process to itself by `MPI_Isend`, `MPI_Recv` and `MPI_Wait`.
     pub(crate) fn send_and_receive(
         &self,
         (from, sent, out): (&Area, u64, Handle),
@@ -244,7 +270,10 @@ impl Library {
         let (sent, room) = (int(CALL, sent as usize)?, int(CALL, room as usize)?);
         let (mut request, mut status, mut ignored) = (0u64, Status([0; 64]), Status([0; 64]));
         let at: *mut c_void = (&raw mut status).cast();
-        // SAFETY: as for all calls here; what is sent outlives the wait.
+        // SAFETY: as for all calls of this `impl`: the functions are the library's with their C
+        // types, both datatypes are committed, and the areas hold all bytes that their instances
+        // map. `request` has room for a request, `status` and `ignored` for the status of any
+        // library, and `from` outlives the wait.
         unsafe {
             self.done(CALL, isend(from.read(), sent, out.0, 0, 7, self.myself, (&raw mut request).cast()))?;
             let code = recv(to.write(), room, into.0, 0, 7, self.myself, at);
@@ -255,8 +284,9 @@ impl Library {
         self.received(status, into)
     }
 
-    /// Sends a message to oneself that is longer than the receive, which was posted before it or comes behind it: the error class of the receive, and
-    /// what the status says of it.
+    /// Sends a message from the process to itself that is longer than the receive. Returns the
+    /// error class of the receive, or 0 if it reports success. The receive is posted before the
+    /// send if `posted` is true, and after it otherwise.
     pub(crate) fn truncated(
         &self,
         posted: bool,
@@ -273,13 +303,18 @@ impl Library {
         let (sent, room) = (int(CALL, sent as usize)?, int(CALL, room as usize)?);
         let (mut request, mut status) = (0u64, Status([0; 64]));
         let (word, at): (*mut c_void, *mut c_void) = ((&raw mut request).cast(), (&raw mut status).cast());
-        // SAFETY: as for all calls here, but that the message does not fit: an error, and nothing is written beyond `to`. Areas outlive the waits.
+        // SAFETY: as for all calls of this `impl`: the functions are the library's with their C
+        // types, both datatypes are committed, the areas hold all bytes that their instances map,
+        // and there is room for a request and a status. Only the message does not fit, which is an
+        // error in MPI and permits no write outside of what `to` maps. Both areas outlive the
+        // waits.
         let code = unsafe {
             if posted {
                 self.done("MPI_Irecv", irecv(to.write(), room, into.0, 0, 7, self.myself, word))?;
                 let code = send(from.read(), sent, out.0, 0, 7, self.myself);
                 let waited = wait(word, at);
-                // Some tell the sender of it, who is the receiver.
+                // Some libraries report the truncation to the sender, which is the same process
+                // here.
                 if waited == 0 { code } else { waited }
             } else {
                 self.done(CALL, isend(from.read(), sent, out.0, 0, 7, self.myself, word))?;
@@ -291,17 +326,20 @@ impl Library {
         Ok(if code == 0 { 0 } else { self.class(code) })
     }
 
-    /// The class of a message that does not fit.
+    /// Returns the error class for a message that does not fit (`MPI_ERR_TRUNCATE`).
     pub(crate) fn truncate_class(&self) -> c_int {
-        // MPICH's own ABI has it one lower than the others.
+        // In MPICH's own ABI the class has the number 14, in the other two ABIs 15.
         if self.abi.name == ddtc_hosts::abi::MPICH.name { 14 } else { 15 }
     }
 
+    // Returns what a receive into the datatype `t` says about its message.
     fn received(&self, status: Status, t: Handle) -> Answer<Received> {
         let get_count = self.f.get_count.ok_or(absent("MPI_Get_count"))?;
         let at: *const c_void = (&raw const status).cast();
         let mut count = 0;
-        // SAFETY: a status that a receive has written, a datatype, and a number to write to.
+        // SAFETY: `get_count` is the library's function with its C type, `at` points to a status
+        // that a receive has written, `t` is a datatype of this library, and `count` is a number to
+        // which the call may write.
         self.done("MPI_Get_count", unsafe { get_count(at, t.0, &raw mut count) })?;
         Ok(Received { count: self.known(count.into()), status })
     }
@@ -310,7 +348,9 @@ impl Library {
         (n != i64::from(self.abi.constants.undefined)).then_some(n)
     }
 
-    /// `MPI_Get_elements` of what was received as `t`, and `MPI_Get_elements_x` where the library has it; none is `MPI_UNDEFINED`.
+    /// Returns the results of `MPI_Get_elements` for what was received as `t`, and of
+    /// `MPI_Get_elements_x` if the library has it. Inside each result, none stands for
+    /// `MPI_UNDEFINED`.
     pub(crate) fn elements(
         &self,
         received: &Received,
@@ -319,12 +359,14 @@ impl Library {
         let get_elements = self.f.get_elements.ok_or(absent("MPI_Get_elements"))?;
         let at: *const c_void = (&raw const received.status).cast();
         let (mut elements, mut elements_x) = (0, 0i64);
-        // SAFETY: as above.
+        // SAFETY: `get_elements` is the library's function with its C type, `at` points to a status
+        // that a receive has written, `t` is a datatype of this library, and `elements` is a number
+        // to which the call may write.
         self.done("MPI_Get_elements", unsafe { get_elements(at, t.0, &raw mut elements) })?;
         let large = match self.f.get_elements_x {
             None => None,
             Some(get) => {
-                // SAFETY: as above.
+                // SAFETY: as above, for a number of 64 bits.
                 self.done("MPI_Get_elements_x", unsafe { get(at, t.0, &raw mut elements_x) })?;
                 Some(self.known(elements_x))
             }
@@ -332,7 +374,8 @@ impl Library {
         Ok((self.known(elements.into()), large))
     }
 
-    /// `from` to `to` over `MPI_COMM_SELF` by the collective call of that number, below [`Library::COLLECTIVES`].
+    /// Moves `from` to `to` over `MPI_COMM_SELF`, by the collective call with the index `which` in
+    /// [`Library::COLLECTIVES`].
     pub(crate) fn collective(
         &self,
         which: usize,
@@ -343,7 +386,10 @@ impl Library {
         let f = &self.f;
         let (n, m) = (int(call, sent as usize)?, int(call, room as usize)?);
         let (from, to, comm) = (from.read(), to.write(), self.myself);
-        // SAFETY: as for all calls here; the communicator has one process, so arrays have one entry.
+        // SAFETY: as for all calls of this `impl`: each function is the library's with its C type,
+        // both datatypes are committed, and the areas hold all bytes that their instances map. The
+        // communicator has one process, so arrays have one entry. An array of handles may be read
+        // as one handle in the width of the ABI.
         let code = unsafe {
             match which {
                 0 => f.allgather.ok_or(absent(call))?(from, n, out.0, to, m, into.0, comm),
@@ -374,8 +420,10 @@ impl Library {
     /// Names of the one-sided calls.
     pub(crate) const ONE_SIDED: [&str; 3] = ["MPI_Put", "MPI_Get", "MPI_Accumulate"];
 
-    /// One-sided between an origin and a window that is the whole of `target`'s area, whose displacement 0 is the window's byte `-low`, so that
-    /// the target's datatype may map bytes before it. `MPI_Accumulate` adds by `MPI_SUM`.
+    /// Makes the one-sided call with the index `which` in [`Library::ONE_SIDED`] between an origin
+    /// and a window on the whole data of `target`'s area. The target displacement is `-low` bytes,
+    /// where displacement 0 of the area is, so the target's datatype may map bytes before that
+    /// place. `MPI_Accumulate` combines by `MPI_SUM`.
     pub(crate) fn one_sided(
         &self,
         which: usize,
@@ -390,11 +438,17 @@ impl Library {
         let (n, m) = (int(call, n as usize)?, int(call, m as usize)?);
         let (at, span) = (target.start, target.span.max(1));
         let disp = -target.low as isize;
-        // SAFETY: an area has guards behind what it spans.
+        // SAFETY: `at` is the index of the first data byte, and the guards after the data make it
+        // an index within `bytes`.
         let base = unsafe { target.bytes.as_mut_ptr().add(at) }.cast::<c_void>();
         let mut window = 0u64;
         let win: *mut c_void = (&raw mut window).cast();
-        // SAFETY: as for all calls here; the window is freed before the area goes.
+        // SAFETY: as for all calls of this `impl`: each function is the library's with its C type,
+        // both datatypes are committed, and the areas hold all bytes that their instances map. The
+        // window covers `span` bytes from `base` on, of which all are in the area: an empty span
+        // counts as 1, and there are guards after it. The window is freed before the area is
+        // dropped, unless a function is missing, which ends the calls early and leaves the window
+        // to the worker process.
         unsafe {
             self.done("MPI_Win_create", create(base, span as isize, 1, self.info_null, self.myself, win))?;
             let window = window & self.abi.handle_mask;

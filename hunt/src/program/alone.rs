@@ -1,18 +1,19 @@
-//! `finding.h`, which programs share: a program that includes it, and one that stands alone.
+//! The file `finding.h`, which programs share. A program includes it, or contains the necessary
+//! parts of it and stands alone.
 
 use std::iter::once;
 
-/// Text that programs share.
+/// Text of `finding.h`.
 pub(super) const FINDING_H: &str = include_str!("../../../docs/findings/finding.h");
 
-/// The line by which a program of docs/findings has it.
+/// The line by which a program in docs/findings includes `finding.h`.
 pub(super) const INCLUDE: &str = "#include \"../finding.h\"";
 
-/// Lines around what stands for that line in a program that stands alone.
+/// Lines around the text that takes the place of that line in a program that stands alone.
 const BEGIN: &str = "/* From finding.h: */";
 const END: &str = "/* End of what is from finding.h. */";
 
-/// Returns the path by which a program includes `finding.h`; none where it stands alone.
+/// Returns the path by which a program includes `finding.h`, or none if the program stands alone.
 pub fn shared(program: &str) -> Option<&str> {
     program.lines().find_map(included)
 }
@@ -22,7 +23,8 @@ fn included(line: &str) -> Option<&str> {
     (path.rsplit('/').next() == Some("finding.h")).then_some(path)
 }
 
-/// Returns the program with what it needs of `header` in place of the line that includes it: one file, for whoever has nothing else.
+/// Returns the program with the necessary parts of `header` in place of the line that includes it.
+/// The result is one file, for people who have nothing else.
 #[must_use]
 pub fn alone(program: &str, header: &str) -> String {
     let checks: Vec<&str> = program.lines().filter_map(|line| line.strip_prefix("#define ")).collect();
@@ -37,9 +39,11 @@ pub fn alone(program: &str, header: &str) -> String {
     out
 }
 
-/// The lines of the header without its own comment, for these checks: no other part, and no condition that tells parts apart.
+/// Returns the lines of the header that these checks need, without the header's opening comment.
+/// Lines for other checks are left out, and so are the conditions that select lines by check.
 fn parts<'h>(header: &'h str, checks: &[&str]) -> Vec<&'h str> {
-    // Of each condition around a line: whether it holds; none for one that the compiler decides.
+    // For each condition around the current line: whether it is true, or none if it is left to the
+    // compiler.
     let mut conditions: Vec<Option<bool>> = Vec::new();
     let mut lines = Vec::new();
     for line in header.lines().skip_while(|line| !line.starts_with("#include")) {
@@ -88,7 +92,7 @@ mod tests {
             alone(&program.replace("_A", "_B"), header)
                 .contains("\nint b;\n#if MPI_VERSION >= 4\nint new_b;\n#endif\n")
         );
-        // What includes no finding.h is as it was.
+        // A program that does not include finding.h is unchanged.
         let other = program.replace("finding.h", "another.h");
         assert_eq!((alone(&other, header), shared(&other)), (other.clone(), None));
         assert_eq!(shared(program), Some("../finding.h"));
@@ -101,7 +105,7 @@ mod tests {
             let text = alone(&format!("#define {name}\n{INCLUDE}\n"), FINDING_H);
             assert!(!text.contains("#if defined CHECK") && text.contains("int main("), "{text}");
             assert!(text.contains(&format!("static void check_{}(MPI_Datatype t", check.name())), "{text}");
-            // Of no other.
+            // The program has no function of another check.
             let own = text.matches("static void check_").count();
             assert_eq!(own, if check == crate::Check::Bounds { 5 } else { 1 }, "{text}");
         }

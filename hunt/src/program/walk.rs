@@ -1,5 +1,6 @@
-//! The type map of a datatype as C: a function that walks it with the bounds that the library gives its parts, so that a program is right on every
-//! library, whichever of the standard's readings its bounds follow.
+//! The type map of a datatype as C code: a function that enumerates the map with the bounds that
+//! the library gives the parts of the datatype. So a program is right on every library, whichever
+//! reading of the standard the library's bounds follow.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -12,7 +13,8 @@ use ddtc::internal::methods::*;
 use crate::compare::values;
 use crate::subject::Map;
 
-/// Nodes in the order of [`c::constructors`], which is that of [`rebuilt`]: children before their users.
+/// Returns the nodes in the order of [`c::constructors`], which is also that of [`rebuilt`]:
+/// children before their users.
 fn nodes(t: &Datatype) -> Vec<Datatype> {
     let mut nodes = Vec::new();
     rebuilt(t, &mut |node, _| {
@@ -22,7 +24,7 @@ fn nodes(t: &Datatype) -> Vec<Datatype> {
     nodes
 }
 
-/// Statements that tell the bounds of all nodes.
+/// Returns the C statements that record the bounds of all nodes.
 pub(super) fn told(t: &Datatype) -> String {
     let mut out = String::new();
     for (i, node) in nodes(t).into_iter().enumerate() {
@@ -35,7 +37,8 @@ pub(super) fn told(t: &Datatype) -> String {
     out
 }
 
-/// Writes the function; none for a datatype that is too large to be touched.
+/// Writes the function that enumerates the type map. Returns none for a datatype that is too large
+/// to be touched.
 pub(super) fn walk(out: &mut String, t: &Datatype, count: u64) -> Option<()> {
     Map::new(t, count)?;
     let nodes = nodes(t);
@@ -54,9 +57,11 @@ fn list(values: impl IntoIterator<Item = i64>) -> String {
     if items.is_empty() { "0".to_owned() } else { items.join(", ") }
 }
 
-/// Calls for all copies of the children of a node.
+/// Returns the C calls that visit all copies of the children of a node, or the entries of a basic
+/// type. Returns none if the map of the node cannot be computed or is too large.
 fn body(t: &Datatype, number: &dyn Fn(&Datatype) -> usize) -> Option<String> {
-    // `n` blocks of copies of one child, and blocks at displacements.
+    // `row` repeats blocks of copies of one child at a constant stride, and `table` has blocks at
+    // listed displacements.
     let row = |n: i64, copies: i64, stride: &str, child: usize| {
         format!("        row(at, {n}, {copies}, {stride}, {child});\n")
     };
@@ -103,7 +108,8 @@ fn body(t: &Datatype, number: &dyn Fn(&Datatype) -> usize) -> Option<String> {
             })
         }
         Combiner::Subarray { oldtype, .. } | Combiner::Darray { oldtype, .. } => {
-            // Which elements of the array, by the same array of bytes.
+            // The elements of the array that belong to the part are those of the same array of
+            // bytes.
             let mut combiner = t.combiner().clone();
             if let Combiner::Subarray { oldtype, .. } | Combiner::Darray { oldtype, .. } = &mut combiner {
                 *oldtype = Datatype::named(Named::Byte);
