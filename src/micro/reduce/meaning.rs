@@ -16,7 +16,8 @@ const X87: usize = 10;
 
 /// Computes `old = op(new, old)` for one value. `old` has the form of user memory; `new` may have
 /// the same form or lack the padding inside. Padding inside `old` is not changed, except by
-/// `Replace`. A value is not changed if the operation is not defined for its class.
+/// `Replace`. A value is not changed if the operation is not defined for its class; a pair is
+/// changed only by `Minloc` and `Maxloc`.
 ///
 /// # Panics
 /// If a slice is shorter than the value.
