@@ -106,8 +106,9 @@ impl Buffers {
     /// # Safety
     /// As long as the handle is used, every block that its methods are given must be valid:
     /// readable on the source side of `direction` and writable on its destination side, not
-    /// accessed by anybody else at the same time, and without overlap between the sides. The
-    /// machine must run `level`. Whoever passes the handle to safe code vouches that this code
+    /// accessed by anybody else at the same time, and without overlap between the sides. `combine`
+    /// and `hand_on` read and write the user side and read the packed side, whatever the direction.
+    /// The machine must run `level`. Whoever passes the handle to safe code vouches that this code
     /// moves only blocks of the layout and the packed range for which the caller's buffers were
     /// made.
     pub unsafe fn new(user: *mut u8, packed: *mut u8, direction: Direction, level: Level) -> Buffers {
@@ -313,6 +314,10 @@ impl Buffers {
 
     /// Combines values of the packed side with those in user memory, in order. The user side is
     /// always the destination; the direction of the handle does not matter.
+    ///
+    /// # Panics
+    /// If there is no micro-kernel for the operation and the value, and the value has more than 64
+    /// bytes on one side.
     pub fn combine(&self, run: &Combined) {
         let Combined { op, value, at, n, step, units, packed } = *run;
         // Pairs, and values with padding on one side, are passed to the micro-kernel as blocks of a
@@ -329,15 +334,18 @@ impl Buffers {
             }
             Some(f) if units == 1 => {
                 let (user, src) = (self.user(at.user), self.packed(at.packed));
-                // SAFETY: as above; each block is one value of `packed` bytes on the packed side.
+                // SAFETY: by the contract of `new`, the blocks are valid and the machine runs
+                // `self.level`, for which `f` was looked up. Each block is one value of `packed`
+                // bytes on the packed side.
                 unsafe { f(user, src, n, step.user, step.packed, packed as u64) };
             }
             Some(f) => {
                 for i in 0..n as i64 {
                     let at = at.step(step, i);
                     let (user, src) = (self.user(at.user), self.packed(at.packed));
-                    // SAFETY: as above; here the blocks are the `units` values of block `i`, of one
-                    // value each.
+                    // SAFETY: by the contract of `new`, the blocks are valid and the machine runs
+                    // `self.level`, for which `f` was looked up. The blocks of this call are the
+                    // `units` values of block `i`, one value each.
                     unsafe { f(user, src, units, inner.user, inner.packed, packed as u64) };
                 }
             }
@@ -364,8 +372,9 @@ impl Buffers {
         }
         reduce::meaning::combine(op, value, new, old);
         for (start, end) in reduce::meaning::written(op, value) {
-            // SAFETY: `start..end` are bytes of the value in user memory without its padding,
-            // writable by the contract of `new`. The source is a slice of a local array.
+            // SAFETY: `start..end` are the bytes that the operation writes, inside the value in
+            // user memory, which is writable by the contract of `new`. The source is a slice of a
+            // local array.
             unsafe {
                 std::ptr::copy_nonoverlapping(old[start..end].as_ptr(), user.wrapping_add(start), end - start)
             };

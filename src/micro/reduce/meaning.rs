@@ -16,8 +16,11 @@ const X87: usize = 10;
 
 /// Computes `old = op(new, old)` for one value. `old` has the form of user memory; `new` may have
 /// the same form or lack the padding inside. Padding inside `old` is not changed, except by
-/// `Replace`. A value is not changed if the operation is not defined for its class; a pair is
-/// changed only by `Minloc` and `Maxloc`.
+/// `Replace`. Whether the operation is defined for the class is not checked: characters, truth
+/// values and bits are combined like unsigned integers. Operations other than sum, product,
+/// minimum, maximum and `Replace` do not change real numbers, and neither they nor minimum and
+/// maximum change complex ones. A pair is changed only by `Minloc` and `Maxloc`, and these change
+/// nothing else.
 ///
 /// # Panics
 /// If a slice is shorter than the value.
@@ -168,6 +171,8 @@ fn combined(op: Op, number: Number, new: &[u8], old: &mut [u8]) {
     let size = old.len();
     match number {
         Number::Int | Number::Uint | Number::Logical | Number::Bits | Number::Character => {
+            // All of these are combined as integers of the value's size. `Minloc` and `Maxloc`
+            // leave `old` as it is.
             let signed = number == Number::Int;
             put(integer(op, signed, wide(&new[..size], signed), wide(old, signed)), old);
         }
@@ -179,6 +184,8 @@ fn combined(op: Op, number: Number, new: &[u8], old: &mut [u8]) {
                 old[..size].copy_from_slice(&new[..size]);
             }
         }
+        // Sums and products are computed in the format of the numbers. For other operations the
+        // result is `old`.
         Number::Float | Number::Extended => {
             macro_rules! one {
                 ($t:ident, $new:expr, $old:expr) => {
@@ -187,6 +194,8 @@ fn combined(op: Op, number: Number, new: &[u8], old: &mut [u8]) {
             }
             by_format!(number, size, new, old, one, ());
         }
+        // The two parts are numbers of half the size. A product combines them; sums are computed
+        // part by part.
         Number::Complex | Number::ExtendedComplex => {
             let half = size / 2;
             let ((re, im), (old_re, old_im)) = ((&new[..half], &new[half..size]), old.split_at_mut(half));

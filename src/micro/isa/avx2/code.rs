@@ -420,7 +420,8 @@ fn reversed<const UNIT: usize>(v: __m256i) -> __m256i {
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable at `src` at a stride of `2 * LEN`, and `n * LEN`
-/// bytes writable at `dst`, without overlap. Gaps between two of the blocks must be readable too.
+/// bytes writable at `dst`, without overlap. The gaps between two blocks are read too; they are
+/// shorter than a page.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn pack_halves<const LEN: usize, const UNIT: usize>(dst: *mut u8, src: *const u8, n: usize) -> usize {
@@ -428,8 +429,8 @@ unsafe fn pack_halves<const LEN: usize, const UNIT: usize>(dst: *mut u8, src: *c
     let steps = n.saturating_sub(1) / group;
     for i in 0..steps {
         // SAFETY: step `i` reads the 64 bytes of `group` blocks with their gaps. As `group * steps`
-        // is less than `n`, another block follows, so the last gap lies between two blocks. Their
-        // packed bytes are the 32 bytes at `32 * i`.
+        // is less than `n`, another block follows, so all gaps lie between two blocks, on the pages
+        // of these. Their packed bytes are the 32 bytes at `32 * i`.
         unsafe {
             let low = load_32(src.add(64 * i));
             let picked = if LEN == 8 {

@@ -57,8 +57,8 @@ pub(super) const SHORT: isize = 64 / 3 + 1;
 ///
 /// # Safety
 /// `n` blocks of `len` bytes, which must be whole units, must be readable from `src` on, `stride`
-/// bytes apart, and `n * len` bytes writable at `dst`, without overlap. Gaps between two of the
-/// blocks must be readable too.
+/// bytes apart, and `n * len` bytes writable at `dst`, without overlap. The gaps between two blocks
+/// are read too; they are shorter than a page.
 #[inline(never)]
 pub(super) unsafe fn pack(
     dst: *mut u8,
@@ -228,9 +228,10 @@ unsafe fn pack_permuted(
         _mm512_mask_permutexvar_epi8(one(s), mask, second, next)
     };
     // SAFETY: before every step at least `needed` blocks remain. The loads begin at a block, or in
-    // the gap after a block that has been copied, and end before the end of the last block. The
-    // store ends before the end of the packed bytes. The bytes that it writes after those of its
-    // `step` blocks are written again by later steps or by the caller.
+    // the gap after a block that has been copied, and end before the end of the last block, so all
+    // bytes lie on the pages of blocks. The store ends before the end of the packed bytes. The
+    // bytes that it writes after those of its `step` blocks are written again by later steps or by
+    // the caller.
     unsafe {
         // No more is stored than necessary: in L2, a store that reaches into the next line halves
         // the speed.

@@ -141,7 +141,8 @@ fn in_turns<const TURN: usize>(n: usize, step: impl Fn(usize)) {
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable at `src`, `STRIDE` bytes apart, and `n * LEN` bytes
-/// writable at `dst`, without overlap. Gaps between two of the blocks must be readable too.
+/// writable at `dst`, without overlap. The gaps between two blocks are read too; they are shorter
+/// than a page.
 #[inline]
 #[target_feature(enable = "bmi2,avx512f,avx512bw")]
 pub(super) unsafe fn pack<const LEN: usize, const STRIDE: usize, const SWAPPED: usize>(
@@ -160,8 +161,8 @@ pub(super) unsafe fn pack<const LEN: usize, const STRIDE: usize, const SWAPPED: 
     // packed by whole registers.
     let steps = n.saturating_sub(1) / blocks;
     // SAFETY: the registers that are loaded hold the blocks of group `i` with their gaps. Another
-    // block follows each group, so the last gap lies between two blocks. The registers that are
-    // stored are the packed bytes of the group.
+    // block follows each group, so all gaps lie between two blocks, on the pages of these. The
+    // registers that are stored are the packed bytes of the group.
     let step = |i: usize| unsafe {
         let at = |k: usize| _mm512_loadu_si512(src.add(STRIDE * blocks * i + 64 * k).cast());
         for (k, making) in makings() {
@@ -183,7 +184,7 @@ pub(super) unsafe fn pack<const LEN: usize, const STRIDE: usize, const SWAPPED: 
         let (to, from) = (left * LEN / 4, ((left - 1) * STRIDE + LEN) / 4);
         let (d, s) = (dst.wrapping_add(LEN * blocks * steps), src.wrapping_add(STRIDE * blocks * steps));
         // SAFETY: words outside the masks are not touched. The others are those of the remaining
-        // blocks and, in `src`, of the gaps between them.
+        // blocks and, in `src`, of the gaps between them, which lie on the pages of the blocks.
         unsafe {
             let at =
                 |k: usize| _mm512_maskz_loadu_epi32(lanes(from, WORDS * k), s.wrapping_add(64 * k).cast());
@@ -201,7 +202,8 @@ pub(super) unsafe fn pack<const LEN: usize, const STRIDE: usize, const SWAPPED: 
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable at `src`, `stride` bytes apart, and `n * LEN` bytes
-/// writable at `dst`, without overlap. Gaps between two of the blocks must be readable too.
+/// writable at `dst`, without overlap. The gaps between two blocks are read too; they are shorter
+/// than a page.
 #[inline]
 #[target_feature(enable = "bmi2,avx512f,avx512bw")]
 pub(super) unsafe fn pack_near<const LEN: usize>(

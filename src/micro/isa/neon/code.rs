@@ -186,8 +186,8 @@ unsafe fn scatter<T: Copy>(a: [*mut u8; 8], src: *const u8) {
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes, less than 32, must be readable at `src`, `stride` bytes apart, where
-/// `stride` is at least `LEN`. `n * LEN` bytes must be writable at `dst`, without overlap. Gaps
-/// between two of the blocks must be readable too.
+/// `stride` is at least `LEN`. `n * LEN` bytes must be writable at `dst`, without overlap. The gaps
+/// between two blocks are read too; they are shorter than a page.
 #[inline(always)]
 unsafe fn pack_near<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: usize) -> usize {
     // SAFETY: the caller promises the blocks. Each function gets only lengths and strides for which
@@ -231,7 +231,8 @@ fn evens<const LEN: usize>(low: uint8x16_t, high: uint8x16_t) -> uint8x16_t {
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable at `src`, `2 * LEN` bytes apart, and `n * LEN` bytes
-/// writable at `dst`, without overlap. Gaps between two of the blocks must be readable too.
+/// writable at `dst`, without overlap. The gaps between two blocks are read too; they are shorter
+/// than a page.
 #[inline(always)]
 unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) -> usize {
     let group = 32 / LEN;
@@ -240,8 +241,8 @@ unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) 
     let steps = n.saturating_sub(1) / group;
     for i in 0..steps {
         // SAFETY: step `i` reads the 64 bytes of `group` blocks with their gaps. As `group * steps`
-        // is less than `n`, another block follows, so the last gap lies between two blocks. Their
-        // packed bytes are the 32 bytes at `32 * i`.
+        // is less than `n`, another block follows, so all gaps lie between two blocks, on the pages
+        // of these. Their packed bytes are the 32 bytes at `32 * i`.
         unsafe {
             let (s, d) = (src.add(64 * i), dst.add(32 * i));
             let [a, b, c, e] = [vld1q_u8(s), vld1q_u8(s.add(16)), vld1q_u8(s.add(32)), vld1q_u8(s.add(48))];
@@ -260,7 +261,7 @@ unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) 
 /// # Safety
 /// `n` blocks of `LEN` bytes, 3 to 31 and not a power of two, must be readable at `src`, `stride`
 /// bytes apart, where `stride` is at least `LEN`. `n * LEN` bytes must be writable at `dst`,
-/// without overlap. Gaps between two of the blocks must be readable too.
+/// without overlap. The gaps between two blocks are read too; they are shorter than a page.
 #[inline(always)]
 unsafe fn pack_beyond<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: usize) -> usize {
     let (mut d, mut s) = (Dense::<LEN>(dst), Strided::new(src.cast_mut(), stride as isize));
@@ -269,7 +270,8 @@ unsafe fn pack_beyond<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, 
     for _ in 0..steps {
         for u in 0..group {
             // SAFETY: a piece has fewer than `2 * LEN` bytes, and another block of `LEN` bytes
-            // follows on both sides, because `group * steps` is less than `n`.
+            // follows on both sides, because `group * steps` is less than `n`. The gap that is read
+            // lies between two blocks, on the pages of these.
             unsafe {
                 let (d, s) = (d.at(u), s.at(u));
                 match const { LEN.next_power_of_two() } {
@@ -292,8 +294,8 @@ unsafe fn pack_beyond<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, 
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes, 1 to 3, must be readable at `src`, `stride` bytes apart, where
-/// `stride` is greater than `LEN`. `n * LEN` bytes must be writable at `dst`, without overlap. Gaps
-/// between two of the blocks must be readable too.
+/// `stride` is greater than `LEN`. `n * LEN` bytes must be writable at `dst`, without overlap. The
+/// gaps between two blocks are read too; they are shorter than a page.
 #[inline(always)]
 unsafe fn pack_table<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: usize) -> usize {
     if stride > (64 - LEN) / 3 {
@@ -316,9 +318,11 @@ unsafe fn pack_table<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, s
         *lane = (i / LEN * stride + i % LEN) as u8;
     }
     let by = (held * LEN, held * stride);
-    // SAFETY: before every step at least `needed` blocks remain, whose bytes are at least those of
-    // the loads and of the store. The bytes that the store writes after those of its `held` blocks
-    // are overwritten by later steps or by the caller. `held` blocks lie in at most four vectors.
+    // SAFETY: before every step at least `needed` blocks remain, whose bytes, with the gaps between
+    // them, are at least those of the loads, and whose packed bytes at least those of the store.
+    // The gaps lie on the pages of the blocks. The bytes that the store writes after those of its
+    // `held` blocks are overwritten by later steps or by the caller. `held` blocks lie in at most
+    // four vectors.
     unsafe {
         let lanes = vld1q_u8(lanes.as_ptr());
         let at = |s: *const u8, i: usize| vld1q_u8(s.add(16 * i));

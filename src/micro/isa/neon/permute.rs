@@ -83,7 +83,7 @@ pub(super) unsafe extern "C" fn pack(user: *mut u8, packed: *mut u8, n: u64, str
         steps = (n / instances).min((length - FOUR) / by.1 + 1).min((total - 16 * stores) / by.0 + 1);
         // SAFETY: before every step, 64 bytes remain before the end of the last mapped byte, and
         // the bytes of the stores before the end of the packed bytes. The gaps in the 64 bytes lie
-        // between two mapped bytes.
+        // between two mapped bytes, on the pages of these.
         unsafe {
             match stores {
                 1 => whole::<1>(packed, user, steps, by, lanes),
