@@ -113,9 +113,9 @@ pub(super) unsafe fn pack<I: Code, const LEN: usize>(dst: *mut u8, mut src: impl
     let group = const { by_length(I::GATHERED, LEN) };
     let first = if n > group { misaligned::<I, LEN>(dst.0) } else { 0 };
     // SAFETY: `first` is not greater than `n`. It is at most 3, and 0 unless more than a group of
-    // the promised blocks remains. Groups with an alignment have at least four blocks; only those
-    // of 48 bytes have two, of which two fill a multiple of the alignment, so that `first` is at
-    // most 1.
+    // the promised blocks remains. Groups with an alignment have at least four blocks, except those
+    // of 48 bytes, which have two. For these `first` is at most 1, because two blocks are a
+    // multiple of the alignment.
     unsafe { few::<I, LEN>(dst, src, first) };
     for _ in 0..first {
         dst.advance(1);

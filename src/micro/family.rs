@@ -283,8 +283,8 @@ impl Call {
     /// Otherwise it is the order in which an overlap would show.
     ///
     /// # Panics
-    /// If an argument that the family reads is missing or of the wrong kind, which [`Call::verify`]
-    /// excludes.
+    /// If an argument that the family reads is missing or of the wrong kind, or if a column is too
+    /// short, which [`Call::verify`] excludes.
     pub fn blocks(&self, tables: &[Table], count: u64, f: &mut dyn FnMut(Offsets, u64)) {
         (self.callee.family().blocks)(&Actual { call: self, tables, count }, f);
     }
@@ -370,7 +370,7 @@ pub struct Family {
     /// Calls the function with every block that a call moves ([`Call::blocks`]).
     pub blocks: fn(&Actual<'_>, &mut dyn FnMut(Offsets, u64)),
     /// Returns the call that moves a loop over equal blocks, if this family moves such a loop
-    /// faster than the family `strided`, which can move any.
+    /// faster than the family `strided`, which can move any. Otherwise it returns `None`.
     pub takes: fn(&Repeated) -> Option<Call>,
 }
 
@@ -390,8 +390,9 @@ pub enum Transform {
 
 impl Transform {
     /// Returns true if a call with this transform may occur in a plan for `operation`. A plain copy
-    /// may occur only where the operation leaves values unchanged, or moves bytes that it need not
-    /// change.
+    /// may occur for bytes, for external32, where it moves values that need no conversion, and
+    /// among reductions for `Replace` only. Any other transform may occur only for the operation to
+    /// which it belongs.
     pub fn serves(self, operation: Operation) -> bool {
         match (self, operation) {
             (Transform::Copied, Operation::Reduce(op)) => op == Op::Replace,

@@ -1,5 +1,5 @@
-//! Instruction sets: what each of them provides for the loops of the micro-kernels. All of it is in
-//! the file of the instruction set.
+//! Instruction sets: what each of them provides for the loops of the micro-kernels. Each of them
+//! declares this in its own file, which may have a folder for the code.
 //!
 //! The loops are written once, generic over a type that has no values and stands for an instruction
 //! set. [`Isa`] is what can be asked of it on any machine, since plans are also made for machines

@@ -8,8 +8,9 @@
 //! block ahead of it is stored. An element that is in several blocks thus gets each contribution,
 //! in order. Both sides have strides, so source and destination may be any layouts.
 //!
-//! There is one piece of code for each operation and value in `LIST`, which serves blocks of any
-//! length. Other values are combined one by one ([`meaning`]).
+//! For each operation and value in `LIST` there is code that serves blocks of any length: one
+//! function for every instruction set if the combination is used often (`hot`), or else one
+//! function for all. Other values are combined one by one ([`meaning`]).
 
 mod cells;
 pub mod meaning;

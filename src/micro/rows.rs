@@ -173,7 +173,7 @@ unsafe fn made_for<I: Code, const PACK: bool, O: Offset, const LEN: usize>(
     }
 }
 
-/// Number of pages that the second-level TLB holds. If blocks lie in more pages, each access needs
+/// Number of pages that the second-level TLB holds. If blocks lie in more pages, most accesses need
 /// a page walk, and blocks are moved one by one, each after its own entry. Reading four entries
 /// before the first of their blocks takes 13 % more time then (87,500 blocks of 12 B in 40 MB;
 /// Emerald Rapids). If the TLB holds the pages, it takes 15 % less.

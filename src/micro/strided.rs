@@ -145,17 +145,18 @@ unsafe fn made_for<I: Code, const LEN: usize>(dst: *mut u8, src: *const u8, n: u
 
 /// Returns true if short blocks at this stride are so far apart that, if there are many of them,
 /// most accesses miss the TLB. In this case, packing blocks of 8 B one by one takes 0.82 to 0.95 of
-/// the time that groups of eight take (4096 to 32,768 blocks at strides of 2056 to 6152), and up to
-/// 1.08 in cache. One load instruction for all blocks, whose stride a prefetcher learns, is as good
-/// for 32,768 blocks, but with fewer pages it takes 1.25 to three times as long: 256 blocks at a
-/// stride of 264 take 187 instead of 56 ns (Emerald Rapids).
+/// the time that groups of eight take (4096 to 32,768 blocks at strides of 2056 to 6152), and 1 to
+/// 1.08 of it in cache. One load instruction for all blocks, whose stride a prefetcher learns, is
+/// as good for 32,768 blocks, but with fewer pages it takes 1.25 to three times as long: 256 blocks
+/// at a stride of 264 take 187 instead of 56 ns (Emerald Rapids).
 fn far(stride: isize) -> bool {
     stride.unsigned_abs() >= 2048
 }
 
-/// Returns true if a masked store is better than two plain ones. This is so if its 32 bytes do not
-/// cross a cache line, or if the blocks are so far apart that every store needs another page. A
-/// masked store that crosses a line costs some 3 cycles more; stores of 12 bytes rarely do.
+/// Returns true if a masked store is better than two plain ones. This is so if its 16 or 32 bytes
+/// do not cross a cache line, or if the blocks are so far apart that page tables are looked up for
+/// every store. A masked store that crosses a line costs some 3 cycles more; stores of 12 bytes
+/// rarely do.
 fn masks_pay<const LEN: usize>(dst: *mut u8, stride: isize) -> bool {
     let footprint = LEN.next_power_of_two();
     LEN == 12 || stride.unsigned_abs() >= 1024 || (dst as usize | stride as usize).is_multiple_of(footprint)

@@ -1,5 +1,6 @@
 //! Swap: strided blocks of units of 2, 4, 8 or 16 bytes, in which the bytes of every unit are
-//! reversed. This is the conversion to and from external32 on a little-endian machine.
+//! reversed. On a little-endian machine, this is the conversion to and from external32 of values
+//! that have the same size and format on both sides.
 //!
 //! Long blocks are moved in registers of whole units. Short blocks that are near to each other are
 //! moved like those of the family `strided`, by a permutation that also reverses. Other blocks of a
