@@ -228,10 +228,10 @@ unsafe fn pack_permuted(
         _mm512_mask_permutexvar_epi8(one(s), mask, second, next)
     };
     // SAFETY: before every step at least `needed` blocks remain. The loads begin at a block, or in
-    // the gap after a block that has been copied, and end before the end of the last block, so all
-    // bytes lie on the pages of blocks. The store ends before the end of the packed bytes. The
-    // bytes that it writes after those of its `step` blocks are written again by later steps or by
-    // the caller.
+    // the gap after a block that has been copied, and end at or before the end of the last block,
+    // so all bytes lie on the pages of blocks. The store ends at or before the end of the packed
+    // bytes. The bytes that it writes after those of its `step` blocks are written again by later
+    // steps or by the caller.
     unsafe {
         // No more is stored than necessary: in L2, a store that reaches into the next line halves
         // the speed.
